@@ -1,6 +1,7 @@
 // The driver interface's handles and structs, as much of them as the shim touches: layouts are ABI facts, compared with
 // cuda.h in tests/interpose/cuda_header_test.cpp where a toolkit is present. Structs that only refused functions take
-// stay incomplete. Types keep the names CUDA programs know them by; fields are in our own style.
+// stay incomplete; those of 13.1 and later are in newer_types.h. Types keep the names CUDA programs know them by; fields are in our own
+// style.
 #pragma once
 
 #include <cstddef>

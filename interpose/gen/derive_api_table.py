@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Writes interpose/api/driver_api.txt from an installed CUDA toolkit. Run by hand when a new toolkit appears.
 
-    derive_api_table.py /usr/local/cuda-13.0 > interpose/api/driver_api.txt
+    derive_api_table.py /usr/local/cuda-13.0 [folder of newer headers] > interpose/api/driver_api.txt
 
 The toolkit lists each function twice: as function pointer types `PFN_<name>_v<version>[_ptds|_ptsz]`, and as exported
 symbols `<name>[_v<n>][_ptds|_ptsz]` of the stub library. Sorted by version and by n the two lists pair up one to one.
-The functions for OpenGL are in the driver, but not in the stub: their symbols are named as the others are.
+The functions for OpenGL are in the driver, but not in the stub: their symbols are named as the others are. So are those
+of newer headers (cudaTypedefs.h of a later runtime's package, which has no stub).
 """
 import collections
 import pathlib
@@ -62,6 +63,19 @@ def parameters(text):
     return ", ".join(out)
 
 
+def add_newer(headers, typedefs, exported):
+    """What headers without a stub declare beyond the toolkit: each function's next symbol."""
+    added = collections.defaultdict(dict)
+    for result, name, version, twin, params in TYPEDEF.findall((headers / "cudaTypedefs.h").read_text()):
+        if int(version) > max(typedefs[name, ""], default=0) and int(version) not in typedefs[name, twin]:
+            added[name, twin][int(version)] = (result, params)
+    plain = {name: len(typedefs[name, ""]) for name, _ in added}
+    for (name, twin), versions in added.items():
+        for n, version in enumerate(sorted(versions), plain[name] + 1):
+            typedefs[name, twin][version] = versions[version]
+            exported[name, twin].append((n, name + (f"_v{n}" if n > 1 else "") + twin))
+
+
 def main():
     toolkit = pathlib.Path(sys.argv[1])
     typedefs = collections.defaultdict(dict)
@@ -80,6 +94,9 @@ def main():
             newest = len(typedefs[name, ""])  # a twin is one of the newest form
             for n in range(newest if twin else 1, newest + 1):
                 exported[name, twin].append((n, name + (f"_v{n}" if n > 1 else "") + twin))
+
+    if len(sys.argv) > 2:
+        add_newer(pathlib.Path(sys.argv[2]), typedefs, exported)
 
     rows, twins = {}, {}
     for (name, twin), symbols in exported.items():
@@ -100,7 +117,7 @@ def main():
     print("# The CUDA driver API as data, one line per function:")
     print("#   symbol | name looked up | version that introduced it | per-thread twin and its version, or - | parameters")
     print("# Every function returns CUresult. A twin is exported as <symbol>_<twin> and uses the calling thread's own default")
-    print("# stream. Types are those of interpose/api/cuda_types.h. Written by interpose/gen/derive_api_table.py from 13.0.")
+    print("# stream. Types are those of interpose/api/cuda_types.h. Written by interpose/gen/derive_api_table.py from 13.0 and headers of 13.5.")
     for symbol, (name, version, params) in sorted(rows.items(), key=lambda row: (row[1][0], row[1][1])):
         twin = "-"
         if symbol in twins:

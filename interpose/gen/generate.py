@@ -126,7 +126,7 @@ def main():
             if target.types != f.types:
                 sys.exit(f"{hooks_file}: {f.symbol} and {target.symbol} share a hook but take different parameters")
     declarations = "".join(f"CUresult {target}({f.params});\n" for target, f in sorted(targets.items()))
-    write("hooks.h", note + '#pragma once\n\n#include "interpose/api/cuda_types.h"\n\nnamespace gridloom::hooks {\n\n'
+    write("hooks.h", note + '#pragma once\n\n#include "interpose/api/newer_types.h"\n\nnamespace gridloom::hooks {\n\n'
           "using namespace gridloom::cuda;\n\n" + declarations + "\n}  // namespace gridloom::hooks\n")
 
     head = (note + '#include "interpose/api/entry.h"\n#include "hooks.h"\n\nusing namespace gridloom;\n'
@@ -135,7 +135,7 @@ def main():
                    for f in functions)
     declared = "".join(f'GL_EXPORT CUresult {f.symbol}({f.params});\n' +
                        (f'GL_EXPORT CUresult {f.symbol}_{f.twin}({f.params});\n' if f.twin else "") for f in functions)
-    write("api_exports.h", note + '#pragma once\n\n#include "interpose/api/cuda_types.h"\n\n#define GL_EXPORT '
+    write("api_exports.h", note + '#pragma once\n\n#include "interpose/api/newer_types.h"\n\n#define GL_EXPORT '
           'extern "C" __attribute__((visibility("default")))\n\nusing namespace gridloom::cuda;  // NOLINT\n\n' + declared)
     write("api_exports.cpp", head.replace('#include "hooks.h"', '#include "api_exports.h"\n#include "hooks.h"') + body)
 

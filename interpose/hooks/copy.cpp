@@ -221,4 +221,14 @@ CUresult cuMemcpy3DBatchAsync_v2(std::size_t count, CUDA_MEMCPY3D_BATCH_OP* ops,
   return cuMemcpy3DBatchAsync(count, ops, nullptr, flags, stream);
 }
 
+// ---- single copies with attributes: the order that every copy has is the strictest that they can ask for ------------------------
+
+CUresult cuMemcpyWithAttributesAsync(CUdeviceptr dst, CUdeviceptr src, std::size_t size, CUmemcpyAttributes* attributes, CUstream stream) {
+  GL_CU_REQUIRE(attributes != nullptr);
+  return cuMemcpyAsync(dst, src, size, stream);
+}
+CUresult cuMemcpy3DWithAttributesAsync(CUDA_MEMCPY3D_BATCH_OP* op, std::uint64_t flags, CUstream stream) {
+  return cuMemcpy3DBatchAsync(1, op, nullptr, flags, stream);
+}
+
 }  // namespace gridloom::hooks

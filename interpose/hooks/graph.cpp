@@ -166,6 +166,37 @@ CUresult cuGraphNodeGetType(CUgraphNode handle, CUgraphNodeType* type) {
   return CUDA_SUCCESS;
 }
 
+CUresult cuGraphGetId(CUgraph handle, unsigned* id) {
+  std::shared_ptr<Graph> graph;
+  GL_CU_REQUIRE(id != nullptr);
+  GL_CU_TRY(FindGraph(handle, &graph));
+  *id = graph->id();
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphNodeGetLocalId(CUgraphNode handle, unsigned* id) {
+  std::shared_ptr<GraphNode> node;
+  GL_CU_REQUIRE(id != nullptr);
+  GL_CU_TRY(FindNode(handle, &node));
+  *id = node->local_id;
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphNodeGetToolsId(CUgraphNode handle, std::uint64_t* id) {
+  std::shared_ptr<GraphNode> node;
+  GL_CU_REQUIRE(id != nullptr);
+  GL_CU_TRY(FindNode(handle, &node));
+  *id = std::uint64_t{node->graph.id()} << 32 | node->local_id;
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphNodeGetContainingGraph(CUgraphNode handle, CUgraph* graph) {
+  std::shared_ptr<GraphNode> node;
+  GL_CU_REQUIRE(graph != nullptr);
+  GL_CU_TRY(FindNode(handle, &node));
+  // A child's graph is its node's, and known by its handle from when somebody asks.
+  *graph = node->graph.handle();
+  if (TheProcess().graphs.Find(*graph) == nullptr) TheProcess().graphs.Add(node->graph.shared_from_this());
+  return CUDA_SUCCESS;
+}
+
 CUresult cuGraphDestroyNode(CUgraphNode handle) {
   std::shared_ptr<GraphNode> node;
   GL_CU_TRY(FindNode(handle, &node));
@@ -182,12 +213,12 @@ CUresult cuGraphDebugDotPrint(CUgraph handle, const char* path, unsigned) {
   std::ofstream file(path);
   if (!file) return CUDA_ERROR_OPERATING_SYSTEM;
   const auto lock = graph->Lock();
-  file << "digraph graph_1 {\n";
+  file << "digraph graph_" << graph->id() << " {\n";
   for (const auto& node : graph->nodes()) {
     const auto* kernel = std::get_if<session::KernelOp>(&node->operation);
-    file << "  n" << node->index << " [label=\"" << NameOf(node->type()) << (kernel != nullptr ? " " + kernel->kernel->name() : "")
+    file << "  n" << node->local_id << " [label=\"" << NameOf(node->type()) << (kernel != nullptr ? " " + kernel->kernel->name() : "")
          << "\"];\n";
-    for (const GraphNode* dependent : node->dependents) file << "  n" << node->index << " -> n" << dependent->index << ";\n";
+    for (const GraphNode* dependent : node->dependents) file << "  n" << node->local_id << " -> n" << dependent->local_id << ";\n";
   }
   file << "}\n";
   return file ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;

@@ -84,6 +84,13 @@ CUresult cuGraphExecGetFlags(CUgraphExec handle, std::uint64_t* flags) {
   *flags = exec->flags();
   return CUDA_SUCCESS;
 }
+CUresult cuGraphExecGetId(CUgraphExec handle, unsigned* id) {
+  std::shared_ptr<GraphExec> exec;
+  GL_CU_REQUIRE(id != nullptr);
+  GL_CU_TRY(FindExec(handle, &exec));
+  *id = exec->id();
+  return CUDA_SUCCESS;
+}
 // There is nothing to upload: kernels and parameters are in host memory already.
 CUresult cuGraphUpload(CUgraphExec handle, CUstream stream_handle) {
   std::shared_ptr<GraphExec> exec;

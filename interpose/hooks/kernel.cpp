@@ -106,6 +106,15 @@ CUresult ParamInfo(CUkernel handle, std::size_t index, std::size_t* offset, std:
   return CUDA_SUCCESS;
 }
 
+CUresult ParamCount(CUkernel handle, std::size_t* count) {
+  GL_CU_REQUIRE(count != nullptr);
+  std::shared_ptr<Kernel> kernel;
+  Kernel::Bound bound;
+  GL_CU_TRY(Find(handle, session::CurrentContext(), &kernel, &bound));
+  *count = bound.own_params();
+  return CUDA_SUCCESS;
+}
+
 /// CTAs of a block size that fit on one SM; 0 when the block cannot run at all.
 CUresult BlocksPerSm(CUfunction function, int block_size, std::size_t dynamic_bytes, int* blocks) {
   GL_CU_REQUIRE(blocks != nullptr && block_size > 0);
@@ -160,6 +169,9 @@ CUresult cuKernelGetParamInfo(CUkernel kernel, std::size_t index, std::size_t* o
 CUresult cuFuncGetParamInfo(CUfunction function, std::size_t index, std::size_t* offset, std::size_t* size) {
   return ParamInfo(AsKernel(function), index, offset, size);
 }
+
+CUresult cuKernelGetParamCount(CUkernel kernel, std::size_t* count) { return ParamCount(kernel, count); }
+CUresult cuFuncGetParamCount(CUfunction function, std::size_t* count) { return ParamCount(AsKernel(function), count); }
 
 CUresult cuKernelGetAttribute(int* value, CUfunction_attribute attribute, CUkernel kernel, CUdevice ordinal) {
   Device* device = nullptr;

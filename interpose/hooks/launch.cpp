@@ -186,5 +186,11 @@ CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {
   op.data = data;
   return session::Submit(*target, op);
 }
+// Whether the thread that runs host functions sleeps between them or spins changes nothing that a program sees.
+CUresult cuLaunchHostFunc_v2(CUstream stream, CUhostFn function, void* data, unsigned sync_mode) {
+  constexpr unsigned kSpinWait = 1;
+  GL_CU_REQUIRE(sync_mode <= kSpinWait);
+  return cuLaunchHostFunc(stream, function, data);
+}
 
 }  // namespace gridloom::hooks

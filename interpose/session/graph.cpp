@@ -49,6 +49,11 @@ CUgraphNodeType GraphNode::type() const {
   return std::visit(Visitor{}, operation);
 }
 
+std::uint32_t NextGraphId() {
+  static std::atomic<std::uint32_t> last{0};
+  return ++last;
+}
+
 Graph::~Graph() {
   for (const auto& node : nodes_) Process::Get().graph_nodes.Remove(node->handle());
   ReleaseAll(user_objects);
@@ -70,6 +75,7 @@ CUresult Graph::AddNode(Operation operation, const std::vector<GraphNode*>& depe
   auto made = std::make_shared<GraphNode>(*this, std::move(operation));
   made->dependencies = dependencies;
   made->index = static_cast<std::uint32_t>(nodes_.size());
+  made->local_id = nodes_made_++;
   for (GraphNode* dependency : dependencies) dependency->dependents.push_back(made.get());
   *node = made.get();
   nodes_.push_back(made);

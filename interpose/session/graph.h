@@ -40,6 +40,9 @@ using UserObjects = std::map<std::shared_ptr<UserObject>, unsigned>;
 /// Gives them back; the handles of objects that go are none any more.
 void ReleaseAll(const UserObjects& objects);
 
+/// A number that no graph and no executable graph had before.
+std::uint32_t NextGraphId();
+
 class GraphNode {
  public:
   GraphNode(Graph& graph, Operation operation) : graph(graph), operation(std::move(operation)) {}
@@ -53,6 +56,7 @@ class GraphNode {
   GraphNode* cloned_from = nullptr;   ///< may be gone; compared, never followed
   std::vector<void*> param_pointers;  ///< of a kernel node, for cuGraphKernelNodeGetParams
   std::uint32_t index = 0;            ///< place in the graph's list
+  std::uint32_t local_id = 0;         ///< of all nodes that the graph ever had; does not change
 };
 
 /// Guarded by its mutex, which callers take (Lock) around several steps.
@@ -61,6 +65,7 @@ class Graph : public std::enable_shared_from_this<Graph> {
   Graph() = default;
   ~Graph();
   cuda::CUgraph handle() { return reinterpret_cast<cuda::CUgraph>(this); }
+  std::uint32_t id() const { return id_; }
   std::unique_lock<std::recursive_mutex> Lock() const { return std::unique_lock(mutex_); }
 
   /// INVALID_VALUE when a dependency is not of this graph or named twice, or when the node frees what others free (graph_memory.h).
@@ -91,6 +96,8 @@ class Graph : public std::enable_shared_from_this<Graph> {
   cuda::CUresult NoteMemory(const Operation& operation);
 
   mutable std::recursive_mutex mutex_;
+  const std::uint32_t id_ = NextGraphId();
+  std::uint32_t nodes_made_ = 0;
   std::weak_ptr<Graph> around_;  ///< the graph a node of which has this one as its child or body
   std::vector<std::shared_ptr<GraphNode>> nodes_;
   GraphMemoryUse memory_;
@@ -105,6 +112,7 @@ class GraphExec {
   static cuda::CUresult Instantiate(const Graph& graph, std::uint64_t flags, std::shared_ptr<GraphExec>* exec);
   cuda::CUgraphExec handle() { return reinterpret_cast<cuda::CUgraphExec>(this); }
   std::uint64_t flags() const { return flags_; }
+  std::uint32_t id() const { return id_; }
 
   std::unique_lock<std::mutex> Lock() const { return std::unique_lock(mutex_); }
   /// The node made from `origin`; null when there is none.
@@ -120,6 +128,7 @@ class GraphExec {
 
  private:
   mutable std::mutex mutex_;
+  const std::uint32_t id_ = NextGraphId();
   const std::uint64_t flags_;
   const GraphMemoryUse memory_;
   std::shared_ptr<const GraphPlan> plan_;

@@ -1,6 +1,7 @@
 // Our declarations of the driver interface against NVIDIA's header: sizes, offsets and values. Compiled only where a toolkit
 // is found; everything is checked by the compiler.
 // clang-format off
+#include "interpose/api/newer_types.h"
 #include "interpose/api/tensor_map_types.h"   // first: it must not need NVIDIA's, and some of its names are structs only then
 
 #include <cuda.h>
@@ -63,6 +64,11 @@ GL_SAME_SIZE(CUgraphEdgeData);
 GL_SAME_SIZE(CUDA_GRAPH_INSTANTIATE_PARAMS);
 GL_SAME_SIZE(CUgraphExecUpdateResultInfo);
 GL_SAME_SIZE(CUgraphNodeParams);
+#if CUDA_VERSION >= 12040
+static_assert(sizeof(ours::CUdevResource) == sizeof(::CUdevResource));
+static_assert(offsetof(ours::CUdevResource, sm) == offsetof(::CUdevResource, sm));
+static_assert(static_cast<int>(ours::CU_DEV_RESOURCE_TYPE_SM) == static_cast<int>(::CU_DEV_RESOURCE_TYPE_SM));
+#endif
 #if CUDA_VERSION >= 12080
 GL_SAME_SIZE(CUmemcpyAttributes);
 GL_SAME_SIZE(CUmemcpy3DOperand);

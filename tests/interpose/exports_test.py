@@ -19,11 +19,14 @@ def exports(library):
     return {line.split()[2] for line in listing.splitlines()}
 
 
-def table(path):
+def table(path, newest=None):
+    """Symbols of the API's table; with `newest`, only those of versions up to it."""
     names = set()
     for line in pathlib.Path(path).read_text().splitlines():
         if line and not line.startswith("#"):
-            symbol, _, _, twin, _ = (part.strip() for part in line.split("|"))
+            symbol, _, version, twin, _ = (part.strip() for part in line.split("|"))
+            if newest and int(version) > newest:
+                continue
             names.add(symbol)
             if twin != "-":
                 names.add(f"{symbol}_{twin.split()[0]}")
@@ -116,7 +119,7 @@ def main():
         folders = (toolkit / folder / "stubs/libcuda.so" for folder in ("lib", "lib64"))
         stub = next((path for path in folders if path.exists()), None)
     if stub:
-        good = compare("toolkit", {name for name in api if not NOT_IN_STUB.match(name)}, exports(stub)) and good
+        good = compare("toolkit", {name for name in table(sys.argv[2], 13000) if not NOT_IN_STUB.match(name)}, exports(stub)) and good
     print("exports: " + ("same" if good else "different"), len(api), "functions" + ("" if stub else ", no toolkit of that version to compare with"))
     sys.exit(0 if good else 1)
 

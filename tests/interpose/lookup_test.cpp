@@ -61,7 +61,7 @@ TEST_CASE("Table_RowsAreSortedAndWhole", "[lookup]") {
     previous = &row;
     exports += row.twin_address != nullptr ? 2 : 1;
   }
-  CHECK(exports == 655);
+  CHECK(exports == 706);
 }
 
 TEST_CASE("Unsupported_AnswersNotSupported", "[lookup]") {

@@ -19,9 +19,9 @@ NO_GATES = ["--gates", "none"]
 ONE_AT_A_TIME = ["--gates", "alone"]
 SHORT = ["--spin", "500"]  # where each turn of a loop is simulated or checked
 PATIENCE = 60
-POLICIES = ["crcs-fifo", "crcs-ppcs", "crcs-ready", "dka", "dka-guarded", "fair", "leftover", "priority", "serial"]
-# Those that profile kernels first, or simulate one that polls for tasks.
-SLOW_POLICIES = ["dka-predicted", "gemtc", "kernelet", "kernelet-probing", "pagoda"]
+POLICIES = ["crcs-fifo", "crcs-ppcs", "crcs-ready", "dka", "dka-guarded", "fair", "gemtc", "leftover", "priority", "serial"]
+# Those that profile kernels first, or simulate one that polls for tasks all the time.
+SLOW_POLICIES = ["dka-predicted", "kernelet", "kernelet-probing", "pagoda"]
 SMALL_DEVICE = ["--timing-device", "c2050"]
 BROKER_POLICIES = ["serial", "leftover", "fair", "priority"]
 

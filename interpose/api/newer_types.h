@@ -1,0 +1,48 @@
+// Types of the driver functions that CUDA 12.4 and later ones added, apart from cuda_types.h, which nearly everything includes. Layouts
+// are ABI facts, compared with cuda.h in tests/interpose/cuda_header_test.cpp where a toolkit is present.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "interpose/api/cuda_types.h"
+
+namespace gridloom::cuda {
+
+// ---- resources of a device --------------------------------------------------------------------------------------------
+
+inline constexpr CUdevResourceType CU_DEV_RESOURCE_TYPE_INVALID{0}, CU_DEV_RESOURCE_TYPE_SM{1};
+
+struct CUdevSmResource {
+  unsigned sm_count;                    ///< SMs of the resource
+  unsigned min_partition, coscheduled;  ///< smallest part, and what its size is a multiple of, in SMs; drivers before 13.1: unused
+  unsigned flags, locality_domain;      ///< drivers before 13.1: unused
+};
+struct CUdevResource {
+  CUdevResourceType type;
+  unsigned char padding[92];
+  union {
+    CUdevSmResource sm;
+    unsigned char oversize[40];
+  };
+  CUdevResource* next;  ///< before 13.1: the last bytes of the union
+};
+struct CU_DEV_SM_RESOURCE_GROUP_PARAMS;
+
+// ---- only passed to functions that are refused ---------------------------------------------------------------------------
+
+using CUlogicalEndpointId = std::uint32_t;
+enum CUlogicalEndpointIpcHandleType : int {};
+enum CUtensorMapAllocClass : int {};
+enum CUgraphRecaptureStatus : int {};
+struct CUlogicalEndpointProp;
+struct CUcliqueInfo;
+struct CUDA_FABRIC_COPY_BATCH_OP;
+struct CUstreamCigCaptureParams;
+using CUcheckpointOperationHandle = struct CUIcheckpointOperation_st*;
+using CUcoredumpCallbackHandle = struct CUcoredumpCallbackEntry_st*;
+using CUcoredumpStatusCallback = void (*)(void* user_data, int pid, CUdevice device);
+using CUgraphRecaptureCallback = CUresult (*)(void* data, CUgraphNode node, const CUgraphNodeParams* original,
+                                              const CUgraphNodeParams* recaptured, CUgraphRecaptureStatus status);
+
+}  // namespace gridloom::cuda

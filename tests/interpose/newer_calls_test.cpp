@@ -1,0 +1,171 @@
+// Functions that CUDA 13.1 to 13.5 added to the driver interface.
+#include <atomic>
+#include <set>
+
+#include "interpose/api/newer_types.h"
+#include "tests/interpose/fixture.h"
+
+using namespace gridloom;
+using test::FakeEngine;
+
+TEST_CASE("DevResource_OfDeviceContextAndStream_IsAllSms", "[newer]") {
+  const test::Fixture fixture;
+  int sms = 0;
+  CU_OK(cuDeviceGetAttribute(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0));
+  CUstream stream = nullptr;
+  CU_OK(cuStreamCreate(&stream, 0));
+  for (int of = 0; of < 3; ++of) {
+    CUdevResource resource;
+    std::memset(&resource, 0xff, sizeof resource);
+    const auto ask = [&](CUdevResource* result, CUdevResourceType type) {
+      if (of == 0) return cuDeviceGetDevResource(0, result, type);
+      return of == 1 ? cuCtxGetDevResource(fixture.context, result, type) : cuStreamGetDevResource(stream, result, type);
+    };
+    INFO("of " << of);
+    CU_OK(ask(&resource, CU_DEV_RESOURCE_TYPE_SM));
+    CHECK(resource.type == CU_DEV_RESOURCE_TYPE_SM);
+    CHECK(resource.sm.sm_count == static_cast<unsigned>(sms));
+    CHECK(resource.sm.min_partition >= 2);
+    CHECK(resource.sm.min_partition % resource.sm.coscheduled == 0);
+    CHECK(resource.next == nullptr);
+    CHECK(ask(&resource, CU_DEV_RESOURCE_TYPE_INVALID) == CUDA_ERROR_INVALID_RESOURCE_TYPE);
+    CHECK(ask(nullptr, CU_DEV_RESOURCE_TYPE_SM) == CUDA_ERROR_INVALID_VALUE);
+  }
+  CUdevResource resource;
+  CHECK(cuDeviceGetDevResource(1, &resource, CU_DEV_RESOURCE_TYPE_SM) == CUDA_ERROR_INVALID_DEVICE);
+  CU_OK(cuStreamGetDevResource(nullptr, &resource, CU_DEV_RESOURCE_TYPE_SM));
+  CU_OK(cuStreamDestroy_v2(stream));
+}
+
+TEST_CASE("ParamCount_OfFunctionsAndKernels", "[newer]") {
+  const test::Fixture fixture;
+  std::size_t count = 99;
+  CU_OK(cuFuncGetParamCount(fixture.Function("fill"), &count));
+  CHECK(count == 3);
+  CU_OK(cuFuncGetParamCount(fixture.Function("nothing"), &count));
+  CHECK(count == 0);
+  CHECK(cuFuncGetParamCount(fixture.Function("fill"), nullptr) == CUDA_ERROR_INVALID_VALUE);
+  CUlibrary library = nullptr;
+  CUkernel kernel = nullptr;
+  CU_OK(cuLibraryLoadData(&library, test::kPtx, nullptr, nullptr, 0, nullptr, nullptr, 0));
+  CU_OK(cuLibraryGetKernel(&kernel, library, "fill"));
+  CU_OK(cuKernelGetParamCount(kernel, &count));
+  CHECK(count == 3);
+  CU_OK(cuLibraryUnload(library));
+}
+
+TEST_CASE("Ids_OfGraphsAndNodes_StayAndAreNeverTwice", "[newer]") {
+  const test::Fixture fixture;
+  CUgraph graphs[2];
+  std::set<unsigned> ids;
+  std::set<std::uint64_t> tools_ids;
+  for (CUgraph& graph : graphs) {
+    CU_OK(cuGraphCreate(&graph, 0));
+    unsigned id = 0;
+    CU_OK(cuGraphGetId(graph, &id));
+    CHECK(ids.insert(id).second);
+    CUgraphNode nodes[4];
+    unsigned local[4];
+    for (int i = 0; i < 3; ++i) {
+      CU_OK(cuGraphAddEmptyNode(&nodes[i], graph, nullptr, 0));
+      CU_OK(cuGraphNodeGetLocalId(nodes[i], &local[i]));
+    }
+    CU_OK(cuGraphDestroyNode(nodes[0]));
+    unsigned gone = 0;
+    CHECK(cuGraphNodeGetLocalId(nodes[0], &gone) == CUDA_ERROR_INVALID_VALUE);
+    CU_OK(cuGraphAddEmptyNode(&nodes[3], graph, nullptr, 0));
+    CU_OK(cuGraphNodeGetLocalId(nodes[3], &local[3]));
+    CHECK(std::set<unsigned>(local, local + 4).size() == 4);
+    for (int i = 1; i < 4; ++i) {
+      unsigned again = 99;
+      std::uint64_t tools = 0;
+      CUgraph around = nullptr;
+      CU_OK(cuGraphNodeGetLocalId(nodes[i], &again));
+      CHECK(again == local[i]);
+      CU_OK(cuGraphNodeGetToolsId(nodes[i], &tools));
+      CHECK(tools_ids.insert(tools).second);
+      CU_OK(cuGraphNodeGetContainingGraph(nodes[i], &around));
+      CHECK(around == graph);
+    }
+    CUgraphExec exec = nullptr;
+    CU_OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CU_OK(cuGraphExecGetId(exec, &id));
+    CHECK(ids.insert(id).second);
+    CU_OK(cuGraphExecDestroy(exec));
+  }
+  CUgraphNode child = nullptr, inner = nullptr;
+  CU_OK(cuGraphAddChildGraphNode(&child, graphs[0], nullptr, 0, graphs[1]));
+  CUgraph copy = nullptr, around = nullptr;
+  CU_OK(cuGraphChildGraphNodeGetGraph(child, &copy));
+  std::size_t one = 1;
+  CU_OK(cuGraphGetNodes(copy, &inner, &one));
+  CU_OK(cuGraphNodeGetContainingGraph(inner, &around));
+  CHECK(around == copy);
+  for (CUgraph graph : graphs) CU_OK(cuGraphDestroy(graph));
+}
+
+TEST_CASE("NodeParams_AreThoseThatTheNodeWasMadeWith", "[newer]") {
+  const test::Fixture fixture;
+  CUdeviceptr device = 0;
+  CU_OK(cuMemAlloc_v2(&device, 256));
+  CUgraph graph = nullptr;
+  CU_OK(cuGraphCreate(&graph, 0));
+  CUgraphNodeParams wanted{};
+  wanted.type = CU_GRAPH_NODE_TYPE_MEMSET;
+  wanted.memset.params = {device, 0, 0x5a, 1, 256, 1};
+  wanted.memset.context = fixture.context;
+  CUgraphNode fill = nullptr, empty = nullptr, call = nullptr;
+  CU_OK(cuGraphAddNode_v3(&fill, graph, nullptr, nullptr, 0, &wanted));
+  CUgraphNodeParams got{};
+  CU_OK(cuGraphNodeGetParams(fill, &got));
+  CHECK(got.type == CU_GRAPH_NODE_TYPE_MEMSET);
+  CHECK(got.memset.params.dst == device);
+  CHECK(got.memset.params.value == 0x5a);
+  CHECK(got.memset.params.width == 256);
+  wanted.memset.params.value = 0x17;
+  CU_OK(cuGraphNodeSetParams_v2(fill, &wanted));
+  CU_OK(cuGraphNodeGetParams(fill, &got));
+  CHECK(got.memset.params.value == 0x17);
+  const CUDA_HOST_NODE_PARAMS host{[](void*) {}, &got};
+  CU_OK(cuGraphAddHostNode(&call, graph, nullptr, 0, &host));
+  CU_OK(cuGraphNodeGetParams(call, &got));
+  CHECK(got.type == CU_GRAPH_NODE_TYPE_HOST);
+  CHECK(got.host.user_data == &got);
+  CU_OK(cuGraphAddEmptyNode(&empty, graph, nullptr, 0));
+  CU_OK(cuGraphNodeGetParams(empty, &got));
+  CHECK(got.type == CU_GRAPH_NODE_TYPE_EMPTY);
+  CHECK(cuGraphNodeGetParams(empty, nullptr) == CUDA_ERROR_INVALID_VALUE);
+  CU_OK(cuGraphDestroy(graph));
+  CU_OK(cuMemFree_v2(device));
+}
+
+TEST_CASE("CopiesWithAttributes_AndHostFunctionsOfBothModes", "[newer]") {
+  const test::Fixture fixture;
+  CUdeviceptr device = 0;
+  CU_OK(cuMemAlloc_v2(&device, 256));
+  CU_OK(cuMemsetD8_v2(device, 0x5a, 256));
+  std::vector<unsigned char> host(256, 0);
+  CUmemcpyAttributes attributes{};
+  const auto target = reinterpret_cast<CUdeviceptr>(host.data());
+  CU_OK(cuMemcpyWithAttributesAsync(target, device, 256, &attributes, nullptr));
+  CU_OK(cuStreamSynchronize(nullptr));
+  CHECK(host == std::vector<unsigned char>(256, 0x5a));
+  CHECK(cuMemcpyWithAttributesAsync(target, device, 256, nullptr, nullptr) == CUDA_ERROR_INVALID_VALUE);
+  std::atomic<int> ran{0};
+  const auto count = [](void* data) { ++*static_cast<std::atomic<int>*>(data); };
+  for (unsigned mode = 0; mode < 2; ++mode) CU_OK(cuLaunchHostFunc_v2(nullptr, count, &ran, mode));
+  CHECK(cuLaunchHostFunc_v2(nullptr, count, &ran, 2) == CUDA_ERROR_INVALID_VALUE);
+  CU_OK(cuStreamSynchronize(nullptr));
+  CHECK(ran == 2);
+  CU_OK(cuMemFree_v2(device));
+}
+
+TEST_CASE("NewerCalls_AreFoundByTheirVersion", "[newer]") {
+  const test::Fixture fixture;
+  void* found = nullptr;
+  CU_OK(cuGetProcAddress_v2("cuStreamGetDevResource", &found, 13010, 0, nullptr));
+  CHECK(found != nullptr);
+  CUdriverProcAddressQueryResult why{};
+  cuGetProcAddress_v2("cuStreamGetDevResource", &found, 13000, 0, &why);
+  CHECK(found == nullptr);
+}
