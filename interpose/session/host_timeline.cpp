@@ -262,15 +262,30 @@ void HostTimeline::Wait(Stream& stream) {
 }
 
 void HostTimeline::WaitAll(Context& context) {
-  std::vector<std::uint64_t> works;
+  Tails awaited;
   {
     const std::lock_guard lock(mutex_);
-    Tails& tails = tails_[&context];
-    for (const auto& [stream, work] : tails.last) works.push_back(work);
-    tails = {};
+    awaited = tails_[&context];
   }
+  std::vector<std::uint64_t> works;
+  for (const auto& [stream, work] : awaited.last) works.push_back(work);
   const bool sees = RecordWait(works, [&context](HostView& view) { view.WaitedForAll(&context); });
   if (timing_ != nullptr) timing_->Wait(works, sees);
+  // Not before: another thread that waits for one of the streams meanwhile has to find what it waits for.
+  const std::lock_guard lock(mutex_);
+  tails_[&context].Forget(awaited);
+}
+
+void HostTimeline::Tails::Forget(const Tails& awaited) {
+  const auto is_awaited = [](const std::map<std::uint64_t, std::uint64_t>& known) {
+    return [&known](const auto& tail) {
+      const auto same = known.find(tail.first);
+      return same != known.end() && same->second == tail.second;
+    };
+  };
+  std::erase_if(last, is_awaited(awaited.last));
+  std::erase_if(blocking, is_awaited(awaited.blocking));
+  if (legacy == awaited.legacy) legacy = 0;
 }
 
 /// A trace has no place for answers that the program did not like: it asks again, and the last answer counts as waiting. Where parts of the

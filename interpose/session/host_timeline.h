@@ -67,6 +67,9 @@ class HostTimeline {
     std::uint64_t legacy = 0;
     std::map<std::uint64_t, std::uint64_t> blocking;  ///< by stream, since the last work of the legacy stream
     std::map<std::uint64_t, std::uint64_t> last;      ///< by stream, since the host last waited for all
+
+    /// What the host has waited for is over; what came meanwhile is not.
+    void Forget(const Tails& awaited);
   };
   trace::HostAction At(Stream& stream);
   std::uint64_t Record(trace::HostAction action, Operation* operation, const HostView::Lane& lane, const BeforeWork* before = nullptr);
