@@ -151,6 +151,22 @@ TEST_CASE("CopiesWithAttributes_AndHostFunctionsOfBothModes", "[newer]") {
   CU_OK(cuStreamSynchronize(nullptr));
   CHECK(host == std::vector<unsigned char>(256, 0x5a));
   CHECK(cuMemcpyWithAttributesAsync(target, device, 256, nullptr, nullptr) == CUDA_ERROR_INVALID_VALUE);
+  // A box of 3 x 2 x 2 bytes out of rows of 16 and layers of 4 rows.
+  std::vector<unsigned char> bytes(128), box(12, 0);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<unsigned char>(i);
+  CU_OK(cuMemcpyHtoD_v2(device, bytes.data(), bytes.size()));
+  CUDA_MEMCPY3D_BATCH_OP op{};
+  op.src.type = op.dst.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
+  op.src.pointer.pointer = device;
+  op.src.pointer.row_length = 16;
+  op.src.pointer.layer_height = 4;
+  op.dst.pointer.pointer = reinterpret_cast<CUdeviceptr>(box.data());
+  op.width = 3;
+  op.height = op.depth = 2;
+  CU_OK(cuMemcpy3DWithAttributesAsync(&op, 0, nullptr));
+  CU_OK(cuStreamSynchronize(nullptr));
+  CHECK(box == std::vector<unsigned char>{0, 1, 2, 16, 17, 18, 64, 65, 66, 80, 81, 82});
+  CHECK(cuMemcpy3DWithAttributesAsync(nullptr, 0, nullptr) == CUDA_ERROR_INVALID_VALUE);
   std::atomic<int> ran{0};
   const auto count = [](void* data) { ++*static_cast<std::atomic<int>*>(data); };
   for (unsigned mode = 0; mode < 2; ++mode) CU_OK(cuLaunchHostFunc_v2(nullptr, count, &ran, mode));
