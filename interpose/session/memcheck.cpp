@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "interpose/session/log.h"
 #include "interpose/session/process.h"
@@ -118,8 +119,9 @@ void MemcheckLog::Journal(const char* key, const nlohmann::json& value) const {
   const auto line = [&](const char* what, const nlohmann::json& is) {
     return JsonText(nlohmann::json{{"pid", owner_}, {what, is}}) + "\n";
   };
+  const std::lock_guard lock(journal_mutex_);
   std::string text;
-  if (!introduced_.exchange(true)) text = line("program", program_invocation_short_name);
+  if (!std::exchange(introduced_, true)) text = line("program", program_invocation_short_name);
   text += line(key, value);
   static_cast<void>(WriteWhole(journal_, text));  // one write: O_APPEND keeps those of several processes apart
 }

@@ -4,7 +4,6 @@
 // start others.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
@@ -66,8 +65,9 @@ class MemcheckLog {
   int exit_code_ = 1;
   std::string json_path_;
   int journal_ = -1;
-  mutable std::atomic<bool> introduced_{false};  ///< the journal has the program's name
-  int owner_ = 0;                                ///< process id: a forked child reports nothing of its parent's
+  mutable std::mutex journal_mutex_;
+  mutable bool introduced_ = false;  ///< the journal has the program's name, which comes before all else; guarded by journal_mutex_
+  int owner_ = 0;                    ///< process id: a forked child reports nothing of its parent's
   std::mutex mutex_;
   std::vector<Call> calls_;
   std::vector<Fault> faults_;
