@@ -1,6 +1,7 @@
 #include "interpose/real/driver.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -106,9 +107,36 @@ bool LoadRealDriver(std::string* why) {
   return false;
 }
 
+namespace {
+
+/// The first call of all, which also reads the settings, is made under it. Held over each fork: a child begins with nothing half made.
+constinit std::mutex g_first_call;
+__attribute__((tls_model("initial-exec"))) thread_local constinit bool t_decides = false;  // a real driver may fork as it is loaded
+
+struct Deciding {
+  Deciding() { t_decides = true; }
+  ~Deciding() { t_decides = false; }
+  Deciding(const Deciding&) = delete;
+  Deciding& operator=(const Deciding&) = delete;
+};
+
+/// From before the first call on, and not under the lock: the C library has one of its own over handlers.
+const int g_fork_handlers = pthread_atfork(
+    [] {
+      if (!t_decides) g_first_call.lock();
+    },
+    [] {
+      if (!t_decides) g_first_call.unlock();
+    },
+    [] {
+      if (!t_decides) g_first_call.unlock();
+    });
+
+}  // namespace
+
 Mode DecideMode() {
-  static std::mutex* const mutex = new std::mutex;
-  const std::lock_guard lock(*mutex);
+  const std::lock_guard lock(g_first_call);
+  const Deciding deciding;
   if (const Mode mode = g_mode.load(std::memory_order_acquire); mode != Mode::kUndecided) return mode;
   const auto& device = session::TheSettings().device;
   const bool asked = device && *device == "real";

@@ -464,12 +464,16 @@ const Pair kPairs[] = {
 };
 
 /// The first rounds fill what is kept for later. What is lost in each round is lost in all that follow; what the library's threads keep for
-/// a while, and what the C library's count as used, is less again in one of some turns.
+/// a while, and what the C library's count as used, is less again in one of some turns. The device is waited for again and again: a thread
+/// that runs far ahead of it has as many objects at once as the machine's load allows, and some of their memory is kept.
 void Run(const Pair& pair, long rounds) {
-  constexpr int kTurns = 5;
+  constexpr int kTurns = 15, kAhead = 64;
   const long half = std::max(rounds * static_cast<long>(pair.share) / 200, 150l);
   const auto turn = [&] {
-    for (long i = 0; i < half; ++i) pair.once();
+    for (long i = 0; i < half; ++i) {
+      pair.once();
+      if (i % kAhead == kAhead - 1) DRV(cuCtxSynchronize());
+    }
     return Measure();
   };
   const auto growth = [](std::size_t from, std::size_t to) { return static_cast<long>(to) - static_cast<long>(from); };
