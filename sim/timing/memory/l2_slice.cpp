@@ -216,6 +216,7 @@ bool L2Slice::Take(Cycle now, const Request& request, Outbox<Response>& out) {
   const bool reads = !IsWrite(request.kind());
   const auto [missing, pending, fetch] = MissingOf(request);
   if (fetch != 0 && pending == 0 && outstanding_ >= parameters_.timing().l2.mshrs) return false;
+  if (missing != 0 && !has_room_for_waiter()) return false;  // data of others are on their way
   if (fetch != 0 && dram_.room() == 0) {
     room_needed_ = 1;
     waits_for_room_only_ = true;  // sectors that nobody has asked for yet do not come
@@ -321,19 +322,14 @@ void L2Slice::AddWaiter(Line& line, const Request& request) {
   std::uint32_t index = free_waiter_;
   if (index == kNoWaiter) {
     index = static_cast<std::uint32_t>(waiters_.size());
-    GL_CHECK(index < kNoWaiter, "more than a million requests wait in an L2 slice");
     waiters_.emplace_back();
   } else {
     free_waiter_ = waiters_[index].next;
   }
-  waiters_[index] = {.next = kNoWaiter, .sm = request.sm(), .id = request.id(), .kind = request.kind(), .sectors = request.sectors()};
-  if (line.first_waiter == kNoWaiter) {
-    line.first_waiter = index;
-    return;
-  }
-  std::uint32_t last = line.first_waiter;
-  while (waiters_[last].next != kNoWaiter) last = waiters_[last].next;
-  waiters_[last].next = index;
+  waiters_[index] = {.sm = request.sm(), .id = request.id(), .kind = request.kind(), .sectors = request.sectors()};
+  if (line.first_waiter == kNoWaiter) line.first_waiter = index;
+  else waiters_[waiters_[line.first_waiter].last].next = index;
+  waiters_[line.first_waiter].last = index;
 }
 
 void L2Slice::Fill(Cycle now, std::uint32_t fetch, Outbox<Response>& out) {
@@ -367,6 +363,7 @@ void L2Slice::Fill(Cycle now, std::uint32_t fetch, Outbox<Response>& out) {
     }
     index = next;
   }
+  if (line.first_waiter != kNoWaiter) waiters_[line.first_waiter].last = previous;
   lines_[done.line] = line;
 }
 

@@ -67,6 +67,7 @@ class L2Slice {
   static_assert(sizeof(Line) == 4);
   struct Waiter {
     std::uint32_t next = kNoWaiter;
+    std::uint32_t last = kNoWaiter;  ///< of the line's, where this is the first one
     std::uint16_t sm = 0, id = 0;
     RequestKind kind = RequestKind::kRead;
     std::uint8_t sectors = 0;
@@ -108,6 +109,8 @@ class L2Slice {
   std::uint32_t Oldest(std::uint32_t first, std::uint64_t ways) const;
   void Read(Cycle now, std::uint32_t line, const Request& request, std::uint8_t sectors, bool waits_alone);
   void WriteBack(Cycle now, std::uint32_t line);
+  /// A slice has so many waiters at once, far more than any device's SMs send it in the time of a fetch: then it takes nothing that waits.
+  bool has_room_for_waiter() const { return free_waiter_ != kNoWaiter || waiters_.size() < kNoWaiter; }
   void AddWaiter(Line& line, const Request& request);
   void Answer(Cycle now, std::uint16_t sm, std::uint16_t id, RequestKind kind, std::uint8_t sectors, Outbox<Response>& out);
   Cycle Occupancy(const Request& request) const;

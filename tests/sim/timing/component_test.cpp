@@ -245,6 +245,25 @@ TEST_CASE("L2Slice_LongUseOfOneSet_EvictsTheLeastRecentlyUsed") {
   }
 }
 
+TEST_CASE("L2Slice_MoreRequestsThanItHasPlacesFor_WaitForALine_AllAreAnswered") {
+  constexpr std::uint32_t kRequests = (1u << 20) + 20'000, kDelay = 3'000'000;
+  Parameters parameters = ParametersOf("v100");
+  parameters.dram_delay = kDelay;  // data come so late that a device would have to send for as long
+  const AddressMap map(parameters);
+  const Ports ports;
+  MemoryPartition partition(parameters, map, ports, 0, 1, false);
+  constexpr Cycle kFirst = 1000;
+  for (std::uint32_t i = 0; i < kRequests; ++i) {
+    const auto sectors = static_cast<std::uint8_t>(1 << i % 4);  // some wait for what comes later than others' data
+    partition.Add(Request({.arrival = kFirst + 2 * i, .line = 0, .kind = RequestKind::kRead, .sectors = sectors}));
+  }
+  partition.SortInboxes();
+  partition.Run(kFirst + 2 * Cycle{kRequests} + 3 * Cycle{kDelay});
+  partition.outbox().Seal();
+  CHECK(partition.outbox().sealed(0).size() == kRequests);
+  CHECK(partition.next() == kNever);
+}
+
 TEST_CASE("Tlb_WalksForPagesThatItDoesNotKnow_AndForgetsTheOneUsedLongestAgo") {
   Tlb tlb(2, 2, 4096, 300);  // a line is a 32nd of a page
   const auto ready = [&](Cycle now, std::uint64_t line, bool hit) {
