@@ -35,7 +35,7 @@ std::string WhoHasTooMuchShared(const ptx::Module& module) {
   if (SharedBytes(module) <= kMostStaticShared) return {};
   for (const ptx::Function& function : module.functions) {
     if (!function.is_entry || function.body == nullptr) continue;
-    const std::uint32_t bytes = exec::LayoutShared(module, function).static_bytes;
+    const std::uint32_t bytes = exec::LayoutShared(module, function).static_bytes();
     if (bytes <= kMostStaticShared) continue;
     return "kernel " + std::string(function.name) + " has " + std::to_string(bytes) + " bytes of static shared memory; the limit is " +
            std::to_string(kMostStaticShared);

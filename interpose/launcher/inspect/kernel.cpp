@@ -135,7 +135,7 @@ KernelReport ReportKernel(const ptx::Module& module, const ptx::Function& kernel
   report.demangled = DemangledName(report.name);
   ReportParameters(kernel, report);
   ReportBounds(kernel, report);
-  report.shared_bytes = exec::LayoutShared(module, kernel).static_bytes;
+  report.shared_bytes = exec::LayoutShared(module, kernel).static_bytes();
   report.local_bytes = exec::LayoutLocal(kernel).bytes;
   report.live_registers = analysis::Liveness(analysis::Cfg(kernel)).max_pressure().units;
   KernelWalk walk(module, report);

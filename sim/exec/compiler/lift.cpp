@@ -129,7 +129,7 @@ LiftedKernel ModuleLifter::Run() {
   ExpandFlushes(out_.ir());
   std::unordered_set<const ptx::Function*> reached;
   result.local_bytes = StackBytes(kernel_, reached, result.recursive);
-  result.static_shared_bytes = shared_.static_bytes;
+  result.static_shared_bytes = shared_.static_end;
   return result;
 }
 

@@ -38,6 +38,13 @@ Value* FunctionLifter::Dimension(unsigned axis) {
   return known != 0 ? b_.getInt32(known) : RangedSpecial(At(Special::kNtidX, axis), LeastDimension(axis), kMaxBlock[axis] + 1);
 }
 
+/// What the kernel itself has of shared memory, static and dynamic.
+Value* FunctionLifter::OwnSharedBytes() {
+  Value* const total = b_.SpecialReg(Special::kTotalSharedBytes);
+  const std::uint32_t reserved = module_.shared().reserved_bytes;
+  return reserved == 0 ? total : b_.CreateSub(total, b_.getInt32(reserved));
+}
+
 Value* FunctionLifter::ReadSpecial(std::string_view text) {
   const auto ref = ptx::SpecialFromText(text);
   if (!ref) Refuse("unknown special register '" + std::string(text) + "'");
@@ -76,8 +83,8 @@ Value* FunctionLifter::ReadSpecial(std::string_view text) {
     case S::kGlobaltimer: return clock(1);
     case S::kGlobaltimerLo: return b_.CreateTrunc(clock(1), b_.getInt32Ty());
     case S::kGlobaltimerHi: return high(clock(1));
-    case S::kTotalSmemSize:
-    case S::kAggrSmemSize: return b_.SpecialReg(Special::kTotalSharedBytes);
+    case S::kTotalSmemSize: return OwnSharedBytes();
+    case S::kAggrSmemSize: return b_.CreateAdd(OwnSharedBytes(), b_.getInt32(kReservedSharedBytes));
     case S::kDynamicSmemSize: return b_.SpecialReg(Special::kDynamicSharedBytes);
     case S::kWarpSz: return b_.getInt32(kWarpSize);
     case S::kIsExplicitCluster: return b_.getInt1(options.clusters);
@@ -102,12 +109,12 @@ Value* FunctionLifter::ReadSpecial(std::string_view text) {
       if (ref->index == 1) return b_.SpecialReg(Special::kGridWorkspaceHigh);
       if (ref->index == 2) return b_.SpecialReg(Special::kGridWorkspaceLow);
       return b_.getInt32(0);
-    // Performance monitors read as zero: nothing counts. No shared memory is reserved for the system.
-    case S::kPm:
-    case S::kReservedSmemOffsetBegin:
+    case S::kReservedSmemOffset: return b_.getInt32(kReservedSharedOffsets[ref->index]);
     case S::kReservedSmemOffsetEnd:
-    case S::kReservedSmemOffsetCap:
-    case S::kReservedSmemOffset: return b_.getInt32(0);
+    case S::kReservedSmemOffsetCap: return b_.getInt32(kReservedSharedBytes);
+    case S::kReservedSmemOffsetBegin:
+    // Performance monitors read as zero: nothing counts.
+    case S::kPm: return b_.getInt32(0);
     // All SMs are in one domain of memory, and none is an additional one of it.
     case S::kLocalityDomainId:
     case S::kLocalityDomainSupplementalSm: return b_.getInt32(0);

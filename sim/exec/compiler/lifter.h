@@ -205,6 +205,7 @@ class FunctionLifter {
 
   // --------------------------------------------------------------------------------------------------------- lift_special.cpp
   Value* ReadSpecial(std::string_view text);
+  Value* OwnSharedBytes();
   std::uint64_t LeastDimension(unsigned axis);
   Value* Dimension(unsigned axis);
   Value* RangedSpecial(Special special, std::uint64_t low, std::uint64_t high);

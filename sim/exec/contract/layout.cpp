@@ -104,6 +104,10 @@ void VisitBlock(const ptx::Block& block, Visitor& visitor) {
   }
 }
 
+bool ReadsReserved(const ptx::Operand& operand) {
+  return operand.kind == ptx::OperandKind::kSpecial && operand.text.starts_with("%reserved_smem_offset_");
+}
+
 /// Everything a kernel can reach: functions it names (calls or takes the address of) and, once it calls indirectly,
 /// functions whose address module initialisers hold.
 struct Reachability {
@@ -113,6 +117,7 @@ struct Reachability {
   std::unordered_set<const ptx::Variable*> variables;
   std::vector<const ptx::Function*> pending;
   bool initializers_done = false;
+  bool reads_reserved = false;  ///< %reserved_smem_offset_*
 
   void Add(const ptx::Function* function) {
     function = definitions.Of(function);
@@ -126,6 +131,7 @@ struct Reachability {
     if (variables.insert(variable).second) variables.insert(definitions.Of(variable));
   }
   void Enter(const ptx::Instruction& instruction) {
+    reads_reserved |= std::ranges::any_of(instruction.operands, ReadsReserved);
     if (!instruction.Has(ptx::Trait::kCalls)) return;
     const bool indirect = std::any_of(instruction.operands.begin(), instruction.operands.end(),
                                       [](const ptx::Operand& operand) { return operand.kind == ptx::OperandKind::kRegister; });
@@ -199,6 +205,7 @@ SharedLayout LayoutShared(const ptx::Module& module, const ptx::Function& kernel
   Reachability reach{module, definitions, {}, {}, {}};
   reach.Run(kernel);
   SharedLayout layout;
+  if (reach.reads_reserved) layout.reserved_bytes = layout.static_end = kReservedSharedBytes;
   std::uint32_t dynamic_align = kDynamicSharedAlign;
   std::vector<const ptx::Variable*> dynamic;
   auto place = [&](const ptx::Variable& variable) {
@@ -209,9 +216,9 @@ SharedLayout LayoutShared(const ptx::Module& module, const ptx::Function& kernel
       dynamic_align = std::max(dynamic_align, variable.alignment());
       return;
     }
-    layout.static_bytes = RoundUp(layout.static_bytes, variable.alignment());
-    layout.offsets[&variable] = layout.static_bytes;
-    layout.static_bytes += static_cast<std::uint32_t>(variable.bytes());
+    layout.static_end = RoundUp(layout.static_end, variable.alignment());
+    layout.offsets[&variable] = layout.static_end;
+    layout.static_end += static_cast<std::uint32_t>(variable.bytes());
   };
   for (const ptx::ModuleItem& item : module.items) {
     if (const auto* variable = std::get_if<ptx::Variable*>(&item)) {
@@ -220,7 +227,7 @@ SharedLayout LayoutShared(const ptx::Module& module, const ptx::Function& kernel
       if (reach.functions.contains(*function)) ForEachDeclaration(**function, place);
     }
   }
-  layout.dynamic_offset = RoundUp(layout.static_bytes, dynamic_align);
+  layout.dynamic_offset = RoundUp(layout.static_end, dynamic_align);
   for (const ptx::Variable* variable : dynamic) layout.offsets[variable] = layout.dynamic_offset;
   for (const ptx::Variable* variable : reach.variables) {
     const auto it = layout.offsets.find(definitions.Of(variable));

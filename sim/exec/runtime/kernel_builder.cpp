@@ -29,9 +29,14 @@ std::uint64_t ExpectedNs(const InterpretedCode& code) {
 using Clock = std::chrono::steady_clock;
 double Seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
 
+void PlaceShared(const SharedLayout& shared, LoadedKernel& loaded) {
+  loaded.dynamic_shared_offset = shared.dynamic_offset;
+  loaded.reserved_shared_bytes = shared.reserved_bytes;
+}
+
 /// What is known of compiled code, and its entry.
 Result<LoadedKernel> Loaded(const CompiledKernel& compiled, std::unique_ptr<CodeObject> code, const CompileOptions& options,
-                            std::uint32_t dynamic_shared_offset) {
+                            const SharedLayout& shared) {
   LoadedKernel loaded;
   const auto entry = reinterpret_cast<std::uintptr_t>(code->Find("gl_kernel"));
   if (entry == 0 || entry >= code->code_end()) return Error{"the compiled object defines no function gl_kernel"};
@@ -39,7 +44,7 @@ Result<LoadedKernel> Loaded(const CompiledKernel& compiled, std::unique_ptr<Code
   if (compiled.by_cta) loaded.cta_entry = reinterpret_cast<CtaEntry>(entry);
   else loaded.entry = reinterpret_cast<WarpEntry>(entry);
   loaded.static_shared_bytes = compiled.static_shared_bytes;
-  loaded.dynamic_shared_offset = dynamic_shared_offset;
+  PlaceShared(shared, loaded);
   loaded.local_bytes = compiled.local_bytes;
   loaded.frame_bytes = compiled.frame_bytes;
   loaded.needs_fiber = compiled.needs_fiber;
@@ -104,7 +109,7 @@ Result<std::optional<LoadedKernel>> KernelBuilder::Interpret(ProgramImpl& progra
       loaded.interpreted = std::move(*code);
       loaded.entry = &InterpretWarp;
       loaded.static_shared_bytes = made.static_shared_bytes;
-      loaded.dynamic_shared_offset = LayoutShared(program.module_as_read(), *kernel.function).dynamic_offset;
+      PlaceShared(LayoutShared(program.module_as_read(), *kernel.function), loaded);
       loaded.local_bytes = made.local_bytes;
       loaded.frame_bytes = static_cast<std::uint32_t>(loaded.interpreted->stack_bytes()) + kInterpreterFrames;
       loaded.needs_fiber = made.needs_fiber;
@@ -199,8 +204,7 @@ Result<LoadedKernel> KernelBuilder::MachineCode(ProgramImpl& program, const Kern
     code = std::move(object);
     cache_.Store(key, *compiled);
   }
-  const std::uint32_t dynamic_shared_offset = LayoutShared(program.module_as_read(), *kernel.function).dynamic_offset;
-  GL_TRY(loaded, Loaded(*compiled, std::move(code), options, dynamic_shared_offset));
+  GL_TRY(loaded, Loaded(*compiled, std::move(code), options, LayoutShared(program.module_as_read(), *kernel.function)));
   loaded.cache_hit = cache_hit;
   if (options.record != Recording::kNone) {
     for (const ptx::Instruction* instruction : NumberInstructions(program.module_as_read(), *kernel.function).instructions)
@@ -247,11 +251,11 @@ void KernelBuilder::AskFor(const LaunchParams& params, const LoadedKernel& kerne
     return false;
   };
   job.done = [tier, name = job.kernel, log = options_.log, options = job.options,
-              offset = kernel.dynamic_shared_offset](Result<CompiledKernel> made) {
+              shared = LayoutShared(program.module_as_read(), *params.kernel->function)](Result<CompiledKernel> made) {
     const auto publish = [&]() -> Status {
       if (!made) return made.error();
       GL_TRY(object, CodeObject::Load(made->object, name));
-      GL_TRY(loaded, Loaded(*made, std::move(object), options, offset));
+      GL_TRY(loaded, Loaded(*made, std::move(object), options, shared));
       loaded.build_reported = true;  // nobody has waited for it
       Publish(*tier, std::move(loaded));
       return {};

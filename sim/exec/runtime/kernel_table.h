@@ -40,6 +40,7 @@ struct LoadedKernel {
   CtaEntry cta_entry = nullptr;                        ///< in place of `entry`: runs all warps of a CTA
   std::uint32_t static_shared_bytes = 0;
   std::uint32_t dynamic_shared_offset = 0;
+  std::uint32_t reserved_shared_bytes = 0;  ///< zeroed when a CTA begins (SharedLayout)
   std::uint32_t local_bytes = 0;
   std::uint32_t frame_bytes = 0;
   bool needs_fiber = false, simple_barriers = false, gives_way = false, recursive = false;

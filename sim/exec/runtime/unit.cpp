@@ -179,7 +179,8 @@ void Unit::Advance() {
   const Launch& l = *launch;
   if (!l.ctas.empty()) return Begin(named_ + 1);
   if (++sm_ == l.ctx.sm_count) sm_ = 0;
-  if (++position_[0] != l.unit_grid[0]) return ctas.size() == 1 && !check ? MoveInRow() : PlaceCtas();
+  if (++position_[0] != l.unit_grid[0])
+    return ctas.size() == 1 && !check && l.kernel->reserved_shared_bytes == 0 ? MoveInRow() : PlaceCtas();
   position_[0] = 0;
   if (++position_[1] == l.unit_grid[1]) {
     position_[1] = 0;
@@ -197,8 +198,18 @@ void Unit::MoveInRow() {
   ctx.live_warps = launch->ctx.warps_per_cta;
 }
 
+/// Toolkits take it that the memory reserved for them is zero when a CTA begins.
+void Unit::ClearReservedShared() {
+  const std::uint32_t bytes = launch->kernel->reserved_shared_bytes;
+  for (const Cta& cta : ctas) {
+    std::memset(reinterpret_cast<void*>(shared_ + cta.ctx.shared_offset), 0, bytes);
+    if (check) check->shadow.Fill(cta.ctx.shared_offset, bytes);
+  }
+}
+
 void Unit::PlaceCtas() {
   if (check) check->shadow.BeginCta();
+  if (launch->kernel->reserved_shared_bytes != 0) ClearReservedShared();
   const LaunchCtx& lc = launch->ctx;
   if (ctas.size() == 1) {
     CtaCtx& ctx = ctas[0].ctx;

@@ -126,6 +126,7 @@ struct Unit {
  private:
   void SetShape(const std::uint32_t (&block)[3], std::uint32_t cta_count);
   void PlaceCtas();
+  void ClearReservedShared();
   void MoveInRow();
   void Unlink(Warp& warp);
   void Append(Warp& warp);

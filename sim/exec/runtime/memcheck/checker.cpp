@@ -314,8 +314,7 @@ std::string Memcheck::Place(const Warp& warp, MemcheckKind kind, const LaneReque
     return std::to_string(request.bytes) + "-byte accesses need a multiple of " + std::to_string(std::bit_ceil(request.bytes));
   if (request.space == Space::kShared) {
     return "the CTA has " + WithCommas(launch.ctx.total_shared_bytes) + " bytes of shared memory (" +
-           WithCommas(launch.ctx.total_shared_bytes - std::min(launch.ctx.dynamic_shared_bytes, launch.ctx.total_shared_bytes)) +
-           " static, " + WithCommas(launch.ctx.dynamic_shared_bytes) + " dynamic)";
+           WithCommas(launch.info->static_shared_bytes) + " static, " + WithCommas(launch.ctx.dynamic_shared_bytes) + " dynamic)";
   }
   if (request.space == Space::kLocal) return "the thread has " + WithCommas(warp.ctx.local_bytes) + " bytes of local memory";
   const CtaCtx& cta = warp.cta->ctx;

@@ -51,6 +51,14 @@ void SharedShadow::BeginCta() {
   for (auto& [barrier, clock] : arrived_) std::ranges::fill(clock, first_epoch_ - 1);
 }
 
+void SharedShadow::Fill(std::uint32_t offset, std::uint32_t bytes) {
+  if (bytes == 0) return;
+  Cells& cells = CellsOf(offset, offset + bytes, 4);
+  const auto first = cells.writer.begin() + (offset >> cells.shift);
+  std::fill(first, first + (bytes >> cells.shift), Trace{first_epoch_ - 1} << kEpochShift);
+  for (Block& block : BlocksOf(offset, offset + bytes)) block.scanned = false;
+}
+
 /// The warp begins a new epoch, so that what it does next differs from what it has given to others.
 void SharedShadow::Advance(std::uint32_t warp) {
   if (!used_[warp]) return;

@@ -42,6 +42,8 @@ class SharedShadow {
   /// `check_lanes`: lanes of one warp need order between them, too (from sm_70 on).
   void Prepare(std::uint32_t bytes, std::uint32_t warps, bool check_lanes);
   void BeginCta();
+  /// The CTA begins with this memory written, by nobody.
+  void Fill(std::uint32_t offset, std::uint32_t bytes);
 
   // --- order ---
   void OrderWarp(std::uint32_t warp);
