@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "sim/exec/compiler/bytecode.h"
+#include "sim/exec/compiler/bytecode_expand.h"
 #include "sim/exec/compiler/debug_lines.h"
 #include "sim/exec/compiler/find_line.h"
 #include "sim/exec/compiler/lift.h"
@@ -122,6 +123,7 @@ void Interpret(const ptx::Module& module, const char* name, const CompileOptions
   llvm::StripDebugInfo(spmd.ir());
   SetTarget(spmd.ir(), *machine);
   OptimizeSpmd(spmd, lifted.address_taken, options, *machine);
+  ExpandForBytecode(spmd.ir());
   BytecodeResult made = MakeBytecode(spmd, lifted.kernel, lifted.address_taken, options);
   out.refuses = std::move(made.error);
   out.code = std::move(made.code);
