@@ -6,6 +6,7 @@
 #include "hooks/support.h"
 #include "interpose/session/capture.h"
 #include "interpose/session/jit_options.h"
+#include "interpose/session/refused_code.h"
 #include "interpose/session/task.h"
 #include "interpose/session/texture.h"
 #include "rewriter/support/whole_file.h"
@@ -26,7 +27,7 @@ CUresult LoadCode(const CodeImage& image, Device& device, Context* context, bool
   const std::int64_t start = session::TaskPool::NowNs();
   JitLog log;
   CUresult status = Code::Load(image, device, options.max_registers(), &log, code);
-  if (status == CUDA_SUCCESS && !lazy) {
+  if (status == CUDA_SUCCESS && !lazy && (*code)->refused() == nullptr) {
     std::shared_ptr<exec::Program> program;
     JitLog parse_log;
     status = (*code)->ProgramFor(context, &program, &parse_log);
@@ -37,10 +38,19 @@ CUresult LoadCode(const CodeImage& image, Device& device, Context* context, bool
   return status;
 }
 
+/// A driver loads a module without PTX if it has machine code for the device. What the runtime registers it takes in any case.
+CUresult CheckMachineCode(const session::RefusedCode& code, bool from_runtime, JitOptions& options) {
+  if (code.has_machine_code() || from_runtime) return CUDA_SUCCESS;
+  code.Tell({});
+  options.Store({.info = {}, .error = code.message() + "\n"}, 0);
+  return CUDA_ERROR_NO_BINARY_FOR_GPU;
+}
+
 CUresult LoadModule(const CodeImage& image, JitOptions& options, CUmodule* module) {
   Context& context = ThisContext();
   std::shared_ptr<Code> code;
   GL_CU_TRY(LoadCode(image, context.device(), &context, false, options, &code));
+  if (const session::RefusedCode* const refused = code->refused()) GL_CU_TRY(CheckMachineCode(*refused, code->from_runtime(), options));
   code->BindTo(context);
   *module = TheProcess().modules.Add(std::make_shared<Module>(std::move(code), context, true));
   return CUDA_SUCCESS;

@@ -73,6 +73,7 @@ CUresult Kernel::Bind(Context* context, Bound* bound) {
   }
   const auto code = code_.lock();
   if (code == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (code->refused() != nullptr) code->refused()->Tell(name_);
   Bound made;
   if (const auto status = code->ProgramFor(context, &made.program); status != CUDA_SUCCESS) return status;
   made.info = made.program->FindKernel(name_);
@@ -128,8 +129,8 @@ void Kernel::ForgetContext(Context& context) {
 
 // ---- Code ---------------------------------------------------------------------------------------------------------------
 
-Code::Code(Device& device, std::vector<PtxSource> sources, bool from_runtime)
-    : device_(device), sources_(std::move(sources)), from_runtime_(from_runtime) {}
+Code::Code(Device& device, std::vector<PtxSource> sources, bool from_runtime, std::unique_ptr<const RefusedCode> refused)
+    : device_(device), sources_(std::move(sources)), from_runtime_(from_runtime), refused_(std::move(refused)) {}
 
 Code::~Code() = default;
 
@@ -137,8 +138,8 @@ CUresult Code::Load(const CodeImage& image, Device& device, std::uint32_t max_re
   const std::uint32_t magic = MagicOf(image);
   const bool from_runtime = magic == image::kWrapperMagic;
 
-  const auto refuse = [log](const std::string& message, CUresult status, LogLevel level = LogLevel::kError) {
-    if (LogEnabled(level)) LogFormat(level, "%s", message.c_str());
+  const auto refuse = [log](const std::string& message, CUresult status) {
+    LogFormat(LogLevel::kError, "%s", message.c_str());
     if (log != nullptr) log->error += message + "\n";
     return status;
   };
@@ -149,15 +150,14 @@ CUresult Code::Load(const CodeImage& image, Device& device, std::uint32_t max_re
   if (!images.ok()) return refuse("device code cannot be read: " + images.error().message, CUDA_ERROR_INVALID_IMAGE);
   std::vector<PtxSource> sources;
   std::string why;
-  if (const auto status = SelectSources(*images, device.compute_capability(), &sources, &why); status != CUDA_SUCCESS) {
-    if (status != CUDA_ERROR_NO_BINARY_FOR_GPU) return refuse(why, status);
-    why += WhoseCode(image.data, *images);
-    const LogLevel level = LevelOfRefusal(image.data, &why);
-    return refuse(why, status, level);
-  }
+  std::unique_ptr<const RefusedCode> refused;
+  const CUresult status = SelectSources(*images, device.compute_capability(), &sources, &why);
+  if (status == CUDA_ERROR_NO_BINARY_FOR_GPU)
+    refused = std::make_unique<const RefusedCode>(image.data, *images, device.compute_capability(), std::move(why));
+  else if (status != CUDA_SUCCESS) return refuse(why, status);
   for (PtxSource& source : sources)
     if (source.max_registers == 0) source.max_registers = max_registers;
-  *code = std::shared_ptr<Code>(new Code(device, std::move(sources), from_runtime));
+  *code = std::shared_ptr<Code>(new Code(device, std::move(sources), from_runtime, std::move(refused)));
   return CUDA_SUCCESS;
 }
 
@@ -183,6 +183,10 @@ CUresult Code::ProgramFor(Context* context, std::shared_ptr<exec::Program>* prog
     return false;
   };
   if (lookup()) return CUDA_SUCCESS;
+  if (refused_ != nullptr) {
+    refused_->Tell({});
+    return CUDA_ERROR_NO_BINARY_FOR_GPU;
+  }
   const std::lock_guard loading(load_mutex_);
   if (lookup()) return CUDA_SUCCESS;
   if (failed_ != CUDA_SUCCESS) {
@@ -228,6 +232,11 @@ std::shared_ptr<Kernel> Code::KernelNamed(std::string_view name) {
 }
 
 CUresult Code::FindKernel(std::string_view name, Context* context, std::shared_ptr<Kernel>* kernel) {
+  if (refused_ != nullptr && !refused_->kernels().empty()) {
+    if (std::ranges::find(refused_->kernels(), name) == refused_->kernels().end()) return CUDA_ERROR_NOT_FOUND;
+    *kernel = KernelNamed(name);
+    return CUDA_SUCCESS;
+  }
   std::shared_ptr<exec::Program> program;
   if (const auto status = ProgramFor(context, &program); status != CUDA_SUCCESS) return status;
   if (program->FindKernel(name) == nullptr) return WhyNoKernel(*program, name);
@@ -236,6 +245,10 @@ CUresult Code::FindKernel(std::string_view name, Context* context, std::shared_p
 }
 
 CUresult Code::AllKernels(Context* context, std::vector<std::shared_ptr<Kernel>>* kernels) {
+  if (refused_ != nullptr) {
+    for (const std::string& name : refused_->kernels()) kernels->push_back(KernelNamed(name));
+    return CUDA_SUCCESS;
+  }
   std::shared_ptr<exec::Program> program;
   if (const auto status = ProgramFor(context, &program); status != CUDA_SUCCESS) return status;
   for (const std::string_view name : program->kernel_names()) kernels->push_back(KernelNamed(name));

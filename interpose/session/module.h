@@ -27,6 +27,7 @@ struct SlicedKernel;
 namespace gridloom::session {
 
 class Code;
+class RefusedCode;
 class TextureReference;
 
 class Kernel {
@@ -105,17 +106,22 @@ struct CodeImage {
 
 class Code : public std::enable_shared_from_this<Code> {
  public:
-  /// Reads an image (wrapper, container, cubin, PTX), keeps the PTX that suits the device. Nothing is parsed yet.
+  /// Reads an image (wrapper, container, cubin, PTX), keeps the PTX that suits the device. Nothing is parsed yet. An image without such PTX
+  /// is no error: see `refused`.
   /// `max_registers` per thread for PTX that says nothing of it, 0: no limit.
   static cuda::CUresult Load(const CodeImage& image, Device& device, std::uint32_t max_registers, JitLog* log, std::shared_ptr<Code>* code);
   ~Code();
 
   Device& device() const { return device_; }
+  /// Not null: it has no PTX for the device, and whatever needs its program gives NO_BINARY_FOR_GPU.
+  const RefusedCode* refused() const { return refused_.get(); }
+  /// It came in the wrapper in which the CUDA runtime registers a program's own code.
+  bool from_runtime() const { return from_runtime_; }
   /// It is a module's: its kernels run in that context alone. Before anybody asks for a kernel.
   void BindTo(Context& owner) { owner_ = &owner; }
   /// The program in a context, parsed and placed on first use. Null context: any, or one that the first context adopts.
   cuda::CUresult ProgramFor(Context* context, std::shared_ptr<exec::Program>* program, JitLog* log = nullptr);
-  /// NOT_FOUND when there is no such kernel.
+  /// NOT_FOUND when there is no such kernel. One of refused code is found, too.
   cuda::CUresult FindKernel(std::string_view name, Context* context, std::shared_ptr<Kernel>* kernel);
   cuda::CUresult AllKernels(Context* context, std::vector<std::shared_ptr<Kernel>>* kernels);
   /// The kernel's form that runs in slices, or why there is none; of a program that ProgramFor gave.
@@ -131,13 +137,14 @@ class Code : public std::enable_shared_from_this<Code> {
   std::shared_ptr<TextureReference> FindTextureReference(std::string_view name, Context* context);
 
  private:
-  Code(Device& device, std::vector<PtxSource> sources, bool from_runtime);
+  Code(Device& device, std::vector<PtxSource> sources, bool from_runtime, std::unique_ptr<const RefusedCode> refused);
   cuda::CUresult Parse(std::unique_ptr<ptx::Module>* module, std::string* text, JitLog* log) const;
   std::shared_ptr<Kernel> KernelNamed(std::string_view name);
 
   Device& device_;
   const std::vector<PtxSource> sources_;
   const bool from_runtime_;
+  const std::unique_ptr<const RefusedCode> refused_;
   Context* owner_ = nullptr;
   std::mutex load_mutex_;  ///< one thread at a time parses
   std::mutex mutex_;

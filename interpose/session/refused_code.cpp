@@ -1,15 +1,15 @@
 #include "interpose/session/refused_code.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <mutex>
-#include <string_view>
-#include <vector>
+#include <utility>
 
 #include "rewriter/image/elf_view.h"
+#include "rewriter/image/select.h"
 #include "rewriter/support/demangle.h"
 
 namespace gridloom::session {
@@ -28,6 +28,7 @@ std::string FileOf(const void* data) {
   return std::filesystem::path(info.dli_fname).filename().string();
 }
 
+/// Names as machine code has them.
 std::vector<std::string> KernelsOf(const image::ImageSet& images) {
   std::vector<std::string> kernels;
   for (const image::Container& container : images.containers) {
@@ -38,7 +39,7 @@ std::vector<std::string> KernelsOf(const image::ImageSet& images) {
       const auto view = image::ReadElf(image::Bytes(reinterpret_cast<const std::byte*>(bytes->data()), bytes->size()));
       if (!view.ok()) continue;
       for (const image::ElfSection& section : view->sections) {
-        if (section.name.starts_with(kText)) kernels.push_back(DemangledName(section.name.substr(kText.size())).substr(0, kLongestName));
+        if (section.name.starts_with(kText)) kernels.emplace_back(section.name.substr(kText.size()));
       }
       break;  // the same kernels for each architecture
     }
@@ -46,13 +47,12 @@ std::vector<std::string> KernelsOf(const image::ImageSet& images) {
   return kernels;
 }
 
-}  // namespace
+std::string Readable(std::string_view kernel) { return DemangledName(kernel).substr(0, kLongestName); }
 
-std::string WhoseCode(const void* data, const image::ImageSet& images) {
-  const std::string file = FileOf(data);
-  const std::vector<std::string> kernels = KernelsOf(images);
+/// " It is in libcudnn_cnn.so.9 and has the kernels gemm_a, gemm_b and 12 more. …", as sentences to append. Empty: nothing is known.
+std::string WhoseCode(const std::string& file, const std::vector<std::string>& kernels) {
   std::string said;
-  for (std::size_t i = 0; i < std::min(kernels.size(), kNamed); ++i) said += (i == 0 ? "" : ", ") + kernels[i];
+  for (std::size_t i = 0; i < std::min(kernels.size(), kNamed); ++i) said += (i == 0 ? "" : ", ") + Readable(kernels[i]);
   if (kernels.size() > kNamed) said += " and " + std::to_string(kernels.size() - kNamed) + " more";
   if (!said.empty()) said = (kernels.size() == 1 ? "the kernel " : "the kernels ") + said;
   if (file.empty()) return said.empty() ? "" : ". It has " + said;
@@ -62,15 +62,29 @@ std::string WhoseCode(const void* data, const image::ImageSet& images) {
   return text;
 }
 
-LogLevel LevelOfRefusal(const void* data, std::string* message) {
+}  // namespace
+
+LogLevel LevelOfRefusal(const std::string& file, std::string* message) {
   static std::mutex mutex;
   static auto* const told = new std::map<std::string, unsigned>;  // programs are refused code while they end, too
-  const std::string file = FileOf(data);
   if (file.empty()) return LogLevel::kError;
   const std::lock_guard lock(mutex);
   const unsigned number = ++(*told)[file];
   if (number == kTold) *message += ". What else of " + file + " has no PTX is told with --log info only";
   return number <= kTold ? LogLevel::kError : LogLevel::kInfo;
+}
+
+RefusedCode::RefusedCode(const void* data, const image::ImageSet& images, ComputeCapability device, std::string why)
+    : file_(FileOf(data)),
+      kernels_(KernelsOf(images)),
+      has_machine_code_(image::HasMachineCode(images, device)),
+      message_(std::move(why) + WhoseCode(file_, kernels_)) {}
+
+void RefusedCode::Tell(std::string_view kernel) const {
+  if (told_.exchange(true)) return;
+  std::string message = (kernel.empty() ? "" : "kernel " + Readable(kernel) + " cannot run: ") + message_;
+  const LogLevel level = LevelOfRefusal(file_, &message);
+  if (LogEnabled(level)) LogFormat(level, "%s", message.c_str());
 }
 
 }  // namespace gridloom::session

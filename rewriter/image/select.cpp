@@ -53,15 +53,23 @@ Error NoUsablePtx(const ImageSet& set, ComputeCapability device) {
                flag};
 }
 
+/// As the CUDA Programming Guide, "Binary Compatibility", has it: code runs on later devices of the same major number, code with
+/// architecture-specific features (`a`) on its own device only.
+bool IsCodeFor(const Entry& entry, ComputeCapability device) {
+  const ComputeCapability code = entry.arch.capability;
+  if (entry.kind != EntryKind::kCubin || code.major != device.major) return false;
+  return entry.arch.scope == ArchScope::kExact ? code.minor == device.minor : code.minor <= device.minor;
+}
+
+bool HasCodeFor(const Container& container, ComputeCapability device) {
+  return std::ranges::any_of(container.entries, [&](const Entry& entry) { return IsCodeFor(entry, device); });
+}
+
 /// For a container that carries machine code for the device, but PTX only for a newer one: that PTX, the least new first. NVIDIA's
 /// libraries (libcudadevrt, cuRAND) are built so: machine code for every architecture, PTX for the last one. Gridloom can run it on
 /// any device, since a newer instruction set only adds.
 const Entry* StandIn(const Container& container, ComputeCapability device) {
-  const bool for_device = std::ranges::any_of(container.entries, [&](const Entry& entry) {
-    const ComputeCapability code = entry.arch.capability;
-    return entry.kind == EntryKind::kCubin && code.major == device.major && code.minor <= device.minor;
-  });
-  if (!for_device) return nullptr;
+  if (!HasCodeFor(container, device)) return nullptr;
   const Entry* best = nullptr;
   for (const Entry& entry : container.entries) {
     if (entry.kind != EntryKind::kPtx || entry.arch.capability < device) continue;
@@ -120,6 +128,10 @@ Result<std::vector<const Entry*>> SelectPtx(const ImageSet& set, ComputeCapabili
 
 Result<std::vector<const Entry*>> SelectPartsToLink(const ImageSet& set, ComputeCapability device) {
   return SelectTexts(set, device, true);
+}
+
+bool HasMachineCode(const ImageSet& set, ComputeCapability device) {
+  return std::ranges::any_of(set.containers, [&](const Container& container) { return HasCodeFor(container, device); });
 }
 
 std::optional<ComputeCapability> FittingCapability(const ImageSet& set, ComputeCapability preferred) {

@@ -22,6 +22,9 @@ Result<std::vector<const Entry*>> SelectPtx(const ImageSet& set, ComputeCapabili
 /// parts that give the PTX of a newer device, as libcudadevrt.a does.
 Result<std::vector<const Entry*>> SelectPartsToLink(const ImageSet& set, ComputeCapability device);
 
+/// Whether a driver with that device would load it without PTX: there is machine code that such a device runs.
+bool HasMachineCode(const ImageSet& set, ComputeCapability device);
+
 /// A compute capability on which every container that has PTX can run: `preferred` if possible, else the lowest one
 /// above it, else the highest one below. Nothing when no device fits all of them.
 std::optional<ComputeCapability> FittingCapability(const ImageSet& set, ComputeCapability preferred);

@@ -73,7 +73,10 @@ context, function, memory = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_uint6
 check(cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0))
 if "stand_in" in ptxas:
     assert assemble("--fail") == 1
-    assert load()[0] == 209, "CUDA_ERROR_NO_BINARY_FOR_GPU: what ptxas left behind when it failed is not touched"
+    status, module = load()
+    check(status)
+    got = cuda.cuModuleGetFunction(ctypes.byref(function), module, b"fill")
+    assert got == 209, "CUDA_ERROR_NO_BINARY_FOR_GPU: what ptxas left behind when it failed is not touched"
 check(assemble("-arch=sm_90"))
 status, module = load()
 check(status)

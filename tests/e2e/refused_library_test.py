@@ -1,4 +1,4 @@
-"""refused_library_test.py GRIDLOOM NVCC: a library without PTX is refused by its name and its kernels' names."""
+"""refused_library_test.py GRIDLOOM NVCC: a library without PTX loads; launched, it is refused by its name and its kernels' names."""
 import os
 import subprocess
 import sys
@@ -12,12 +12,14 @@ __global__ void Second(int* p) { *p = 2; }
 __global__ void Third(int* p) { *p = 3; }
 extern "C" int Go() { float* p; cudaMalloc(&p, 128); Scale<float><<<1, 32>>>(p, 2.0f); First<<<1, 1>>>((int*)p);
   Second<<<1, 1>>>((int*)p); Third<<<1, 1>>>((int*)p); return (int)cudaGetLastError(); }
+extern "C" int Look() { cudaKernel_t kernel; return (int)cudaGetKernel(&kernel, Third); }
 """
-PROGRAM = '#include <cstdio>\nextern "C" int Go();\nint main() { std::printf("%d\\n", Go()); }\n'
+PROGRAM = ('#include <cstdio>\nextern "C" int Go();\nextern "C" int Look();\n'
+           'int main(int count, char**) { std::printf("%d\\n", count > 1 ? Look() : Go()); }\n')
 
 
-def run(folder, program):
-    done = subprocess.run([GRIDLOOM, "run", "--", program], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+def run(folder, *program):
+    done = subprocess.run([GRIDLOOM, "run", "--", *program], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     return done.stdout.decode(), done.stderr.decode()
 
 
@@ -31,8 +33,11 @@ with tempfile.TemporaryDirectory() as folder:
     options = [NVCC, "-gencode", "arch=compute_90,code=sm_90", "-cudart", "static"]
     build(*options, "-Xcompiler", "-fPIC", "-shared", "-o", "libscale.so.3", "library.cu")
     build("c++", "program.cpp", "-o", "program", "./libscale.so.3")
+    out, err = run(folder, "./program", "look")
+    assert out.strip() == "0" and err == "", (out, err)  # code that is loaded and not launched is no error
     out, err = run(folder, "./program")
     assert out.strip() == "209", (out, err)  # no kernel image is available
+    assert "kernel void Scale<float>(float*, float) cannot run: the image holds machine code" in err, err
     assert "It is in libscale.so.3 and has the kernels " in err and " and 1 more." in err and "(int*)" in err, err
     assert err.count("libscale.so.3") == 1, err  # once, not at each launch
     assert "can only be rebuilt by its makers" in err, err

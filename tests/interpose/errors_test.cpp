@@ -1,4 +1,5 @@
 // Errors as a driver reports them.
+#include <elf.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -21,6 +22,14 @@ namespace {
 
 CUresult Launch(CUfunction function, unsigned grid, unsigned block, unsigned shared = 0, CUstream stream = nullptr) {
   return cuLaunchKernel(function, grid, 1, 1, block, 1, 1, shared, stream, nullptr, nullptr);
+}
+
+constexpr std::uint32_t kSmOfDevice = 90;
+
+/// A container with machine code alone, of a kernel k.
+image::testing::Buffer CubinOf(std::uint32_t sm) {
+  const auto cubin = image::testing::MakeElf(ET_EXEC, 190, {{".text.k", image::testing::Buffer(48, std::byte{7})}}, sm << 8, 8);
+  return image::testing::MakeContainer({image::testing::EntrySpec{.kind = 2, .sm = sm, .payload = std::string(image::AsText(cubin))}});
 }
 
 }  // namespace
@@ -48,19 +57,58 @@ TEST_CASE("Images_WhosePtxNoCompilerWrote_AreRefused_AndNewerWordsAreNot", "[err
   CHECK(load("add.u32 %r1, %r2;") == CUDA_ERROR_INVALID_PTX);
 }
 
+TEST_CASE("MachineCodeWithoutPtx_Loads_AndIsRefusedWhenItIsLaunched", "[errors]") {
+  const test::Fixture fixture;
+  const auto container = CubinOf(kSmOfDevice);
+  CUlibrary library = nullptr;
+  CUkernel kernel = nullptr;
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  unsigned count = 0;
+  CU_OK(cuLibraryLoadData(&library, container.data(), nullptr, nullptr, 0, nullptr, nullptr, 0));
+  CU_OK(cuLibraryGetKernel(&kernel, library, "k"));
+  CU_OK(cuLibraryGetKernelCount(&count, library));
+  CU_OK(cuModuleLoadData(&module, container.data()));
+  CU_OK(cuModuleGetFunction(&function, module, "k"));
+  CHECK(count == 1);
+  CHECK(cuLibraryGetKernel(&kernel, library, "nobody") == CUDA_ERROR_NOT_FOUND);
+  CHECK(cuModuleGetFunction(&function, module, "nobody") == CUDA_ERROR_NOT_FOUND);
+  CHECK(Launch(function, 1, 1) == CUDA_ERROR_NO_BINARY_FOR_GPU);
+  CHECK(Launch(reinterpret_cast<CUfunction>(kernel), 1, 1) == CUDA_ERROR_NO_BINARY_FOR_GPU);
+  CUdeviceptr pointer = 0;
+  CHECK(cuLibraryGetGlobal(&pointer, nullptr, library, "v") == CUDA_ERROR_NO_BINARY_FOR_GPU);
+  CU_OK(cuCtxSynchronize());  // none of it sticks
+  CU_OK(cuLibraryUnload(library));
+  CU_OK(cuModuleUnload(module));
+}
+
+TEST_CASE("Modules_WithMachineCodeOfOtherDevicesOnly_AreNotLoaded_LibrariesAre", "[errors]") {
+  const test::Fixture fixture;
+  for (const std::uint32_t sm : {75u, 100u}) {
+    const auto container = CubinOf(sm);
+    CUmodule module = nullptr;
+    CHECK(cuModuleLoadData(&module, container.data()) == CUDA_ERROR_NO_BINARY_FOR_GPU);
+    CUlibrary library = nullptr;
+    CUkernel kernel = nullptr;
+    CU_OK(cuLibraryLoadData(&library, container.data(), nullptr, nullptr, 0, nullptr, nullptr, 0));
+    CU_OK(cuLibraryGetKernel(&kernel, library, "k"));
+    CHECK(Launch(reinterpret_cast<CUfunction>(kernel), 1, 1) == CUDA_ERROR_NO_BINARY_FOR_GPU);
+    CU_OK(cuLibraryUnload(library));
+  }
+}
+
 TEST_CASE("Refusals_OfOneFile_AreErrorsOnlyAtFirst", "[errors]") {
-  static int code = 0;  // in this program
   std::string message;
   for (int i = 0; i < 3; ++i) {
     CHECK(message.empty());
-    CHECK(session::LevelOfRefusal(&code, &message) == session::LogLevel::kError);
+    CHECK(session::LevelOfRefusal("liblibrary.so", &message) == session::LogLevel::kError);
   }
-  CHECK(message.starts_with(". What else of shim_test has no PTX"));
+  CHECK(message.starts_with(". What else of liblibrary.so has no PTX"));
   message.clear();
-  CHECK(session::LevelOfRefusal(&code, &message) == session::LogLevel::kInfo);
+  CHECK(session::LevelOfRefusal("liblibrary.so", &message) == session::LogLevel::kInfo);
   CHECK(message.empty());
-  int made_at_run_time = 0;
-  for (int i = 0; i < 5; ++i) CHECK(session::LevelOfRefusal(&made_at_run_time, &message) == session::LogLevel::kError);
+  // Made at run time.
+  for (int i = 0; i < 5; ++i) CHECK(session::LevelOfRefusal("", &message) == session::LogLevel::kError);
 }
 
 TEST_CASE("MaxRegisters_TakesWholeNumbersOfItsOwnOption", "[errors]") {
