@@ -105,8 +105,7 @@ class KernelWalk {
     ptx::VisitOperands(body, [&](ptx::Operand& operand) {
       if (operand.function != nullptr) pending_.push_back(operand.function);
       const ptx::Variable* variable = operand.variable;
-      const bool shared = variable != nullptr && variable->space == ptx::StateSpace::kShared;
-      report_.dynamic_shared |= shared && variable->linkage == ptx::Linkage::kExtern;
+      report_.dynamic_shared |= variable != nullptr && exec::IsDynamicShared(*variable);
     });
   }
 

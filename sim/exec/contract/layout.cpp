@@ -75,10 +75,6 @@ class Definitions {
   std::unordered_map<std::string_view, const ptx::Variable*> variables_;
 };
 
-bool IsDynamic(const ptx::Variable& variable) {
-  return variable.linkage == ptx::Linkage::kExtern || (!variable.dims.empty() && variable.element_count() == 0);
-}
-
 template <typename Visitor>
 void VisitOperand(const ptx::Operand& operand, Visitor& visitor) {
   if (operand.variable || operand.function) visitor.Symbol(operand);
@@ -200,6 +196,10 @@ SymbolTable NumberSymbols(const ptx::Module& module) {
   return table;
 }
 
+bool IsDynamicShared(const ptx::Variable& variable) {
+  return IsShared(variable.space) && !variable.dims.empty() && variable.element_count() == 0;
+}
+
 SharedLayout LayoutShared(const ptx::Module& module, const ptx::Function& kernel) {
   Definitions definitions(module);
   Reachability reach{module, definitions, {}, {}, {}};
@@ -209,9 +209,8 @@ SharedLayout LayoutShared(const ptx::Module& module, const ptx::Function& kernel
   std::uint32_t dynamic_align = kDynamicSharedAlign;
   std::vector<const ptx::Variable*> dynamic;
   auto place = [&](const ptx::Variable& variable) {
-    if (!IsShared(variable.space)) return;
-    if (IsDynamic(variable)) {
-      if (definitions.Of(&variable) != &variable) return;
+    if (!IsShared(variable.space) || definitions.Of(&variable) != &variable) return;
+    if (IsDynamicShared(variable)) {
       dynamic.push_back(&variable);
       dynamic_align = std::max(dynamic_align, variable.alignment());
       return;

@@ -37,8 +37,12 @@ InstructionNumbers NumberInstructions(const ptx::Module& module, const ptx::Func
 inline constexpr std::uint32_t kReservedSharedBytes = 1024;
 inline constexpr std::uint32_t kReservedSharedOffsets[] = {0, 64};  ///< of `%reserved_smem_offset_0` and `_1`, which has 288 bytes at least
 
+/// Whether it names the shared memory that a launch asks for: an array without a size. One of a size is static memory, also with .extern
+/// when nobody defines it: ptxas ignores that word then.
+bool IsDynamicShared(const ptx::Variable& variable);
+
 /// Shared variables a kernel can reach (itself, its callees, address-taken functions when it calls indirectly), each at
-/// its alignment in source order. Dynamic shared memory (.extern .shared) starts at `dynamic_offset`.
+/// its alignment in source order. Dynamic shared memory starts at `dynamic_offset`.
 struct SharedLayout {
   std::unordered_map<const ptx::Variable*, std::uint32_t> offsets;
   std::uint32_t reserved_bytes = 0;                                           ///< in front of all variables: 0 or kReservedSharedBytes

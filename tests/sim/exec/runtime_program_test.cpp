@@ -115,6 +115,22 @@ TEST_CASE("Load_ExternVariablesDefinedNowhere_AreThereOnce") {
   CHECK(l.program->globals().size() == 2);
 }
 
+// As ptxas has it, which counts them up to where the bytes that a launch asks for begin (`ptxas -v`: 368 and 16 bytes).
+TEST_CASE("Load_ExternSharedOfASize_IsStatic") {
+  Loaded l = Load(
+      ".extern .shared .b8 bytes[256];\n.extern .shared .b8 bytes[256];\n.extern .shared .u32 word;\n"
+      ".extern .shared .align 8 .b8 table[2][50];\n.extern .shared .align 8 .b8 asked[];\n"
+      ".visible .entry all() { .reg .u32 %a; mov.u32 %a, bytes; mov.u32 %a, word; mov.u32 %a, table; mov.u32 %a, asked; ret; }\n"
+      ".visible .entry one() { .reg .u32 %a; mov.u32 %a, word; mov.u32 %a, asked; ret; }");
+  INFO(l.error);
+  REQUIRE(l.error.empty());
+  CHECK(l.program->FindKernel("all")->static_shared_bytes == 364);
+  CHECK(l.program->FindKernel("one")->static_shared_bytes == 4);
+  const SharedLayout layout = LayoutShared(l.program->module_as_read(), *l.program->FindKernel("all")->function);
+  CHECK(layout.dynamic_offset == 368);
+  CHECK(layout.offsets.size() == 5);  // both declarations of the first one
+}
+
 TEST_CASE("Load_WhatCannotBePlaced_IsNamed") { CHECK(Load(".global .b8 big[1000000];", 1000).error.find("big") != std::string::npos); }
 
 TEST_CASE("Load_Unloading_GivesMemoryBack") {
