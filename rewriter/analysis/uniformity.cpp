@@ -91,6 +91,7 @@ void Uniformity::FindNumbers() {
 std::optional<std::uint64_t> Uniformity::NumberOf(const ptx::Operand& operand) const {
   if (operand.kind == ptx::OperandKind::kInt) return operand.int_literal.value;
   if (operand.kind != ptx::OperandKind::kRegister || operand.minus || operand.variable == nullptr) return std::nullopt;
+  if (operand.variable->vector != 1) return std::nullopt;  // one entry for all its components
   const RegisterId id = registers_.Find(*operand.variable, operand.index);
   return id != kNoRegister ? numbers_[id] : std::nullopt;
 }
@@ -101,6 +102,7 @@ LaneValue Uniformity::ValueOf(const ptx::Operand& operand) const {
   if (operand.kind == ptx::OperandKind::kInt) return operand.int_literal.value % 32 == 0 ? LaneValue::kAligned : LaneValue::kSame;
   if (operand.kind == ptx::OperandKind::kVector || operand.kind == ptx::OperandKind::kPair || operand.minus) return LaneValue::kDiffers;
   if (operand.kind != ptx::OperandKind::kRegister) return LaneValue::kSame;
+  if (operand.variable != nullptr && operand.variable->vector != 1) return LaneValue::kDiffers;  // a half of an aligned number is none
   const RegisterId id = operand.variable == nullptr ? kNoRegister : registers_.Find(*operand.variable, operand.index);
   return id != kNoRegister ? values_[id] : LaneValue::kDiffers;
 }

@@ -127,7 +127,8 @@ void FunctionLifter::Lift<semantic::Slct>(const Instruction& inst) {
   Write(Op(0), b_.CreateSelect(condition, Read(Op(1), type), Read(Op(2), type)), type);
 }
 
-// mov, with packing `mov.b64 d, {lo, hi}` and unpacking `mov.b64 {lo, hi}, a`; vectors move component by component.
+// mov, with packing `mov.b64 d, {lo, hi}` and unpacking `mov.b64 {lo, hi}, a`, where a register declared with .v2 or .v4 may be the vector;
+// vectors move component by component.
 template <>
 void FunctionLifter::Lift<semantic::Mov>(const Instruction& inst) {
   const ScalarType type = inst.type();
@@ -146,19 +147,26 @@ void FunctionLifter::Lift<semantic::Mov>(const Instruction& inst) {
     for (std::size_t i = 0; i < to.size(); ++i) Write(to[i], values[i], type);
     return;
   }
-  if (src.kind == OperandKind::kVector) {
-    const std::size_t lanes = src.elements.size();
+  const std::vector<Operand> to = Components(dst), from = Components(src);
+  const bool packs = src.kind == OperandKind::kVector || from.size() > 1, unpacks = dst.kind == OperandKind::kVector || to.size() > 1;
+  if (packs && unpacks) RefuseInstruction("moves a vector to a vector without saying how wide they are");
+  const auto fits = [&](const Operand& operand, std::size_t parts) {
+    return operand.kind == OperandKind::kVector || ptx::BitsOf(operand.variable->type) * parts == ptx::BitsOf(type);
+  };
+  if ((packs && !fits(src, from.size())) || (unpacks && !fits(dst, to.size()))) RefuseInstruction("has a vector of another size");
+  if (packs) {
+    const std::size_t lanes = from.size();
     std::vector<Value*> parts;
     auto* lane_type = b_.getIntNTy(ptx::BitsOf(type) / static_cast<unsigned>(lanes));
-    for (const Operand& operand : src.elements) {
+    for (const Operand& operand : from) {
       const ScalarType bits = BitsType(lane_type->getIntegerBitWidth());
       parts.push_back(Resize(Read(operand, bits), lane_type, false));
     }
     return Write(dst, JoinLanes(parts, TypeOf(type)), type);
   }
-  if (dst.kind == OperandKind::kVector) {
-    const std::vector<Value*> parts = SplitLanes(Read(src, type), static_cast<unsigned>(dst.elements.size()));
-    for (std::size_t i = 0; i < parts.size(); ++i) Write(dst.elements[i], parts[i], BitsType(parts[i]->getType()->getIntegerBitWidth()));
+  if (unpacks) {
+    const std::vector<Value*> parts = SplitLanes(Read(src, type), static_cast<unsigned>(to.size()));
+    for (std::size_t i = 0; i < parts.size(); ++i) Write(to[i], parts[i], BitsType(parts[i]->getType()->getIntegerBitWidth()));
     return;
   }
   Write(dst, Read(src, type), type);

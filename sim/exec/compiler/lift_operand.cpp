@@ -120,7 +120,10 @@ Value* FunctionLifter::Read(const Operand& operand, ScalarType type) {
     case OperandKind::kFloat: return Immediate(operand, type);
     case OperandKind::kSpecial: value = ReadSpecial(operand.text); break;
     case OperandKind::kSymbol: value = ReadSymbol(operand); break;
-    case OperandKind::kRegister: value = ReadRegister(*operand.variable, operand.index, ComponentIndex(operand.element)); break;
+    case OperandKind::kRegister:
+      RefuseWholeVector(operand);
+      value = ReadRegister(*operand.variable, operand.index, ComponentIndex(operand.element));
+      break;
     default: Refuse("'" + std::string(operand.text) + "' is not a value '" + inst_->FullName() + "' can read");
   }
   const bool is_signed = operand.kind == OperandKind::kRegister && ptx::IsSigned(operand.variable->type);
@@ -133,7 +136,13 @@ Value* FunctionLifter::Read(const Operand& operand, ScalarType type) {
 void FunctionLifter::Write(const Operand& operand, Value* value, ScalarType type) {
   if (operand.kind == OperandKind::kSink) return;
   if (operand.kind != OperandKind::kRegister) Refuse("destination of '" + inst_->FullName() + "' is not a register");
+  RefuseWholeVector(operand);
   WriteRegister(*operand.variable, operand.index, ComponentIndex(operand.element), value, type);
+}
+
+void FunctionLifter::RefuseWholeVector(const Operand& operand) const {
+  if (operand.variable->vector > 1 && operand.element == 0)
+    Refuse("'" + inst_->FullName() + "' takes no vector: '" + std::string(operand.text) + "'");
 }
 
 std::vector<Operand> FunctionLifter::Components(const Operand& operand) const {

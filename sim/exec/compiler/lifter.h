@@ -170,6 +170,8 @@ class FunctionLifter {
   Value* AsInt(Value* value);
   /// The single-component operands a vector operand stands for: {a, b} or a vector register.
   std::vector<Operand> Components(const Operand& operand) const;
+  /// A register that is a vector is no single value.
+  void RefuseWholeVector(const Operand& operand) const;
   bool IsUnused(const Operand& operand) const { return operand.kind == OperandKind::kSink; }
   Value* GuardValue(const ptx::Guard& guard);
 
