@@ -60,6 +60,7 @@ class Linker {
   void RewriteDefinition(LinkSymbol& symbol);
   void RewriteBody(Block& block, std::uint32_t first_file);
   void Retarget(Operand& operand);
+  std::unordered_set<const LinkSymbol*> Reached();
   void CheckDefined();
 
   void EmitItems(std::size_t module);
@@ -78,7 +79,7 @@ class Linker {
   std::string arch_source_;                                 // the input that gave it
   std::vector<std::uint32_t> first_file_;                   // by module: added to its file numbers
   std::unordered_map<const void*, LinkSymbol*> by_linked_;  // declaration in the linked module -> symbol
-  std::unordered_set<const LinkSymbol*> used_, emitted_, prototyped_;
+  std::unordered_set<const LinkSymbol*> emitted_, prototyped_;
 };
 
 Error Linker::Failure() {
@@ -189,7 +190,6 @@ void Linker::Retarget(Operand& operand) {
   if (operand.variable != nullptr) symbol = symbols_.Find(operand.variable);
   if (operand.function != nullptr) symbol = symbols_.Find(operand.function);
   if (symbol == nullptr) return;  // local to a function
-  used_.insert(symbol);
   operand.variable = symbol->variable;
   operand.function = symbol->function;
   const bool ranged = symbol->variable != nullptr && symbol->variable->range_count != 0;
@@ -222,9 +222,42 @@ void Linker::RewriteBody(Block& block, std::uint32_t first_file) {
   });
 }
 
-void Linker::CheckDefined() {
+/// What kernels come to, by calls and by addresses that they take, and what variables have addresses of, which are placed in any case. The
+/// rest is dead: a compiler for one source file cannot know what the others leave unused.
+std::unordered_set<const LinkSymbol*> Linker::Reached() {
+  std::unordered_map<const LinkSymbol*, const LinkSymbol*> aliasees;
+  for (std::size_t module = 0; module < inputs_.size(); ++module) {
+    for (const ModuleItem& item : inputs_[module].module->items) {
+      if (const auto* alias = std::get_if<AliasDirective>(&item))
+        aliasees.emplace(symbols_.FindName(module, alias->alias), symbols_.FindName(module, alias->aliasee));
+    }
+  }
+  std::unordered_set<const LinkSymbol*> reached;
+  std::vector<const LinkSymbol*> pending;
+  const auto add = [&](const LinkSymbol* symbol) {
+    if (symbol != nullptr && reached.insert(symbol).second) pending.push_back(symbol);
+  };
+  const auto add_operand = [&](const Operand& operand) {
+    const void* const named = operand.variable != nullptr ? static_cast<const void*>(operand.variable) : operand.function;
+    if (const auto found = by_linked_.find(named); found != by_linked_.end()) add(found->second);
+  };
   for (const LinkSymbol& symbol : symbols_.symbols()) {
-    if (symbol.defined() || !used_.contains(&symbol)) continue;
+    if (symbol.defined() && (symbol.variable != nullptr || symbol.function->is_entry)) add(&symbol);
+  }
+  while (!pending.empty()) {
+    const LinkSymbol& symbol = *pending.back();
+    pending.pop_back();
+    if (symbol.variable != nullptr) VisitOperands(*symbol.variable, add_operand);
+    else if (symbol.function->body != nullptr) VisitOperands(*symbol.function->body, add_operand);
+    if (const auto alias = aliasees.find(&symbol); alias != aliasees.end()) add(alias->second);
+  }
+  return reached;
+}
+
+void Linker::CheckDefined() {
+  const std::unordered_set<const LinkSymbol*> reached = Reached();
+  for (const LinkSymbol& symbol : symbols_.symbols()) {
+    if (symbol.defined() || !reached.contains(&symbol)) continue;
     const bool dynamic_shared = symbol.variable != nullptr && symbol.variable->space == StateSpace::kShared;
     const bool provided = symbol.function != nullptr && is_provided_ && is_provided_(symbol.name);
     if (dynamic_shared || provided) continue;

@@ -175,6 +175,23 @@ TEST_CASE("LinkModules_Undefined_IsReportedByNameOnlyWhenUsed") {
   CHECK(ErrorOf({".extern .func f();\n.extern .global .u32 v;\n.visible .entry k() { ret; }\n"}) == "linked");
 }
 
+TEST_CASE("LinkModules_Undefined_InWhatNoKernelComesTo_IsNoError") {
+  const std::string dead =
+      ".extern .func nobody();\n.extern .global .u32 v;\n.visible .func dead() { .reg .b32 %r; call nobody; "
+      "ld.global.b32 %r, [v]; ret; }\n";
+  const auto module = Linked({dead, ".visible .entry k() { ret; }\n"});
+  CheckWhole(*module);
+  const std::string message = "variable 'v' is used in a.ptx but defined nowhere\nfunction 'nobody' is used in a.ptx but defined nowhere";
+  const std::string declared = ".extern .func dead();\n";
+  // Called, also through another function; its address taken, by a kernel or for a variable; behind another name.
+  CHECK(ErrorOf({dead, declared + ".visible .entry k() { call dead; ret; }\n"}) == message);
+  CHECK(ErrorOf({dead, declared + ".func f() { call dead; ret; }\n.visible .entry k() { call f; ret; }\n"}) == message);
+  CHECK(ErrorOf({dead, declared + ".visible .entry k() { .reg .b64 %r; mov.b64 %r, dead; ret; }\n"}) == message);
+  CHECK(ErrorOf({dead, declared + ".visible .global .u64 table = dead;\n.visible .entry k() { ret; }\n"}) == message);
+  CHECK(ErrorOf({dead + ".visible .func other();\n.alias other, dead;\n",
+                 ".extern .func other();\n.visible .entry k() { call other; ret; }\n"}) == message);
+}
+
 TEST_CASE("LinkModules_SystemFunctions_NeedNoDefinitionAndAreDeclaredOnce") {
   const std::string unit = ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n";
   const std::string use = "() { { .param .b32 r; .param .b64 f; .param .b64 a; call (r), vprintf, (f, a); } ret; }\n";
