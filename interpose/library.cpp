@@ -1,5 +1,7 @@
 // What makes the shim a library that can run kernels: the executor is its default backend. What runs when the library is
-// loaded does nothing but store a function pointer, one more in the toolkit's assembler, and a variable of Python's environment.
+// loaded does nothing but hide the driver's names, store a function pointer, one more in the toolkit's assembler, and a variable of
+// Python's environment.
+#include "interpose/hooks/driver_library.h"
 #include "interpose/hooks/ptxas.h"
 #include "interpose/hooks/xla.h"
 #include "interpose/session/at_end.h"
@@ -10,6 +12,7 @@
 namespace {
 
 __attribute__((constructor)) void UseExecutor() {
+  gridloom::hooks::HideDriverNames();
   gridloom::session::SetBackendFactory(gridloom::session::MakeExecBackend);
   gridloom::hooks::WatchAssembler();
   gridloom::hooks::ShortenAutotuning();

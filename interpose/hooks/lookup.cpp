@@ -11,6 +11,7 @@
 
 #include "interpose/blas/answers.h"
 #include "interpose/fft/answers.h"
+#include "interpose/hooks/driver_library.h"
 #include "interpose/hooks/jit_link.h"
 #include "interpose/hooks/nvrtc.h"
 
@@ -79,6 +80,9 @@ __attribute__((visibility("hidden"), used)) void* gl_answer_of(void* handle, con
   gl_next_dlsym = gridloom::hooks::RealDlsym();
   constexpr std::string_view kPrefixes[] = {"nv", "__nv", "cublas", "cufft"};
   const std::string_view asked = name == nullptr ? "" : name;
+  if (asked.starts_with("cu") || asked.starts_with("nvml")) {
+    if (void* const function = gridloom::hooks::HiddenDriverFunction(handle, name)) return function;
+  }
   if (std::ranges::none_of(kPrefixes, [&](std::string_view prefix) { return asked.starts_with(prefix); })) return nullptr;
   void* const answer = gridloom::hooks::FindAnswer(gridloom::hooks::WithoutVersion(name));
   return answer != nullptr && gl_next_dlsym(handle, name) != nullptr ? answer : nullptr;
