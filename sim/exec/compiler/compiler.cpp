@@ -12,6 +12,7 @@
 #include "sim/exec/compiler/bytecode.h"
 #include "sim/exec/compiler/bytecode_expand.h"
 #include "sim/exec/compiler/debug_lines.h"
+#include "sim/exec/compiler/deep_stack.h"
 #include "sim/exec/compiler/find_line.h"
 #include "sim/exec/compiler/lift.h"
 #include "sim/exec/compiler/pipeline.h"
@@ -137,18 +138,18 @@ void Interpret(const ptx::Module& module, const char* name, const CompileOptions
 
 extern "C" void gridloom_compile(const ptx::Module* module, const char* kernel, const CompileOptions* options, CompiledKernel* out) {
   *out = {};
-  Compile(*module, kernel, *options, false, *out);
+  OnDeepStack([&] { Compile(*module, kernel, *options, false, *out); });
 }
 
 extern "C" void gridloom_interpret(const ptx::Module* module, const char* kernel, const CompileOptions* options, InterpretedKernel* out) {
   *out = {};
-  Interpret(*module, kernel, *options, *out);
+  OnDeepStack([&] { Interpret(*module, kernel, *options, *out); });
 }
 
 extern "C" std::uint32_t gridloom_find_line(const ptx::Module* module, const char* kernel, const CompileOptions* options,
                                             std::uint64_t text_offset, std::uint64_t text_bytes) {
   CompiledKernel compiled;
-  Compile(*module, kernel, *options, true, compiled);
+  OnDeepStack([&] { Compile(*module, kernel, *options, true, compiled); });
   return compiled.error.empty() ? LineAt(compiled.object, text_offset, text_bytes) : 0;
 }
 

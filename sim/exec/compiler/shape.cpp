@@ -96,59 +96,80 @@ Shape ShapeAnalysis::Of(const llvm::Value* value) const {
 // Loops that wait
 // ---------------------------------------------------------------------------------------------------------------------
 
-/// A plain load waits, too, when the loop has a fence or a barrier-like helper that may order it, or changes the place it reads
-/// atomically: then others change it as well, and they shall have their turns (as in `while (count < enough) atomicAdd(&count, 1)`).
-bool ShapeAnalysis::MayReadWhatOthersWrite(const llvm::Loop* loop, const llvm::CallInst& load) const {
-  for (const llvm::BasicBlock* block : loop->blocks()) {
-    for (const llvm::Instruction& other : *block) {
-      const auto* call = llvm::dyn_cast<llvm::CallInst>(&other);
-      const MarkerInfo* info = call && call->getCalledFunction() ? spmd_.Find(call->getCalledFunction()) : nullptr;
+namespace {
+
+/// What makes the plain loads of a loop wait.
+struct LoopOrder {
+  bool orders = false;                            ///< a fence or a barrier-like helper may order them
+  llvm::DenseSet<const llvm::Value*> atomically;  ///< places that are changed so: others change them as well, and shall have their turns
+                                                  ///< (as in `while (count < enough) atomicAdd(&count, 1)`)
+};
+
+LoopOrder OrderIn(const llvm::Loop& loop, const SpmdModule& spmd) {
+  LoopOrder order;
+  for (const llvm::BasicBlock* block : loop.blocks()) {
+    for (const llvm::Instruction& instruction : *block) {
+      const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
+      const MarkerInfo* info = call && call->getCalledFunction() ? spmd.Find(call->getCalledFunction()) : nullptr;
       if (!info) continue;
-      const bool orders = info->kind == MarkerKind::kHelper && call->getCalledFunction()->isConvergent() && !call->doesNotAccessMemory();
-      if (orders || (info->kind == MarkerKind::kAtomic && call->getArgOperand(0) == load.getArgOperand(0))) return true;
+      const bool helper = info->kind == MarkerKind::kHelper;
+      order.orders |= helper && call->getCalledFunction()->isConvergent() && !call->doesNotAccessMemory();
+      if (info->kind == MarkerKind::kAtomic) order.atomically.insert(call->getArgOperand(0));
     }
+  }
+  return order;
+}
+
+/// Whether a call in a loop reads what others write, or may wait for it.
+bool ReadsStrongly(const llvm::CallInst& call, const LoopOrder& order, const SpmdModule& spmd) {
+  const llvm::Function* callee = call.getCalledFunction();
+  const MarkerInfo* info = callee ? spmd.Find(callee) : nullptr;
+  if (!info) return callee && !callee->isIntrinsic();  // a device function may wait inside or read for us
+  switch (info->kind) {
+    case MarkerKind::kAtomic:
+    case MarkerKind::kIndirectCall: return true;
+    case MarkerKind::kLoad: return info->strong || order.orders || order.atomically.contains(call.getArgOperand(0));
+    case MarkerKind::kHelper: return !call.onlyReadsMemory() && !call.getType()->isVoidTy();
+    default: return false;
+  }
+}
+
+/// Whether the way out of a loop depends on such a read. Where a branch in the loop does, so may what an iteration does to a value:
+/// `while (i < n) if (flag[i]) ++i`. Which of the branches leads to which phi is not looked at. Without recursion: a kernel may have 10^5
+/// values in a chain.
+bool WaitsForOthers(const llvm::Loop& loop, const SpmdModule& spmd) {
+  llvm::SmallVector<const llvm::Value*> left;
+  llvm::DenseSet<const llvm::Value*> seen;
+  const auto add_conditions = [&](llvm::ArrayRef<llvm::BasicBlock*> blocks) {
+    for (const llvm::BasicBlock* block : blocks) {
+      const auto* branch = llvm::dyn_cast<llvm::BranchInst>(block->getTerminator());
+      if (branch && branch->isConditional()) left.push_back(branch->getCondition());
+    }
+  };
+  llvm::SmallVector<llvm::BasicBlock*, 8> exiting;
+  loop.getExitingBlocks(exiting);
+  add_conditions(exiting);
+  const LoopOrder order = OrderIn(loop, spmd);
+  bool chooses = false;
+  while (!left.empty()) {
+    const auto* instruction = llvm::dyn_cast<llvm::Instruction>(left.pop_back_val());
+    if (!instruction || !loop.contains(instruction) || !seen.insert(instruction).second) continue;
+    const auto* call = llvm::dyn_cast<llvm::CallInst>(instruction);
+    if (call && ReadsStrongly(*call, order, spmd)) return true;
+    if (llvm::isa<llvm::PHINode>(instruction) && instruction->getParent() != loop.getHeader() && !chooses) {
+      chooses = true;
+      add_conditions(loop.getBlocks());
+    }
+    left.append(instruction->op_begin(), instruction->op_end());
   }
   return false;
 }
 
-bool ShapeAnalysis::DependsOnStrongRead(const llvm::Loop* loop, const llvm::Value* value, llvm::DenseSet<const llvm::Value*>& seen) const {
-  const auto* instruction = llvm::dyn_cast<llvm::Instruction>(value);
-  if (!instruction || !loop->contains(instruction) || !seen.insert(value).second) return false;
-  if (const auto* call = llvm::dyn_cast<llvm::CallInst>(instruction)) {
-    const llvm::Function* callee = call->getCalledFunction();
-    const MarkerInfo* info = callee ? spmd_.Find(callee) : nullptr;
-    if (info && (info->kind == MarkerKind::kAtomic || (info->kind == MarkerKind::kLoad && info->strong))) return true;
-    if (info && info->kind == MarkerKind::kLoad && MayReadWhatOthersWrite(loop, *call)) return true;
-    if (info && info->kind == MarkerKind::kHelper && !call->onlyReadsMemory() && !call->getType()->isVoidTy()) return true;
-    if (info && info->kind == MarkerKind::kIndirectCall) return true;
-    if (callee && !info && !callee->isIntrinsic()) return true;  // a device function may wait inside or read for us
-  }
-  const auto* phi = llvm::dyn_cast<llvm::PHINode>(instruction);
-  if (phi && phi->getParent() != loop->getHeader() && ChoosesByStrongRead(loop, seen)) return true;
-  return std::any_of(instruction->op_begin(), instruction->op_end(),
-                     [&](const llvm::Use& use) { return DependsOnStrongRead(loop, use.get(), seen); });
-}
-
-/// A branch in the loop depends on a strong read, so what an iteration does to a value may: `while (i < n) if (flag[i]) ++i`. Which of the
-/// branches leads to which phi is not looked at.
-bool ShapeAnalysis::ChoosesByStrongRead(const llvm::Loop* loop, llvm::DenseSet<const llvm::Value*>& seen) const {
-  return llvm::any_of(loop->blocks(), [&](const llvm::BasicBlock* block) {
-    const auto* branch = llvm::dyn_cast<llvm::BranchInst>(block->getTerminator());
-    return branch && branch->isConditional() && DependsOnStrongRead(loop, branch->getCondition(), seen);
-  });
-}
+}  // namespace
 
 void ShapeAnalysis::FindWaitingLoops() {
-  for (llvm::Loop* loop : loops_.getLoopsInPreorder()) {
-    llvm::SmallVector<llvm::BasicBlock*, 8> exiting;
-    loop->getExitingBlocks(exiting);
-    for (llvm::BasicBlock* block : exiting) {
-      llvm::DenseSet<const llvm::Value*> seen;
-      const auto* branch = llvm::dyn_cast<llvm::BranchInst>(block->getTerminator());
-      if (branch && branch->isConditional() && DependsOnStrongRead(loop, branch->getCondition(), seen)) {
-        waiting_loops_.insert(loop);
-      }
-    }
+  for (const llvm::Loop* loop : loops_.getLoopsInPreorder()) {
+    if (WaitsForOthers(*loop, spmd_)) waiting_loops_.insert(loop);
   }
 }
 

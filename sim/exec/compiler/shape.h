@@ -67,9 +67,6 @@ class ShapeAnalysis {
 
  private:
   void FindWaitingLoops();
-  bool ChoosesByStrongRead(const llvm::Loop* loop, llvm::DenseSet<const llvm::Value*>& seen) const;
-  bool MayReadWhatOthersWrite(const llvm::Loop* loop, const llvm::CallInst& load) const;
-  bool DependsOnStrongRead(const llvm::Loop* loop, const llvm::Value* value, llvm::DenseSet<const llvm::Value*>& seen) const;
   void Solve();
   /// Where lanes that part at a block may be apart.
   struct Spread {

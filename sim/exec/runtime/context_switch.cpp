@@ -18,10 +18,13 @@
 #define GL_BOOST_SWITCH 0
 #endif
 
+// ThreadSanitizer notes each call on the stack of the fiber that runs: what changes fibers is no call of its own.
+#define GL_NO_CALL __attribute__((always_inline, no_sanitize("thread"))) inline
+
 namespace gridloom::exec {
 namespace {
 
-void BeforeSwitch(SwitchableWarp& from, SwitchableWarp& to, bool leaving) {
+GL_NO_CALL void BeforeSwitch(SwitchableWarp& from, SwitchableWarp& to, bool leaving) {
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_start_switch_fiber(leaving ? nullptr : &from.sanitizer_stack, to.stack_low, to.stack_bytes);
 #endif
@@ -31,7 +34,7 @@ void BeforeSwitch(SwitchableWarp& from, SwitchableWarp& to, bool leaving) {
 #endif
 }
 
-void AfterSwitch(SwitchableWarp& here) {
+GL_NO_CALL void AfterSwitch(SwitchableWarp& here) {
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_finish_switch_fiber(here.sanitizer_stack, nullptr, nullptr);
   here.sanitizer_stack = nullptr;
