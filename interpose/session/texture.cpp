@@ -192,9 +192,9 @@ CUresult CreateTexture(const CUDA_RESOURCE_DESC& resource, const CUDA_TEXTURE_DE
   made.max_lod = texture.max_mipmap_level_clamp;
   made.max_anisotropy = texture.max_anisotropy;
   std::copy(texture.border_color, texture.border_color + 4, made.border);
-  const bool whole_numbers = made.image.type != exec::ChannelType::kHalf && made.image.type != exec::ChannelType::kFloat &&
-                             (made.read_as_integer || exec::BytesOf(made.image.type) == 4);
-  if (made.filter == exec::FilterMode::kLinear && whole_numbers) return CUDA_ERROR_INVALID_VALUE;
+  // Integers of 8 and 16 bits are filtered, also where they arrive as integers: ffmpeg scales pictures so.
+  const bool words = made.image.type == exec::ChannelType::kUnsigned32 || made.image.type == exec::ChannelType::kSigned32;
+  if (made.filter == exec::FilterMode::kLinear && words) return CUDA_ERROR_INVALID_VALUE;
   *object = exec::ImageTable::Get().Add(made);
   if (*object == 0) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::lock_guard lock(TheRecords().mutex);
@@ -222,7 +222,6 @@ CUresult CreateSurface(const CUDA_RESOURCE_DESC& resource, std::uint64_t* object
   exec::SurfaceObject made;
   bool normalized = false;
   if (const auto status = ResourceOf(resource, &made.image, &record, &normalized); status != CUDA_SUCCESS) return status;
-  if (!record.array->surface_access()) return CUDA_ERROR_INVALID_VALUE;
   *object = exec::ImageTable::Get().Add(made);
   if (*object == 0) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::lock_guard lock(TheRecords().mutex);

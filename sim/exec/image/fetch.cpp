@@ -102,11 +102,27 @@ GL_INLINE void StoreAbsent(unsigned channel, bool is_float, std::uint32_t mask, 
   for (unsigned lane = 0; lane < kWarpSize; ++lane) out[lane] = mask >> lane & 1 ? (channel == 3 ? one : 0) : out[lane];
 }
 
+/// Integers of 8 and 16 bits that arrive as integers are filtered, too: the sum, rounded to the nearest one.
+template <typename T, bool kNormalized>
+constexpr bool kWholeResult = !kFloatResult<T, kNormalized> && sizeof(T) < 4;
+
+/// A channel as a number to weigh.
+template <typename T, bool kNormalized>
+GL_INLINE float Number(std::uint32_t bits) {
+  if constexpr (kWholeResult<T, kNormalized>) return static_cast<float>(static_cast<std::int32_t>(bits));
+  else return std::bit_cast<float>(bits);
+}
+template <typename T, bool kNormalized>
+GL_INLINE std::uint32_t BitsOfSum(float sum) {
+  if constexpr (kWholeResult<T, kNormalized>) return static_cast<std::uint32_t>(static_cast<std::int32_t>(std::floor(sum + 0.5f)));
+  else return std::bit_cast<std::uint32_t>(sum);
+}
+
 template <typename T, bool kNormalized>
 GL_INLINE void FetchTyped(const std::uint8_t* level, const TexelFormat& format, const Taps& taps, std::uint32_t mask, Texels& out) {
   WordLanes value;
   for (unsigned channel = 0; channel < format.channels; ++channel) {
-    if (!taps.weighted || !kFloatResult<T, kNormalized>) {
+    if (!taps.weighted || !(kFloatResult<T, kNormalized> || kWholeResult<T, kNormalized>)) {
       LoadTap<T, kNormalized>(level, format, taps, 0, channel, value);
     } else {
       FloatLanes sum{};
@@ -114,10 +130,10 @@ GL_INLINE void FetchTyped(const std::uint8_t* level, const TexelFormat& format, 
         LoadTap<T, kNormalized>(level, format, taps, t, channel, value);
         for (unsigned lane = 0; lane < kWarpSize; ++lane) {
           const float weight = taps.weight[t][lane];
-          sum[lane] += weight == 0.0f ? 0.0f : weight * std::bit_cast<float>(value[lane]);
+          sum[lane] += weight == 0.0f ? 0.0f : weight * Number<T, kNormalized>(value[lane]);
         }
       }
-      for (unsigned lane = 0; lane < kWarpSize; ++lane) value[lane] = std::bit_cast<std::uint32_t>(sum[lane]);
+      for (unsigned lane = 0; lane < kWarpSize; ++lane) value[lane] = BitsOfSum<T, kNormalized>(sum[lane]);
     }
     Store(value, mask, out.channel[channel]);
   }

@@ -14,7 +14,7 @@ struct Texels {
   WordLanes channel[4];
 };
 
-/// How stored texels become channels. Integers that are not normalised arrive sign- or zero-extended and are never filtered.
+/// How stored texels become channels. Integers that are not normalised arrive sign- or zero-extended.
 struct TexelFormat {
   ChannelType type = ChannelType::kFloat;
   std::uint8_t channels = 1;
@@ -26,8 +26,8 @@ struct TexelFormat {
 };
 TexelFormat FormatOf(const TextureObject& texture);
 
-/// Weighted sum of all taps, in their order, in float; taps of weight 0 are left out. With one tap, that texel as it is.
-/// Only lanes of `mask` are written; those that are off read the same addresses as if they were on.
+/// Weighted sum of all taps, in their order, in float; taps of weight 0 are left out; rounded for integers that are not normalised. With
+/// one tap, that texel as it is. Only lanes of `mask` are written; those that are off read the same addresses as if they were on.
 void FetchTaps(const std::uint8_t* level, const TexelFormat& format, const Taps& taps, std::uint32_t mask, Texels& out);
 
 /// One channel of the taps 0 to 3 of a bilinear footprint, each for itself; counterclockwise from the lower left as tld4
