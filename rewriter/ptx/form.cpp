@@ -32,22 +32,12 @@ constexpr NeedsRow Row(Opcode opcode, std::string_view modifiers, std::uint16_t 
 
 constexpr FormRow kFormRows[] = {
 #define PTX_FORM(opcode, ...) Row(Opcode::opcode, __VA_ARGS__),
-#define PTX_NEEDS(...)
-#define PTX_WORD(...)
-#include "rewriter/ptx/forms.def"
-#undef PTX_FORM
-#undef PTX_NEEDS
-#undef PTX_WORD
+#include "rewriter/ptx/forms_read.h"
 };
 
 constexpr NeedsRow kNeedsRows[] = {
-#define PTX_FORM(...)
 #define PTX_NEEDS(opcode, ...) Row(Opcode::opcode, __VA_ARGS__),
-#define PTX_WORD(...)
-#include "rewriter/ptx/forms.def"
-#undef PTX_FORM
-#undef PTX_NEEDS
-#undef PTX_WORD
+#include "rewriter/ptx/forms_read.h"
 };
 
 struct WordRow {
@@ -55,13 +45,25 @@ struct WordRow {
   std::string_view text;
 };
 constexpr WordRow kWordRows[] = {
-#define PTX_FORM(...)
-#define PTX_NEEDS(...)
 #define PTX_WORD(opcode, text) {Opcode::opcode, text},
-#include "rewriter/ptx/forms.def"
-#undef PTX_FORM
-#undef PTX_NEEDS
-#undef PTX_WORD
+#include "rewriter/ptx/forms_read.h"
+};
+
+struct TakesRow {
+  Opcode opcode;
+  std::string_view types, words;
+};
+constexpr TakesRow kTakesRows[] = {
+#define PTX_TAKES(opcode, types, words) {Opcode::opcode, types, words},
+#include "rewriter/ptx/forms_read.h"
+};
+
+struct GroupRow {
+  std::string_view name, members;
+};
+constexpr GroupRow kGroupRows[] = {
+#define PTX_GROUP(name, members) {name, members},
+#include "rewriter/ptx/forms_read.h"
 };
 
 bool IsWordOf(Opcode opcode, std::string_view text) {
@@ -90,6 +92,43 @@ void AppendTypes(std::string_view name, std::vector<ScalarType>& out) {
     GL_CHECK(type.has_value(), "forms.def: unknown group of types");
     out.push_back(*type);
   }
+}
+
+// Words between bars, with those of groups ("@round") in their place.
+std::vector<std::string_view> Alternatives(std::string_view text) {
+  std::vector<std::string_view> out;
+  ForEachPart(text, '|', [&](std::string_view word) {
+    if (word.front() != '@') return out.push_back(word);
+    const auto* group = std::ranges::find(kGroupRows, word.substr(1), &GroupRow::name);
+    GL_CHECK(group != std::end(kGroupRows), "forms.def: unknown group");
+    const auto members = Alternatives(group->members);
+    out.insert(out.end(), members.begin(), members.end());
+  });
+  return out;
+}
+
+/// Words that exclude each other.
+using WordGroup = std::vector<std::string_view>;
+
+/// A row of words, and the types that an instruction has where it counts; no types: any.
+struct Takes {
+  Opcode opcode = Opcode::kUnknown;
+  std::array<std::vector<ScalarType>, 2> types;
+  std::vector<WordGroup> groups;
+};
+
+Takes ParseTakes(const TakesRow& row) {
+  Takes takes;
+  takes.opcode = row.opcode;
+  const std::size_t slash = std::min(row.types.find('/'), row.types.size());
+  const std::string_view types[] = {row.types.substr(0, slash), row.types.substr(std::min(slash + 1, row.types.size()))};
+  for (std::size_t i = 0; i < 2; ++i) {
+    ForEachPart(types[i], ' ', [&](std::string_view names) {
+      for (const std::string_view name : Alternatives(names)) AppendTypes(name, takes.types[i]);
+    });
+  }
+  ForEachPart(row.words, ' ', [&](std::string_view words) { takes.groups.push_back(Alternatives(words)); });
+  return takes;
 }
 
 Access AccessOf(char letter) {
@@ -162,6 +201,8 @@ struct FormTable {
   std::vector<Form> forms;
   std::array<std::span<const Form>, kOpcodeCount> by_opcode;
   std::array<std::span<const NeedsRow>, kOpcodeCount> needs;
+  std::vector<Takes> takes;
+  std::array<std::span<const Takes>, kOpcodeCount> takes_by_opcode;
 };
 
 template <typename T>
@@ -182,6 +223,8 @@ const FormTable& Table() {
     for (const FormRow& row : kFormRows) out->forms.push_back(ParseForm(row));
     IndexByOpcode<Form>(out->forms, out->by_opcode);
     IndexByOpcode<NeedsRow>(kNeedsRows, out->needs);
+    for (const TakesRow& row : kTakesRows) out->takes.push_back(ParseTakes(row));
+    IndexByOpcode<Takes>(out->takes, out->takes_by_opcode);
     return out;
   }();
   return *table;
@@ -208,6 +251,31 @@ bool IsShape(std::string_view text) {
     if (at == digits) return false;
   }
   return at == text.size();
+}
+
+bool Counts(const Takes& takes, const Instruction& instruction) {
+  for (std::size_t i = 0; i < takes.types.size(); ++i) {
+    const std::vector<ScalarType>& types = takes.types[i];
+    if (!types.empty() && std::ranges::find(types, instruction.type(i)) == types.end()) return false;
+  }
+  return true;
+}
+
+// Whether the instruction takes the word: some group has it, and none has it with another one that came before. A word that comes twice
+// says nothing new.
+bool HasPlace(const Instruction& instruction, std::string_view word, std::span<const Modifier> before) {
+  bool found = false;
+  for (const Takes& takes : Table().takes_by_opcode[static_cast<std::size_t>(instruction.opcode)]) {
+    if (!Counts(takes, instruction)) continue;
+    for (const WordGroup& group : takes.groups) {
+      if (std::ranges::find(group, word) == group.end()) continue;
+      found = true;
+      const bool excluded = std::ranges::any_of(
+          before, [&](const Modifier& other) { return other.text != word && std::ranges::find(group, other.text) != group.end(); });
+      if (excluded) return false;
+    }
+  }
+  return found;
 }
 
 ScalarType TwiceAsWide(ScalarType type) {
@@ -249,6 +317,24 @@ const Modifier* UnknownModifierOf(const Instruction& instruction) {
     return modifier.mod == Mod::kOther && !IsShape(modifier.text) && !IsWordOf(instruction.opcode, modifier.text);
   });
   return unknown == instruction.modifiers.end() ? nullptr : &*unknown;
+}
+
+const Modifier* MisplacedModifierOf(const Instruction& instruction) {
+  const Form* form = FormOf(instruction);
+  const std::size_t most_types = form != nullptr && !form->types.empty() ? form->types.size() : SIZE_MAX;
+  const bool has_shapes = instruction.info().cls == OpClass::kTensor;
+  std::size_t types = 0;
+  for (std::size_t i = 0; i < instruction.modifiers.size(); ++i) {
+    const Modifier& modifier = instruction.modifiers[i];
+    if (modifier.mod == Mod::kType) {
+      if (++types > most_types) return &modifier;
+      continue;
+    }
+    if (has_shapes && IsShape(modifier.text)) continue;
+    const std::string_view word = modifier.text.substr(0, modifier.text.find('['));  // const[2] of old modules
+    if (!HasPlace(instruction, word, std::span(instruction.modifiers).first(i))) return &modifier;
+  }
+  return nullptr;
 }
 
 ScalarType TypeOf(const OperandForm& form, const Instruction& instruction) {

@@ -51,10 +51,16 @@ void Verifier::VerifyGuard(const Instruction& instruction) {
 }
 
 bool Verifier::VerifyModifiers(const Instruction& instruction) {
-  const Modifier* unknown = UnknownModifierOf(instruction);
-  if (unknown == nullptr) return true;
-  UnknownWord(instruction.loc, "unknown modifier '." + std::string(unknown->text) + "' of " + std::string(instruction.name));
-  return false;
+  if (const Modifier* unknown = UnknownModifierOf(instruction)) {
+    UnknownWord(instruction.loc, "unknown modifier '." + std::string(unknown->text) + "' of " + std::string(instruction.name));
+    return false;
+  }
+  const Modifier* misplaced = MisplacedModifierOf(instruction);
+  if (misplaced == nullptr) return true;
+  const std::string message = "'" + instruction.FullName() + "' does not take '." + std::string(misplaced->text) + "'";
+  if (strict_) sink_.Error(instruction.loc, message);
+  else sink_.Warning(instruction.loc, message);
+  return !strict_;
 }
 
 // Bits are compared for equality alone, and what is below or above differs for each kind of number (ISA 9.7.6).

@@ -23,6 +23,8 @@ void FunctionLifter::RefuseInstruction(const std::string& why) const { Refuse("i
 void FunctionLifter::RefuseUnknown(const Instruction& inst) const {
   const ptx::Modifier* unknown = ptx::UnknownModifierOf(inst);
   if (unknown != nullptr) RefuseInstruction("has a modifier that is not known: ." + std::string(unknown->text));
+  const ptx::Modifier* misplaced = ptx::MisplacedModifierOf(inst);
+  if (misplaced != nullptr) RefuseInstruction("does not take '." + std::string(misplaced->text) + "'");
   // What the tables describe was looked at when the module was loaded.
   const ptx::Module& module = module_.module();
   if (module.version_major * 10 + module.version_minor <= ptx::kNewestPtx || inst.Has(ptx::Trait::kCalls)) return;

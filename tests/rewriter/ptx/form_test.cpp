@@ -63,6 +63,46 @@ bool HasAddress(Opcode opcode) {
   });
 }
 
+// "" when each word of the instruction has its place, else the first that has none.
+std::string Misplaced(const std::string& instruction) {
+  DiagnosticSink sink;
+  const auto module =
+      ParseModule(".version 9.0\n.target sm_90a\n.entry k() {\n.reg .b32 %r<4>; .reg .b64 %d<4>;\n" + instruction + ";\n}", sink);
+  REQUIRE(!sink.has_errors());
+  const Modifier* misplaced = MisplacedModifierOf(std::get<Instruction>(module->functions.back().body->statements.back()));
+  return misplaced == nullptr ? "" : std::string(misplaced->text);
+}
+
+TEST_CASE("Words_HaveTheirPlaces") {
+  for (const char* taken :
+       {"add.sat.s32 %r1, %r2, %r3", "add.sat.sat.s32 %r1, %r2, %r3", "mad.hi.sat.s32 %r1, %r2, %r3, %r1", "ld.const[2].u32 %r1, [%d1]",
+        "ld.global.L1::evict_last.L2::128B.v4.u32 {%r1, %r2, %r3, %r0}, [%d1]", "mma.sync.aligned.m16n8k16.row.row.f16.f16.f16.f16 %r1",
+        "cvt.rn.satfinite.relu.e4m3x2.f32 %r1, %r2, %r3", "setp.lt.and.u32 %r1, %r2, %r3, %r1", "max.xorsign.abs.f16x2 %r1, %r2, %r3",
+        "fence.proxy.tensormap::generic.acquire.gpu [%d1], 128", "vadd.u32.u32.u32.sat.min %r1, %r2, %r3, %r1"}) {
+    INFO(taken);
+    CHECK(Misplaced(taken) == "");
+  }
+  const std::pair<const char*, const char*> refused[] = {{"add.sat.s64 %d1, %d2, %d3", "sat"},
+                                                         {"add.cc.sat.s32 %r1, %r2, %r3", "sat"},
+                                                         {"add.sat.cc.s32 %r1, %r2, %r3", "cc"},
+                                                         {"mad.lo.sat.s32 %r1, %r2, %r3, %r1", "sat"},
+                                                         {"add.ftz.f64 %d1, %d2, %d3", "ftz"},
+                                                         {"add.rm.f16 %r1, %r2, %r3", "rm"},
+                                                         {"max.relu.u32 %r1, %r2, %r3", "relu"},
+                                                         {"ex2.approx.ftz.f16 %r1, %r2", "ftz"},
+                                                         {"and.u32.cc.b32 %r1, %r2, %r3", "cc"},
+                                                         {"set.eq.ftz.u32.s32 %r1, %r2, %r3", "ftz"},
+                                                         {"ld.v2.v4.u32 %r1, [%d1]", "v4"},
+                                                         {"st.ca.global.u32 [%d1], %r1", "ca"},
+                                                         {"atom.add.noftz.u32 %r1, [%d1], %r2", "noftz"},
+                                                         {"ret.sync", "sync"},
+                                                         {"shf.l.m8n8k4.b32 %r1, %r2, %r3, %r1", "m8n8k4"}};
+  for (const auto& [instruction, word] : refused) {
+    INFO(instruction);
+    CHECK(Misplaced(instruction) == word);
+  }
+}
+
 TEST_CASE("Traits_AgreeWithClassesAndForms") {
   for (std::size_t i = 1; i < kOpcodeCount; ++i) {
     const auto opcode = static_cast<Opcode>(i);

@@ -150,6 +150,7 @@ void AddSimd(std::vector<InstructionCase>& cases, unsigned lanes, const std::str
   for (const bool sat : {false, true}) {
     if (sat && op == "vset") continue;
     for (const bool add : {false, true}) {
+      if (sat && add) continue;
       cases.push_back(Exact(op + std::to_string(lanes) + types + (sat ? ".sat" : "") + (add ? ".add" : "") + " %d0" + form.d + ", %s0" +
                                 form.a + ", %s1" + form.b + ", %s2;",
                             "b32", {"u32", "u32", "u32"}, [=](const Values& in) {

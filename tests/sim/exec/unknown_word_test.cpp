@@ -12,28 +12,18 @@ using namespace gridloom::exec;
 namespace {
 
 // A kernel that has the instruction, one that calls a function with it, and two that do not come to it.
-std::string Module(const std::string& instruction) {
+std::string Module(const std::string& instruction, const std::string& version = "9.9") {
   const std::string registers = ".reg .b32 %r<4>; .reg .f32 %f<4>; .reg .pred %p<2>; .reg .b64 %rd<3>;\n";
   const std::string store = "ld.param.u64 %rd1, [out];\nst.global.u32 [%rd1], 7;\n";
-  return ".version 9.9\n.target sm_90\n.address_size 64\n.func odd() {\n" + registers + instruction + "\nret;\n}\n" +
+  return ".version " + version + "\n.target sm_90\n.address_size 64\n.func odd() {\n" + registers + instruction + "\nret;\n}\n" +
          ".entry has(.param .u64 out) {\n" + registers + instruction + store + "ret;\n}\n" + ".entry calls(.param .u64 out) {\n" +
          registers + store + "call odd, ();\nret;\n}\n" + ".entry has_not(.param .u64 out) {\n" + registers + store + "ret;\n}\n" +
          ".entry skips(.param .u64 out) {\n" + registers + store + "bra END;\n" + instruction + "\nEND: ret;\n}\n";
 }
 
-}  // namespace
+using Named = std::vector<std::pair<std::string, std::string>>;  // an instruction and what the message has to name
 
-TEST_CASE("UnknownWords_AreRefusedByNameWhereTheyAreLaunched") {
-  const std::vector<std::pair<std::string, std::string>> instructions = {
-      {"add.wibble.u32 %r1, %r2, %r3;", "add.wibble.u32"},
-      {"sin.approx.3pi.ftz.f32 %f1, %f2;", ".3pi"},
-      {"@%p1 cvt.rn.wobble::n2.f16x2.f32 %r1, %f2, %f3;", "wobble::n2"},
-      {"quux.u32 %r1, %r2;", "quux"},
-      {"add.u32 %r1, %r2, %r3, %r1;", "add.u32"},
-      {"add.u4x8 %r1, %r2, %r3;", "u4x8"},
-      {"set.eq.u8x4.u8x4 %r1, %r2, %r3;", "set.eq.u8x4.u8x4"},
-      {"multimem.cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%rd2], %r1;", "multimem.cp.async.bulk"},
-      {"mov.u32 %r1, %unheard_of;", "%unheard_of"}};
+void ExpectRefused(const Named& instructions, const std::string& version) {
   for (const std::string tiers : {"off", "interpret"}) {
     for (const auto& [instruction, name] : instructions) {
       INFO(instruction << " with tiers " << tiers);
@@ -44,7 +34,7 @@ TEST_CASE("UnknownWords_AreRefusedByNameWhereTheyAreLaunched") {
       const std::uint64_t device = executor.Upload(out);
       const auto launch = [&](const std::string& kernel) {
         executor.Upload(out);
-        return executor.Launch(Module(instruction), kernel, {1, 1, 1}, {1, 1, 1}, test::ParamBlock().Add(device));
+        return executor.Launch(Module(instruction, version), kernel, {1, 1, 1}, {1, 1, 1}, test::ParamBlock().Add(device));
       };
       for (const char* kernel : {"has", "calls"}) {
         const LaunchFault fault = launch(kernel);
@@ -63,4 +53,31 @@ TEST_CASE("UnknownWords_AreRefusedByNameWhereTheyAreLaunched") {
       }
     }
   }
+}
+
+}  // namespace
+
+TEST_CASE("UnknownWords_AreRefusedByNameWhereTheyAreLaunched") {
+  const Named instructions = {{"add.wibble.u32 %r1, %r2, %r3;", "add.wibble.u32"},
+                              {"sin.approx.3pi.ftz.f32 %f1, %f2;", ".3pi"},
+                              {"@%p1 cvt.rn.wobble::n2.f16x2.f32 %r1, %f2, %f3;", "wobble::n2"},
+                              {"quux.u32 %r1, %r2;", "quux"},
+                              {"add.u32 %r1, %r2, %r3, %r1;", "add.u32"},
+                              {"add.u4x8 %r1, %r2, %r3;", "u4x8"},
+                              {"set.eq.u8x4.u8x4 %r1, %r2, %r3;", "set.eq.u8x4.u8x4"},
+                              {"multimem.cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%rd2], %r1;", "multimem.cp.async.bulk"},
+                              {"mov.u32 %r1, %unheard_of;", "%unheard_of"}};
+  ExpectRefused(instructions, "9.9");
+}
+
+// Words that other instructions have.
+TEST_CASE("MisplacedWords_AreRefusedByNameWhereTheyAreLaunched") {
+  const Named instructions = {
+      {"add.relu.u32 %r1, %r2, %r3;", "does not take '.relu'"},  {"add.sat.u64 %rd1, %rd2, %rd1;", "does not take '.sat'"},
+      {"add.rn.rz.f32 %f1, %f2, %f3;", "does not take '.rz'"},   {"add.global.u32 %r1, %r2, %r3;", "does not take '.global'"},
+      {"mul.lo.u32.u32 %r1, %r2, %r3;", "does not take '.u32'"}, {"ld.rn.global.u32 %r1, [%rd1];", "does not take '.rn'"},
+      {"mov.sat.u32 %r1, %r2;", "does not take '.sat'"},         {"mad.lo.sat.s32 %r1, %r2, %r3, %r1;", "does not take '.sat'"},
+      {"cvt.relu.u32.f32 %r1, %f1;", "does not take '.relu'"},   {"shl.wrap.b32 %r1, %r2, %r3;", "does not take '.wrap'"},
+      {"bar.aligned.sync 0;", "does not take '.aligned'"}};
+  ExpectRefused(instructions, "8.0");
 }

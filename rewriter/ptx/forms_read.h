@@ -1,0 +1,22 @@
+// Reads forms.def once for the macros that are defined, and undefines them. No guard: form.cpp includes it for each table.
+#ifndef PTX_FORM
+#define PTX_FORM(...)
+#endif
+#ifndef PTX_NEEDS
+#define PTX_NEEDS(...)
+#endif
+#ifndef PTX_TAKES
+#define PTX_TAKES(...)
+#endif
+#ifndef PTX_GROUP
+#define PTX_GROUP(...)
+#endif
+#ifndef PTX_WORD
+#define PTX_WORD(...)
+#endif
+#include "rewriter/ptx/forms.def"
+#undef PTX_FORM
+#undef PTX_NEEDS
+#undef PTX_TAKES
+#undef PTX_GROUP
+#undef PTX_WORD
