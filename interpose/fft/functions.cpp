@@ -8,6 +8,7 @@
 #include <string>
 
 #include "interpose/fft/plan.h"
+#include "interpose/hooks/own_kernels.h"
 #include "interpose/session/log.h"
 
 namespace gridloom::fft {
@@ -48,11 +49,11 @@ std::optional<DataType> DataTypeOf(int type) {
     default: return std::nullopt;
   }
 }
-/// All three of one precision, the execution's complex, and not both sides real.
+/// All three of one precision, and not both sides real. The manual lists complex execution types; a real one names the precision as well.
 std::optional<Kind> KindOf(int in_type, int out_type, int execution_type) {
   const auto in = DataTypeOf(in_type), out = DataTypeOf(out_type), execution = DataTypeOf(execution_type);
   if (!in || !out || !execution || in->number != out->number || in->number != execution->number) return std::nullopt;
-  if (!execution->complex || (!in->complex && !out->complex)) return std::nullopt;
+  if (!in->complex && !out->complex) return std::nullopt;
   return Kind{in->number, out->number, !in->complex, !out->complex};
 }
 
@@ -140,7 +141,10 @@ std::uint64_t AddressOf(const void* pointer) { return reinterpret_cast<std::uint
 
 }  // namespace
 
-Status Create(void* handle) { return handle == nullptr ? kInvalidValue : CreatePlan(static_cast<int*>(handle)); }
+Status Create(void* handle) {
+  if (handle == nullptr) return kInvalidValue;
+  return hooks::BindContext() == cuda::CUDA_SUCCESS ? CreatePlan(static_cast<int*>(handle)) : kSetupFailed;
+}
 
 Status Destroy(int handle) {
   constexpr int kNull = -1;  // CUFFT_PLAN_NULL

@@ -8,8 +8,12 @@ namespace gridloom::hooks {
 
 CUresult BindContext() {
   CUcontext context = nullptr;
-  if (const CUresult result = cuCtxGetCurrent(&context); result != CUDA_SUCCESS || context != nullptr) return result;
-  if (const CUresult result = cuDevicePrimaryCtxRetain(&context, 0); result != CUDA_SUCCESS) return result;
+  CUresult result = cuCtxGetCurrent(&context);
+  if (result == CUDA_ERROR_NOT_INITIALIZED) {  // the process' first call of all
+    if (result = cuInit(0); result == CUDA_SUCCESS) result = cuCtxGetCurrent(&context);
+  }
+  if (result != CUDA_SUCCESS || context != nullptr) return result;
+  if (result = cuDevicePrimaryCtxRetain(&context, 0); result != CUDA_SUCCESS) return result;
   return cuCtxSetCurrent(context);
 }
 

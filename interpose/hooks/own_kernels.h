@@ -12,7 +12,8 @@
 
 namespace gridloom::hooks {
 
-/// The toolkit's libraries are clients of the runtime, which makes the device's primary context current to a thread that has none.
+/// The toolkit's libraries are clients of the runtime, which makes the device's primary context current to a thread that has none,
+/// and is initialised by its first call.
 cuda::CUresult BindContext();
 
 /// PTX that is loaded when the first of its kernels is started: libraries belong to no context.

@@ -116,7 +116,8 @@ int MakePlan(const Case& test, const Places& in, const Places& out, bool real_in
   verdict.Expect("plan",
                  cufftXtMakePlanMany(plan, test.rank, n.data(), test.stride == 0 ? nullptr : in_embed.data(), in.layout.stride,
                                      in.layout.dist, real_in ? test.real : complex, test.stride == 0 ? nullptr : out_embed.data(),
-                                     out.layout.stride, out.layout.dist, real_out ? test.real : complex, test.batch, &size, complex),
+                                     out.layout.stride, out.layout.dist, real_out ? test.real : complex, test.batch, &size,
+                                     real_in ? test.real : complex),  // either names the precision
                  0);
   return plan;
 }
@@ -313,7 +314,23 @@ void TestLookUp() {
 
 }  // namespace
 
+/// cuFFT is the first that the process calls: the primary context is there afterwards, and current.
+void TestFirstCall() {
+  int plan = 0;
+  driver::Handle context = nullptr;
+  verdict.Expect("create", cufftCreate(&plan), 0);
+  driver::Call("cuCtxGetCurrent", &context);
+  verdict.Expect("context", context != nullptr, 1);
+  std::size_t size = 0;
+  verdict.Expect("make", cufftMakePlan1d(plan, 8, kC2C, 1, &size), 0);
+  verdict.Expect("destroy", cufftDestroy(plan), 0);
+}
+
 int main(int count, char** words) {
+  if (count > 1 && std::strcmp(words[1], "first") == 0) {
+    TestFirstCall();
+    return driver::Verdict("cuFFT as the first call", verdict.bad, verdict.checks);
+  }
   driver::Call("cuInit", 0u);
   driver::Device device = 0;
   driver::Call("cuDeviceGet", &device, 0);
