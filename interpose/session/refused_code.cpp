@@ -58,7 +58,8 @@ std::string WhoseCode(const std::string& file, const std::vector<std::string>& k
   if (file.empty()) return said.empty() ? "" : ". It has " + said;
   std::string text = ". It is in " + file + (said.empty() ? "" : " and has " + said);
   if (file.find(".so") != std::string::npos)
-    text += ". A library that comes built can only be rebuilt by its makers: docs/compatibility.md says what runs of it";
+    text += ". A library that comes built can only be rebuilt by its makers: take a device that it has PTX for (`gridloom inspect " + file +
+            "` says which) or another version of it; docs/compatibility.md says what runs of it";
   return text;
 }
 
