@@ -16,12 +16,12 @@ CODE_ONLY = {
 DIFFERENT = {"codes": {}, "indexed_variables": {"high.shared.u32.-1": "where shared variables begin: the sum wraps only beyond 0"}}
 SIGN = "a change of sign keeps an operand's bits or makes a NaN anew, as ptxas finds shorter"
 F64 = "an f64 has the bits that the processor gives"
-OVERFLOW = "a second operation sees all 33 bits of the sum, as the PTX manual says"
+CLAMP = "a sum that overflows is clamped, as the PTX manual says"
 DIFFERENT["nan_bits"] = {
     "abs.f32#1": SIGN, "neg.f32#3": SIGN, "neg.bf16x2#1": SIGN, "neg.f64#1": SIGN, "neg.f64#2": SIGN, "abs.f64#1": SIGN,
     "copysign.f32#1": "the bits of a result that is not a number are 0x7fffffff",
     "fma.rn.f64#1": F64, "min.f64#1": F64, "max.f64#1": F64,
-    "vadd.u32.u32.u32.sat#1": OVERFLOW, "vadd.s32.s32.s32.max#1": OVERFLOW, "vadd.s32.u32.u32.max#1": OVERFLOW, "vsub.u32.u32.u32.max#1": OVERFLOW,
+    "vadd.u32.u32.u32.sat#1": CLAMP,
 }
 DIFFERENT["attributes"] = {
     "33": "PCI bus: where the board is in its machine",

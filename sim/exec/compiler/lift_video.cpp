@@ -88,7 +88,8 @@ Value* FunctionLifter::ClampTo(Value* value, unsigned bits, bool is_signed) {
 
 // vop.dtype.atype.btype{.sat} d{.dsel}, a{.asel}, b{.bsel} {, c}; vset has no dtype.
 //   tmp = a op b;  tmp = saturate(tmp, size of dsel);  d = op2 ? op2(tmp, c) : dsel ? merge(tmp, c) : tmp
-// The second operation sees all bits of tmp: 0xffffffff of unsigned operands is more than 1, also when dtype is .s32.
+// The second operation sees all bits of tmp: 0xffffffff of unsigned operands is more than 1, also when dtype is .s32. Not so of a sum or
+// difference, which a GPU cuts to 32 bits before (docs/gpu-checks.md).
 template <>
 void FunctionLifter::Lift<semantic::VideoScalar>(const Instruction& inst) {
   const VideoOp op = OpOf(inst.opcode);
@@ -114,6 +115,7 @@ void FunctionLifter::Lift<semantic::VideoScalar>(const Instruction& inst) {
       const std::uint32_t mask = ((1u << bits) - 1) << shift;
       result = b_.CreateOr(b_.CreateAnd(b_.CreateShl(result, shift), mask), b_.CreateAnd(c, b_.getInt32(~mask)));
     } else if (inst.Has(Mod::kMin) || inst.Has(Mod::kMax)) {
+      if (op == VideoOp::kAdd || op == VideoOp::kSub) value = Resize(result, value->getType(), is_signed);
       Value* wide = MinMax(value, Resize(c, value->getType(), is_signed), is_signed, inst.Has(Mod::kMax));
       result = b_.CreateTrunc(wide, b_.getInt32Ty());
     } else {

@@ -57,6 +57,12 @@ std::uint64_t Secondary(const std::string& op2, Wide value, std::uint32_t c, boo
   return less == (op2 == ".min") ? static_cast<std::uint64_t>(value) : c;
 }
 
+// A GPU has 32 bits of a sum or difference when its second operation comes.
+Wide Cut(Wide value, bool is_signed) {
+  const auto low = static_cast<std::uint32_t>(value);
+  return is_signed ? Wide{static_cast<std::int32_t>(low)} : Wide{low};
+}
+
 void AddScalar(std::vector<InstructionCase>& cases, const std::string& op, bool ds, bool as, bool bs, const Part& pa, const Part& pb) {
   const bool shift = op == "vshl" || op == "vshr";
   const std::string types = Sign(ds) + Sign(as) + Sign(bs);
@@ -73,8 +79,10 @@ void AddScalar(std::vector<InstructionCase>& cases, const std::string& op, bool 
       cases.push_back(Exact(head + " %d0, " + sources + ";", "b32", {"u32", "u32"},
                             [=](const Values& in) { return static_cast<std::uint64_t>(sat ? Clamp(value(in), 32, ds) : value(in)); }));
       for (const std::string op2 : {".add", ".min", ".max"}) {
-        cases.push_back(Exact(head + op2 + " %d0, " + sources + ", %s2;", "b32", {"u32", "u32", "u32"},
-                              [=](const Values& in) { return Secondary(op2, sat ? Clamp(value(in), 32, ds) : value(in), in.u32(2), ds); }));
+        cases.push_back(Exact(head + op2 + " %d0, " + sources + ", %s2;", "b32", {"u32", "u32", "u32"}, [=](const Values& in) {
+          const Wide first = sat ? Clamp(value(in), 32, ds) : value(in);
+          return Secondary(op2, op == "vadd" || op == "vsub" ? Cut(first, ds) : first, in.u32(2), ds);
+        }));
       }
       const Part& into = pa.bits == 8 ? kParts[5] : kParts[2];
       cases.push_back(Exact(head + " %d0" + into.text + ", " + sources + ", %s2;", "b32", {"u32", "u32", "u32"}, [=](const Values& in) {
