@@ -192,9 +192,9 @@ CUresult CreateTexture(const CUDA_RESOURCE_DESC& resource, const CUDA_TEXTURE_DE
   made.max_lod = texture.max_mipmap_level_clamp;
   made.max_anisotropy = texture.max_anisotropy;
   std::copy(texture.border_color, texture.border_color + 4, made.border);
-  // Integers of 8 and 16 bits are filtered, also where they arrive as integers: ffmpeg scales pictures so.
+  // Also integers that arrive as such are filtered: ffmpeg scales pictures so. Those of 32 bits do not arrive as anything else.
   const bool words = made.image.type == exec::ChannelType::kUnsigned32 || made.image.type == exec::ChannelType::kSigned32;
-  if (made.filter == exec::FilterMode::kLinear && words) return CUDA_ERROR_INVALID_VALUE;
+  if (made.filter == exec::FilterMode::kLinear && words && !made.read_as_integer) return CUDA_ERROR_INVALID_VALUE;
   *object = exec::ImageTable::Get().Add(made);
   if (*object == 0) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::lock_guard lock(TheRecords().mutex);

@@ -1,4 +1,4 @@
-"""The virtual H200 beside a real GPU: what tests/gpu/codes.cpp, attributes.cpp and indexed_variables.cpp print under Gridloom, against what
+"""The virtual H200 beside a real GPU: what tests/gpu/codes.cpp, attributes.cpp, integer_filter.cpp and others print under Gridloom, against what
 they printed on one (tests/data/gpu). Line by line equal, or named here with the reason."""
 
 import os
@@ -13,7 +13,7 @@ CODE_ONLY = {
 }
 
 # By probe.
-DIFFERENT = {"codes": {}, "indexed_variables": {"high.shared.u32.-1": "where shared variables begin: the sum wraps only beyond 0"}}
+DIFFERENT = {"codes": {}, "integer_filter": {}, "indexed_variables": {"high.shared.u32.-1": "where shared variables begin: the sum wraps only beyond 0"}}
 SIGN = "a change of sign keeps an operand's bits or makes a NaN anew, as ptxas finds shorter"
 F64 = "an f64 has the bits that the processor gives"
 CLAMP = "a sum that overflows is clamped, as the PTX manual says"

@@ -102,35 +102,40 @@ GL_INLINE void StoreAbsent(unsigned channel, bool is_float, std::uint32_t mask, 
   for (unsigned lane = 0; lane < kWarpSize; ++lane) out[lane] = mask >> lane & 1 ? (channel == 3 ? one : 0) : out[lane];
 }
 
-/// Integers of 8 and 16 bits that arrive as integers are filtered, too: the sum, rounded to the nearest one.
+/// Integers that arrive as integers are filtered, too, as an H200 does (tests/data/gpu/integer-filter.txt): of 8 and 16 bits the sum
+/// rounded to the nearest one, up where two are equally near; of 32 bits rounded down, from an exact sum.
 template <typename T, bool kNormalized>
-constexpr bool kWholeResult = !kFloatResult<T, kNormalized> && sizeof(T) < 4;
+constexpr bool kWord = !kFloatResult<T, kNormalized> && sizeof(T) == 4;
+template <typename T, bool kNormalized>
+using SumLanes = LaneArray<std::conditional_t<kWord<T, kNormalized>, double, float>>;
 
 /// A channel as a number to weigh.
 template <typename T, bool kNormalized>
-GL_INLINE float Number(std::uint32_t bits) {
-  if constexpr (kWholeResult<T, kNormalized>) return static_cast<float>(static_cast<std::int32_t>(bits));
-  else return std::bit_cast<float>(bits);
+GL_INLINE auto Number(std::uint32_t bits) {
+  if constexpr (kFloatResult<T, kNormalized>) return std::bit_cast<float>(bits);
+  else if constexpr (kWord<T, kNormalized>) return static_cast<double>(static_cast<T>(bits));
+  else return static_cast<float>(static_cast<std::int32_t>(bits));
 }
-template <typename T, bool kNormalized>
-GL_INLINE std::uint32_t BitsOfSum(float sum) {
-  if constexpr (kWholeResult<T, kNormalized>) return static_cast<std::uint32_t>(static_cast<std::int32_t>(std::floor(sum + 0.5f)));
-  else return std::bit_cast<std::uint32_t>(sum);
+template <typename T, bool kNormalized, typename Sum>
+GL_INLINE std::uint32_t BitsOfSum(Sum sum) {
+  if constexpr (kFloatResult<T, kNormalized>) return std::bit_cast<std::uint32_t>(sum);
+  else return static_cast<std::uint32_t>(static_cast<std::int64_t>(std::floor(kWord<T, kNormalized> ? sum : sum + Sum{0.5})));
 }
 
 template <typename T, bool kNormalized>
 GL_INLINE void FetchTyped(const std::uint8_t* level, const TexelFormat& format, const Taps& taps, std::uint32_t mask, Texels& out) {
   WordLanes value;
   for (unsigned channel = 0; channel < format.channels; ++channel) {
-    if (!taps.weighted || !(kFloatResult<T, kNormalized> || kWholeResult<T, kNormalized>)) {
+    if (!taps.weighted) {
       LoadTap<T, kNormalized>(level, format, taps, 0, channel, value);
     } else {
-      FloatLanes sum{};
+      SumLanes<T, kNormalized> sum{};
       for (unsigned t = 0; t < taps.count; ++t) {
         LoadTap<T, kNormalized>(level, format, taps, t, channel, value);
         for (unsigned lane = 0; lane < kWarpSize; ++lane) {
           const float weight = taps.weight[t][lane];
-          sum[lane] += weight == 0.0f ? 0.0f : weight * Number<T, kNormalized>(value[lane]);
+          const auto number = Number<T, kNormalized>(value[lane]);
+          sum[lane] += weight == 0.0f ? 0 : weight * number;
         }
       }
       for (unsigned lane = 0; lane < kWarpSize; ++lane) value[lane] = BitsOfSum<T, kNormalized>(sum[lane]);
@@ -168,8 +173,8 @@ GL_INLINE void ByFormat(const TexelFormat& format, F&& body) {
     case ChannelType::kSigned8: return n ? body.template operator()<std::int8_t, true>() : body.template operator()<std::int8_t, false>();
     case ChannelType::kSigned16:
       return n ? body.template operator()<std::int16_t, true>() : body.template operator()<std::int16_t, false>();
-    case ChannelType::kUnsigned32:
-    case ChannelType::kSigned32: return body.template operator()<std::uint32_t, false>();
+    case ChannelType::kUnsigned32: return body.template operator()<std::uint32_t, false>();
+    case ChannelType::kSigned32: return body.template operator()<std::int32_t, false>();
     case ChannelType::kHalf: return body.template operator()<HalfBits, false>();
     case ChannelType::kFloat: return body.template operator()<float, false>();
   }

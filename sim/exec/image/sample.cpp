@@ -142,13 +142,11 @@ void SampleGradient(Request& request, const TextureFetch& fetch, std::uint32_t m
   SampleLevels(request, choice, mask, out);
 }
 
-/// Integers that arrive as they are: those of 32 bits cannot be filtered; narrower ones are filtered within a level. The Programming Guide
-/// leaves open what a device does.
+/// Integers that arrive as they are are filtered within a level. The Programming Guide leaves open what a device does between levels.
 Sampler Effective(const Sampler& sampler, const TexelFormat& format) {
   Sampler effective = sampler;
   if (format.is_float()) return effective;
   effective.mip_filter = FilterMode::kPoint;
-  if (BytesOf(format.type) == 4) effective.filter = FilterMode::kPoint;
   return effective;
 }
 

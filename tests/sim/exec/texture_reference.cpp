@@ -186,7 +186,7 @@ Texel ReferenceFetch(const exec::TextureObject& texture, unsigned level_number, 
                      const std::array<int, 3>& offset, unsigned axes, std::int64_t slice) {
   const exec::ImageLevel& level = texture.image.levels[level_number];
   const std::int64_t size[3] = {level.width, level.height, level.depth};
-  const bool linear = texture.filter == exec::FilterMode::kLinear && (ReadsFloat(texture) || exec::BytesOf(texture.image.type) < 4);
+  const bool linear = texture.filter == exec::FilterMode::kLinear;
   AxisRead axis[3];
   for (unsigned i = 0; i < axes; ++i) axis[i] = ReadAxis(texture, coordinate[i], offset[i], size[i], texture.address[i], linear);
   return Combine(texture, level, axis, slice);

@@ -56,9 +56,12 @@ double ValueOf(const TextureObject& texture, std::uint32_t bits) {
   return is_signed ? static_cast<double>(static_cast<std::int32_t>(bits)) : static_cast<double>(bits);
 }
 
-/// A sum of integers that arrives as one: rounded to the nearest, whichever of two that are equally near.
+/// A sum of integers that arrives as one: of 32 bits rounded down; else to the nearest, up where two are equally near, as its float tells.
 bool IsRounded(const TextureObject& texture, double got, double sum) {
-  return !test::ReadsFloat(texture) && texture.filter == FilterMode::kLinear && got == std::floor(got) && std::abs(got - sum) <= 0.51;
+  if (test::ReadsFloat(texture) || texture.filter != FilterMode::kLinear) return false;
+  if (exec::BytesOf(texture.image.type) == 4) return got == std::floor(sum);
+  const double error = 1e-6 * std::abs(sum);
+  return got == std::floor(sum + 0.5 - error) || got == std::floor(sum + 0.5 + error);
 }
 
 bool Near(double got, double expected) { return std::abs(got - expected) <= 4e-6 * (1 + std::abs(expected)); }
