@@ -20,8 +20,9 @@ ONE_AT_A_TIME = ["--gates", "alone"]
 SHORT = ["--spin", "500"]  # where each turn of a loop is simulated or checked
 PATIENCE = 60
 POLICIES = ["crcs-fifo", "crcs-ppcs", "crcs-ready", "dka", "dka-guarded", "fair", "gemtc", "leftover", "priority", "serial"]
-# Those that profile kernels first, or simulate one that polls for tasks all the time.
-SLOW_POLICIES = ["dka-predicted", "kernelet", "kernelet-probing", "pagoda"]
+# Those that profile kernels first.
+SLOW_POLICIES = ["dka-predicted", "kernelet", "kernelet-probing"]
+PARKED = ["--policy", "pagoda", "--set", "hardware.pagoda.schedulers=parked"]
 SMALL_DEVICE = ["--timing-device", "c2050"]
 BROKER_POLICIES = ["serial", "leftover", "fair", "priority"]
 
@@ -52,7 +53,8 @@ PARTS = {
         Mode("narrow tasks", ["--policy", "pagoda"], weight=2),
     ]),
     "timing": (90, [Mode("simulated, " + policy, ["--timing", "--policy", policy], NO_GATES + SHORT) for policy in POLICIES]
-               + [Mode("simulated, " + policy, ["--timing", "--policy", policy, *SMALL_DEVICE], NO_GATES + SHORT, weight=0.1) for policy in SLOW_POLICIES]),
+               + [Mode("simulated, " + policy, ["--timing", "--policy", policy, *SMALL_DEVICE], NO_GATES + SHORT, weight=0.1) for policy in SLOW_POLICIES]
+               + [Mode("simulated, pagoda", ["--timing", *PARKED, *SMALL_DEVICE], NO_GATES + SHORT, weight=0.5)]),
     "broker": (160, [Mode("broker, " + policy, [], ONE_AT_A_TIME if policy == "serial" else [], weight=4, broker=["--policy", policy]) for policy in BROKER_POLICIES]
                + [Mode("broker, slices, fair", ["--slice", "1"], weight=4, broker=["--policy", "fair"])]
                + [Mode("broker, simulated, " + policy, [], NO_GATES + SHORT, broker=["--policy", policy, "--timing"]) for policy in ("fair", "leftover")]),

@@ -35,6 +35,7 @@ Result<std::shared_ptr<const Master>> MakeMaster(unsigned sm, const sim::TimingS
   master->block = names.registers.at("%block");
   master->first = names.registers.at("%first");
   master->wait = names.blocks.at("WAIT");
+  master->scan = names.blocks.at("SCAN");
   GL_TRY(decoded, timing::Decode(master->code.code, timing));
   master->decoded = std::make_shared<const timing::DecodedCode>(std::move(decoded));
   return std::shared_ptr<const Master>(std::move(master));

@@ -33,6 +33,8 @@ struct MasterShape {
   std::uint32_t pool_bytes = 32 << 10;
   std::uint32_t entry_bytes = 256;
   bool polls = false;  ///< warps without a task look for one all the time; else they are woken
+  /// Scheduler warps whose looks at their column have found nothing for some time only tell the time, until one would find something.
+  bool parks_schedulers = false;
   std::uint32_t entries() const { return columns * rows; }
 };
 
@@ -42,6 +44,7 @@ struct Master {
   std::shared_ptr<const timing::DecodedCode> decoded;
   std::uint16_t row = 0, block = 0, first = 0;  ///< numbers of its registers %row, %block and %first
   std::uint16_t wait = 0;                       ///< the block in which a warp without a task looks for one
+  std::uint16_t scan = 0;                       ///< the block with which a scheduler warp begins to look at its column
 };
 /// `sm`: the target's number, such as 52.
 Result<std::shared_ptr<const Master>> MakeMaster(unsigned sm, const sim::TimingSpec& timing);

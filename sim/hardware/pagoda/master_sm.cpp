@@ -10,6 +10,9 @@ namespace gridloom::hardware::pagoda {
 
 using Record = passes::task::Warp;
 
+/// So many looks at a column find nothing before a scheduler warp's further ones are no longer simulated.
+constexpr std::uint32_t kLooksBeforeParking = 4;
+
 MasterSm::MasterSm(std::shared_ptr<const Master> master, const MasterShape& shape, std::uint32_t sm, const WriteLog& log, Cycle hears,
                    std::uint32_t mhz)
     : master_(std::move(master)),
@@ -79,6 +82,9 @@ timing::FedPiece MasterSm::Next(Cycle now, const timing::FedWarp& place) {
     return {.kind = timing::FedPiece::Kind::kWait, .until = now + Cycle{ns} * mhz_ / 1000};
   }
   if (!shape_.polls && IsIdle(*asked_, place.number)) return {.kind = timing::FedPiece::Kind::kWait, .until = timing::kNever};
+  if (shape_.parks_schedulers && place.number == 0 && warp.IsAt(master_->scan)) {
+    if (const Cycle length = SkippedLook(now, *asked_); length != 0) return {.kind = timing::FedPiece::Kind::kWait, .until = now + length};
+  }
   wakes_.clear();
   if (!warp.Execute(*this, lanes_)) {
     GL_CHECK(warp.ended(), "lanes of the MasterKernel wait for each other at different barriers");
@@ -98,6 +104,41 @@ bool MasterSm::IsIdle(const Block& block, std::uint32_t number) const {
   std::uint32_t exec = 0;
   std::memcpy(&exec, block.shared.data() + number * Record::kBytes + Record::kExec, sizeof exec);
   return exec == 0;
+}
+
+std::uint32_t MasterSm::ReadyOf(std::uint32_t entry) const {
+  const auto own = columns_.find(entry / shape_.rows);
+  return own == columns_.end() ? foreign_ready_[entry] : own->second.ready[entry % shape_.rows];
+}
+
+/// A look at the block's column now would find a task to schedule, one whose predecessor's parameters have arrived, or the end.
+bool MasterSm::WouldFind(const Block& block) const {
+  if (control_ != 0) return true;
+  const Column& column = columns_.at(block.column);
+  for (std::uint32_t row = 0; row < shape_.rows; ++row) {
+    if (column.sched[row] == 1) return true;
+    const std::uint32_t ready = column.ready[row];
+    const bool follows = static_cast<std::int32_t>(ready) > 1 && ready - Entry::kFirstTask < shape_.entries();
+    if (follows && ReadyOf(ready - Entry::kFirstTask) == ~0u) return true;
+  }
+  return false;
+}
+
+/// The scheduler warp begins to look at its column. How long that takes, if it need not be simulated: the last looks have found nothing,
+/// and this one would not; it is taken to last as long as the last one that was simulated. Else 0.
+Cycle MasterSm::SkippedLook(Cycle now, Block& block) {
+  if (WouldFind(block)) {
+    block.look_began = timing::kNever;
+    block.looks_in_vain = 0;
+    return 0;
+  }
+  if (block.looks_in_vain == kLooksBeforeParking) return block.look_length;
+  if (block.look_began != timing::kNever) {
+    block.look_length = now - block.look_began;
+    ++block.looks_in_vain;
+  }
+  block.look_began = now;
+  return 0;
 }
 
 /// The warp has come to the call of a task: it runs one of the kernel's.

@@ -57,6 +57,10 @@ class MasterSm final : private resident::ResidentMemory {
     std::vector<std::uint8_t> shared;
     std::vector<std::unique_ptr<resident::ResidentWarp>> warps;
     std::vector<Cycle> entered;  ///< by warp: since when it runs a task; kNever: it does not
+    // Of its scheduler warp's looks at the column.
+    Cycle look_began = timing::kNever;  ///< the one that is under way
+    Cycle look_length = 0;              ///< of the last one that was simulated
+    std::uint32_t looks_in_vain = 0;    ///< the last ones, in a row
   };
   struct Running {
     std::shared_ptr<Task> task;
@@ -66,8 +70,11 @@ class MasterSm final : private resident::ResidentMemory {
   void Hear(Cycle now);
   void Apply(const TableWrite& write);
   bool IsIdle(const Block& block, std::uint32_t number) const;
+  bool WouldFind(const Block& block) const;
+  Cycle SkippedLook(Cycle now, Block& block);
   timing::FedPiece RunTask(Cycle now, Block& block, std::uint32_t number);
   std::uint32_t& Word(std::uint32_t entry, std::uint32_t field);
+  std::uint32_t ReadyOf(std::uint32_t entry) const;
   std::uint32_t Load(bool shared, std::uint64_t address, std::uint32_t bytes) override;
   void Store(bool shared, std::uint64_t address, std::uint32_t bytes, std::uint64_t value) override;
 

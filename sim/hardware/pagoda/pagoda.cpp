@@ -17,7 +17,7 @@ namespace {
 using namespace pagoda;
 using timing::WorkId;
 
-enum Key : std::size_t { kThreads, kWarps, kBlocks, kRows, kPool, kEntry, kBatch, kSpawn, kFlush, kTimeout, kLinger, kIdle };
+enum Key : std::size_t { kThreads, kWarps, kBlocks, kRows, kPool, kEntry, kBatch, kSpawn, kFlush, kTimeout, kLinger, kIdle, kSchedulers };
 enum Idle : std::uint64_t { kParked, kPolling };
 constexpr std::string_view kIdles[] = {"parked", "polling"};
 constexpr PartKey kKeys[] = {
@@ -34,6 +34,11 @@ constexpr PartKey kKeys[] = {
     {"linger_ns", 50000, 0, 1 << 30, "ns", "that the MasterKernel stays without tasks"},
     {"idle", kParked, 0, 0, "",
      "what warps without a task do: nothing until they are given one (parked), or look for one all the time, as they do (polling)", kIdles},
+    {"schedulers", kPolling, 0, 0, "",
+     "what scheduler warps do whose looks at the TaskTable find nothing: look all the time (polling), or let the time of looks pass until "
+     "one "
+     "would find something (parked)",
+     kIdles},
 };
 
 enum Counter : std::size_t { kTasks, kTooWide, kUpdates, kFlushes, kFull, kBusy, kStarts, kCounters };
@@ -296,7 +301,8 @@ Result<std::shared_ptr<timing::Part>> Make(const timing::Parameters& parameters,
                     .warps = settings.warps,
                     .pool_bytes = settings.pool_bytes,
                     .entry_bytes = static_cast<std::uint32_t>(values[kEntry]),
-                    .polls = values[kIdle] == kPolling};
+                    .polls = values[kIdle] == kPolling,
+                    .parks_schedulers = values[kSchedulers] == kParked};
   const MasterSource one(master, shape);
   GL_TRY(needs, timing::NeedsOf(one.shape(), parameters.device));
   const std::uint32_t fit = timing::CtasPerSm(needs, parameters.device);

@@ -91,6 +91,25 @@ TEST_CASE("Pagoda_TasksOfOneStream_FollowEachOther") {
   for (std::size_t i = 1; i < launches.size(); ++i) CHECK(outcome.works[i].started > outcome.works[i - 1].ended);
 }
 
+TEST_CASE("Pagoda_ParkedSchedulers_StartTheSameTasks_AtNearlyTheSameTimes_WithFewerInstructions") {
+  const auto run = [](const char* schedulers, const RunOptions& options) {
+    const sim::DeviceSpec device = Device(std::string("rows: 4, schedulers: ") + schedulers);
+    std::vector<std::shared_ptr<trace::CtaSource>> launches;
+    for (int i = 0; i < 24; ++i) launches.push_back(Kernel("k", 1, 2, 2000, true));
+    Outcome outcome = RunLaunches(device, launches, WithParts(device, options), 3);
+    CHECK(Count(device, outcome, "pagoda_tasks") == 24);
+    Cycle end = 0;
+    for (const WorkResult& work : outcome.works) end = std::max(end, work.ended);
+    return std::pair(std::move(outcome), end);
+  };
+  const auto [exact, exact_end] = run("polling", {});
+  const auto [parked, parked_end] = run("parked", {});
+  CHECK(static_cast<double>(parked_end) == Approx(static_cast<double>(exact_end)).epsilon(0.01));
+  CHECK(parked.counters.sm.warp_instructions < exact.counters.sm.warp_instructions * 9 / 10);
+  CHECK(Difference(parked, run("parked", {.threads = 2, .window = 7}).first) == "");
+  CHECK(Difference(parked, run("parked", {.plain = true}).first) == "");
+}
+
 TEST_CASE("Pagoda_MoreTasksThanEntries_AllEnd") {
   const sim::DeviceSpec device = Device("rows: 1, warps: 5, timeout_ns: 1000000");
   std::vector<std::shared_ptr<trace::CtaSource>> launches(200, Kernel("a", 1, 4, 800, true, 600));
@@ -254,6 +273,7 @@ TEST_CASE("Pagoda_RandomKernelsOnRandomDevices_AreBitEqualToThePlainMode_AndForA
     else
       REQUIRE(sim::ApplyDeviceText("proposed: pagoda\nhardware: {pagoda: {warps: " + warps + ", rows: " + rows + ", batch: " + batch +
                                        ", idle: " + (random() % 2 == 0 ? "parked" : "polling") +
+                                       ", schedulers: " + (random() % 2 == 0 ? "parked" : "polling") +
                                        ", pool_bytes: 4096, flush_ns: 500, timeout_ns: 3000, linger_ns: 2000, threads: 2048}}",
                                    "test", device)
                   .ok());
