@@ -58,7 +58,10 @@ nlohmann::json Json(const exec::MemcheckReport& report) {
   json["address"] = exec::HexAddress(report.address);
   json["place"] = report.place;
   json["times"] = report.times;
-  if (report.other) json["other"] = Json(*report.other);
+  json["suppression"] = exec::MemcheckFilter::LineFor(exec::NameOf(report.kind), report.kernel);
+  if (report.other) json[report.use == exec::InvalidUse::kNone ? "other" : "read"] = Json(*report.other);
+  constexpr const char* kUses[] = {"", "branch", "address", "atomic", "store"};
+  if (report.use != exec::InvalidUse::kNone) json["use"] = kUses[static_cast<std::size_t>(report.use)];
   return json;
 }
 
@@ -109,9 +112,22 @@ MemcheckLog::MemcheckLog() {
   limit_ = static_cast<std::uint32_t>(Number(settings.memcheck_limit, "GRIDLOOM_MEMCHECK_LIMIT", 100));
   exit_code_ = Number(settings.error_exitcode, "GRIDLOOM_ERROR_EXITCODE", 1);
   json_path_ = settings.memcheck_json.value_or("");
+  ReadFilter(settings);
   owner_ = getpid();
   if (settings.memcheck_journal)
     journal_ = open(settings.memcheck_journal->c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+}
+
+void MemcheckLog::ReadFilter(const Settings& settings) {
+  if (settings.memcheck_checks) {
+    if (const Status status = filter_.Choose(*settings.memcheck_checks); !status.ok())
+      LogFormat(LogLevel::kWarn, "GRIDLOOM_MEMCHECK_CHECKS: %s; all are told", status.error().message.c_str());
+  }
+  if (!settings.memcheck_suppressions) return;
+  const std::string& path = *settings.memcheck_suppressions;
+  const auto text = ReadWholeFile(path);
+  const Status status = text.ok() ? filter_.Suppress(*text) : Status(text.error());
+  if (!status.ok()) LogFormat(LogLevel::kWarn, "GRIDLOOM_MEMCHECK_SUPPRESSIONS: %s: %s", path.c_str(), status.error().message.c_str());
 }
 
 void MemcheckLog::Journal(const char* key, const nlohmann::json& value) const {
@@ -127,6 +143,12 @@ void MemcheckLog::Journal(const char* key, const nlohmann::json& value) const {
 }
 
 void MemcheckLog::Add(const exec::MemcheckReport& report) {
+  if (!Wants(report)) return;
+  if (!filter_.empty()) {
+    const std::lock_guard lock(mutex_);
+    if (told_ >= limit_) return;
+    ++told_;
+  }
   LogText("gridloom: error: " + exec::FormatMemcheck(report) + "\n");
   Journal("finding", session::Json(report));
 }
@@ -138,6 +160,7 @@ void MemcheckLog::GridFailed(const exec::Engine& engine, const exec::LaunchFault
     if (std::ranges::find(findings.reports, fault.kernel, &exec::MemcheckReport::kernel) != findings.reports.end()) return;
   }
   const Fault found{fault.kernel, NameOf(fault.kind), fault.text};
+  if (!filter_.Wants("fault", fault.kernel)) return;
   {
     const std::lock_guard lock(mutex_);
     if (faults_.size() >= limit_) return;
@@ -149,7 +172,7 @@ void MemcheckLog::GridFailed(const exec::Engine& engine, const exec::LaunchFault
 void MemcheckLog::CallFailed(const char* call, const char* status) { BadCall(call, std::string("answered ") + status); }
 
 void MemcheckLog::BadCall(const char* call, const std::string& what) {
-  if (!on_) return;
+  if (!on_ || !filter_.Wants("call", call)) return;
   {
     const std::lock_guard lock(mutex_);
     const auto known = std::ranges::find_if(calls_, [&](const Call& c) { return c.call == call && c.what == what; });
@@ -185,6 +208,7 @@ void MemcheckLog::NoteLeaks(Context& context) {
   for (const exec::Allocation& allocation : context.device().memory().List()) {
     const bool here = allocation.owner == &context || allocation.kind == exec::MemoryKind::kPool;
     if (!here || !IsProgramsOwn(allocation)) continue;
+    if (!filter_.Wants("leak", exec::NameAllocation(allocation))) continue;
     const std::lock_guard lock(mutex_);
     if (std::ranges::find(leaks_, allocation.id, &exec::Allocation::id) == leaks_.end()) leaks_.push_back(allocation);
   }
@@ -198,6 +222,7 @@ void MemcheckLog::NoteAllLeaks() {
     if (!device.has_backend()) continue;
     for (const exec::Allocation& allocation : device.memory().List()) {
       if (!IsProgramsOwn(allocation)) continue;
+      if (!filter_.Wants("leak", exec::NameAllocation(allocation))) continue;
       const std::lock_guard lock(mutex_);
       if (std::ranges::find(leaks_, allocation.id, &exec::Allocation::id) == leaks_.end()) leaks_.push_back(allocation);
     }
@@ -242,6 +267,13 @@ void MemcheckLog::WriteJson(const nlohmann::json& json) const {
   if (!file) LogFormat(LogLevel::kError, "cannot write memcheck's findings to %s", json_path_.c_str());
 }
 
+/// As Add has told them.
+void MemcheckLog::KeepWanted(exec::Engine::Findings& findings) const {
+  if (filter_.empty()) return;
+  std::erase_if(findings.reports, [&](const exec::MemcheckReport& report) { return !Wants(report); });
+  for (; findings.reports.size() > limit_; findings.reports.pop_back()) findings.not_kept += findings.reports.back().times;
+}
+
 void MemcheckLog::Finish() {
   if (!on_ || owner_ != getpid() || Process::Get().init_status() != cuda::CUDA_SUCCESS) return;
   exec::Engine::Findings findings;
@@ -249,6 +281,7 @@ void MemcheckLog::Finish() {
     Device& device = *Process::Get().FindDevice(static_cast<cuda::CUdevice>(i));
     if (device.has_backend()) findings = device.engine().MemcheckFindings();
   }
+  KeepWanted(findings);
   NoteAllLeaks();
   for (const exec::Allocation& leak : leaks_) LogText("gridloom: error: leak: " + exec::NameAllocation(leak) + " was never freed\n");
   std::uint64_t accesses = 0;

@@ -12,16 +12,19 @@
 
 #include "sim/exec/engine.h"
 #include "sim/exec/memcheck.h"
+#include "sim/exec/memcheck_filter.h"
 
 namespace gridloom::session {
 
 class Context;
+struct Settings;
 
 class MemcheckLog {
  public:
   static MemcheckLog& Get();
   bool on() const { return on_; }
-  std::uint32_t limit() const { return limit_; }
+  /// Findings that the engine keeps: more than are told where some are not wanted.
+  std::uint32_t engine_limit() const { return filter_.empty() ? limit_ : kMostFiltered; }
 
   /// A grid has ended that was the first with this finding.
   void Add(const exec::MemcheckReport& report);
@@ -50,7 +53,12 @@ class MemcheckLog {
     std::string kernel, kind, text;
   };
 
+  static constexpr std::uint32_t kMostFiltered = 1'000'000;
+
   MemcheckLog();
+  void KeepWanted(exec::Engine::Findings& findings) const;
+  void ReadFilter(const Settings& settings);
+  bool Wants(const exec::MemcheckReport& report) const { return filter_.Wants(exec::NameOf(report.kind), report.kernel); }
   void NoteAllLeaks();
   std::string Summary(std::uint64_t errors, std::uint64_t accesses, std::uint64_t not_kept) const;
   nlohmann::json AllAsJson(const std::vector<exec::MemcheckReport>& reports, std::uint64_t not_kept) const;
@@ -62,6 +70,7 @@ class MemcheckLog {
 
   bool on_ = false, leak_check_ = false, reports_calls_ = false;
   std::uint32_t limit_ = 100;
+  exec::MemcheckFilter filter_;
   int exit_code_ = 1;
   std::string json_path_;
   int journal_ = -1;
@@ -72,6 +81,7 @@ class MemcheckLog {
   std::vector<Call> calls_;
   std::vector<Fault> faults_;
   std::vector<exec::Allocation> leaks_;
+  std::uint32_t told_ = 0;  ///< findings of kernels
 };
 
 }  // namespace gridloom::session

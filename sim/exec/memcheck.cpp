@@ -34,6 +34,12 @@ constexpr Named<Space> kSpaceNames[] = {
     {Space::kGlobal, "global memory"}, {Space::kShared, "shared memory"}, {Space::kLocal, "local memory"}, {Space::kGeneric, "memory"}};
 std::string_view NameOf(Space space) { return Find(kSpaceNames, space, "memory"); }
 
+constexpr Named<InvalidUse> kUseNames[] = {{InvalidUse::kBranch, "decides a branch"},
+                                           {InvalidUse::kAddress, "is an address"},
+                                           {InvalidUse::kAtomic, "goes into an atomic operation"},
+                                           {InvalidUse::kStore, "is stored to global memory"}};
+std::string_view NameOf(InvalidUse use) { return Find(kUseNames, use, "is used"); }
+
 /// " at app.cu:12 (PTX line 43)", as much as is known.
 std::string At(const MemcheckAccess& access) {
   const std::string ptx = access.ptx_line == 0 ? "" : "PTX line " + std::to_string(access.ptx_line);
@@ -82,7 +88,9 @@ std::string Headline(const MemcheckReport& report) {
     case MemcheckKind::kUseAfterFree: return "use after free: " + what + of_space + where;
     case MemcheckKind::kMisaligned: return "misaligned " + what + of_space + where;
     case MemcheckKind::kReadOnly: return "write to read-only memory: " + what + where;
-    case MemcheckKind::kUninitialized: return "uninitialised " + what + of_space + where;
+    case MemcheckKind::kUninitialized:
+      if (report.use != InvalidUse::kNone) return "uninitialised value from shared memory " + std::string(NameOf(report.use)) + where;
+      return "uninitialised " + what + of_space + where;
     case MemcheckKind::kRace:
       return "race on shared memory: " + what + " after a " + std::string(report.other ? NameOf(report.other->kind) : "access") +
              " by another thread" + where;
@@ -154,7 +162,9 @@ std::string FormatMemcheck(const MemcheckReport& report) {
           (report.space == Space::kShared || report.space == Space::kLocal ? std::string(NameOf(report.space)) + " at " : "address ") +
           HexAddress(report.address);
   if (!report.place.empty()) text += ": " + report.place;
-  if (report.other) {
+  if (report.other && report.use != InvalidUse::kNone) {
+    text += "\n  read" + At(*report.other) + ", where nobody had written";
+  } else if (report.other) {
     text += "\n  the " + std::string(NameOf(report.other->kind)) + " before it: thread " + Triple(report.other->thread) +
             At(*report.other) + "; no barrier orders the two";
   }

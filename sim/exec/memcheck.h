@@ -18,7 +18,7 @@ enum class MemcheckKind : std::uint8_t {
   kUseAfterFree,
   kMisaligned,
   kReadOnly,       ///< a write to memory registered or mapped for reading
-  kUninitialized,  ///< a read of shared memory that no thread of the CTA has written
+  kUninitialized,  ///< a value from shared memory that no thread of the CTA has written decides something
   kRace,           ///< two threads of a CTA touch shared memory, at least one writes, and nothing orders them
   kInvalidFree,    ///< free() in a kernel of what malloc() did not give, or gave and got back
 };
@@ -38,7 +38,8 @@ struct MemcheckReport {
   Space space = Space::kGlobal;
   std::string kernel;                   ///< as in the PTX
   MemcheckAccess access;                ///< of the first thread that was found
-  std::optional<MemcheckAccess> other;  ///< a race: the earlier access
+  std::optional<MemcheckAccess> other;  ///< a race: the earlier access; `use`: the read that the value comes from
+  InvalidUse use = InvalidUse::kNone;   ///< what an uninitialised value decides; kNone: the access itself is it
   Dim3 cta{0, 0, 0};
   std::uint64_t address = 0;  ///< shared and local: the offset in the window
   std::string place;          ///< "68 bytes past the end of the 4,096-byte allocation …"

@@ -34,6 +34,45 @@ __global__ void Uninitialised(int* out) {
   __syncthreads();
   out[threadIdx.x] = tile[threadIdx.x];  // uninitialised
 }
+__global__ void UninitialisedBranch(int* out) {
+  __shared__ int tile[64];
+  if (threadIdx.x < 63) tile[threadIdx.x] = threadIdx.x;
+  __syncthreads();
+  const int mine = tile[threadIdx.x];
+  if (mine * 2 + 1 > 40) out[threadIdx.x] = atomicAdd(out + 100, 1);  // uninitialised-branch
+}
+/// The partial sum of a second warp that does not exist.
+__global__ void UninitialisedSum(int* out) {
+  __shared__ int sums[32];
+  if (threadIdx.x == 0) sums[0] = 496;
+  __syncthreads();
+  int total = sums[threadIdx.x % 2];
+  for (int step = 1; step < 2; step *= 2) total += __shfl_xor_sync(~0u, total, step);
+  if (threadIdx.x == 0) *out = total;  // uninitialised-sum
+}
+/// Reads what nobody has written, and uses none of it.
+struct Gap {
+  char tag;
+  double value;
+};
+__global__ void UnusedReads(int* out, int n) {
+  __shared__ int tile[64];
+  __shared__ Gap gaps[64];
+  __shared__ float4 points[64];
+  if (threadIdx.x < n) tile[threadIdx.x] = threadIdx.x;
+  Gap gap{'a', 1.5 * threadIdx.x};
+  gaps[threadIdx.x] = gap;
+  points[threadIdx.x].x = points[threadIdx.x].y = points[threadIdx.x].z = threadIdx.x;
+  __syncthreads();
+  const int candidate = tile[threadIdx.x];
+  const int chosen = threadIdx.x < n ? candidate : -1;
+  const Gap other = gaps[63 - threadIdx.x];
+  gaps[63 - threadIdx.x] = other;
+  const float4 point = points[threadIdx.x];
+  reinterpret_cast<Gap*>(out)[threadIdx.x] = other;
+  reinterpret_cast<float4*>(out)[64 + threadIdx.x] = point;
+  out[768 + threadIdx.x] = chosen + static_cast<int>(point.x + point.y * point.z);
+}
 __global__ void ReadAfterWrite(int* out) {
   __shared__ int tile[128];
   tile[threadIdx.x] = threadIdx.x;             // race-raw
@@ -104,6 +143,9 @@ int main(int argc, char** argv) {
   if (name == "misaligned") Misaligned<<<1, 1>>>(reinterpret_cast<char*>(p));
   if (name == "variable") Global<<<1, 8>>>(4);
   if (name == "uninitialised") Uninitialised<<<1, 64>>>(out);
+  if (name == "uninitialised-branch") UninitialisedBranch<<<1, 64>>>(out);
+  if (name == "uninitialised-sum") UninitialisedSum<<<1, 32>>>(out);
+  if (name == "none") UnusedReads<<<1, 64>>>(out, 50);
   if (name == "race-raw") ReadAfterWrite<<<1, 128>>>(out);
   if (name == "race-war") WriteAfterRead<<<1, 128>>>(out);
   if (name == "race-waw") WriteAfterWrite<<<1, 128>>>(out);

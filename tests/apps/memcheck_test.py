@@ -18,7 +18,10 @@ DEFECTS = {
     "null": ("out-of-bounds", [r"a null pointer plus 20 bytes"], "cudaErrorIllegalAddress", 1),
     "misaligned": ("misaligned", [r"4-byte accesses need a multiple of 4"], "cudaErrorMisalignedAddress", 1),
     "variable": ("out-of-bounds", [r"right at the end of variable `table` \(40 bytes\)"], "cudaSuccess", 2),
-    "uninitialised": ("uninitialised", [r"read of 4 bytes from shared memory", r"252 bytes into shared variable `.*tile.*`", r"thread \(63,0,0\)"], "cudaSuccess", 1),
+    "uninitialised": ("uninitialised", [r"uninitialised value from shared memory is stored to global memory", r"252 bytes into shared variable `.*tile.*`",
+                                        r"thread \(63,0,0\)", r"read at memcheck_defects.cu:\d+|read at .*/memcheck_defects.cu:\d+"], "cudaSuccess", 1),
+    "uninitialised-branch": ("uninitialised", [r"uninitialised value from shared memory decides a branch", r"thread \(63,0,0\)"], "cudaSuccess", 1),
+    "uninitialised-sum": ("uninitialised", [r"uninitialised value from shared memory is stored to global memory"], "cudaSuccess", 1),
     "race-raw": ("race", [r"read of 4 bytes after a write by another thread", r"no barrier orders the two"], "cudaSuccess", None),
     # The warp that arrives last at the barrier goes on first, so others read what it has written.
     "race-war": ("race", [r"(write of 4 bytes after a read|read of 4 bytes after a write) by another thread"], "cudaSuccess", None),
@@ -79,6 +82,22 @@ class Test:
         self.check(case, re.search(text, done.stderr), f"the text lacks {text}", done)
         self.check(case, found and len(found["calls"]) == 1 and not found["findings"], "the JSON has something else", done)
 
+    def filters(self):
+        done, found = self.run("--memcheck-checks", "race,leak", case="uninitialised")
+        self.check("checks", done.returncode == 0 and found and not found["findings"], "tells of a kind that is not asked for", done)
+        done, found = self.run("--memcheck-checks", "leak,uninitialised", case="uninitialised")
+        self.check("checks", done.returncode == 1 and found and len(found["findings"]) == 1, "does not tell of a kind that is asked for", done)
+        line = found["findings"][0]["suppression"] if found and found["findings"] else ""
+        for lines, told in ((line, 0), ("# none\n\nrace *\n", 1), ("* Uninit*\n", 0), ("uninitialised Uninitialised(int?)", 0), ("uninitialised Other*", 1)):
+            with tempfile.NamedTemporaryFile("w") as file:
+                file.write(lines)
+                file.flush()
+                done, found = self.run("--memcheck-suppressions", file.name, case="uninitialised")
+            self.check("suppressions", found and len(found["findings"]) == told, f"'{lines}' leaves not {told}", done)
+            self.check("suppressions", done.returncode == told, "the exit code is another", done)
+        done, _ = self.run("--memcheck-checks", "races", case="none")
+        self.check("checks", done.returncode == 125 and "'races' is no kind of finding" in done.stderr, "takes a kind that does not exist", done)
+
     def others(self):
         done, found = self.run(case="none")
         self.check("none", done.returncode == 0 and "memcheck: no errors" in done.stderr, "is not clean", done)
@@ -102,6 +121,7 @@ def main():
         test.defect(case, *expected)
     for case, text in CALLS.items():
         test.call(case, text)
+    test.filters()
     test.others()
     for failure in test.failures:
         print(failure)

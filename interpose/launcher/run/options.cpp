@@ -9,9 +9,11 @@
 #include "rewriter/passes/consolidate.h"
 #include "rewriter/support/quantity.h"
 #include "rewriter/support/suggest.h"
+#include "rewriter/support/whole_file.h"
 #include "scheduler/model/profile_file.h"
 #include "scheduler/policy/builtin.h"
 #include "sim/device/device_files.h"
+#include "sim/exec/memcheck_filter.h"
 #include "sim/exec/reorder/setting.h"
 #include "sim/trace/range_forms.h"
 
@@ -96,6 +98,20 @@ Result<std::string> CheckReorder(const std::string& text) {
 }
 
 Result<std::string> CheckCount(const std::string& text) { return CheckNumber("--memcheck-limit", text, 1'000'000); }
+
+Result<std::string> CheckKinds(const std::string& text) {
+  exec::MemcheckFilter filter;
+  if (const Status status = filter.Choose(text); !status.ok()) return Error{"--memcheck-checks: " + status.error().message};
+  return text;
+}
+
+Result<std::string> CheckSuppressions(const std::string& path) {
+  GL_TRY(text, ReadWholeFile(path));
+  exec::MemcheckFilter filter;
+  if (const Status status = filter.Suppress(text); !status.ok())
+    return Error{"--memcheck-suppressions: " + path + ": " + status.error().message};
+  return fs::absolute(path).string();
+}
 
 Result<std::string> CheckExitCode(const std::string& text) { return CheckNumber("--error-exitcode", text, 255); }
 
@@ -216,6 +232,17 @@ const std::vector<RunOption>& Options() {
        "--memcheck, and report at most N different errors (default: 100)",
        {{"GRIDLOOM_MEMCHECK", "1"}, {"GRIDLOOM_MEMCHECK_LIMIT", "{}"}},
        CheckCount},
+      {"--memcheck-checks",
+       "KIND,…",
+       "--memcheck, and report findings of these kinds only: out-of-bounds, use-after-free, misaligned, read-only, uninitialised, race, "
+       "invalid-free, call, fault, leak",
+       {{"GRIDLOOM_MEMCHECK", "1"}, {"GRIDLOOM_MEMCHECK_CHECKS", "{}"}},
+       CheckKinds},
+      {"--memcheck-suppressions",
+       "FILE",
+       "--memcheck, and do not report the findings that FILE names",
+       {{"GRIDLOOM_MEMCHECK", "1"}, {"GRIDLOOM_MEMCHECK_SUPPRESSIONS", "{}"}},
+       CheckSuppressions},
       {"--memcheck-json",
        "FILE",
        "--memcheck, and write what it found as JSON at exit; `-` for stderr",

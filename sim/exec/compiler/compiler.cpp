@@ -76,11 +76,12 @@ void Compile(const ptx::Module& module, const char* name, const CompileOptions& 
     out.error_line = lifted.error_line;
     return;
   }
-  if (!with_lines) llvm::StripDebugInfo(spmd.ir());
+  if (!with_lines && !options.memcheck) llvm::StripDebugInfo(spmd.ir());
   SetTarget(spmd.ir(), *machine);
   if (options.keep_ir) out.ir += "; ---- SPMD form as lifted\n" + Print(spmd.ir());
   if (!Verifies(spmd.ir(), "lifted kernel", out)) return;
-  OptimizeSpmd(spmd, lifted.address_taken, options, *machine);
+  OptimizeSpmd(spmd, lifted.address_taken, options, *machine);  // memcheck needs the lines
+  if (!with_lines) llvm::StripDebugInfo(spmd.ir());
   if (options.keep_ir) out.ir += "; ---- SPMD form, optimised\n" + Print(spmd.ir());
   const VectorizeResult vectorized = Vectorize(spmd, lifted.kernel, lifted.address_taken, options, lifted.static_shared_bytes);
   if (!vectorized.error.empty()) {

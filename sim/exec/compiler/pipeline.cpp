@@ -21,6 +21,7 @@
 #include <mutex>
 
 #include "sim/exec/compiler/fetch_ahead.h"
+#include "sim/exec/compiler/invalid_values.h"
 #include "sim/exec/compiler/lift.h"
 #include "sim/exec/compiler/meetings.h"
 #include "sim/exec/compiler/promote_registers.h"
@@ -248,6 +249,10 @@ void OptimizeSpmd(SpmdModule& spmd, const AddressTaken& address_taken, const Com
             "function(sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,reassociate,early-cse,"
             "loop-mssa(licm),gvn<no-pre;no-load-pre>,adce,simplifycfg,instcombine<no-verify-fixpoint>,simplifycfg)");
   for (const auto& [index, function] : address_taken) function->setLinkage(llvm::GlobalValue::InternalLinkage);
+  if (options.memcheck) {
+    FollowInvalidValues(spmd);
+    RunPasses(spmd.ir(), machine, "function(instsimplify,early-cse,adce)");
+  }
   LowerExits(spmd);
   RunPasses(spmd.ir(), machine, "function(lower-switch,fix-irreducible)");
   SplitAtBarriers(spmd, address_taken);

@@ -294,6 +294,13 @@ class WarpFunction {
   Value* SharedChecked(Value* address, const Access& access, AccessKind kind);
   llvm::Function* SharedCheckFunction(llvm::Type* offsets_type);
   void CheckOrder(std::uint64_t among);
+  void EmitLoadedBits(llvm::CallInst& call, const MarkerInfo& info);
+  void EmitStoredBits(llvm::CallInst& call, const MarkerInfo& info);
+  void EmitUseInvalid(llvm::CallInst& call, const MarkerInfo& info);
+  llvm::Function* LoadedBitsFunction(llvm::Type* element);
+  llvm::Function* StoredBitsFunction(llvm::Type* bits, unsigned count);
+  llvm::Function* UseInvalidFunction();
+  void IfAny(Value* lanes, const std::function<void()>& then);
   Access AccessOf(const llvm::CallInst& call, const MarkerInfo& info);
 
   // --- records (warp_record.cpp) ---

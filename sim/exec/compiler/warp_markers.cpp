@@ -358,6 +358,9 @@ bool UpdatesInPlace(Helper helper) { return helper == Helper::kGroupMma; }
 
 void WarpFunction::EmitHelperMarker(llvm::CallInst& call, const MarkerInfo& info) {
   if (memcheck() && info.helper == Helper::kFence) CheckOrder(kCheckOrderCta);
+  if (info.helper == Helper::kLoadedBits) return EmitLoadedBits(call, info);
+  if (info.helper == Helper::kStoredBits) return EmitStoredBits(call, info);
+  if (info.helper == Helper::kUseInvalid) return EmitUseInvalid(call, info);
   if (info.helper == Helper::kF64Rounded && module_.avx512) return EmitRoundedF64(call, info.imm);
   llvm::SmallVector<llvm::Type*, 8> outputs;
   if (auto* structure = llvm::dyn_cast<llvm::StructType>(call.getType())) {

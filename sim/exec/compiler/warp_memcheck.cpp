@@ -83,6 +83,100 @@ llvm::Function* WarpFunction::SharedCheckFunction(llvm::Type* offsets_type) {
   return function;
 }
 
+// ---------------------------------------------------------------------------------------------------------------------
+// Invalid bits (invalid_values.h). The runtime is asked by warps that have read what nobody had written.
+// ---------------------------------------------------------------------------------------------------------------------
+
+/// `then` where one of the lanes (i32) is not 0.
+void WarpFunction::IfAny(Value* lanes, const std::function<void()>& then) {
+  BasicBlock* some = NewBlock("invalid");
+  BasicBlock* done = NewBlock("valid");
+  b_.CreateCondBr(b_.CreateICmpNE(lanes, b_.getInt32(0)), some, done, Unlikely());
+  {
+    Scope scope(*this);
+    b_.SetInsertPoint(some);
+    then();
+    b_.CreateBr(done);
+  }
+  b_.SetInsertPoint(done);
+}
+
+/// What a warp reads that has met nothing but valid memory is valid.
+void WarpFunction::EmitLoadedBits(llvm::CallInst& call, const MarkerInfo& info) {
+  llvm::Type* const type = WarpType(call.getType());
+  Value* const addresses = Lanes(call.getArgOperand(0));
+  Value* const flag =
+      b_.CreateLoad(b_.getInt32Ty(), b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), warp_, offsetof(WarpCtx, invalid_reads)));
+  const auto ask = [&]() -> std::vector<Value*> {
+    return {CallRarely(LoadedBitsFunction(call.getType()),
+                       {warp_, mask_, call.getArgOperand(call.arg_size() - 1), b_.getInt64(info.imm), addresses})};
+  };
+  const auto none = [&]() -> std::vector<Value*> { return {llvm::Constant::getNullValue(type)}; };
+  Define(&call, FastOrSlow(b_.CreateICmpEQ(flag, b_.getInt32(0)), none, ask)[0]);
+}
+
+/// <32 x iN> @gl.loaded_bits.N(ptr warp, i32 mask, i32 line, i64 imm, <32 x i64> addresses)
+llvm::Function* WarpFunction::LoadedBitsFunction(llvm::Type* element) {
+  const std::string name = "gl.loaded_bits." + std::to_string(element->getScalarSizeInBits());
+  if (llvm::Function* existing = target_->getParent()->getFunction(name)) return existing;
+  llvm::Type* const type = WarpType(element);
+  llvm::Function* function = OutOfLine(name, type, {});
+  llvm::IRBuilder<> b(BasicBlock::Create(context_, "entry", function));
+  Value* out = AlignedAlloca(b, type);
+  Value* addresses = AlignedAlloca(b, function->getArg(4)->getType());
+  b.CreateStore(function->getArg(4), addresses);
+  CallHelperFrom(b, function, Helper::kLoadedBits, {out, addresses});
+  b.CreateRet(b.CreateLoad(type, out));
+  return function;
+}
+
+void WarpFunction::EmitStoredBits(llvm::CallInst& call, const MarkerInfo& info) {
+  Value* const addresses = Lanes(call.getArgOperand(0));
+  llvm::SmallVector<Value*, 12> arguments{warp_, nullptr, call.getArgOperand(call.arg_size() - 1), b_.getInt64(info.imm), addresses};
+  Value* any = nullptr;
+  for (unsigned i = 1; i + 1 < call.arg_size(); ++i) {
+    Value* const bits = Lanes(call.getArgOperand(i));
+    arguments.push_back(bits);
+    any = any ? b_.CreateOr(any, bits) : bits;
+  }
+  arguments[1] = b_.CreateAnd(ToBits(b_.CreateIsNotNull(any)), mask_);
+  IfAny(arguments[1], [&] { CallRarely(StoredBitsFunction(any->getType(), call.arg_size() - 2), arguments); });
+}
+
+/// void @gl.stored_bits.N.count(ptr warp, i32 mask, i32 line, i64 imm, <32 x i64> addresses, <32 x iN>…)
+llvm::Function* WarpFunction::StoredBitsFunction(llvm::Type* bits, unsigned count) {
+  const std::string name = "gl.stored_bits." + std::to_string(bits->getScalarSizeInBits()) + "." + std::to_string(count);
+  if (llvm::Function* existing = target_->getParent()->getFunction(name)) return existing;
+  llvm::Function* function = OutOfLine(name, b_.getVoidTy(), llvm::SmallVector<llvm::Type*, 8>(count, bits));
+  llvm::IRBuilder<> b(BasicBlock::Create(context_, "entry", function));
+  llvm::SmallVector<Value*, 8> arguments;
+  for (unsigned i = 4; i < function->arg_size(); ++i) {
+    arguments.push_back(AlignedAlloca(b, function->getArg(i)->getType()));
+    b.CreateStore(function->getArg(i), arguments.back());
+  }
+  CallHelperFrom(b, function, Helper::kStoredBits, arguments);
+  b.CreateRetVoid();
+  return function;
+}
+
+void WarpFunction::EmitUseInvalid(llvm::CallInst& call, const MarkerInfo& info) {
+  Value* const lanes = b_.CreateAnd(ToBits(Lanes(call.getArgOperand(0))), mask_);
+  IfAny(lanes, [&] {
+    CallRarely(UseInvalidFunction(), {warp_, lanes, call.getArgOperand(call.arg_size() - 1), b_.getInt64(info.imm), b_.getInt32(0)});
+  });
+}
+
+/// void @gl.use_invalid(ptr warp, i32 mask, i32 line, i64 imm, i32 nothing)
+llvm::Function* WarpFunction::UseInvalidFunction() {
+  const std::string name = "gl.use_invalid";
+  if (llvm::Function* existing = target_->getParent()->getFunction(name)) return existing;
+  llvm::Function* function = OutOfLine(name, b_.getVoidTy(), {}, b_.getInt32Ty());
+  llvm::IRBuilder<> b(BasicBlock::Create(context_, "entry", function));
+  CallHelperFrom(b, function, Helper::kUseInvalid, {});
+  b.CreateRetVoid();
+  return function;
+}
+
 void WarpFunction::CheckOrder(std::uint64_t among) { CallHelper(Helper::kCheckOrder, mask_, b_.getInt32(0), among, {}); }
 
 }  // namespace gridloom::exec

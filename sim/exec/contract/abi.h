@@ -9,7 +9,7 @@
 
 namespace gridloom::exec {
 
-inline constexpr std::uint32_t kAbiVersion = 10;
+inline constexpr std::uint32_t kAbiVersion = 11;
 inline constexpr unsigned kWarpSize = 32;
 
 struct WarpCtx;
@@ -99,6 +99,7 @@ struct WarpCtx {
   std::uint64_t* record_limit;   ///< a group of records (kMaxGroupWords) may begin up to here; beyond it, first kFlushRecords
   void* stack_limit;             ///< lowest usable stack address; device functions that recurse check it
   std::uint32_t access_line;     ///< PTX line of the access that an out-of-line function is making; else 0
+  std::uint32_t invalid_reads;   ///< memcheck: not 0 once the warp has read shared memory that nobody has written
   alignas(64) std::uint32_t tid[3][kWarpSize];  ///< thread index of every lane
   void* owner;                                  ///< the runtime's warp object
 };

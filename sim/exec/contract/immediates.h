@@ -52,6 +52,16 @@ struct SharedAccessImm {
   std::uint8_t zero[3] = {};
 };
 
+/// imm of kLoadedBits and kStoredBits: of the access before them.
+struct ShadowImm {
+  std::uint8_t bytes = 0;  ///< of an element
+  std::uint8_t count = 1;  ///< elements
+  Space space = Space::kShared;
+  std::uint8_t zero[5] = {};
+};
+/// imm of kUseInvalid: what a value decides that comes from memory nobody has written.
+enum class InvalidUse : std::uint8_t { kNone, kBranch, kAddress, kAtomic, kStore };
+
 /// imm of kRange: what the CTA says of the pages it will touch, or has.
 enum class RangeOp : std::uint8_t { kSet, kRelease };
 struct RangeImm {

@@ -57,7 +57,7 @@ void Helper_kMbarrier(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std:
       return;
     }
     auto* const place = CheckedAddress(warp, lane, line, Space::kShared, addresses[lane], 8,
-                                       op == MbarrierOp::kInit ? AccessKind::kWrite : AccessKind::kAtomic, true);
+                                       op == MbarrierOp::kInit ? AccessKind::kWrite : AccessKind::kAtomic);
     std::uint64_t word;
     std::memcpy(&word, place, sizeof word);
     Barrier64 barrier = Barrier64::Read(word);

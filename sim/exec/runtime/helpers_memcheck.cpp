@@ -19,6 +19,23 @@ void Helper_kCheckOrder(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, st
   else ServicesOf(warp).memcheck->OrderWarp(warp);
 }
 
+void Helper_kLoadedBits(WarpCtx* ctx, std::uint32_t mask, std::uint32_t, std::uint64_t imm, void* const* args) {
+  Warp& warp = WarpOf(ctx);
+  ServicesOf(warp).memcheck->LoadedBits(warp, mask, UnpackImm<ShadowImm>(imm), static_cast<const std::uint64_t*>(args[1]),
+                                        static_cast<std::uint8_t*>(args[0]));
+}
+
+void Helper_kStoredBits(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
+  Warp& warp = WarpOf(ctx);
+  ServicesOf(warp).memcheck->StoredBits(warp, mask, line, UnpackImm<ShadowImm>(imm), static_cast<const std::uint64_t*>(args[0]),
+                                        reinterpret_cast<const std::uint8_t* const*>(args + 1));
+}
+
+void Helper_kUseInvalid(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const*) {
+  Warp& warp = WarpOf(ctx);
+  ServicesOf(warp).memcheck->UseInvalid(warp, mask, line, static_cast<InvalidUse>(imm));
+}
+
 void OrderLanes(Warp& warp) {
   if (Memcheck* const memcheck = ServicesOf(warp).memcheck) memcheck->OrderWarp(warp);
 }

@@ -9,9 +9,9 @@
 namespace gridloom::exec {
 
 std::uint8_t* CheckedAddress(Warp& warp, std::uint32_t lane, std::uint32_t line, Space space, std::uint64_t address, std::uint32_t bytes,
-                             AccessKind kind, bool strong, const void* value) {
+                             AccessKind kind, bool strong, const void* value, bool followed) {
   if (Memcheck* const memcheck = ServicesOf(warp).memcheck)
-    return memcheck->Check(warp, {lane, line, space, address, bytes, kind, strong, value});
+    return memcheck->Check(warp, {lane, line, space, address, bytes, kind, strong, value, followed});
   const bool write = kind != AccessKind::kRead;
   // A misaligned address is reported as such only when it is one at all, as the hardware checks the address first.
   const CtaCtx& cta = warp.cta->ctx;
@@ -96,7 +96,8 @@ void Helper_kLoadSlow(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std:
   BySize(bytes, [&](auto word) {
     using Word = decltype(word);
     ForEachLane(mask, [&](std::uint32_t lane) {
-      const std::uint8_t* const from = CheckedAddress(warp, lane, line, space, addresses[lane], bytes, AccessKind::kRead, strong);
+      const std::uint8_t* const from =
+          CheckedAddress(warp, lane, line, space, addresses[lane], bytes, AccessKind::kRead, strong, nullptr, true);
       access.At(lane);
       for (std::uint32_t at = 0; at < bytes; at += sizeof(Word)) {
         const Word value = LoadWhole<Word>(from + at);

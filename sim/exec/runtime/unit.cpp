@@ -246,6 +246,10 @@ void Unit::LinkRing(std::uint32_t first_cta, std::uint32_t last_cta) {
     warp.ctx.exited_mask = 0;
     warp.ctx.prev = &previous->ctx;
     previous->ctx.next = &warp.ctx;
+    if (check && warp.ctx.invalid_reads != 0) {
+      warp.ctx.invalid_reads = 0;
+      std::fill_n(check->invalid_reads.begin() + std::size_t{i} * kWarpSize, kWarpSize, UnitCheck::InvalidRead{});
+    }
     previous = &warp;
     PrepareStart(warp, StackColour(i), entry, on_return);
   }
@@ -402,6 +406,7 @@ void Unit::PrepareCheck() {
   check->shadow.Prepare(shared_bytes, warp_count, check_lanes);
   check->sites.assign(std::size_t{launch->kernel->check_sites} * 2 + 2, 0);
   check->last = {};
+  check->invalid_reads.assign(std::size_t{warp_count} * kWarpSize, {});
   for (std::uint32_t i = 0; i < warp_count; ++i) warps[i].ctx.check_sites = check->sites.data();
 }
 

@@ -31,8 +31,75 @@ TEST_CASE("memcheck: a read of shared memory that nobody wrote") {
   CHECK(Found(kStoreOwn + kBarrier + "ld.shared.u32 %r10, [%r4+128];\n" + kOut, kTwoWarps) == "uninitialised");  // of the second warp
   CHECK(Found("red.shared.add.u32 [%r4], 1;\n", kWarp) == "uninitialised");                                      // reads what it adds to
   CHECK(Found("atom.shared.exch.b32 %r10, [%r4], 1;\n" + kOut, kWarp) == "uninitialised");
-  CHECK(Found("st.shared.u16 [%r4], %r1;\n" + kLoadOwn + kOut, kWarp) == "uninitialised");
+  CHECK(Found("st.shared.u16 [%r4], %r1;\n" + kLoadOwn + kOut, kWarp) == "");  // as a struct with a gap
   CHECK(Found("st.shared.u16 [%r4], %r1;\nst.shared.u8 [%r4+2], %r1;\nst.shared.u8 [%r4+3], %r1;\n" + kLoadOwn + kOut, kWarp) == "");
+}
+
+// %r10: unwritten; %r1 and %r12 = 5: valid.
+const std::string kInvalid = "ld.shared.u32 %r10, [%r4+256];\nmov.u32 %r12, 5;\n";
+
+std::string UseOf(const std::string& body) {
+  MemcheckRun run;
+  const std::uint64_t out = run.executor().Upload(std::vector<std::uint32_t>(4096));
+  run.Run(KernelText(kAddresses + body, kTile), {1, 1, 1}, kWarp, out, out);
+  REQUIRE(run.told().size() == 1);
+  const std::string text = exec::FormatMemcheck(run.told()[0]);
+  const std::size_t from = text.find("memory ") + 7;
+  return text.substr(from, text.find(" in kernel") - from);
+}
+
+TEST_CASE("memcheck: an unwritten value is told where it decides something") {
+  CHECK(UseOf(kInvalid + kOut) == "is stored to global memory");
+  CHECK(UseOf(kInvalid + "add.u32 %r10, %r10, %r1;\n" + kOut) == "is stored to global memory");
+  CHECK(UseOf(kInvalid + "cvt.rn.f32.u32 %f1, %r10;\nfma.rn.f32 %f1, %f1, %f1, %f1;\nmov.b32 %r10, %f1;\n" + kOut) ==
+        "is stored to global memory");
+  CHECK(UseOf(kInvalid + "setp.eq.u32 %p1, %r10, 7;\n@%p1 bra L;\nst.global.u32 [%rd1], %r1;\nL:\n") == "decides a branch");
+  CHECK(UseOf(kInvalid + "and.b32 %r10, %r10, 4;\ncvt.u64.u32 %rd5, %r10;\nadd.u64 %rd5, %rd5, %rd1;\nst.global.u32 [%rd5], %r1;\n") ==
+        "is an address");
+  CHECK(UseOf(kInvalid + "atom.global.add.u32 %r11, [%rd1], %r10;\n") == "goes into an atomic operation");
+}
+
+TEST_CASE("memcheck: an unwritten value goes through shared memory, shuffles and votes") {
+  CHECK(Found(kInvalid + "st.shared.u32 [%r4], %r10;\n", kWarp) == "");
+  CHECK(Found(kInvalid + "st.shared.u32 [%r4], %r10;\nld.shared.u32 %r10, [%r4];\n" + kOut, kWarp) == "uninitialised");
+  CHECK(Found(kInvalid + "st.shared.u32 [%r4], %r10;\n" + kStoreOwn + "ld.shared.u32 %r10, [%r4];\n" + kOut, kWarp) == "");
+  CHECK(Found(kInvalid + "shfl.sync.bfly.b32 %r10, %r10, 1, 31, -1;\n" + kOut, kWarp) == "uninitialised");
+  CHECK(Found(kInvalid + "setp.eq.u32 %p1, %r10, 7;\nvote.sync.ballot.b32 %r10, %p1, -1;\n" + kOut, kWarp) == "uninitialised");
+}
+
+TEST_CASE("memcheck: an unwritten value that decides nothing is no error") {
+  CHECK(Found(kInvalid + "setp.lt.u32 %p1, %r1, 99;\nselp.u32 %r10, %r1, %r10, %p1;\n" + kOut, kWarp) == "");
+  CHECK(Found(kInvalid + "and.b32 %r10, %r10, 0;\n" + kOut, kWarp) == "");
+  CHECK(Found(kInvalid + "mov.u32 %r12, -1;\nor.b32 %r10, %r10, %r12;\nsetp.eq.u32 %p1, %r10, -1;\n@%p1 bra L;\n" + kOut + "L:\n", kWarp) ==
+        "");
+  // A choice between what is the same; a difference in what is known.
+  CHECK(Found(kInvalid + "setp.eq.u32 %p1, %r10, 7;\nselp.u32 %r10, %r12, 5, %p1;\n" + kOut, kWarp) == "");
+  // Three bytes of four, taken apart by shifts, permutations and bit fields.
+  const std::string bytes =
+      "st.shared.u8 [%r4], %r1;\nst.shared.u8 [%r4+1], %r1;\nst.shared.u8 [%r4+3], %r1;\nld.shared.u32 %r10, [%r4];\n";
+  CHECK(Found(bytes + "shr.u32 %r10, %r10, 24;\nsetp.eq.u32 %p1, %r10, 7;\n@%p1 bra L;\n" + kOut + "L:\n", kWarp) == "");
+  CHECK(Found(bytes + "bfe.u32 %r10, %r10, 8, 8;\nsetp.eq.u32 %p1, %r10, 7;\n@%p1 bra L;\n" + kOut + "L:\n", kWarp) == "");
+  CHECK(Found(bytes + "prmt.b32 %r10, %r10, 0, 0x4130;\nsetp.eq.u32 %p1, %r10, 7;\n@%p1 bra L;\n" + kOut + "L:\n", kWarp) == "");
+  CHECK(Found(bytes + "bfe.u32 %r10, %r10, 16, 8;\nsetp.eq.u32 %p1, %r10, 7;\n@%p1 bra L;\n" + kOut + "L:\n", kWarp) == "uninitialised");
+  // An element of a vector that nobody uses, or that is only copied along.
+  const std::string three =
+      "shl.b32 %r8, %r1, 4;\nadd.u32 %r9, %r7, %r8;\nst.shared.v2.u32 [%r9], {%r1, %r1};\n"
+      "st.shared.u32 [%r9+8], %r1;\nld.shared.v4.u32 {%r10, %r11, %r12, %r13}, [%r9];\n";
+  CHECK(Found(three + "add.u32 %r10, %r10, %r12;\n" + kOut, kWarp) == "");
+  CHECK(Found(three + "st.global.v4.u32 [%rd1], {%r10, %r11, %r12, %r13};\n", kWarp) == "");
+  CHECK(Found(three + "add.u32 %r10, %r10, %r13;\n" + kOut, kWarp) == "uninitialised");
+}
+
+TEST_CASE("memcheck: unwritten values in loops and behind generic addresses") {
+  const std::string sum =
+      "mov.u32 %r10, 0;\nmov.u32 %r8, 0;\nL:\nadd.u32 %r9, %r4, %r8;\nld.shared.u32 %r11, [%r9];\n"
+      "add.u32 %r10, %r10, %r11;\nadd.u32 %r8, %r8, 128;\nsetp.lt.u32 %p1, %r8, 512;\n@%p1 bra L;\n";
+  CHECK(Found(sum + kOut, kWarp) == "uninitialised");
+  CHECK(Found(sum, kWarp) == "");
+  const std::string generic = "cvt.u64.u32 %rd5, %r4;\ncvta.shared.u64 %rd5, %rd5;\nld.u32 %r10, [%rd5];\n";
+  CHECK(Found(generic, kWarp) == "");
+  CHECK(Found(generic + "st.u32 [%rd5+512], %r10;\n", kWarp) == "");
+  CHECK(Found(generic + "st.u32 [%rd1], %r10;\n", kWarp) == "uninitialised");
 }
 
 TEST_CASE("memcheck: every CTA begins with unwritten shared memory") {
@@ -107,6 +174,33 @@ TEST_CASE("memcheck: atomics and volatile accesses are no races and order what i
   const std::string ticket = clear + "st.shared.u32 [%r4+2048], %r1;\n" + kFence + "atom.shared.add.u32 %r12, [tile], 1;\n" + kFence +
                              "setp.ne.u32 %p1, %r12, 63;\n@%p1 bra L;\nld.shared.u32 %r10, [tile+2048];\n" + kOut + "L:\n";
   CHECK(Found(ticket, kTwoWarps) == "");
+}
+
+TEST_CASE("memcheck: atomics race with other accesses") {
+  const std::string add = "red.shared.add.u32 [tile], 1;\n", read = "ld.shared.u32 %r10, [tile];\n" + kOut;
+  const std::string zero = "setp.ne.u32 %p1, %r1, 0;\n@%p1 bra Z;\nst.shared.u32 [tile], 0;\nZ:\n";
+  CHECK(Found(zero + kBarrier + add + kBarrier + read, kTwoWarps) == "");
+  // A histogram without the barrier behind its zeroing, and without the one before it is read.
+  CHECK(Found(zero + add + kBarrier + read, kTwoWarps).find("race") != std::string::npos);
+  CHECK(Found(zero + kBarrier + add + read, kTwoWarps).find("race") != std::string::npos);
+  CHECK(Found(zero + kBarrier + add + kBarrier + read + "st.shared.u32 [tile], %r1;\n", kTwoWarps).find("race") != std::string::npos);
+  CHECK(Found(zero + kBarrier + read + add, kTwoWarps).find("race") != std::string::npos);
+  CHECK(Found(zero + kBarrier + read + kBarrier + add + kBarrier + read, kTwoWarps) == "");
+  // Neighbouring words are apart.
+  CHECK(Found("st.shared.u32 [%r4+256], %r1;\n" + zero + kBarrier + add + "ld.shared.u32 %r10, [%r4+256];\n" + kOut, kTwoWarps) == "");
+  // Lanes of one warp.
+  CHECK(Found(zero + kSyncWarp + add + read, kWarp) == "race");
+  CHECK(Found(zero + kSyncWarp + add + kSyncWarp + read, kWarp) == "");
+  CHECK(Found(zero + kSyncWarp + add + kSyncWarp + read, kWarp, "sm_60") == "");
+  // Volatile reads of a counter are no races.
+  CHECK(Found(zero + kBarrier + add + "ld.volatile.shared.u32 %r10, [tile];\n" + kOut, kTwoWarps) == "");
+}
+
+TEST_CASE("memcheck: an mbarrier that others use before it is there") {
+  const std::string init = "setp.ne.u32 %p1, %r1, 0;\n@%p1 bra Z;\nmbarrier.init.shared.b64 [tile], 64;\nZ:\n";
+  const std::string use = "mbarrier.arrive.shared.b64 %rd5, [tile];\n";
+  CHECK(Found(init + kBarrier + use, kTwoWarps, "sm_80") == "");
+  CHECK(Found(init + use, kTwoWarps, "sm_80").find("race") != std::string::npos);
 }
 
 TEST_CASE("memcheck: named barriers, arrivals without waiting") {

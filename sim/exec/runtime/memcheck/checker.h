@@ -34,6 +34,11 @@ struct UnitCheck {
   std::vector<std::uint64_t> sites;       ///< WarpCtx::check_sites: two words per access in the code
   CheckedRegion last;                     ///< of the last global access that the runtime looked up
   std::uint64_t offsets[kWarpSize] = {};  ///< of the access being checked
+  /// What each thread of the unit read last of memory that nobody had written.
+  struct InvalidRead {
+    std::uint32_t line = 0, offset = 0, bytes = 0;
+  };
+  std::vector<InvalidRead> invalid_reads;
 };
 
 /// One lane's access as helpers see it.
@@ -45,6 +50,7 @@ struct LaneRequest {
   AccessKind kind = AccessKind::kRead;
   bool strong = false;
   const void* value = nullptr;  ///< a store's, when it is known
+  bool followed = false;        ///< the code follows what is read (invalid_values.h), valid or not, to where it is used
 };
 
 class Memcheck {
@@ -61,6 +67,12 @@ class Memcheck {
   bool CheckShared(Warp& warp, std::uint32_t mask, std::uint32_t line, SharedAccessImm imm, const std::uint64_t* offsets);
   /// Lets generated code do accesses of this site to the region at `address` by itself.
   void RememberSite(Warp& warp, std::uint32_t site, std::uint64_t address, std::uint32_t bytes, bool write);
+
+  // Values from memory that nobody has written (invalid_values.h). Addresses as in the code: of shared memory, offsets.
+  void LoadedBits(Warp& warp, std::uint32_t mask, ShadowImm imm, const std::uint64_t* addresses, std::uint8_t* bits);
+  void StoredBits(Warp& warp, std::uint32_t mask, std::uint32_t line, ShadowImm imm, const std::uint64_t* addresses,
+                  const std::uint8_t* const* bits);
+  void UseInvalid(Warp& warp, std::uint32_t mask, std::uint32_t line, InvalidUse use);
 
   void OrderWarp(Warp& warp);
   void OrderCta(Warp& warp);
@@ -90,6 +102,7 @@ class Memcheck {
   std::uint8_t* Bad(Warp& warp, MemcheckKind kind, const LaneRequest& request, std::uint64_t shown, bool fatal);
   std::string Place(const Warp& warp, MemcheckKind kind, const LaneRequest& request) const;
   std::string SharedPlace(const Launch& launch, std::uint64_t offset) const;
+  void NoteInvalidRead(Warp& warp, const LaneRequest& request, std::uint32_t offset);
   void Race(Warp& warp, const LaneRequest& request, const SharedShadow::Finding& finding);
   template <typename Fill>
   void Note(Warp& warp, MemcheckKind kind, const LaneRequest& request, std::uint64_t shown, std::uint32_t other_line, Fill fill);

@@ -37,7 +37,7 @@ void SharedShadow::BeginCta() {
   if (exhausted_ || last_epoch_ > kLastEpoch / 2) {
     words_.Clear();
     bytes_.Clear();
-    for (Block& block : blocks_) block.newest_write = block.newest_read = block.oldest_write = 0;
+    for (Block& block : blocks_) block.newest_write = block.newest_read = block.newest_atomic = block.oldest_write = 0;
     last_epoch_ = 0;
     exhausted_ = false;
   }
@@ -57,6 +57,21 @@ void SharedShadow::Fill(std::uint32_t offset, std::uint32_t bytes) {
   const auto first = cells.writer.begin() + (offset >> cells.shift);
   std::fill(first, first + (bytes >> cells.shift), Trace{first_epoch_ - 1} << kEpochShift);
   for (Block& block : BlocksOf(offset, offset + bytes)) block.scanned = false;
+}
+
+bool SharedShadow::IsWritten(std::uint32_t offset) const {
+  const Cells& cells = blocks_[offset >> kBlockShift].in_bytes ? bytes_ : words_;
+  return cells.writer[offset >> cells.shift] >> kEpochShift >= first_epoch_ - 1;
+}
+
+void SharedShadow::Unwrite(std::uint32_t offset, std::uint32_t bytes) {
+  Cells& cells = CellsOf(offset, offset + bytes, bytes);
+  const auto first = cells.writer.begin() + (offset >> cells.shift);
+  std::fill(first, first + (bytes >> cells.shift), Trace{0});
+  for (Block& block : BlocksOf(offset, offset + bytes)) {
+    block.oldest_write = 0;
+    block.scanned = true;
+  }
 }
 
 /// The warp begins a new epoch, so that what it does next differs from what it has given to others.
@@ -144,10 +159,15 @@ bool SharedShadow::Ordered(std::uint32_t warp, Trace trace, Trace mine) const {
 }
 
 bool SharedShadow::Readable(std::uint32_t warp, const Cell& cell, Trace mine) const {
-  return cell.writer >> kEpochShift >= first_epoch_ - 1 && Ordered(warp, cell.writer, mine);
+  return cell.writer >> kEpochShift >= first_epoch_ - 1 && Ordered(warp, cell.writer, mine) && Ordered(warp, cell.atomic, mine);
 }
 
 bool SharedShadow::Writable(std::uint32_t warp, const Cell& cell, Trace mine) const {
+  return Ordered(warp, cell.atomic, mine) && IsOrderedPlain(warp, cell, mine);
+}
+
+/// All accesses that are not atomic.
+bool SharedShadow::IsOrderedPlain(std::uint32_t warp, const Cell& cell, Trace mine) const {
   return Ordered(warp, cell.writer, mine) && Ordered(warp, cell.reader, mine) && Ordered(warp, cell.other_reader, mine);
 }
 
@@ -162,18 +182,27 @@ void SharedShadow::RecordRead(const Cell& cell, Trace mine) {
   cell.reader = mine;
 }
 
-void SharedShadow::RecordWrite(const Cell& cell, Trace mine) {
-  cell.writer = ((cell.writer ^ mine) & ~kLaneMask) == 0 && cell.writer != mine ? mine | kLaneMask : mine;
+namespace {
+
+/// What is left of a trace when `mine` comes after it: several lanes of one instruction become one trace.
+template <typename Trace>
+Trace Merged(Trace before, Trace mine, Trace lanes) {
+  return ((before ^ mine) & ~lanes) == 0 && before != mine ? mine | lanes : mine;
 }
+
+}  // namespace
+
+void SharedShadow::RecordWrite(const Cell& cell, Trace mine) { cell.writer = Merged(cell.writer, mine, Trace{kLaneMask}); }
+void SharedShadow::RecordAtomic(const Cell& cell, Trace mine) { cell.atomic = Merged(cell.atomic, mine, Trace{kLaneMask}); }
 
 void SharedShadow::Cells::Resize(std::size_t bytes) {
   const std::size_t cells = (bytes + (std::size_t{1} << shift) - 1) >> shift;
   if (cells <= writer.size()) return;
-  for (auto* traces : {&writer, &reader, &other_reader}) traces->resize(cells, 0);
+  for (auto* traces : {&writer, &reader, &other_reader, &atomic}) traces->resize(cells, 0);
 }
 
 void SharedShadow::Cells::Clear() {
-  for (auto* traces : {&writer, &reader, &other_reader}) std::ranges::fill(*traces, 0);
+  for (auto* traces : {&writer, &reader, &other_reader, &atomic}) std::ranges::fill(*traces, 0);
 }
 
 /// From now on the block is known by bytes. It stays so until the next grid: a kernel whose CTAs touch bytes somewhere does it
@@ -189,6 +218,7 @@ void SharedShadow::Refine(std::size_t block) {
   spread(words_.writer, bytes_.writer);
   spread(words_.reader, bytes_.reader);
   spread(words_.other_reader, bytes_.other_reader);
+  spread(words_.atomic, bytes_.atomic);
 }
 
 /// Those in which an access of `bytes` a lane to [first, end) is to be looked at.
@@ -200,6 +230,11 @@ SharedShadow::Cells& SharedShadow::CellsOf(std::uint64_t first, std::uint64_t en
   return bytes_;
 }
 
+void SharedShadow::MarkAtomic(std::uint64_t first, std::uint64_t end, std::uint32_t warp) {
+  used_[warp] = 1;
+  for (Block& block : BlocksOf(first, end)) block.newest_atomic = std::max(block.newest_atomic, epoch_[warp]);
+}
+
 void SharedShadow::Name(Trace trace, AccessKind kind, Finding& finding) const {
   finding.kind = MemcheckKind::kRace;
   finding.other_kind = kind;
@@ -208,40 +243,45 @@ void SharedShadow::Name(Trace trace, AccessKind kind, Finding& finding) const {
   finding.other_line = static_cast<std::uint32_t>(trace & ((Trace{1} << kLineBits) - 1));
 }
 
+/// Whether an earlier access of that kind is unordered; `finding` is about it then.
+bool SharedShadow::Conflicts(std::uint32_t warp, Trace before, AccessKind kind, Trace mine, Finding& finding) const {
+  if (Ordered(warp, before, mine)) return false;
+  Name(before, kind, finding);
+  return true;
+}
+
 bool SharedShadow::CheckCell(const Cell& cell, std::uint32_t warp, AccessKind kind, bool strong, bool silent, Trace mine,
                              Finding& finding) {
   const bool written = cell.writer >> kEpochShift >= first_epoch_ - 1;
+  const auto reads_conflict = [&] {
+    return Conflicts(warp, cell.reader, AccessKind::kRead, mine, finding) ||
+           Conflicts(warp, cell.other_reader, AccessKind::kRead, mine, finding);
+  };
   bool found = false;
   if (kind != AccessKind::kWrite && !written) {
     finding.kind = MemcheckKind::kUninitialized;
     found = true;
   }
   if (strong || kind == AccessKind::kAtomic) {
-    // Made to be seen by others: takes no part in races, only fills memory.
+    // Made to be seen by others of their sort: only with other accesses atomic ones can be a race.
+    if (!strong) {
+      found = found || (written && Conflicts(warp, cell.writer, AccessKind::kWrite, mine, finding)) || reads_conflict();
+      RecordAtomic(cell, mine);
+    }
     if (kind != AccessKind::kRead && !written) cell.writer = Trace{first_epoch_ - 1} << kEpochShift;
     return found;
   }
   if (kind == AccessKind::kRead) {
-    if (written && !Ordered(warp, cell.writer, mine)) {
-      Name(cell.writer, AccessKind::kWrite, finding);
-      found = true;
-    }
+    found = found || Conflicts(warp, cell.writer, AccessKind::kWrite, mine, finding) ||
+            Conflicts(warp, cell.atomic, AccessKind::kAtomic, mine, finding);
     RecordRead(cell, mine);
     return found;
   }
   if (silent && written) return false;
   // Lanes of one instruction that write to one place: one of them wins, as the ISA says.
   const bool same_instruction = ((cell.writer ^ mine) & ~kLaneMask) == 0;
-  if (!same_instruction && !Ordered(warp, cell.writer, mine)) {
-    Name(cell.writer, AccessKind::kWrite, finding);
-    found = true;
-  } else if (!Ordered(warp, cell.reader, mine)) {
-    Name(cell.reader, AccessKind::kRead, finding);
-    found = true;
-  } else if (!Ordered(warp, cell.other_reader, mine)) {
-    Name(cell.other_reader, AccessKind::kRead, finding);
-    found = true;
-  }
+  found = (!same_instruction && Conflicts(warp, cell.writer, AccessKind::kWrite, mine, finding)) || reads_conflict() ||
+          Conflicts(warp, cell.atomic, AccessKind::kAtomic, mine, finding);
   RecordWrite(cell, mine);
   return found;
 }
@@ -252,6 +292,7 @@ bool SharedShadow::Lane(std::uint32_t warp, std::uint32_t lane, std::uint32_t li
   used_[warp] = 1;
   if (strong || kind == AccessKind::kAtomic) {
     for (Block& block : BlocksOf(offset, offset + bytes)) block.scanned = false;  // a write of what nobody has written yet is noted
+    if (!strong) MarkAtomic(offset, offset + bytes, warp);
   } else {
     Mark(offset, offset + bytes, warp, kind == AccessKind::kWrite);
   }

@@ -73,6 +73,11 @@ class SharedShadow {
   /// Records the access of a whole warp when nothing is wrong with it; otherwise records nothing and returns false.
   bool Try(const Access& access);
 
+  /// Whether a byte has been written in this CTA.
+  bool IsWritten(std::uint32_t offset) const;
+  /// Bytes have no value any more: what was stored there had none.
+  void Unwrite(std::uint32_t offset, std::uint32_t bytes);
+
   struct Finding {
     MemcheckKind kind = MemcheckKind::kRace;
     std::uint32_t offset = 0;
@@ -92,24 +97,29 @@ class SharedShadow {
   static constexpr unsigned kBlockShift = 8;        ///< bytes of a block, as a power of two
   static constexpr std::size_t kMostReads = 16384;  ///< for which the log has room at most
 
-  /// The three traces of a word or a byte.
+  /// The traces of a word or a byte. `atomic`: of its last atomic operation.
   struct Cell {
     Trace& writer;
     Trace& reader;
     Trace& other_reader;
+    Trace& atomic;
   };
   struct Cells {
     unsigned shift;  ///< bytes of one, as a power of two
-    std::vector<Trace> writer, reader, other_reader;
+    std::vector<Trace> writer, reader, other_reader, atomic;
     void Resize(std::size_t bytes);
     void Clear();
-    Cell At(std::uint32_t offset) { return {writer[offset >> shift], reader[offset >> shift], other_reader[offset >> shift]}; }
+    Cell At(std::uint32_t offset) {
+      const std::size_t at = offset >> shift;
+      return {writer[at], reader[at], other_reader[at], atomic[at]};
+    }
   };
   struct Block {
     std::uint32_t newest_write = 0, newest_read = 0;  ///< no trace in it is of a later epoch
-    std::uint32_t oldest_write = 0;                   ///< no cell was last written in an earlier one
-    bool in_bytes = false;                            ///< its cells are in bytes_
-    bool scanned = false;                             ///< oldest_write is as great as it can be
+    std::uint32_t newest_atomic = 0;
+    std::uint32_t oldest_write = 0;  ///< no cell was last written in an earlier one
+    bool in_bytes = false;           ///< its cells are in bytes_
+    bool scanned = false;            ///< oldest_write is as great as it can be
   };
   /// The lanes of a row that are on, from the first to the last one.
   struct Row {
@@ -129,7 +139,10 @@ class SharedShadow {
   bool Readable(std::uint32_t warp, const Cell& cell, Trace mine) const;
   bool Writable(std::uint32_t warp, const Cell& cell, Trace mine) const;
   static void RecordRead(const Cell& cell, Trace mine);
+  bool IsOrderedPlain(std::uint32_t warp, const Cell& cell, Trace mine) const;
+  bool Conflicts(std::uint32_t warp, Trace before, AccessKind kind, Trace mine, Finding& finding) const;
   static void RecordWrite(const Cell& cell, Trace mine);
+  static void RecordAtomic(const Cell& cell, Trace mine);
   // Blocks of [first, end).
   std::span<Block> BlocksOf(std::uint64_t first, std::uint64_t end);
   Cells& CellsOf(std::uint64_t first, std::uint64_t end, std::uint32_t bytes);
@@ -144,6 +157,8 @@ class SharedShadow {
   bool TryWrite(const Access& access);
   bool TryLanes(const Access& access);
   bool TryStrong(const Access& access);
+  bool TryAtomic(const Access& access);
+  void MarkAtomic(std::uint64_t first, std::uint64_t end, std::uint32_t warp);
   void RecordLoggedReads();
   void MakeRoomInLog();
   template <typename Visit>
@@ -155,7 +170,7 @@ class SharedShadow {
   std::uint32_t* Known(std::uint32_t warp) { return known_.data() + std::size_t{warp} * warps_; }
   std::uint32_t Given(std::uint32_t warp) const { return used_[warp] ? epoch_[warp] : epoch_[warp] - 1; }
 
-  Cells words_{2, {}, {}, {}}, bytes_{0, {}, {}, {}};  // bytes_: empty until a block needs it
+  Cells words_{2, {}, {}, {}, {}}, bytes_{0, {}, {}, {}, {}};  // bytes_: empty until a block needs it
   std::vector<Block> blocks_;
   std::uint32_t size_ = 0;   // bytes of memory
   std::vector<Row> logged_;  // room for reads; those that are not in their cells yet come first
@@ -202,7 +217,7 @@ inline bool SharedShadow::TryUsualRead(std::uint32_t warp, std::uint32_t line, S
     if (first[row] >= size_ || span > size_ - first[row] || (first[row] & (what.bytes - 1u)) != 0) return false;
     const auto offset = static_cast<std::uint32_t>(first[row]);
     for (Block& block : BlocksOf(offset, offset + span)) {
-      if (block.newest_write > known || block.oldest_write < first_epoch_ - 1) return false;
+      if (block.newest_write > known || block.newest_atomic > known || block.oldest_write < first_epoch_ - 1) return false;
       block.newest_read = std::max(block.newest_read, epoch);
     }
     out->first = offset;

@@ -291,11 +291,13 @@ bool SharedShadow::TryRead(const Access& access) {
   const std::uint32_t count = RowsOf(access, rows), known = least_known_[access.warp];
   const std::uint32_t epoch = epoch_[access.warp];
   for (const Row* row = rows; row != rows + count; ++row) {
-    bool good = true;
+    bool good = true, atomics = false;
     for (Block& block : BlocksOf(row->first, row->end)) {
       good &= block.newest_write <= known && AllWritten(block);
+      atomics |= block.newest_atomic > known;
       block.newest_read = std::max(block.newest_read, epoch);  // also when it is not good: then every lane is recorded
     }
+    if (atomics) return false;  // lane by lane
     if (good) continue;
     CellRun run = RunOf(*row, access.warp);
     CheckReadRun(run);
@@ -316,7 +318,10 @@ bool SharedShadow::TryWrite(const Access& access) {
     if (row->several()) return false;
     for (const Row* other = rows; other != row; ++other)
       if (row->first < other->end && other->first < row->end) return false;
-    for (const Block& block : BlocksOf(row->first, row->end)) good &= block.newest_write <= known && block.newest_read <= known;
+    for (const Block& block : BlocksOf(row->first, row->end)) {
+      if (block.newest_atomic > known) return false;  // lane by lane
+      good &= block.newest_write <= known && block.newest_read <= known;
+    }
   }
   if (!good) RecordLoggedReads();
   CellRun runs[LanePlaces::kMostRows];
@@ -381,7 +386,30 @@ bool SharedShadow::TryStrong(const Access& access) {
   return all_written || ForCells(access, [&](const Cell& cell, Trace) { return cell.writer >= unwritten_below; });
 }
 
+bool SharedShadow::TryAtomic(const Access& access) {
+  if (access.places.least > access.places.most) return true;
+  const std::uint64_t first = access.places.least, end = access.places.most + access.what.bytes;
+  const std::uint32_t known = least_known_[access.warp];
+  bool good = true;
+  for (Block& block : BlocksOf(first, end)) good &= block.newest_write <= known && block.newest_read <= known && AllWritten(block);
+  if (!good) {
+    RecordLoggedReads();
+    const Trace unwritten_below = Trace{first_epoch_ - 1} << kEpochShift;
+    const auto is_good = [&](const Cell& cell, Trace mine) {
+      return cell.writer >= unwritten_below && IsOrderedPlain(access.warp, cell, mine);
+    };
+    if (!ForCells(access, is_good)) return false;
+  }
+  ForCells(access, [&](const Cell& cell, Trace mine) {
+    RecordAtomic(cell, mine);
+    return true;
+  });
+  MarkAtomic(first, end, access.warp);
+  return true;
+}
+
 bool SharedShadow::Try(const Access& access) {
+  if (access.what.kind == AccessKind::kAtomic && !access.what.strong) return TryAtomic(access);
   if (access.what.strong || access.what.kind == AccessKind::kAtomic) return TryStrong(access);
   const bool write = access.what.kind == AccessKind::kWrite;
   if (access.places.row_lanes != 0) {
