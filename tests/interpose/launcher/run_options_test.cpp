@@ -75,6 +75,9 @@ TEST_CASE("Assignments_WrongValues_AreNamedBeforeAnythingStarts") {
   CHECK(!ErrorOf("--reorder", "1:intervals").empty());
   CHECK(ErrorOf("--reorder", "1:interval").empty());
   CHECK(ErrorOf("--check-range-launches", "2x") == "--check-range-launches is '2x'; expected a number from 0 to 1000000000");
+  CHECK(ErrorOf("--memcheck-checks", "race,leak").empty());
+  CHECK(ErrorOf("--memcheck-checks", "races").starts_with("--memcheck-checks: 'races' is no kind of finding; there are out-of-bounds, "));
+  CHECK(!ErrorOf("--memcheck-suppressions", "/no/such/file").empty());
   CHECK(ErrorOf("--memcheck-limit", "-1") == "--memcheck-limit is '-1'; expected a number from 0 to 1000000");
 }
 
