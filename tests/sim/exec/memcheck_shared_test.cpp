@@ -192,6 +192,12 @@ TEST_CASE("memcheck: atomics race with other accesses") {
   CHECK(Found(zero + kSyncWarp + add + read, kWarp) == "race");
   CHECK(Found(zero + kSyncWarp + add + kSyncWarp + read, kWarp) == "");
   CHECK(Found(zero + kSyncWarp + add + kSyncWarp + read, kWarp, "sm_60") == "");
+  // Nor is what a loop around a compare-and-swap reads before it.
+  const std::string swap =
+      "L:\nmov.b32 %r12, %r10;\nadd.u32 %r11, %r12, 2;\natom.shared.cas.b32 %r10, [%r7], %r12, %r11;\n"
+      "setp.ne.u32 %p1, %r10, %r12;\n@%p1 bra L;\n";
+  CHECK(Found(zero + kBarrier + "ld.shared.u32 %r10, [tile];\n" + swap, kTwoWarps) == "");
+  CHECK(Found(zero + kBarrier + "ld.shared.u32 %r10, [tile];\n" + swap + read, kTwoWarps).find("race") != std::string::npos);
   // Volatile reads of a counter are no races.
   CHECK(Found(zero + kBarrier + add + "ld.volatile.shared.u32 %r10, [tile];\n" + kOut, kTwoWarps) == "");
 }
