@@ -78,7 +78,9 @@ TEST_CASE("Words_HaveTheirPlaces") {
        {"add.sat.s32 %r1, %r2, %r3", "add.sat.sat.s32 %r1, %r2, %r3", "mad.hi.sat.s32 %r1, %r2, %r3, %r1", "ld.const[2].u32 %r1, [%d1]",
         "ld.global.L1::evict_last.L2::128B.v4.u32 {%r1, %r2, %r3, %r0}, [%d1]", "mma.sync.aligned.m16n8k16.row.row.f16.f16.f16.f16 %r1",
         "cvt.rn.satfinite.relu.e4m3x2.f32 %r1, %r2, %r3", "setp.lt.and.u32 %r1, %r2, %r3, %r1", "max.xorsign.abs.f16x2 %r1, %r2, %r3",
-        "fence.proxy.tensormap::generic.acquire.gpu [%d1], 128", "vadd.u32.u32.u32.sat.min %r1, %r2, %r3, %r1"}) {
+        "fence.proxy.tensormap::generic.acquire.gpu [%d1], 128", "vadd.u32.u32.u32.sat.min %r1, %r2, %r3, %r1",
+        "atom.global.add.noftz.f32 %r1, [%d1], %r2", "red.global.add.noftz.v4.f32 [%d1], {%r1, %r2, %r3, %r0}",
+        "tex.uni.1d.v4.f32.s32 {%r1, %r2, %r3, %r0}, [%d1, {%r1}]", "tld4.uni.r.2d.v4.f32.f32 {%r1, %r2, %r3, %r0}, [%d1, {%r1, %r2}]"}) {
     INFO(taken);
     CHECK(Misplaced(taken) == "");
   }
@@ -95,6 +97,7 @@ TEST_CASE("Words_HaveTheirPlaces") {
                                                          {"ld.v2.v4.u32 %r1, [%d1]", "v4"},
                                                          {"st.ca.global.u32 [%d1], %r1", "ca"},
                                                          {"atom.add.noftz.u32 %r1, [%d1], %r2", "noftz"},
+                                                         {"red.add.noftz.f64 [%d1], %d2", "noftz"},
                                                          {"ret.sync", "sync"},
                                                          {"shf.l.m8n8k4.b32 %r1, %r2, %r3, %r1", "m8n8k4"}};
   for (const auto& [instruction, word] : refused) {

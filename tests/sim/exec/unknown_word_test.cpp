@@ -81,3 +81,27 @@ TEST_CASE("MisplacedWords_AreRefusedByNameWhereTheyAreLaunched") {
       {"bar.aligned.sync 0;", "does not take '.aligned'"}};
   ExpectRefused(instructions, "8.0");
 }
+
+// PTX 9.4.
+TEST_CASE("AtomicsOfSingles_TakeNoftz") {
+  for (const std::string tiers : {"off", "interpret"}) {
+    for (const std::string instruction : {"red.global.add.noftz.f32 [%rd1], %f1;", "atom.add.noftz.f32 %f2, [%rd1], %f1;",
+                                          "red.global.add.noftz.v2.f32 [%rd1], {%f1, %f1};"}) {
+      INFO(instruction << " with tiers " << tiers);
+      Engine::Options options;
+      options.tiers = tiers;
+      test::Executor executor(options);
+      std::vector<float> out = {1.5f, 0};
+      const std::uint64_t device = executor.Upload(out);
+      const std::string text =
+          ".version 9.4\n.target sm_90\n.address_size 64\n.entry adds(.param .u64 out) {\n"
+          ".reg .f32 %f<3>; .reg .b64 %rd<2>;\nld.param.u64 %rd1, [out];\nmov.f32 %f1, 0f40100000;\n" +
+          instruction + "\nret;\n}\n";
+      const LaunchFault fault = executor.Launch(text, "adds", {1, 1, 1}, {1, 1, 1}, test::ParamBlock().Add(device));
+      INFO(fault.text);
+      CHECK(fault.kind == FaultKind::kNone);
+      executor.Download(device, out);
+      CHECK(out[0] == 3.75f);
+    }
+  }
+}
