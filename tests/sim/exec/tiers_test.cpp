@@ -192,6 +192,26 @@ TEST_CASE("BackgroundCompiler_ServiceDoesNotStart_SaysSoAndIsNotAskedAgain") {
   CHECK(!compiler.available());
 }
 
+TEST_CASE("BackgroundCompiler_EndsWhileTheServiceStarts_HangsUp") {
+  const Folder folder;
+  const std::string service = folder.path() + "/service";
+  std::ofstream(service) << "#!/bin/sh\nexec cat <&" << background::kServiceSocket << " >/dev/null\n";  // never answers, ends when hung up
+  std::filesystem::permissions(service, std::filesystem::perms::owner_all);
+  DiagnosticSink sink;
+  const std::shared_ptr<ptx::Module> module = ptx::ParseModule(LargeKernel(5, false), sink);
+  std::atomic<int> told = 0;
+  for (int i = 0; i < 60; ++i) {
+    BackgroundCompiler compiler({service, folder.path() + "/library", "", 0, 1});
+    BackgroundCompiler::Job job;
+    job.module = module;
+    job.kernel = "k";
+    job.done = [&](const Result<CompiledKernel>&) { ++told; };
+    compiler.Ask(std::move(job), 0);
+    std::this_thread::sleep_for(std::chrono::microseconds(50 * i));  // the start takes a millisecond or two
+  }
+  CHECK(told == 0);
+}
+
 TEST_CASE("Tiers_UnknownValue_IsNamed") { CHECK_THROWS_WITH(Tiers("fast"), Catch::Contains("GRIDLOOM_TIERS=fast")); }
 
 // ---------------------------------------------------------------------------------------------------------------------

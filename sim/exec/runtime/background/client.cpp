@@ -44,6 +44,7 @@ struct BackgroundCompiler::Link {
     }
     changed.notify_all();
     if (sender.joinable()) sender.join();
+    if (socket >= 0) shutdown(socket, SHUT_RDWR);  // a sender that was at its first job has connected meanwhile
     if (receiver.joinable()) receiver.join();
     if (socket >= 0) close(socket);
   }
