@@ -75,7 +75,7 @@ timing::FedPiece MasterSm::Next(Cycle now, const timing::FedWarp& place) {
   asked_ = &blocks_.at(place.slot);
   resident::ResidentWarp& warp = *asked_->warps[place.number];
   if (Cycle& entered = asked_->entered[place.number]; entered != timing::kNever) {
-    busy_cycles_ += now - std::exchange(entered, timing::kNever);
+    counts_.busy_cycles += now - std::exchange(entered, timing::kNever);
   } else if (warp.called()) {
     return RunTask(now, *asked_, place.number);
   } else if (const std::uint32_t ns = warp.TakeSleep(); ns != 0) {
@@ -132,7 +132,10 @@ Cycle MasterSm::SkippedLook(Cycle now, Block& block) {
     block.looks_in_vain = 0;
     return 0;
   }
-  if (block.looks_in_vain == kLooksBeforeParking) return block.look_length;
+  if (block.looks_in_vain == kLooksBeforeParking) {
+    ++counts_.skipped_looks;
+    return block.look_length;
+  }
   if (block.look_began != timing::kNever) {
     block.look_length = now - block.look_began;
     ++block.looks_in_vain;

@@ -40,8 +40,11 @@ class MasterSm final : private resident::ResidentMemory {
   std::size_t heard() const { return heard_; }
   void Forget(std::size_t writes) { heard_ -= writes; }
   bool Owns(std::uint32_t entry) const { return columns_.contains(entry / shape_.rows); }
-  /// Cycles that its warps have spent in tasks which they have left.
-  std::uint64_t busy_cycles() const { return busy_cycles_; }
+  struct Counts {
+    std::uint64_t busy_cycles = 0;    ///< that its warps have spent in tasks which they have left
+    std::uint64_t skipped_looks = 0;  ///< of parked scheduler warps
+  };
+  const Counts& counts() const { return counts_; }
 
   // ---- while a window is simulated
   timing::FedPiece Next(Cycle now, const timing::FedWarp& warp);
@@ -95,7 +98,7 @@ class MasterSm final : private resident::ResidentMemory {
   resident::LaneWords lanes_;
   std::array<Running, timing::WarpFeed::kMostBlocks> running_;  // by number of the block
   std::uint64_t free_blocks_ = ~std::uint64_t{0};
-  std::uint64_t busy_cycles_ = 0;
+  Counts counts_;
   std::vector<timing::FedWarp> wakes_;
   Cycle now_ = 0;           // of the question
   Block* asked_ = nullptr;  // whose warp asked

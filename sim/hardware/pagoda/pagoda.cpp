@@ -41,7 +41,7 @@ constexpr PartKey kKeys[] = {
      kIdles},
 };
 
-enum Counter : std::size_t { kTasks, kTooWide, kUpdates, kFlushes, kFull, kBusy, kStarts, kCounters };
+enum Counter : std::size_t { kTasks, kTooWide, kUpdates, kFlushes, kFull, kBusy, kStarts, kSkipped, kCounters };
 constexpr timing::PartCounter kCounterTable[] = {
     {"pagoda_tasks", "tasks", "kernels that were spawned as tasks"},
     {"pagoda_refused", "launches",
@@ -51,6 +51,7 @@ constexpr timing::PartCounter kCounterTable[] = {
     {"pagoda_full", "spawns", "times that the host found no free entry"},
     {"pagoda_task_warp_cycles", "cycles", "warp cycles that warps of the MasterKernel spent in tasks"},
     {"pagoda_starts", "launches", "of the MasterKernel"},
+    {"pagoda_skipped_looks", "looks", "at the TaskTable that parked scheduler warps were spared (`hardware.pagoda.schedulers`)"},
 };
 static_assert(std::size(kCounterTable) == kCounters);
 
@@ -112,8 +113,12 @@ class Pagoda final : public timing::Part,
     values[kUpdates] = host.updates;
     values[kFlushes] = host.flushes;
     values[kFull] = host.full;
-    values[kBusy] = busy_before_;
-    for (const auto& [index, sm] : sms_) values[kBusy] += sm->busy_cycles();
+    values[kBusy] = before_.busy_cycles;
+    values[kSkipped] = before_.skipped_looks;
+    for (const auto& [index, sm] : sms_) {
+      values[kBusy] += sm->counts().busy_cycles;
+      values[kSkipped] += sm->counts().skipped_looks;
+    }
     values[kStarts] = starts_;
   }
 
@@ -171,7 +176,10 @@ class Pagoda final : public timing::Part,
     if (running_ || others_ > 0 || !host_->has_pending()) return;
     running_ = true;
     ++starts_;
-    for (const auto& [index, sm] : sms_) busy_before_ += sm->busy_cycles();
+    for (const auto& [index, sm] : sms_) {
+      before_.busy_cycles += sm->counts().busy_cycles;
+      before_.skipped_looks += sm->counts().skipped_looks;
+    }
     sms_.clear();
     log_.clear();
     sorted_ = 0;
@@ -274,7 +282,8 @@ class Pagoda final : public timing::Part,
   std::vector<MasterSm*> sm_of_column_;
   WriteLog log_;
   std::size_t sorted_ = 0;  // of the log
-  std::uint64_t refused_ = 0, starts_ = 0, busy_before_ = 0;
+  std::uint64_t refused_ = 0, starts_ = 0;
+  MasterSm::Counts before_;  // of the MasterKernels that have ended
 };
 
 Result<std::shared_ptr<timing::Part>> Make(const timing::Parameters& parameters, PartValues values) {

@@ -106,6 +106,8 @@ TEST_CASE("Pagoda_ParkedSchedulers_StartTheSameTasks_AtNearlyTheSameTimes_WithFe
   const auto [parked, parked_end] = run("parked", {});
   CHECK(static_cast<double>(parked_end) == Approx(static_cast<double>(exact_end)).epsilon(0.01));
   CHECK(parked.counters.sm.warp_instructions < exact.counters.sm.warp_instructions * 9 / 10);
+  CHECK(Count(Device("rows: 4"), exact, "pagoda_skipped_looks") == 0);
+  CHECK(Count(Device("rows: 4"), parked, "pagoda_skipped_looks") > 0);
   CHECK(Difference(parked, run("parked", {.threads = 2, .window = 7}).first) == "");
   CHECK(Difference(parked, run("parked", {.plain = true}).first) == "");
 }
