@@ -9,7 +9,9 @@
 #include <string>
 #include <string_view>
 
+#include "interpose/nvml/broker_view.h"
 #include "interpose/nvml/nvml.h"
+#include "interpose/nvml/processes.h"
 #include "interpose/session/process.h"
 #include "interpose/session/settings.h"
 
@@ -49,6 +51,12 @@ char g_device = 0;  // its address is the handle
 
 Handle TheHandle() { return &g_device; }
 
+/// Never destroyed: threads may ask while the process ends.
+BrokerView& TheBroker() {
+  static auto* const view = new BrokerView;
+  return *view;
+}
+
 /// Facts of the GPU; empty answers are refused before.
 std::optional<session::VisibleDevice> Look() { return session::Process::Get().LookAtDevice(); }
 
@@ -78,8 +86,10 @@ int Store(unsigned* to, unsigned value) {
 
 // ---- The library --------------------------------------------------------------------------------------------------------
 
+/// Asks the broker which device it is that it shares, if there is a broker; work is counted from then on.
 int Init() {
-  if (!Look()) return kDriverNotLoaded;
+  const auto shared = TheBroker().Ask();
+  if (!session::Process::Get().LookAtDevice(shared ? shared->device : "")) return kDriverNotLoaded;
   ++g_users;
   return kSuccess;
 }
@@ -223,7 +233,8 @@ int GetPciInfoV3(Handle device, void* info) { return GetPciInfo(device, info, si
 
 int GetMemoryInfo(Handle device, Memory* memory) {
   return With(device, memory, [&](const auto& facts) {
-    *memory = {facts.memory_bytes, facts.memory_bytes - facts.used_bytes, facts.used_bytes};
+    const DeviceUse use = UseOf(facts, TheBroker().Ask());
+    *memory = {use.memory_bytes, use.free_bytes(), use.used_bytes};
     return static_cast<int>(kSuccess);
   });
 }
@@ -231,7 +242,8 @@ int GetMemoryInfo(Handle device, Memory* memory) {
 int GetMemoryInfoV2(Handle device, MemoryV2* memory) {
   return With(device, memory, [&](const auto& facts) {
     if (memory->version != kMemoryV2) return static_cast<int>(kArgumentVersionMismatch);
-    *memory = {kMemoryV2, facts.memory_bytes, 0, facts.memory_bytes - facts.used_bytes, facts.used_bytes};
+    const DeviceUse use = UseOf(facts, TheBroker().Ask());
+    *memory = {kMemoryV2, use.memory_bytes, 0, use.free_bytes(), use.used_bytes};
     return static_cast<int>(kSuccess);
   });
 }
@@ -313,15 +325,64 @@ int GetFieldValues(Handle device, int count, FieldValue* values) {
   return kSuccess;
 }
 
-/// A virtual GPU has no meter; it is idle for whoever looks.
+// ---- Who uses it --------------------------------------------------------------------------------------------------------
+
+/// Only a broker knows; without one the device is idle for whoever looks. What the device's memory did nobody counts.
 int GetUtilization(Handle device, Utilization* utilization) {
   const Return status = Check(device, utilization);
-  if (status == kSuccess) *utilization = {};
-  return status;
+  if (status != kSuccess) return status;
+  const auto work = TheBroker().AskForWork();
+  *utilization = {work ? Percent(work->busy) : 0, 0};
+  return kSuccess;
 }
 
-/// No process is told of.
-int GetRunningProcesses(Handle device, unsigned* count, void*) { return GetZero(device, count); }
+template <typename Entry>
+int GetComputeProcesses(Handle device, unsigned* count, Entry* processes) {
+  return With(device, count, [&](const auto& facts) { return List(UseOf(facts, TheBroker().Ask()), count, processes); });
+}
+
+/// Of kinds that a virtual GPU has none of: for graphics, and of MPS.
+int GetNoProcesses(Handle device, unsigned* count, void*) { return GetZero(device, count); }
+
+int GetProcessDetails(Handle device, ProcessDetailList* list) {
+  constexpr unsigned kCompute = 0, kMps = 2;
+  return With(device, list, [&](const auto& facts) {
+    if (list->version != kProcessDetailList) return kArgumentVersionMismatch;
+    if (list->mode > kMps) return kInvalidArgument;
+    return List(list->mode == kCompute ? UseOf(facts, TheBroker().Ask()) : DeviceUse{}, &list->count, list->processes);
+  });
+}
+
+int GetProcessUtilization(Handle device, ProcessSample* processes, unsigned* count, unsigned long long last_seen_us) {
+  const Return status = Check(device, count);
+  if (status != kSuccess) return status;
+  return List(TheBroker().AskForWork().value_or(BrokerView::Work{}), last_seen_us, count, processes);
+}
+
+int GetProcessesUtilization(Handle device, ProcessWorkList* list) {
+  const Return status = Check(device, list);
+  if (status != kSuccess) return status;
+  if (list->version != kProcessWorkList) return kArgumentVersionMismatch;
+  return List(TheBroker().AskForWork().value_or(BrokerView::Work{}), list->last_seen_us, &list->count, list->processes);
+}
+
+/// A process of another container's has no name here but the one that the broker knows.
+std::string NameOfAny(pid_t pid) {
+  std::string name = NameOf(pid);
+  if (!name.empty()) return name;
+  const auto state = TheBroker().Ask();
+  if (!state) return {};
+  const auto found = std::ranges::find(state->processes, pid, &BrokerView::Process::pid);
+  return found != state->processes.end() ? found->program : std::string();
+}
+
+/// A name that is too long is cut.
+int SystemGetProcessName(unsigned pid, char* text, unsigned length) {
+  if (g_users.load() == 0) return kUninitialized;
+  if (text == nullptr || length == 0) return kInvalidArgument;
+  const std::string name = NameOfAny(static_cast<pid_t>(pid));
+  return name.empty() ? static_cast<int>(kNotFound) : CopyText(name.substr(0, length - 1), text, length);
+}
 
 }  // namespace
 
@@ -368,12 +429,19 @@ std::span<const hooks::Answer> Answers() {
       {"nvmlDeviceGetP2PStatus", of(&GetP2PStatus)},
       {"nvmlDeviceGetFieldValues", of(&GetFieldValues)},
       {"nvmlDeviceGetUtilizationRates", of(&GetUtilization)},
-      {"nvmlDeviceGetComputeRunningProcesses", of(&GetRunningProcesses)},
-      {"nvmlDeviceGetComputeRunningProcesses_v2", of(&GetRunningProcesses)},
-      {"nvmlDeviceGetComputeRunningProcesses_v3", of(&GetRunningProcesses)},
-      {"nvmlDeviceGetGraphicsRunningProcesses", of(&GetRunningProcesses)},
-      {"nvmlDeviceGetGraphicsRunningProcesses_v2", of(&GetRunningProcesses)},
-      {"nvmlDeviceGetGraphicsRunningProcesses_v3", of(&GetRunningProcesses)},
+      {"nvmlDeviceGetComputeRunningProcesses", of(&GetComputeProcesses<ProcessInfoV1>)},
+      {"nvmlDeviceGetComputeRunningProcesses_v2", of(&GetComputeProcesses<ProcessInfo>)},
+      {"nvmlDeviceGetComputeRunningProcesses_v3", of(&GetComputeProcesses<ProcessInfo>)},
+      {"nvmlDeviceGetGraphicsRunningProcesses", of(&GetNoProcesses)},
+      {"nvmlDeviceGetGraphicsRunningProcesses_v2", of(&GetNoProcesses)},
+      {"nvmlDeviceGetGraphicsRunningProcesses_v3", of(&GetNoProcesses)},
+      {"nvmlDeviceGetMPSComputeRunningProcesses", of(&GetNoProcesses)},
+      {"nvmlDeviceGetMPSComputeRunningProcesses_v2", of(&GetNoProcesses)},
+      {"nvmlDeviceGetMPSComputeRunningProcesses_v3", of(&GetNoProcesses)},
+      {"nvmlDeviceGetRunningProcessDetailList", of(&GetProcessDetails)},
+      {"nvmlDeviceGetProcessUtilization", of(&GetProcessUtilization)},
+      {"nvmlDeviceGetProcessesUtilizationInfo", of(&GetProcessesUtilization)},
+      {"nvmlSystemGetProcessName", of(&SystemGetProcessName)},
   };
   return kAnswers;
 }

@@ -43,13 +43,19 @@ Result<bool> GoesOnAlone() {
 
 BrokerLink* BrokerLink::Get() { return g_link.load(std::memory_order_acquire); }
 
-Status BrokerLink::Start() {
+std::optional<std::string> BrokerLink::Socket() {
   const auto& connect = TheSettings().connect;
-  if (!connect || connect->empty() || Get() != nullptr) return {};
+  if (!connect || connect->empty()) return std::nullopt;
+  return connect->find('/') != std::string::npos ? *connect : protocol::DefaultSocketPath();
+}
+
+Status BrokerLink::Start() {
+  const auto socket = Socket();
+  if (!socket || Get() != nullptr) return {};
   GL_TRY(alone, GoesOnAlone());
   GL_TRY(token, Token());
   protocol::Client::Options options;
-  options.socket = connect->find('/') != std::string::npos ? *connect : protocol::DefaultSocketPath();
+  options.socket = *socket;
   options.tenant = TheSettings().tenant.value_or("");
   options.token = std::move(token);
   options.program = program_invocation_short_name;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "interpose/api/cuda_types.h"
@@ -21,6 +22,8 @@ class BrokerLink {
   /// Joins the broker that the settings name, if they name one; once, before there are devices. An error when it cannot be joined
   /// and the program is not to go on without it.
   static Status Start();
+  /// Where the broker listens that the settings name; nothing when they name none.
+  static std::optional<std::string> Socket();
   /// In a forked child: the connection is the parent's.
   static void AbandonAfterFork();
 

@@ -76,10 +76,10 @@ std::vector<int> VisibleOrdinals(int count) {
   return wanted;
 }
 
-Result<sim::DeviceSpec> ChooseDevice() {
+/// `shared`: the device that a broker gives; empty: none does.
+Result<sim::DeviceSpec> ChooseDevice(const std::string& shared) {
   const auto& asked = TheSettings().device;
   if (asked && !asked->empty() && *asked != "real") return sim::LoadDevice(*asked);
-  const std::string shared = BrokerLink::Get() != nullptr ? BrokerLink::Get()->device() : std::string();
   auto spec = sim::LoadDevice(shared.empty() ? std::string(sim::kDefaultDevice) : shared);
   if (!spec.ok()) return spec;
   const ComputeCapability wanted = CapabilityForProgram(spec->compute_capability);
@@ -129,11 +129,12 @@ CUresult Process::MakeDevices() {
     Log(LogLevel::kError, joined.error().message);
     return CUDA_ERROR_MPS_CONNECTION_FAILED;
   }
-  auto spec = ChooseDevice();
+  auto spec = ChooseDevice(BrokerLink::Get() != nullptr ? BrokerLink::Get()->device() : std::string());
   if (!spec.ok()) {
     Log(LogLevel::kError, spec.error().message);
     return CUDA_ERROR_NO_DEVICE;
   }
+  maker_ = getpid();
   devices_.clear();
   for (const int ordinal : VisibleOrdinals(1)) {
     static_cast<void>(ordinal);
@@ -161,18 +162,18 @@ void Process::Terminate(CUresult status) {
   for (exec::Engine* const engine : engines) engine->Stop();
 }
 
-std::optional<VisibleDevice> Process::LookAtDevice() {
+std::optional<VisibleDevice> Process::LookAtDevice(const std::string& shared) {
   const std::lock_guard lock(init_mutex_);
   if (initialised_ && !devices_.empty()) {
     Device& device = first_device();
     const std::uint64_t used = device.has_backend() ? std::min(device.memory().used_bytes(), device.memory_bytes()) : 0;
-    return VisibleDevice{device.spec(), device.memory_bytes(), used};
+    return VisibleDevice{device.spec(), device.memory_bytes(), used, device.has_backend() ? maker_ : 0};
   }
   if (!expected_) {
-    auto spec = ChooseDevice();
+    auto spec = ChooseDevice(shared);
     if (!spec.ok()) return std::nullopt;
     const std::uint64_t bytes = MemoryBytes(*spec);
-    expected_ = VisibleDevice{*std::move(spec), bytes, 0};
+    expected_ = VisibleDevice{*std::move(spec), bytes};
   }
   return expected_;
 }

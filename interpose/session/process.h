@@ -1,12 +1,15 @@
 // Everything the shim knows in this process. Never destroyed: the CUDA runtime calls the driver from its own exit handlers.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "interpose/api/cuda_types.h"
@@ -34,6 +37,7 @@ class UserObject;
 struct VisibleDevice {
   sim::DeviceSpec spec;
   std::uint64_t memory_bytes = 0, used_bytes = 0;  ///< of this process's use
+  pid_t user = 0;                                  ///< this process, or the parent that it is a copy of, where that uses the GPU; else 0
 };
 
 class Process {
@@ -45,9 +49,10 @@ class Process {
   /// CUDA_SUCCESS once Init succeeded in this very process; NOT_INITIALIZED in a child forked after it.
   cuda::CUresult init_status() const { return status_.load(std::memory_order_acquire); }
 
-  /// The GPU as it is, or as Init would make it now, without initialising anything: children forked later may still call cuInit. A device
-  /// that a broker gives is known after Init only. Nothing when there is none.
-  std::optional<VisibleDevice> LookAtDevice();
+  /// The GPU as it is, or as Init would make it now, without initialising anything: children forked later may still call cuInit.
+  /// `shared`: the device that a broker gives, which before Init the caller has to know; empty: none, or it is not known. The first call
+  /// counts. Nothing when there is no device.
+  std::optional<VisibleDevice> LookAtDevice(const std::string& shared = {});
 
   /// All that the program does with its devices is over: its grids end, and its calls answer `status` from now on.
   void Terminate(cuda::CUresult status);
@@ -105,6 +110,7 @@ class Process {
   std::mutex init_mutex_;
   std::atomic<cuda::CUresult> status_{cuda::CUDA_ERROR_NOT_INITIALIZED};
   bool initialised_ = false;
+  pid_t maker_ = 0;                        ///< the process that has called Init
   std::optional<VisibleDevice> expected_;  ///< before Init; guarded by init_mutex_
   std::vector<std::unique_ptr<Device>> devices_;
   bool eager_loading_ = false;

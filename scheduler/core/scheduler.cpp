@@ -91,6 +91,8 @@ void Scheduler::Charge() {
     return;
   }
   const double part = passed / running_;
+  busy_time_ += passed;
+  for (auto& [id, owner] : owners_) *owner.device_time += part * owner.running;
   for (const policy::KernelView& kernel : kernels_) {
     if (kernel.started == kernel.finished) continue;
     Tenant& tenant = tenants_.at(kernel.tenant);
@@ -196,7 +198,9 @@ std::span<const policy::KernelView> Scheduler::Candidates() {
 void Scheduler::BeginRunning(const LaunchInfo& info) {
   ++running_;
   Owner& owner = owners_[info.owner];
-  if (owner.running++ == 0) owner.moved = charged_;
+  if (owner.running++ != 0) return;
+  owner.moved = charged_;
+  owner.device_time = &device_times_[info.owner];
 }
 
 void Scheduler::EndRunning(const LaunchInfo& info) {
@@ -204,6 +208,15 @@ void Scheduler::EndRunning(const LaunchInfo& info) {
   const auto owner = owners_.find(info.owner);
   owner->second.moved = charged_;
   if (--owner->second.running == 0) owners_.erase(owner);
+}
+
+double Scheduler::device_time_of(std::uint64_t owner) const {
+  const auto found = device_times_.find(owner);
+  return found != device_times_.end() ? found->second : 0;
+}
+
+void Scheduler::ForgetOwner(std::uint64_t owner) {
+  if (!owners_.contains(owner)) device_times_.erase(owner);
 }
 
 /// Launches of one owner may wait for each other, and then none ends before all have begun: others' count nothing here.

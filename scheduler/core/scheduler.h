@@ -80,6 +80,15 @@ class Scheduler {
   std::uint32_t in_flight(std::uint32_t tenant) const { return tenants_.at(tenant).in_flight; }
   std::uint32_t waiting(std::uint32_t tenant) const { return static_cast<std::uint32_t>(tenants_.at(tenant).waiting.size()); }
 
+  /// Counts what has run until now in what tenants and owners have had: before these are looked at while slices run.
+  void Charge();
+  /// How long anything has run, in the engine's unit.
+  double busy_time() const { return busy_time_; }
+  /// What an owner has had, as TenantUsage::device_time.
+  double device_time_of(std::uint64_t owner) const;
+  /// The owner is gone: nothing of it runs, and what it has had is of no interest any more.
+  void ForgetOwner(std::uint64_t owner);
+
   LaunchId Submit(LaunchInfo info);
   /// The CTAs before `done` have run. An error when that is less than before or more than granted: the launch is unchanged.
   Status Progress(LaunchId launch, std::uint64_t done);
@@ -125,7 +134,6 @@ class Scheduler {
   void Enter(LaunchId id);
   void Show(LaunchId id, Tenant& tenant);
   policy::KernelView* ViewOf(LaunchId id);
-  void Charge();
   std::span<const policy::KernelView> Candidates();
   std::uint64_t Start(const policy::Slice& slice);
   void BeginRunning(const LaunchInfo& info);
@@ -150,8 +158,11 @@ class Scheduler {
   std::uint32_t running_ = 0;  ///< launches with grants
   struct Owner {
     std::uint32_t running = 0;
-    std::uint64_t moved = 0;  ///< when something of it began to run, or was last said to have
+    std::uint64_t moved = 0;        ///< when something of it began to run, or was last said to have
+    double* device_time = nullptr;  ///< in device_times_
   };
+  std::unordered_map<std::uint64_t, double> device_times_;  ///< of all owners that have had something
+  double busy_time_ = 0;
   std::unordered_map<std::uint64_t, Owner> owners_;  ///< those with launches that run
   std::uint64_t help_from_ = 0;                      ///< no owner's patience ends before that
   std::unordered_map<LaunchId, Launch> launches_;

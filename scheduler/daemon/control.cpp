@@ -178,6 +178,7 @@ SessionView Broker::ViewOf(const Session& session) const {
           .connected_seconds = static_cast<double>(protocol::NowNs() - session.since) / 1e9,
           .launches = session.launches,
           .memory_bytes = session.memory_bytes,
+          .device_seconds = scheduler_->device_time_of(session.id) / 1e9,
           .in_flight = session.announced(),
           .ending = session.ending};
 }
@@ -185,8 +186,12 @@ SessionView Broker::ViewOf(const Session& session) const {
 Json Broker::State() const { return ToJson(View()); }
 
 StateView Broker::View() const {
+  scheduler_->Charge();  // what runs has its time, too
   Json state{{"pid", getpid()},
              {"device", device_.id},
+             {"device_source", device_.source},
+             {"device_memory_bytes", device_.memory_bytes},
+             {"device_busy_seconds", scheduler_->busy_time() / 1e9},
              {"policy", policy_},
              {"uptime_seconds", static_cast<double>(protocol::NowNs() - started_) / 1e9},
              {"decisions", scheduler_->decisions()},

@@ -234,6 +234,7 @@ void Broker::Leave(Session& session, std::string_view event) {
   }
   if (simulation_ != nullptr) simulation_->Leave(session.id);
   session.Abandon(*scheduler_, *this);
+  scheduler_->ForgetOwner(session.id);
   tenant.memory_bytes -= session.memory_bytes;
   --tenant.sessions;
   std::erase(tenant.members, &session);

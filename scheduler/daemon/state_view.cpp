@@ -57,6 +57,7 @@ Json ToJson(const SessionView& session) {
           {"launches", session.launches},
           {"in_flight", session.in_flight},
           {"memory_bytes", session.memory_bytes},
+          {"device_seconds", session.device_seconds},
           {"kernel", session.kernel},
           {"ending", session.ending}};
 }

@@ -31,6 +31,7 @@ struct SessionView {
   std::string tenant, program, kernel;
   double connected_seconds = 0;
   std::uint64_t launches = 0, memory_bytes = 0;
+  double device_seconds = 0;
   std::uint32_t in_flight = 0;
   bool ending = false;  ///< an operator has ended it, and something of it still runs
 };

@@ -4,7 +4,7 @@
 Cases: together (eight different programs at once give what they give alone), tenant_killed, running_killed (a session that an
 operator ends while a kernel runs that would not end), waiting_kernels (kernels that wait for each other), broker_killed,
 broker_killed_fail, restart, faulting, memory, operator, caps and weights (two endless programs get their shares within 5 points), real (as together, each
-with --device real, in slices of five CTAs; STAND_IN, the virtual GPU or a GPU's driver, is the real driver), real_weights (as weights, likewise).
+with --device real, in slices of five CTAs; STAND_IN, the virtual GPU or a GPU's driver, is the real driver), real_weights (as weights, likewise), nvml (the management library of a program that joins a broker tells of all tenants).
 """
 import json
 import os
@@ -308,12 +308,78 @@ def weights(*options):
     return broker
 
 
+class Viewer:
+    """nvml_view.py under the broker; with `mib` it has a context and that much memory."""
+
+    def __init__(self, mib=None):
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "nvml_view.py")
+        self.process = subprocess.Popen([GRIDLOOM, "run", "--connect=" + SOCKET, "--tenant", "viewer", "--", sys.executable, script,
+                                         *([str(mib)] if mib else [])], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        STARTED.append(self.process)
+        self.pid = self.process.pid
+
+    def see(self):
+        self.process.stdin.write(b"\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        assert line, self.process.wait()
+        return json.loads(line)
+
+    def end(self):
+        self.process.communicate(timeout=PATIENCE)
+        assert self.process.returncode == 0, self.process.returncode
+
+
+def check_seen(seen, loads, viewer):
+    """What NVML tells is what the broker does."""
+    state = ask("ps")
+    wanted = sorted([s["pid"], s["memory_bytes"]] for s in state["sessions"])
+    assert sorted(pid for pid, _ in wanted) == sorted([*(p.pid for p in loads), viewer.pid]), (wanted, viewer.pid)
+    assert all(processes == wanted for processes in seen["lists"]), (seen, wanted)
+    used, total = sum(t["memory_bytes"] for t in state["tenants"]), state["device_memory_bytes"]
+    assert used > 150 << 20 and seen["memory"] == seen["memory_2"] == [total, total - used, used], (seen, used, total)
+    assert all(seen["names"][str(p.pid)] == app("broker_load") for p in loads), seen
+    assert "A100" in seen["name"], seen
+    assert 0 < seen["utilisation"] <= 100, seen
+    shares = dict(seen["samples"])
+    assert sorted(shares) == sorted(p.pid for p in loads), (shares, viewer.pid)  # the viewer runs nothing
+    assert all(0 < share <= 100 for share in shares.values()) and sum(shares.values()) <= 101, shares
+
+
+def nvml():
+    broker = start_broker("--device", "a100")
+    loads = [run("broker_load", "--tenant", name, env={**os.environ, "BROKER_LOAD_LAUNCHES": "0", "BROKER_LOAD_ROUNDS": "20000",
+                                                       "BROKER_LOAD_MEMORY": str(mib << 20)}) for name, mib in (("a", 40), ("b", 100))]
+    until(lambda: all((tenant(name) or {}).get("launches", 0) > 3 for name in ("a", "b")), "launches of both")
+    viewer, onlooker = Viewer(16), Viewer()
+    viewer.see()
+    check_seen(viewer.see(), loads, viewer)
+    check_seen(onlooker.see(), loads, viewer)
+    # A broker that does not answer: each knows of itself.
+    broker.send_signal(signal.SIGSTOP)
+    seen = viewer.see()
+    assert all(processes == [[viewer.pid, 16 << 20]] for processes in seen["lists"]), seen
+    assert seen["memory"][2] == 16 << 20 and seen["utilisation"] == 0 and not seen["samples"], seen
+    seen = onlooker.see()
+    assert not any(seen["lists"]) and seen["memory"][2] == 0 and seen["utilisation"] == 0, seen
+    broker.send_signal(signal.SIGCONT)
+    until(lambda: len(onlooker.see()["lists"][0]) == 3, "the broker's answer")
+    for load in loads:
+        load.kill()
+        load.wait()
+    until(lambda: [pid for pid, _ in onlooker.see()["lists"][0]] == [viewer.pid], "the ends of both")
+    until(lambda: onlooker.see()["utilisation"] == 0, "an idle device")
+    viewer.end()
+    onlooker.end()
+    return broker
+
+
 def main():
     cases = {"together": together, "tenant_killed": tenant_killed, "running_killed": running_killed,
              "waiting_kernels": waiting_kernels, "broker_killed": broker_killed,
              "broker_killed_fail": lambda: broker_killed("fail"), "restart": restart, "faulting": faulting, "memory": memory,
              "operator": operator, "caps": caps, "weights": weights, "real": real,
-             "real_weights": lambda: weights("--device", "real")}
+             "real_weights": lambda: weights("--device", "real"), "nvml": nvml}
     try:
         broker = cases[CASE]()
     except BaseException:

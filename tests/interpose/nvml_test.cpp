@@ -20,6 +20,7 @@ int nvmlDeviceGetName(void*, char*, unsigned);
 int nvmlDeviceGetUUID(void*, char*, unsigned);
 int nvmlDeviceGetMemoryInfo(void*, unsigned long long*);
 int nvmlDeviceGetMemoryInfo_v2(void*, void*);
+int nvmlDeviceGetComputeRunningProcesses_v3(void*, unsigned*, void*);
 int nvmlDeviceGetPciInfo_v3(void*, void*);
 int nvmlDeviceGetCudaComputeCapability(void*, int*, int*);
 int nvmlDeviceGetTemperature(void*, int, unsigned*);
@@ -105,6 +106,31 @@ TEST_CASE("Nvml_Memory_FollowsAllocations", "[nvml]") {
   second.version = 0x02000028;
   CHECK(nvmlDeviceGetMemoryInfo_v2(nvml.device, &second) == 0);
   CHECK(second.total == after[0]);
+}
+
+TEST_CASE("Nvml_ProcessWithMemory_IsListed", "[nvml]") {
+  const gridloom::test::Fixture fixture;
+  const Nvml nvml;
+  CUdeviceptr pointer = 0;
+  CU_OK(cuMemAlloc_v2(&pointer, 8 << 20));
+  unsigned long long memory[3] = {};
+  CHECK(nvmlDeviceGetMemoryInfo(nvml.device, memory) == 0);
+  struct {
+    unsigned pid;
+    unsigned long long bytes;
+    unsigned gpu, compute;
+  } process{};
+  unsigned count = 0;
+  CHECK(nvmlDeviceGetComputeRunningProcesses_v3(nvml.device, &count, nullptr) == kInsufficientSize);
+  CHECK(count == 1);
+  CHECK(nvmlDeviceGetComputeRunningProcesses_v3(nvml.device, &count, nullptr) == kInvalidArgument);
+  CHECK(nvmlDeviceGetComputeRunningProcesses_v3(nvml.device, &count, &process) == 0);
+  CHECK(count == 1);
+  CHECK(process.pid == static_cast<unsigned>(getpid()));
+  CHECK(process.bytes == memory[2]);
+  CHECK(process.gpu == ~0u);
+  CHECK(nvmlDeviceGetComputeRunningProcesses_v3(nvml.device, nullptr, nullptr) == kInvalidArgument);
+  CU_OK(cuMemFree_v2(pointer));
 }
 
 TEST_CASE("Nvml_BusId_IsTheDriversAndFindsTheDevice", "[nvml]") {

@@ -104,9 +104,17 @@ TEST_CASE("Kill_WhatRunsIsThereAndPays_UntilItHasEnded") {
   CHECK(session["kernel"] == "kernel");
   CHECK(Listing(f.State()).find("kernel (ends)") != std::string::npos);
   const double had = f.TenantState("victim")["device_seconds"];
+  CHECK(f.TenantState("victim")["device_seconds"] > had);  // nothing has happened meanwhile
   const auto another = f.Join("another");
-  CHECK(RunLaunch(*another, 1) == Verdict::kGranted);  // the broker looks at what has been used when something happens
-  CHECK(f.TenantState("victim")["device_seconds"] > had);
+  CHECK(RunLaunch(*another, 1) == Verdict::kGranted);
+  const auto state = f.State();
+  const double busy = state["device_busy_seconds"];
+  double of_tenants = 0, of_sessions = 0;
+  for (const auto& tenant : state["tenants"]) of_tenants += tenant["device_seconds"].get<double>();
+  for (const auto& one : state["sessions"]) of_sessions += one["device_seconds"].get<double>();
+  CHECK(busy > 0);
+  CHECK(of_tenants == Approx(busy));
+  CHECK(of_sessions == Approx(busy));
   client->End(waits, 0, true);
   CHECK(SessionOf(f, "victim").is_object());
   client->End(runs, 4, true);
