@@ -25,7 +25,9 @@ CUresult cuStreamDestroy_v2(CUstream handle) {
   GL_CU_TRY(FindOwnedStream(handle, &stream));
   if (stream->kind() == Stream::Kind::kLegacy || stream->kind() == Stream::Kind::kPerThread) return CUDA_ERROR_INVALID_HANDLE;
   session::AbandonCapture(*stream);
-  stream->context().ForgetStream(stream);
+  // A program with a stream for each launch is slowed down to the pace of its kernels. It is not made to wait for ever: it may be the one
+  // that the oldest of them waits for.
+  session::TaskPool::Get().WaitShortly(stream->context().ForgetStream(stream));
   return CUDA_SUCCESS;
 }
 

@@ -84,21 +84,27 @@ bool Context::IsDefaultStream(CUstream handle) {
 
 namespace {
 
+/// A GPU's driver takes about a thousand operations in advance; then a launch waits. Without a bound a program that launches faster than
+/// its kernels run fills the host's memory, and who waits for the device, cudaFree for one, waits for ever more. The same holds for
+/// operations of one stream, and for destroyed streams with work.
+constexpr std::uint64_t kQueueDepth = 1024;
+
 bool IsDone(const TaskPtr& tail) { return tail == nullptr || tail->done(); }
 
 }  // namespace
 
-void Context::ForgetStream(const StreamPtr& stream) {
+TaskPtr Context::ForgetStream(const StreamPtr& stream) {
   const std::lock_guard lock(queue_mutex_);
   CloseBatch(*stream);
   by_handle_.erase(stream->handle());
   std::erase(streams_, stream);
-  if (IsDone(stream->tail_)) return;
+  if (IsDone(stream->tail_)) return nullptr;
   if (ending_.size() >= most_ending_) {
     std::erase_if(ending_, [](const StreamPtr& one) { return IsDone(one->tail_); });
-    most_ending_ = std::max<std::size_t>(2 * ending_.size(), 64);
+    most_ending_ = std::clamp<std::size_t>(2 * ending_.size(), 64, kQueueDepth);
   }
   ending_.push_back(stream);
+  return ending_.size() > kQueueDepth ? ending_.front()->tail_ : nullptr;
 }
 
 void Context::ForgetThread(std::uint64_t thread) {
@@ -145,9 +151,6 @@ TaskPtr Context::Append(Stream& stream, const TaskPtr& task, std::vector<TaskPtr
 }
 
 TaskPtr Context::Count(Stream& stream, std::uint64_t operations) {
-  // A GPU's driver takes about a thousand operations in advance; then a launch waits. Without a bound a program that launches
-  // faster than its kernels run fills the host's memory, and who waits for the device, cudaFree for one, waits for ever more.
-  constexpr std::uint64_t kQueueDepth = 1024;
   stream.unmarked_ += operations;
   if (stream.unmarked_ < kQueueDepth / 2) return nullptr;
   stream.unmarked_ = 0;

@@ -87,8 +87,9 @@ class Context final : public exec::AllocationOwner {
   StreamPtr FindStream(cuda::CUstream handle);
   /// The handle means another stream in each context, or for each thread.
   static bool IsDefaultStream(cuda::CUstream handle);
-  /// The stream is none any more. What is in it runs to its end, and whoever waits for the context waits for that, too.
-  void ForgetStream(const StreamPtr& stream);
+  /// The stream is none any more. What is in it runs to its end, and whoever waits for the context waits for that, too. Where many such
+  /// streams have work left: the last work of the oldest of them, else null.
+  TaskPtr ForgetStream(const StreamPtr& stream);
   /// The thread has ended, and its default stream with it.
   void ForgetThread(std::uint64_t thread);
 

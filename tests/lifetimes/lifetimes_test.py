@@ -61,6 +61,16 @@ class StreamsAndResets(Programs):
                 self.passes("streams_and_resets", "40", "4", options=options)
 
 
+class ManyStreams(Programs):
+    def test_a_stream_for_each_launch_keeps_the_kernels_pace(self):
+        for options in ((), ("--policy", "pagoda")):
+            with self.subTest(options=options):
+                self.passes("many_streams", "pace", options=options)
+
+    def test_a_program_that_they_wait_for_goes_on(self):
+        self.passes("many_streams", "gate")
+
+
 class ForkCalls(Programs):
     def test_every_call_of_a_child_answers(self):
         self.passes("fork_calls")
