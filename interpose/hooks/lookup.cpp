@@ -14,6 +14,7 @@
 #include "interpose/hooks/driver_library.h"
 #include "interpose/hooks/jit_link.h"
 #include "interpose/hooks/nvrtc.h"
+#include "interpose/hooks/ptx_compiler.h"
 
 #if !defined(__x86_64__)
 #error "lookup.cpp: say how dlsym goes on to the C library's with the caller's return address"
@@ -84,6 +85,10 @@ __attribute__((visibility("hidden"), used)) void* gl_answer_of(void* handle, con
     if (void* const function = gridloom::hooks::HiddenDriverFunction(handle, name)) return function;
   }
   if (std::ranges::none_of(kPrefixes, [&](std::string_view prefix) { return asked.starts_with(prefix); })) return nullptr;
+  if (asked.starts_with("nvPTXCompiler")) {
+    const void* const real = gl_next_dlsym(handle, name);
+    return real != nullptr ? gridloom::hooks::PtxCompilerAnswer(asked, real) : nullptr;
+  }
   void* const answer = gridloom::hooks::FindAnswer(gridloom::hooks::WithoutVersion(name));
   return answer != nullptr && gl_next_dlsym(handle, name) != nullptr ? answer : nullptr;
 }

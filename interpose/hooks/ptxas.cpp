@@ -16,9 +16,8 @@
 #include <vector>
 
 #include "interpose/api/entry.h"
+#include "interpose/session/assembler_options.h"
 #include "interpose/session/log.h"
-#include "interpose/session/ptx_sources.h"
-#include "interpose/session/unfused_ptx.h"
 #include "rewriter/image/kept_ptx.h"
 #include "rewriter/image/ptx_text.h"
 #include "rewriter/support/whole_file.h"
@@ -66,29 +65,6 @@ std::optional<std::string> InputOf(const std::vector<std::string>& arguments) {
   return found;
 }
 
-/// Whether products may be fused with sums: what the last `-fmad=false`, `--fmad=true` or the like says, yes otherwise.
-bool MayFuse(const std::vector<std::string>& arguments) {
-  bool may = true;
-  for (std::size_t i = 1; i < arguments.size(); ++i) {
-    for (const std::string_view option : {"--fmad", "-fmad"}) {
-      std::string_view rest = arguments[i];
-      if (!rest.starts_with(option)) continue;
-      rest.remove_prefix(option.size());
-      if (rest.empty() && i + 1 < arguments.size()) may = arguments[i + 1] != "false";
-      else if (rest.starts_with('=')) may = rest != "=false";
-      break;
-    }
-  }
-  return may;
-}
-
-/// The limit of registers that the assembler was called with; 0: none.
-std::uint32_t MaxRegistersOf(const std::vector<std::string>& arguments) {
-  std::string options;
-  for (std::size_t i = 1; i < arguments.size(); ++i) options += arguments[i] + " ";
-  return session::MaxRegisters(options);
-}
-
 /// Replaces the file by one that is complete at every moment.
 bool Replace(const std::string& name, const std::vector<std::byte>& bytes) {
   const std::string temporary = name + ".gridloom" + std::to_string(getpid());
@@ -103,11 +79,10 @@ bool Replace(const std::string& name, const std::vector<std::byte>& bytes) {
 void KeepInput() {
   const std::vector<std::string> arguments = Arguments();
   const std::string output = OutputOf(arguments);
-  auto ptx = InputOf(arguments);
+  const auto ptx = InputOf(arguments);
   const auto cubin = ReadWholeFile(output);
   if (!ptx || !cubin.ok()) return;  // several inputs, or nothing was to be written
-  if (!MayFuse(arguments)) ptx = session::WithoutFusing(*std::move(ptx));
-  const auto kept = image::KeepPtx(image::AsBytes(*cubin), session::WithMaxRegisters(*ptx, MaxRegistersOf(arguments)));
+  const auto kept = image::KeepPtx(image::AsBytes(*cubin), session::WithAssemblerOptions(*ptx, arguments));
   if (!kept.ok()) {
     session::LogFormat(LogLevel::kInfo, "%s: the PTX is not kept in it: %s", output.c_str(), kept.error().message.c_str());
   } else if (!Replace(output, *kept)) {
