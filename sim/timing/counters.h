@@ -14,6 +14,12 @@ struct SmCounters {
 #include "sim/timing/counters.def"
   /// Scheduler cycles without issue in which a gate of a proposed part held warps back, by Ports::warp_gates. A part names it.
   std::array<std::uint64_t, 4> stall_gate{};
+  template <typename Function>
+  void ForEach(const Function& function) {
+#define SM_COUNTER(name, unit, meaning) function(name);
+#include "sim/timing/counters.def"
+    for (std::uint64_t& stall : stall_gate) function(stall);
+  }
   SmCounters& operator+=(const SmCounters& other);
   SmCounters& operator-=(const SmCounters& other);
   bool operator==(const SmCounters&) const = default;
@@ -22,6 +28,11 @@ struct SmCounters {
 struct MemoryCounters {
 #define MEMORY_COUNTER(name, unit, meaning) std::uint64_t name = 0;
 #include "sim/timing/counters.def"
+  template <typename Function>
+  void ForEach(const Function& function) {
+#define MEMORY_COUNTER(name, unit, meaning) function(name);
+#include "sim/timing/counters.def"
+  }
   MemoryCounters& operator+=(const MemoryCounters& other);
   MemoryCounters& operator-=(const MemoryCounters& other);
   bool operator==(const MemoryCounters&) const = default;

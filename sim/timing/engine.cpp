@@ -112,7 +112,8 @@ Engine::Engine(Parameters parameters, policy::Policy& policy, EngineOptions opti
       threads_(std::clamp(options_.threads, 1u, parameters_.device.sm.count)),
       map_(parameters_),
       dispatcher_(parameters_, policy, ports_, options_.observer, options_.layout, options_.keep_ended),
-      input_(std::make_unique<Input>(*this)) {}
+      input_(std::make_unique<Input>(*this)),
+      recurrence_(parameters_, Window()) {}
 
 Engine::~Engine() = default;
 
@@ -238,7 +239,10 @@ Status Engine::Dispatch(Cycle end) {
     if (!sm->signals().empty()) dispatcher_.Signalled(sm->signals());
   }
   input_->SetEarliest(end);
-  GL_TRY_STATUS(dispatcher_.Run(end, [&](std::uint32_t sm, CtaStart start) { sms_[sm]->Start(std::move(start)); }));
+  GL_TRY_STATUS(dispatcher_.Run(end, [&](std::uint32_t sm, CtaStart start) {
+    has_repeats_ |= !start.trace->repeats.empty();
+    sms_[sm]->Start(std::move(start));
+  }));
   return input_->failure();
 }
 
@@ -271,9 +275,55 @@ Status Engine::RunSources(Cycle begin, Cycle end) {
   return input_->failure();
 }
 
+/// What is asked or told within windows may keep what is not shown to a walk.
+bool Engine::PassesTurns() const { return has_repeats_ && !options_.plain && !options_.each_turn && !ports_.acts_in_windows(); }
+
+/// All CTAs that are on the device wait, or make turns.
+bool Engine::OnlyTurns() {
+  bool any = false;
+  for (const auto& sm : sms_) {
+    if (sm->idle()) continue;
+    any = true;
+    if (!sm->OnlyTurns()) return false;
+  }
+  has_repeats_ = any;
+  return any;
+}
+
+/// Lets turns go by that are like those before, up to `limit` and what else comes from outside of SMs and partitions.
+void Engine::PassTurns(PhaseThreads& threads, Cycle limit) {
+  if (!OnlyTurns()) return recurrence_.Forget();
+  CatchUp(threads);
+  const auto walk = [this](StateWalk& state) { Walk(state); };
+  const Cycle period = recurrence_.Look(now_, walk);
+  if (period == 0) return;
+  limit = std::min({limit, dispatcher_.next(), NextOfSources()});
+  if (options_.observer != nullptr) limit = std::min(limit, options_.observer->WantsWindows(*this, period));
+  const std::uint64_t times = std::min(recurrence_.most_times(), (std::max(limit, now_) - now_) / period);
+  if (times == 0) return;
+  recurrence_.Move(now_, times, walk);
+  now_ += times * period;
+  passed_ += times * period;
+}
+
+void Engine::Walk(StateWalk& walk) {
+  if (input_->sent()) return walk.Refuse();
+  walk.set_entries([this, &walk](std::uint16_t sm, std::uint16_t id) { sms_[sm]->WalkEntry(id, walk); });
+  for (const auto& sm : sms_) {
+    sm->Walk(walk);
+    if (!walk.goes_on()) return;
+  }
+  for (const auto& partition : partitions_) {
+    partition->Walk(walk);
+    if (!walk.goes_on()) return;
+  }
+}
+
+Cycle Engine::Window() const { return options_.window == 0 ? parameters_.window : std::min(options_.window, parameters_.window); }
+
 /// Windows begin at multiples of their length, so that what is measured at their ends does not depend on where RunUntil stopped.
 Status Engine::RunUntil(Cycle limit, const std::function<bool()>& stop) {
-  const Cycle window = options_.window == 0 ? parameters_.window : std::min(options_.window, parameters_.window);
+  const Cycle window = Window();
   PhaseThreads threads(threads_, options_.times);
   while (true) {
     // A decision at t starts a CTA at t + launch.cta_cycles, which is not before the next window.
@@ -283,6 +333,7 @@ Status Engine::RunUntil(Cycle limit, const std::function<bool()>& stop) {
       Report();
     }
     const bool stops = stop && stop();
+    if (!stops && PassesTurns()) PassTurns(threads, limit);
     Cycle next = stops ? kNever : NextEvent();
     if (next >= now_ + window && behind_ != 0) {
       // Nothing near is known; but what partitions have not done yet may come of it.

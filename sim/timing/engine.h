@@ -13,6 +13,7 @@
 #include "sim/timing/memory/memory_partition.h"
 #include "sim/timing/part.h"
 #include "sim/timing/phase_threads.h"
+#include "sim/timing/recurrence.h"
 #include "sim/timing/sm/sm.h"
 #include "sim/timing/work.h"
 
@@ -21,6 +22,7 @@ namespace gridloom::timing {
 struct EngineOptions {
   unsigned threads = 1;      ///< of the host; results do not depend on it
   bool plain = false;        ///< simulate every component in every cycle, without short cuts: slow, the same results
+  bool each_turn = false;    ///< simulate each turn of repeats, those that are like the ones before, too: the same results
   Cycle window = 0;          ///< cycles that components are simulated alone; 0: as long as the device allows. Results do not depend on it
   std::uint64_t layout = 0;  ///< where the pages of address spaces lie (memory/address_space.h)
   Parts parts = {};          ///< proposed hardware (sim/hardware); the engine keeps them
@@ -40,6 +42,9 @@ struct EngineOptions {
 ///
 /// Several threads meet once a window, where the way there and back is at least two windows: partitions are simulated at the same time as
 /// SMs, a window behind. What SMs and partitions sent is sealed when the threads meet.
+///
+/// Where all that runs are turns of repeats, and the device is again in the state in which it was some cycles ago, it is moved on by as
+/// many such periods as turns are left for (Recurrence). The results are those of simulating them.
 class Engine {
  public:
   /// Fails when the device's latencies contradict each other. The policy must outlive the engine.
@@ -65,6 +70,8 @@ class Engine {
   bool all_done() const { return dispatcher_.all_done(); }
 
   Cycle now() const { return now_; }  ///< simulated so far, SM cycles
+  /// Of them, those that were not simulated one by one, as they were like those before (EngineOptions::each_turn).
+  Cycle passed() const { return passed_; }
   /// Of all works in the order in which they were given; without EngineOptions::keep_ended, of those that are left.
   std::vector<WorkResult> results() const { return dispatcher_.results(); }
   const WorkResult& result(WorkId id) const { return dispatcher_.result(id); }  ///< of one that is kept
@@ -92,6 +99,11 @@ class Engine {
   void SealSms();
   void SealPartitions();
   Status Dispatch(Cycle end);
+  Cycle Window() const;
+  bool PassesTurns() const;
+  bool OnlyTurns();
+  void PassTurns(PhaseThreads& threads, Cycle limit);
+  void Walk(StateWalk& walk);
   Cycle NextEvent() const;
   Cycle NextOfSources() const;
   Status RunSources(Cycle begin, Cycle end);
@@ -111,6 +123,9 @@ class Engine {
   Cycle now_ = 0;
   Cycle behind_ = 0;                              // partitions have still to be simulated until then; 0: they are not behind
   std::map<WorkId, Counters> counters_at_begin_;  // of kernels that run
+  Recurrence recurrence_;
+  bool has_repeats_ = false;  // a CTA that has some may be on the device
+  Cycle passed_ = 0;
 };
 
 }  // namespace gridloom::timing

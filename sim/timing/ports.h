@@ -389,6 +389,9 @@ class Observer {
   virtual void OnKernelEnd(Cycle at, std::uint32_t launch) = 0;
   /// All cycles before engine.now() have been simulated; nothing happens before `begin`.
   virtual void OnWindow(const Engine& engine, Cycle begin) = 0;
+  /// The device does the same again every `period` cycles. It may be moved on by as many periods as end by the cycle that is answered,
+  /// without windows between them. 0: it is told of all windows.
+  virtual Cycle WantsWindows(const Engine& /*engine*/, Cycle /*period*/) const { return 0; }
 };
 
 /// Who is at each port.
@@ -413,6 +416,11 @@ struct Ports {
   std::vector<DramEvents*> dram_events;
   std::vector<TimedSource*> sources;
 
+  /// Somebody is asked or told while a window is simulated.
+  bool acts_in_windows() const {
+    const bool of_sms = feed != nullptr || !warp_gates.empty() || !line_gates.empty();
+    return of_sms || l2 != nullptr || !dram_events.empty() || !access_events.empty();
+  }
   /// Somebody acts between windows on what partitions keep, so that these may not stay behind.
   bool needs_partitions() const { return l2 != nullptr || !dram_events.empty() || !access_events.empty() || !sources.empty(); }
 };

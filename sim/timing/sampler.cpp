@@ -73,6 +73,12 @@ void Sampler::OnWindow(const Engine& engine, Cycle begin) {
   if (residencies_.size() > options_.max_residencies) Coarsen(engine);
 }
 
+/// Up to the next sample; but each pause has its own, and there may be some in a long period.
+Cycle Sampler::WantsWindows(const Engine&, Cycle period) const {
+  if (!began_.empty() || !ended_.empty() || samples_.empty() || period >= interval_) return 0;
+  return samples_.back().at + interval_ - 1;
+}
+
 void Sampler::SnapKernels(const Engine& engine) {
   const Counters sums = engine.counters_now();
   for (const std::uint32_t launch : ended_) {

@@ -50,6 +50,7 @@ class Sampler final : public Observer {
   void OnCtaEnd(Cycle at, const CtaPlace& place) override;
   void OnKernelEnd(Cycle at, std::uint32_t launch) override;
   void OnWindow(const Engine& engine, Cycle begin) override;
+  Cycle WantsWindows(const Engine& engine, Cycle period) const override;
 
   /// After Engine::Run: closes what is open.
   void Finish(const Engine& engine);

@@ -22,6 +22,7 @@ class DramChannel {
 
   /// Requests that may still be added.
   std::uint32_t room() const { return spec_.queue - size_; }
+  bool empty() const { return size_ == 0; }
 
   /// A request that is there from `now` on; `tag` comes back with the data of a read.
   void Add(Cycle now, std::uint32_t bank, std::uint32_t row, std::uint32_t bursts, bool writes, std::uint32_t tag);

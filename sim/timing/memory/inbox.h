@@ -45,8 +45,14 @@ class Inbox {
   void ForEachNew(const Function& function) const {
     for (const Message& message : new_) function(message);
   }
-  /// The next four are about messages that have been sorted.
+  /// All that have been sorted, in their order, which has to stay the same.
+  template <typename Function>
+  void ForEach(const Function& function) {
+    for (std::size_t i = head_; i != tail_; ++i) function(At(i));
+  }
+  /// The next five are about messages that have been sorted.
   bool empty() const { return head_ == tail_; }
+  std::size_t size() const { return tail_ - head_; }
   Cycle next_arrival() const { return empty() ? kNever : front().order() >> kSourceBits; }
   const Message& front() const { return ring_[head_ & mask_]; }
   void Pop() { ++head_; }

@@ -172,6 +172,7 @@ bool L2Slice::Flush(Cycle now) {
 
 /// A line for which nothing is outstanding leaves its place, which is free then. If it is dirty, DRAM's queue has room for it.
 void L2Slice::Drop(Cycle now, std::uint32_t index) {
+  ++changes_;
   ++counters_.l2_evictions;
   if (lines_[index].dirty != 0) WriteBack(now, index);
   if (ports_.l2 != nullptr) ports_.l2->OnEvict(now, partition_, index_, PlaceOf(index));
@@ -228,6 +229,7 @@ bool L2Slice::Take(Cycle now, const Request& request, Outbox<Response>& out) {
   for (AccessEvents* const listener : ports_.access_events) listener->OnL2(now, AccessOf(request));
 
   Line& line = lines_[index];
+  const Line before = line;
   Use(index);
   counters_.l2_sector_misses += CountOf(missing);
   counters_.l2_sector_merges += CountOf(missing & pending);
@@ -243,6 +245,7 @@ bool L2Slice::Take(Cycle now, const Request& request, Outbox<Response>& out) {
     return true;
   }
   if (IsAtomic(request.kind())) line.dirty |= request.sectors();
+  if (line.valid != before.valid || line.dirty != before.dirty) ++changes_;
   Answer(now, request.sm(), request.id(), request.kind(), request.sectors(), out);
   return true;
 }
@@ -284,6 +287,7 @@ std::uint32_t L2Slice::Replace(Cycle now, const Request& request, bool also_read
     if (dirty) WriteBack(now, victim);
     if (ports_.l2 != nullptr) ports_.l2->OnEvict(now, partition_, index_, PlaceOf(victim));
   }
+  ++changes_;
   tags_[victim] = place_.tag;
   lines_[victim] = {};
   return victim;
@@ -334,6 +338,7 @@ void L2Slice::AddWaiter(Line& line, const Request& request) {
 
 void L2Slice::Fill(Cycle now, std::uint32_t fetch, Outbox<Response>& out) {
   const Fetch done = fetches_[fetch];
+  ++changes_;
   fetches_[fetch].line = free_fetch_;
   free_fetch_ = fetch;
   Line line = lines_[done.line];
@@ -381,6 +386,17 @@ void L2Slice::Answer(Cycle now, std::uint16_t sm, std::uint16_t id, RequestKind 
   response.source = source_;
   response.kind = kind;
   response.sectors = sectors;
+}
+
+void L2Slice::Walk(StateWalk& walk) {
+  if (outstanding_ != 0 || sweeping_ || inbox_.has_new()) return walk.Refuse();
+  walk.Word(changes_);
+  walk.Word(inbox_.size());
+  inbox_.ForEach([&](Request& request) { request.Walk(walk); });
+  out_port_.Walk(walk);
+  walk.L2NotBefore(busy_until_);
+  walk.Word(room_needed_);
+  walk.Word(waits_for_room_only_);
 }
 
 }  // namespace gridloom::timing

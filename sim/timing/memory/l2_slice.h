@@ -52,6 +52,8 @@ class L2Slice {
     __builtin_prefetch(&lines_[fetches_[fetch].line]);
     __builtin_prefetch(&used_[fetches_[fetch].line]);
   }
+  /// Refuses while data of DRAM are on their way.
+  void Walk(StateWalk& walk);
   /// When the next request can be taken, if nothing stands in its way.
   Cycle next() const { return std::max(inbox_.next_arrival(), busy_until_); }
 
@@ -141,6 +143,7 @@ class L2Slice {
   AlignedVector<Line> lines_;
   AlignedVector<std::uint8_t> used_;  // when last, by the set's clock; kPinned is added while sectors are pending
   std::vector<std::uint8_t> clock_;   // by set: uses since its ways were numbered anew
+  std::uint64_t changes_ = 0;         // of what lines hold
   std::uint32_t outstanding_ = 0;     // lines with pending sectors
   std::vector<Waiter> waiters_;
   std::vector<Fetch> fetches_;

@@ -195,4 +195,18 @@ void MemoryPartition::TickSlices(Cycle now, std::uint64_t due) {
   }
 }
 
+void MemoryPartition::Walk(StateWalk& walk) {
+  if (!dram_.empty() || !fills_.empty() || !out_.all_sealed()) return walk.Refuse();
+  for (const auto& slice : slices_) slice->Walk(walk);
+  for (Cycle& at : slice_at_) walk.L2NotBefore(at);
+  for (const std::uint64_t mask : {blocked_, needs_one_, needs_two_, waits_for_data_, retry_, unknown_}) walk.Word(mask);
+  walk.L2NotBefore(done_);
+  walk.L2NotBefore(next_);
+  std::size_t answers = 0;
+  out_.ForEachSealed([&](const Response&) { ++answers; });
+  walk.Word(answers);
+  out_.ForEachSealed([&](Response& response) { response.Walk(walk); });
+  counters_.ForEach([&](std::uint64_t& counter) { walk.Count(counter); });
+}
+
 }  // namespace gridloom::timing

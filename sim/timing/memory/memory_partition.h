@@ -29,6 +29,8 @@ class MemoryPartition {
   void Run(Cycle end);
   /// First SM cycle at or after the next L2 cycle in which something happens, from what is known now; kNever when idle.
   Cycle next() const { return parameters_.sm_to_l2.Back(next_); }
+  /// Answers on their way to SMs included, if they are sealed. Refuses while DRAM has something to do.
+  void Walk(StateWalk& walk);
 
  private:
   struct DueFill {

@@ -1,11 +1,13 @@
 // What travels over the crossbar. SMs and memory partitions share nothing else while a window of cycles is simulated.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
 #include "sim/timing/cycle.h"
 #include "sim/timing/divisor.h"
+#include "sim/timing/state_walk.h"
 
 namespace gridloom::timing {
 
@@ -58,6 +60,8 @@ class Request {
   std::uint16_t id() const { return static_cast<std::uint16_t>(names_ >> 16); }
   std::uint16_t partition() const { return static_cast<std::uint16_t>(names_); }
 
+  /// Of one whose arrival is in the clock of the slice.
+  void Walk(StateWalk& walk);
   /// The same with the arrival in the clock of the slice.
   Request At(Cycle arrival) const {
     Request request = *this;
@@ -84,8 +88,29 @@ struct Response {
   std::uint8_t sectors = 0;
 
   std::uint64_t order() const { return arrival << 16 | source; }
+  void Walk(StateWalk& walk);
 };
 static_assert(sizeof(Response) == 16);
+
+/// An SM has an entry for it until it is answered.
+inline bool HasEntry(RequestKind kind) { return kind == RequestKind::kRead || kind == RequestKind::kAtomic; }
+
+inline void Request::Walk(StateWalk& walk) {
+  Cycle at = arrival();
+  walk.L2NotBefore(at);
+  *this = At(at);
+  walk.Word(access_);
+  walk.Word(std::uint64_t{launch()} << 32 | std::uint64_t{sm()} << 16 | partition());
+  if (HasEntry(kind())) walk.Entry(sm(), id());
+  else walk.Word(id());
+}
+
+inline void Response::Walk(StateWalk& walk) {
+  walk.NotBefore(arrival);
+  walk.Word(std::uint64_t{sm} << 32 | std::uint64_t{source} << 16 | std::uint64_t{static_cast<std::uint8_t>(kind)} << 8 | sectors);
+  if (HasEntry(kind)) walk.Entry(sm, id);
+  else walk.Word(id);
+}
 
 /// What a component sends, by the host thread that runs the receivers: receiver r is of group r % groups. Receivers take what was sealed,
 /// while the component may already send what comes after it.
@@ -109,6 +134,12 @@ class Outbox {
     }
   }
   std::vector<Message>& sealed(std::size_t group) { return sealed_[group]; }
+  /// Nothing was sent since Seal.
+  bool all_sealed() const { return std::ranges::all_of(open_, &std::vector<Message>::empty); }
+  template <typename Function>
+  void ForEachSealed(const Function& function) {
+    for (std::vector<Message>& group : sealed_) std::ranges::for_each(group, function);
+  }
 
  private:
   Divisor count_;

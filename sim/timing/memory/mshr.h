@@ -50,6 +50,15 @@ class MshrTable {
     if (e.outstanding == 0) Free(entry);
   }
 
+  /// Calls function(load, missing) for each waiter, in the order in which they came; `missing` are the sectors that it waits for.
+  template <typename Function>
+  void ForEachWaiter(std::uint16_t entry, const Function& function) const {
+    const Entry& e = entries_[entry];
+    if (e.load != kNoLoad) function(e.load, e.missing);
+    for (std::uint16_t index = e.others; index != kNoWaiter; index = waiters_[index].next)
+      function(waiters_[index].load, waiters_[index].missing);
+  }
+
   /// The host may fetch what Fill needs of an entry; of its key, what finding it needs.
   void Prefetch(std::uint16_t entry) const { __builtin_prefetch(&entries_[entry]); }
   void PrefetchKey(std::uint64_t key) const { __builtin_prefetch(&chains_[Home(key)]); }

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "sim/timing/cycle.h"
+#include "sim/timing/state_walk.h"
 
 namespace gridloom::timing {
 
@@ -35,6 +36,8 @@ class Port {
 
   /// Cycles that a packet takes on an idle port.
   Cycle Duration(std::uint32_t sectors) const { return (service_[sectors] + kUnits - 1) / kUnits; }
+
+  void Walk(StateWalk& walk) { walk.NotBefore(free_, kUnits); }
 
  private:
   static constexpr std::uint64_t kUnits = 256;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sim/timing/cycle.h"
+#include "sim/timing/state_walk.h"
 
 namespace gridloom::timing {
 
@@ -24,6 +25,13 @@ class Tlb {
   };
   /// Of a line (address / 128) that is wanted at `now`; times never fall. Only if present().
   Translation Translate(Cycle now, std::uint64_t line);
+
+  void Walk(StateWalk& walk) {
+    for (Entry& entry : entries_) {
+      walk.Word(entry.page);
+      walk.NotBefore(entry.ready);
+    }
+  }
 
  private:
   static constexpr std::uint64_t kFree = ~std::uint64_t{0};

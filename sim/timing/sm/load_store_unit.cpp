@@ -217,7 +217,7 @@ bool LoadStoreUnit::LoadUncached(Cycle now, Entry& entry, const LineAccess& line
   if (port_.free_at() > now) return Block(port_.free_at());
   if (atomic) {
     CacheLine* stale = caches_[static_cast<std::size_t>(CacheId::kL1)].Find(line.line);
-    if (stale != nullptr) stale->valid &= static_cast<std::uint8_t>(~line.sectors);
+    if (stale != nullptr) Drop(*stale, static_cast<std::uint8_t>(line.sectors));
   }
   const std::uint16_t mshr = mshrs_.Allocate(MshrTable::kAnonymous);
   Send(now, line.line, atomic ? RequestKind::kAtomic : RequestKind::kRead, static_cast<std::uint8_t>(line.sectors),
@@ -234,7 +234,7 @@ bool LoadStoreUnit::Store(Cycle now, Entry& entry, const LineAccess& line, Outbo
   if (port_.free_at() > now) return Block(port_.free_at());
   CacheLine* held = caches_[static_cast<std::size_t>(CacheId::kL1)].Find(line.line);
   if (held != nullptr && (reduce || l1.stores_of_global == sim::StorePolicy::kWriteEvict)) {
-    held->valid &= static_cast<std::uint8_t>(~line.sectors);
+    Drop(*held, static_cast<std::uint8_t>(line.sectors));
   }
   ++stores_;
   Send(now, line.line, reduce ? RequestKind::kReduce : RequestKind::kWrite, static_cast<std::uint8_t>(line.sectors),
@@ -252,6 +252,7 @@ bool LoadStoreUnit::StoreLocal(Cycle now, Entry& entry, const LineAccess& line, 
   CacheLine& held = l1.FindOrInsert(line.line, victim);
   WriteBack(now, victim, out);
   l1.Touch(&held);
+  if ((held.valid & held.dirty & line.sectors) != line.sectors) ++cache_changes_;  // or it was not there
   // Sectors written in part count as whole: the lanes of a warp write neighbouring words of local memory.
   held.valid |= line.sectors;
   l1.MarkDirty(held, static_cast<std::uint8_t>(line.sectors));
@@ -259,7 +260,14 @@ bool LoadStoreUnit::StoreLocal(Cycle now, Entry& entry, const LineAccess& line, 
   return true;
 }
 
+/// Sectors of a line of L1 that are written behind its back.
+void LoadStoreUnit::Drop(CacheLine& line, std::uint8_t sectors) {
+  if ((line.valid & sectors) != 0) ++cache_changes_;
+  line.valid &= static_cast<std::uint8_t>(~sectors);
+}
+
 void LoadStoreUnit::DropL1(Cycle now, Outbox<Request>& out) {
+  ++cache_changes_;
   const auto lost = [&](const Cache::Victim& victim) { WriteBack(now, victim, out); };
   caches_[static_cast<std::size_t>(CacheId::kL1)].DropAll(lost);
   if (parameters_.timing().texture.size_bytes > 0) caches_[static_cast<std::size_t>(CacheId::kTexture)].DropAll(lost);
@@ -310,7 +318,7 @@ void LoadStoreUnit::WriteBack(Cycle now, const Cache::Victim& victim, Outbox<Req
 }
 
 void LoadStoreUnit::PrefetchSet(const Response& response) const {
-  if (!HasEntry(response)) return;
+  if (!HasEntry(response.kind)) return;
   const std::uint64_t key = mshrs_.key(response.id);
   if (key == MshrTable::kAnonymous) return;
   caches_[key >> kCacheShift].Prefetch(LineOf(key));
@@ -321,13 +329,14 @@ void LoadStoreUnit::Fill(Cycle now, const Response& response, Outbox<Request>& o
   ++counters_.responses;
   counters_.response_sectors += static_cast<std::uint64_t>(std::popcount(response.sectors));
   blocked_until_ = 0;
-  if (!HasEntry(response)) {
+  if (!HasEntry(response.kind)) {
     --stores_;
     completions_.push_back({.op = nullptr, .ready = now, .warp = response.id});
     return;
   }
   const std::uint64_t key = mshrs_.key(response.id);
   if (key != MshrTable::kAnonymous) {
+    ++cache_changes_;
     Cache& cache = caches_[key >> kCacheShift];
     const std::uint64_t line = LineOf(key);
     Cache::Victim victim;
@@ -374,6 +383,55 @@ void LoadStoreUnit::Release(std::uint32_t index, Cycle ready) {
   completions_.push_back({.op = load.op, .ready = load.ready, .warp = load.warp});
   load.next_free = free_load_;
   free_load_ = index;
+}
+
+void LoadStoreUnit::Walk(StateWalk& walk) {
+  walk.Word(cache_changes_);
+  walk.Word(count_);
+  for (std::uint32_t i = 0; i < count_; ++i) WalkInstruction(queue_[(head_ + i) % queue_.size()], walk);
+  walk.NotBefore(busy_until_);
+  walk.NotBefore(blocked_until_);
+  walk.Word(known_absent_);
+  walk.Word(mshrs_.used());
+  walk.Word(stores_);
+  port_.Walk(walk);
+  tlb_.Walk(walk);
+  if (!completions_.empty()) walk.Refuse();
+}
+
+void LoadStoreUnit::WalkInstruction(const Entry& entry, StateWalk& walk) {
+  const MemoryInstruction& instruction = entry.instruction;
+  walk.Pointer(instruction.op);
+  walk.Pointer(instruction.cta);
+  walk.Word(instruction.access.base);
+  walk.Word(std::uint64_t{instruction.access.mask} << 32 | static_cast<std::uint32_t>(instruction.access.stride));
+  walk.Word(instruction.shift);
+  walk.Pointer(instruction.memory);
+  walk.Word(std::uint64_t{instruction.launch} << 32 | instruction.warp);
+  walk.Word(static_cast<std::uint64_t>(entry.space) << 8 | static_cast<std::uint64_t>(entry.cache));
+  walk.Word(std::uint64_t{entry.passes} << 32 | entry.next_line);
+  walk.Word(entry.is_store);
+  if (!entry.is_store) WalkLoad(entry.load, walk);
+  walk.Word(entry.lines.count);
+  for (std::uint32_t i = entry.next_line; i < entry.lines.count; ++i) walk.Word(std::bit_cast<std::uint64_t>(entry.lines.lines[i]));
+}
+
+void LoadStoreUnit::WalkEntry(std::uint16_t id, StateWalk& walk) {
+  walk.Word(mshrs_.key(id));
+  walk.Word(mshrs_.outstanding(id));
+  mshrs_.ForEachWaiter(id, [&](std::uint32_t load, std::uint8_t missing) {
+    walk.Word(missing);
+    WalkLoad(load, walk);
+  });
+  walk.Word(kNoLoad);
+}
+
+void LoadStoreUnit::WalkLoad(std::uint32_t index, StateWalk& walk) {
+  if (!walk.MeetsLoad(static_cast<std::uint16_t>(sm_), index)) return;
+  Load& load = loads_[index];
+  walk.Pointer(load.op);
+  walk.NotBefore(load.ready);
+  walk.Word(std::uint64_t{load.pending} << 32 | load.warp);
 }
 
 }  // namespace gridloom::timing

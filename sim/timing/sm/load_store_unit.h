@@ -42,7 +42,7 @@ class LoadStoreUnit {
   void Tick(Cycle now, Outbox<Request>& out);
   /// An answer will come: the host may fetch what it concerns. PrefetchEntry long before, PrefetchSet shortly.
   void PrefetchEntry(const Response& response) const {
-    if (HasEntry(response)) mshrs_.Prefetch(response.id);
+    if (HasEntry(response.kind)) mshrs_.Prefetch(response.id);
   }
   void PrefetchSet(const Response& response) const;
   /// L1 and the read-only cache lose all lines; dirty ones go to L2.
@@ -52,6 +52,10 @@ class LoadStoreUnit {
 
   /// Earliest cycle at which Tick may do something, unless an answer comes before.
   Cycle next() const { return count_ == 0 ? kNever : std::max(busy_until_, blocked_until_); }
+
+  /// All but what its entries for messages are about: that is walked through with the messages.
+  void Walk(StateWalk& walk);
+  void WalkEntry(std::uint16_t id, StateWalk& walk);
 
   /// What was completed since the last clear().
   std::vector<Completion>& completions() { return completions_; }
@@ -77,7 +81,6 @@ class LoadStoreUnit {
     std::uint16_t warp = 0;
   };
 
-  static bool HasEntry(const Response& response) { return response.kind == RequestKind::kRead || response.kind == RequestKind::kAtomic; }
   CacheId CacheOf(const DecodedOp& op, trace::Space space) const;
   std::uint32_t Passes(const MemoryInstruction& instruction) const;
   void TickShared(Cycle now, Entry& entry);
@@ -106,6 +109,9 @@ class LoadStoreUnit {
   void Pop();
   std::uint32_t NewLoad(const MemoryInstruction& instruction);
   void Release(std::uint32_t load, Cycle ready);
+  void WalkInstruction(const Entry& entry, StateWalk& walk);
+  void WalkLoad(std::uint32_t load, StateWalk& walk);
+  void Drop(CacheLine& line, std::uint8_t sectors);
 
   const Parameters& parameters_;
   const AddressMap& map_;
@@ -120,6 +126,7 @@ class LoadStoreUnit {
   bool known_absent_ = false;  // the line that waits was in neither cache nor MSHRs, and only its own request can change that
 
   Cache caches_[kCaches];
+  std::uint64_t cache_changes_ = 0;  // of what is in them
   Cycle hit_latency_[kCaches];
   MshrTable mshrs_;
   Tlb tlb_;

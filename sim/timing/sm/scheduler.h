@@ -12,6 +12,7 @@
 #include "sim/device/timing_spec.h"
 #include "sim/timing/cycle.h"
 #include "sim/timing/ports.h"
+#include "sim/timing/state_walk.h"
 
 namespace gridloom::timing {
 
@@ -39,6 +40,10 @@ class WakeWheel {
     if (occupied_ == 0) return kNever;
     const Cycle from = now + 1;
     return from + static_cast<Cycle>(std::countr_zero(std::rotr(occupied_, static_cast<int>(from % kSlots))));
+  }
+  /// Only at cycles that are a multiple of kSlots apart, or the slots mean something else.
+  void Walk(StateWalk& walk) const {
+    for (const WarpMask slot : slots_) walk.Word(slot);
   }
 
  private:

@@ -57,6 +57,15 @@ class Sm {
   /// Next cycle in which something happens, from what is known now; kNever when idle.
   Cycle next() const;
 
+  // sm_walk.cpp
+  /// No CTA is here, nor on its way.
+  bool idle() const { return resident_ctas_ == 0 && starts_.empty(); }
+  /// Its warps wait, or make turns of repeats, and no CTA is on its way. Between windows.
+  bool OnlyTurns() const;
+  /// All but what entries of its load/store unit are about, which are walked through with the messages that come back to them.
+  void Walk(StateWalk& walk);
+  void WalkEntry(std::uint16_t id, StateWalk& walk) { memory_.WalkEntry(id, walk); }
+
  private:
   static constexpr std::size_t kBarriers = 16, kHostLine = 64;
   struct Barrier {
@@ -105,6 +114,10 @@ class Sm {
   void ClearMasks(const Warp& warp);
 
   void RunSchedulers(Cycle now);
+
+  static void WalkWarp(Warp& warp, StateWalk& walk);
+  static void WalkCta(Cta& cta, StateWalk& walk);
+  static void WalkScheduler(const Scheduler& scheduler, StateWalk& walk);
 
   // sm_issue.cpp
   void RunScheduler(Cycle now, std::uint32_t scheduler);

@@ -20,6 +20,7 @@ Outcome RunLaunches(const sim::DeviceSpec& device, const std::vector<std::shared
   EngineOptions engine_options;
   engine_options.threads = options.threads;
   engine_options.plain = options.plain;
+  engine_options.each_turn = options.each_turn;
   engine_options.window = options.window;
   engine_options.parts = options.parts;
   engine_options.observer = options.observer;
@@ -42,7 +43,7 @@ Outcome RunLaunches(const sim::DeviceSpec& device, const std::vector<std::shared
   const Status status = (*engine)->Run();
   INFO((status.ok() ? "" : status.error().message));
   REQUIRE(status.ok());
-  Outcome outcome{(*engine)->results(), (*engine)->counters(), {}, {}};
+  Outcome outcome{(*engine)->results(), (*engine)->counters(), {}, {}, (*engine)->passed()};
   for (std::size_t s = 0; s < device.sm.count; ++s) outcome.sms.push_back((*engine)->sm_counters(s));
   for (std::size_t p = 0; p < device.timing.dram.channels; ++p) outcome.partitions.push_back((*engine)->partition_counters(p));
   return outcome;

@@ -17,12 +17,14 @@ struct Outcome {
   Counters counters;
   std::vector<SmCounters> sms;
   std::vector<MemoryCounters> partitions;
+  Cycle passed = 0;  ///< Engine::passed; runs need not agree in it
 };
 
 struct RunOptions {
   std::string policy = "leftover";
   unsigned threads = 1;
   bool plain = false;
+  bool each_turn = false;
   Cycle window = 0;
   Cycle step = 0;  ///< simulate so many cycles at a time; 0: all at once
   Parts parts = {};

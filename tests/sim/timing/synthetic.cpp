@@ -71,6 +71,16 @@ void CtaBuilder::Access(std::uint64_t base, std::int32_t stride, std::uint32_t m
   ++cta_.warps.back().access_count;
 }
 
+void CtaBuilder::Repeat(std::uint32_t visits, std::uint32_t accesses, std::uint64_t more) {
+  const trace::WarpTrace& warp = cta_.warps.back();
+  cta_.repeats.push_back({.warp = static_cast<std::uint32_t>(cta_.warps.size() - 1),
+                          .visit = warp.visit_count - visits,
+                          .visit_count = visits,
+                          .access = warp.access_count - accesses,
+                          .access_count = accesses,
+                          .more = more});
+}
+
 void CtaBuilder::Scatter(const std::vector<std::uint64_t>& addresses, std::uint32_t mask) {
   Access(trace::AppendLanes(addresses, cta_.lanes), trace::MemoryAccess::kScattered, mask);
 }

@@ -41,6 +41,8 @@ class CtaBuilder {
   void Visit(std::uint32_t block, std::uint32_t mask = kAllLanes, std::uint32_t times = 1);
   void Access(std::uint64_t base, std::int32_t stride = 4, std::uint32_t mask = kAllLanes);
   void Scatter(const std::vector<std::uint64_t>& addresses, std::uint32_t mask = kAllLanes);  ///< one for each lane of the mask
+  /// The last visits of the warp, with their accesses, are made so many times more.
+  void Repeat(std::uint32_t visits, std::uint32_t accesses, std::uint64_t more);
   std::shared_ptr<const trace::CtaTrace> Finish() { return std::make_shared<const trace::CtaTrace>(std::move(cta_)); }
 
  private:
