@@ -91,6 +91,11 @@ void Printer::PrintFunction(const Function& function) {
   out_ += '\n';
 }
 
+void Printer::PrintFunctionCode(const Function& function) {
+  with_places_ = false;
+  PrintFunction(function);
+}
+
 void Printer::PrintFunctionHeader(const Function& function) {
   Write(TextOf(function.linkage));
   Write(function.is_entry ? ".entry " : ".func ");

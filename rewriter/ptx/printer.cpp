@@ -42,6 +42,12 @@ std::string PrintFunctionHeader(const Function& function) {
   return printer.Take();
 }
 
+std::string PrintFunctionCode(const Function& function) {
+  Printer printer;
+  printer.PrintFunctionCode(function);
+  return printer.Take();
+}
+
 void Printer::WriteUnsigned(std::uint64_t value) {
   char digits[24];
   const auto result = std::to_chars(digits, digits + sizeof digits, value);
@@ -63,11 +69,19 @@ void Printer::WriteOffset(std::int64_t offset) {
 // Statements
 // ---------------------------------------------------------------------------------------------------------------------
 
+/// Whether it only tells which source line something came from.
+static bool IsPlace(const Statement& statement) {
+  const auto* const text = std::get_if<TextDirective>(&statement);
+  return std::holds_alternative<LocDirective>(statement) || (text != nullptr && text->name == ".file");
+}
+
 void Printer::PrintBlock(const Block& block) {
   Indent();
   Write("{\n");
   ++depth_;
-  for (const Statement& statement : block.statements) PrintStatement(statement);
+  for (const Statement& statement : block.statements) {
+    if (with_places_ || !IsPlace(statement)) PrintStatement(statement);
+  }
   --depth_;
   Indent();
   Write("}\n");

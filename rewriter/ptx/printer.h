@@ -19,5 +19,7 @@ std::string PrintOperand(const Operand& operand);
 std::string PrintVariable(const Variable& variable);
 /// The header of a function, parameters and directives included, without its body or semicolon.
 std::string PrintFunctionHeader(const Function& function);
+/// Header and body, or semicolon, without what only tells where in a source they came from: .loc, .file.
+std::string PrintFunctionCode(const Function& function);
 
 }  // namespace gridloom::ptx

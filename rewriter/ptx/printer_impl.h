@@ -18,6 +18,7 @@ class Printer {
   void PrintOperand(const Operand& operand);
   void PrintVariable(const Variable& variable);
   void PrintFunctionHeader(const Function& function);
+  void PrintFunctionCode(const Function& function);
 
  private:
   void Write(std::string_view text) { out_ += text; }
@@ -54,6 +55,7 @@ class Printer {
 
   std::string out_;
   int depth_ = 0;
+  bool with_places_ = true;  ///< .loc and .file, too
 };
 
 }  // namespace gridloom::ptx

@@ -19,8 +19,8 @@ namespace gridloom::exec {
 
 class Program;
 
-/// Names the code of a program, in the disk cache and wherever something is made from it: XXH3 128 of its text, or what a
-/// variant was given.
+/// Names a program wherever something is made from it: XXH3 128 of its text, or what a variant was given. Kernels' compiled code has keys
+/// of its own.
 using ProgramKey = std::array<std::uint64_t, 2>;
 
 /// What the driver API reports of a kernel (cuFuncGetAttribute) and what a launch needs.
@@ -54,11 +54,11 @@ struct GlobalInfo {
 class Program : public AllocationOwner {
  public:
   /// Takes a linked module: places its variables, applies initialisers, numbers symbols and functions. `text` is the PTX
-  /// it came from (for the cache key). Fails naming what the executor cannot place.
+  /// it came from (for the key). Fails naming what the executor cannot place.
   static Result<std::shared_ptr<Program>> Load(std::unique_ptr<ptx::Module> module, std::string text, DeviceMemory& memory);
   /// A program with rewritten code (rewriter/passes) that works on the variables of another one: it has the same functions in
   /// the same order, so that device function pointers mean the same, and further ones behind them. Variables of a name that the
-  /// original has are the original's; others are placed and initialised. `key` names the code in the disk cache in place of
+  /// original has are the original's; others are placed and initialised. `key` stands in place of
   /// a hash of its text. The original lives as long as the variant.
   static Result<std::shared_ptr<Program>> LoadVariant(std::shared_ptr<const ptx::Module> module, ProgramKey key,
                                                       std::shared_ptr<const Program> original, DeviceMemory& memory);

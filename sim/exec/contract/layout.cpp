@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "sim/exec/contract/call_depth.h"
+#include "sim/exec/contract/reached.h"
 #include "sim/exec/contract/stack_use.h"
 
 namespace gridloom::exec {
@@ -121,7 +122,7 @@ struct Reachability {
   }
   void Symbol(const ptx::Operand& operand) {
     if (operand.function) Add(operand.function);
-    if (operand.variable) AddVariable(operand.variable);
+    if (operand.variable && operand.variable->space != ptx::StateSpace::kReg) AddVariable(operand.variable);  // most are registers
   }
   void AddVariable(const ptx::Variable* variable) {
     if (variables.insert(variable).second) variables.insert(definitions.Of(variable));
@@ -168,6 +169,17 @@ void ForEachDeclaration(const ptx::Function& function, Place place) {
 }
 
 }  // namespace
+
+Reached ReachedFrom(const ptx::Module& module, const ptx::Function& kernel) {
+  Definitions definitions(module);
+  Reachability reach{module, definitions, {}, {}, {}};
+  reach.Run(kernel);
+  Reached reached{.functions = {}, .by_initializers = reach.initializers_done};
+  for (const ptx::Function& function : module.functions) {
+    if (reach.functions.contains(definitions.Of(&function))) reached.functions.push_back(&function);
+  }
+  return reached;
+}
 
 SymbolTable NumberSymbols(const ptx::Module& module) {
   Definitions definitions(module);

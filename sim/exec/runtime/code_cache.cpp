@@ -98,11 +98,9 @@ bool MakeDirectories(const std::string& path) {
 
 }  // namespace
 
-CacheKey MakeCacheKey(const std::array<std::uint64_t, 2>& text_hash, std::string_view kernel, const CompileOptions& options,
-                      std::string_view compiler_id) {
-  std::string key(reinterpret_cast<const char*>(text_hash.data()), sizeof text_hash);
+CacheKey MakeCacheKey(const std::array<std::uint64_t, 2>& code, const CompileOptions& options, std::string_view compiler_id) {
+  std::string key(reinterpret_cast<const char*>(code.data()), sizeof code);
   const auto add = [&](std::string_view text) { key.append(text).push_back('\0'); };
-  add(kernel);
   for (const std::uint32_t size : options.block) add(std::to_string(size));
   add(options.small_grid ? "small" : "large");
   add(options.clusters ? "clusters" : "");

@@ -18,9 +18,8 @@ namespace gridloom::exec {
 
 using CacheKey = std::array<std::uint64_t, 2>;
 
-/// What compiled code depends on, as one number: XXH3 128.
-CacheKey MakeCacheKey(const std::array<std::uint64_t, 2>& text_hash, std::string_view kernel, const CompileOptions& options,
-                      std::string_view compiler_id);
+/// What compiled code depends on, as one number: XXH3 128. `code`: the kernel's CodeKey.
+CacheKey MakeCacheKey(const std::array<std::uint64_t, 2>& code, const CompileOptions& options, std::string_view compiler_id);
 
 /// A kernel as the cache keeps it: what is damaged, foreign or under another key does not unpack.
 std::string PackKernel(const CacheKey& key, const CompiledKernel& kernel);

@@ -124,6 +124,10 @@ Result<std::optional<LoadedKernel>> KernelBuilder::Interpret(ProgramImpl& progra
   return None();
 }
 
+CacheKey KernelBuilder::KeyOf(const ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options) const {
+  return MakeCacheKey(program.CodeKeyOf(kernel, options.record != Recording::kNone), options, compiler_.id());
+}
+
 KernelTable::Built KernelBuilder::Build(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options) {
   const bool settled = compiler_.settled();  // before: what was met may have passed since
   return {BuildNow(program, kernel, options), settled};
@@ -131,7 +135,7 @@ KernelTable::Built KernelBuilder::Build(ProgramImpl& program, const KernelInfo& 
 
 Result<LoadedKernel> KernelBuilder::BuildNow(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options) {
   const auto start = Clock::now();
-  const CacheKey key = MakeCacheKey(program.key(), kernel.name, options, compiler_.id());
+  const CacheKey key = KeyOf(program, kernel, options);
   std::optional<CompiledKernel> known;
   if (tiers_ != Tiers::kInterpret) known = cache_.Load(key);
   const bool interprets = tiers_ == Tiers::kInterpret || (tiers_ == Tiers::kOn && background_->available());
@@ -216,7 +220,7 @@ Result<LoadedKernel> KernelBuilder::MachineCode(ProgramImpl& program, const Kern
 Result<const LoadedKernel*> KernelBuilder::MakeNow(ProgramImpl& program, const KernelInfo& kernel, const LoadedKernel& interpreted) {
   TierState& tier = *interpreted.tier;
   if (const LoadedKernel* const better = tier.better.load(std::memory_order_acquire)) return better;
-  const CacheKey key = MakeCacheKey(program.key(), kernel.name, interpreted.options, compiler_.id());
+  const CacheKey key = KeyOf(program, kernel, interpreted.options);
   GL_TRY(loaded, MachineCode(program, kernel, interpreted.options, key, cache_.Load(key)));
   return Publish(tier, std::move(loaded));
 }
@@ -244,7 +248,7 @@ void KernelBuilder::AskFor(const LaunchParams& params, const LoadedKernel& kerne
   job.module = program.module_pointer();
   job.kernel = params.kernel->name;
   job.options = kernel.options;
-  job.key = MakeCacheKey(program.key(), job.kernel, job.options, compiler_.id());
+  job.key = KeyOf(program, *params.kernel, job.options);
   job.wanted = [tier] {
     if (tier->running.load(std::memory_order_relaxed) != 0 || tier->launches.load(std::memory_order_relaxed) > 1) return true;
     tier->asked.store(false);  // the next launch asks again

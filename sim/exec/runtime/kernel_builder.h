@@ -46,6 +46,7 @@ class KernelBuilder {
  private:
   enum class Tiers : std::uint8_t { kOff, kOn, kInterpret };
 
+  CacheKey KeyOf(const ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options) const;
   Result<LoadedKernel> BuildNow(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options);
   Result<CompiledKernel> Compile(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options, const CacheKey& key);
   Result<CompiledKernel> CompileBeside(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options, const CacheKey& key);

@@ -9,6 +9,7 @@
 #include "rewriter/ptx/lazy_bodies.h"
 #include "sim/exec/contract/stack_use.h"
 #include "sim/exec/runtime/address_space.h"
+#include "sim/exec/runtime/code_key.h"
 #include "sim/exec/runtime/initializer.h"
 #include "sim/exec/runtime/program_impl.h"
 #include "sim/exec/runtime/register_estimate.h"
@@ -245,6 +246,11 @@ std::string ProgramImpl::ProblemOf(std::string_view kernel) const {
   if (it == kernel_by_name_.end() || module_->unread == nullptr) return {};
   const std::lock_guard lock(describing_);
   return module_->unread->Read(*kernels_[it->second].function);
+}
+
+ProgramKey ProgramImpl::CodeKeyOf(const KernelInfo& kernel, bool recorded) const {
+  std::call_once(shared_key_made_, [this] { shared_key_ = SharedCodeKey(*module_, symbols_); });
+  return CodeKey(*module_, symbols_, shared_key_, *kernel.function, recorded);
 }
 
 const KernelInfo* ProgramImpl::KernelAt(std::uint64_t pointer) const {

@@ -35,6 +35,8 @@ class ProgramImpl final : public Program {
 
   const std::shared_ptr<const ptx::Module>& module_pointer() const { return module_; }
   const std::vector<std::uint64_t>& symbol_addresses() const { return addresses_; }
+  /// What names a kernel's code in the disk cache (code_key.h). The kernel was found by FindKernel.
+  ProgramKey CodeKeyOf(const KernelInfo& kernel, bool recorded) const;
   /// The kernel that a device function pointer means, or null.
   const KernelInfo* KernelAt(std::uint64_t pointer) const;
   KernelTable& kernel_table() { return kernel_table_; }
@@ -52,6 +54,8 @@ class ProgramImpl final : public Program {
   DeviceMemory& memory_;
   const ProgramKey key_;
   SymbolTable symbols_;
+  mutable std::once_flag shared_key_made_;
+  mutable ProgramKey shared_key_{};         // of all kernels' code
   std::vector<std::uint64_t> addresses_;    // by SymbolTable number
   std::vector<std::uint64_t> allocations_;  // to give back
   std::vector<GlobalInfo> globals_;         // by SymbolTable number

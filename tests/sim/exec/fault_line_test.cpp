@@ -1,6 +1,9 @@
 // Faults found by the processor inside generated code: the message names the PTX line, and the source line where .loc has it.
 #include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
 
+#include "sim/exec/memcheck.h"
 #include "tests/sim/exec/executor_fixture.h"
 
 using namespace gridloom;
@@ -60,6 +63,83 @@ TEST_CASE("Fault_InGeneratedCode_NamesPtxLineAndSourceLine") {
     CHECK(fault.text.find(which == 0 ? "PTX line 31 (/home/user/kernel.cu:19)" : "PTX line 8 (/home/user/kernel.cu:30)") !=
           std::string::npos);
   }
+}
+
+namespace {
+
+class CacheFolder {
+ public:
+  CacheFolder() {
+    char name[] = "/tmp/gridloom-lines-XXXXXX";
+    path_ = mkdtemp(name);
+  }
+  ~CacheFolder() { std::filesystem::remove_all(path_); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+/// kStores as another run of the same client writes it: the same lines, but others of their sources.
+std::string StoresOf(const std::string& run, const std::string& source_line) {
+  std::string text = kStores;
+  const auto replace = [&](const std::string& from, const std::string& to) { text.replace(text.find(from), from.size(), to); };
+  replace(".target sm_75", ".target sm_75 // of /tmp/" + run);
+  replace("/home/user/kernel.cu", "/tmp/" + run + ".cu");
+  replace(".loc 1 19 5", ".loc 1 " + source_line + " 5");
+  return text;
+}
+
+struct FoundFault {
+  exec::LaunchFault fault;
+  bool cache_hit = false;
+  std::string memcheck;
+};
+
+FoundFault RunStores(const std::string& text, const std::string& cache, bool memcheck) {
+  FoundFault found;
+  exec::Engine::Options options;
+  options.cache_dir = cache;
+  options.memcheck = memcheck;
+  options.tiers = "off";
+  options.on_memcheck = [&](const exec::MemcheckReport& report) { found.memcheck += exec::FormatMemcheck(report); };
+  Executor executor(options);
+  const std::uint64_t good = executor.Upload(std::vector<std::uint32_t>(64));
+  const std::uint64_t bad = executor.Upload(std::vector<std::uint32_t>(1 << 20));
+  executor.Free(bad);
+  const ParamBlock params = ParamBlock().Add(good).Add(bad + 4096).Add(std::uint32_t{0});
+  exec::LaunchParams launch;
+  launch.grid = {2, 1, 1};
+  launch.block = {64, 1, 1};
+  launch.params = params.bytes();
+  exec::LaunchStats stats;
+  found.fault = executor.Launch(text, "stores", std::move(launch), &stats);
+  found.cache_hit = stats.cache_hit;
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("Fault_InCachedCodeOfATextWithOtherSources_NamesThese") {
+  const CacheFolder cache;
+  const bool memcheck = GENERATE(false, true);
+  const auto said = [&](const FoundFault& found) { return memcheck ? found.memcheck : found.fault.text; };
+  const auto names = [&](const FoundFault& found, const std::string& line, const std::string& source) {
+    return said(found).find("PTX line " + line) != std::string::npos && said(found).find(source) != std::string::npos;
+  };
+  const FoundFault first = RunStores(StoresOf("first", "19"), cache.path(), memcheck);
+  INFO(said(first));
+  CHECK_FALSE(first.cache_hit);
+  CHECK(names(first, "31", "/tmp/first.cu:19"));
+  const FoundFault second = RunStores(StoresOf("second", "21"), cache.path(), memcheck);
+  INFO(said(second));
+  CHECK(second.cache_hit);
+  CHECK(names(second, "31", "/tmp/second.cu:21"));
+  // A line more, in a comment: the code names another line.
+  const FoundFault third = RunStores("// a line more\n" + StoresOf("second", "21"), cache.path(), memcheck);
+  INFO(said(third));
+  CHECK_FALSE(third.cache_hit);
+  CHECK(names(third, "32", "/tmp/second.cu:21"));
 }
 
 namespace {

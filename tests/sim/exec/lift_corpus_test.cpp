@@ -12,6 +12,8 @@
 #include "rewriter/ptx/parser.h"
 #include "sim/exec/compiler/lift.h"
 #include "sim/exec/compiler/pipeline.h"
+#include "sim/exec/contract/reached.h"
+#include "sim/exec/runtime/code_key.h"
 
 using namespace gridloom;
 using namespace gridloom::exec;
@@ -62,7 +64,75 @@ void LiftFile(const std::filesystem::path& path, Outcome& outcome) {
   }
 }
 
+/// What is compiled of a kernel, as text; of one that is refused, why.
+std::string Lifted(const ptx::Module& module, const ptx::Function& kernel, const CompileOptions& options,
+                   const llvm::TargetMachine& machine) {
+  llvm::LLVMContext context;
+  SpmdModule spmd(context, "corpus");
+  spmd.ir().setDataLayout(machine.createDataLayout());
+  const LiftedKernel lifted = LiftKernel(module, kernel, options, spmd);
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  spmd.ir().print(stream, nullptr);
+  stream << lifted.error << lifted.error_line << ' ' << lifted.static_shared_bytes << ' ' << lifted.local_bytes << ' ' << lifted.recursive;
+  for (const auto& [number, function] : lifted.address_taken) stream << ' ' << number;
+  return stream.str();
+}
+
+ProgramKey KeyOf(const ptx::Module& module, const ptx::Function& kernel, bool recorded) {
+  const SymbolTable symbols = NumberSymbols(module);
+  return CodeKey(module, symbols, SharedCodeKey(module, symbols), kernel, recorded);
+}
+
+/// Takes everything out of the module that is not in the keys of kernels that reach these functions only. `lengths`: how many instructions
+/// the others have is in them.
+void Strip(ptx::Module& module, const Reached& reached, bool lengths) {
+  for (ptx::Function& function : module.functions) {
+    if (function.body == nullptr) continue;
+    const bool used = std::ranges::find(reached.functions, &function) != reached.functions.end();
+    if (used) std::erase_if(function.body->statements, [](const auto& one) { return std::holds_alternative<ptx::LocDirective>(one); });
+    else if (!lengths || function.is_entry) function.body->statements.clear();
+  }
+}
+
+/// Each kernel for which that changes something, alone in a module; answers how many there are.
+int CheckWithoutTheRest(const std::filesystem::path& path, const llvm::TargetMachine& machine) {
+  const std::string text = ReadFile(path);
+  DiagnosticSink sink;
+  const auto whole = ptx::ParseModule(text, sink);
+  int kernels = 0;
+  for (const ptx::Function& kernel : whole->functions) {
+    if (!kernel.is_entry || !kernel.body) continue;
+    for (const Recording record : {Recording::kNone, Recording::kAll}) {
+      INFO(path.string() << ' ' << kernel.name << ' ' << static_cast<int>(record));
+      CompileOptions options;
+      options.record = record;
+      const bool recorded = record != Recording::kNone;
+      const auto rest = ptx::ParseModule(text, sink);
+      const ptx::Function& same = *rest->FindFunction(kernel.name);
+      Strip(*rest, ReachedFrom(*rest, same), recorded);
+      CHECK(KeyOf(*rest, same, recorded) == KeyOf(*whole, kernel, recorded));
+      CHECK((Lifted(*rest, same, options, machine) == Lifted(*whole, kernel, options, machine)));
+    }
+    ++kernels;
+  }
+  return kernels;
+}
+
 }  // namespace
+
+// What is not in a kernel's key is nothing that its code depends on.
+TEST_CASE("CodeKey_Corpus_HasAllThatCodeDependsOn") {
+  std::string error;
+  const auto machine = MakeTargetMachine("", error);
+  REQUIRE(machine);
+  int kernels = 0;
+  const char* folder = std::getenv("GRIDLOOM_TEST_PTX");
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder ? folder : "tests/data/ptx")) {
+    if (entry.path().extension() == ".ptx") kernels += CheckWithoutTheRest(entry.path(), *machine);
+  }
+  CHECK(kernels > 200);
+}
 
 TEST_CASE("LiftKernel_Corpus_LiftsOrRefusesByName") {
   Outcome outcome;
