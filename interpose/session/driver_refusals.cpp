@@ -1,6 +1,7 @@
 #include "interpose/session/driver_refusals.h"
 
 #include "interpose/session/ptx_sources.h"
+#include "interpose/session/tile_kernel.h"
 #include "rewriter/ptx/undefined_calls.h"
 #include "sim/exec/contract/layout.h"
 
@@ -36,7 +37,7 @@ std::string WhoHasTooMuchShared(const ptx::Module& module) {
   for (const ptx::Function& function : module.functions) {
     if (!function.is_entry || function.body == nullptr) continue;
     const std::uint32_t bytes = exec::LayoutShared(module, function).static_bytes();
-    if (bytes <= kMostStaticShared) continue;
+    if (bytes <= kMostStaticShared || IsTileKernel(function)) continue;
     return "kernel " + std::string(function.name) + " has " + std::to_string(bytes) + " bytes of static shared memory; the limit is " +
            std::to_string(kMostStaticShared);
   }

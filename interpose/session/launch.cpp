@@ -10,6 +10,7 @@
 #include "interpose/session/range_checking.h"
 #include "interpose/session/slicing.h"
 #include "interpose/session/texture.h"
+#include "interpose/session/tile_kernel.h"
 #include "sim/exec/slices/slices.h"
 
 namespace gridloom::session {
@@ -140,6 +141,15 @@ std::uint64_t MaxResidentBlocks(Context& context, const exec::KernelInfo& info, 
          device.engine().Occupancy(info, static_cast<std::uint32_t>(block.count()), dynamic_shared_bytes, context.stack_limit());
 }
 
+/// The block that a launch means.
+exec::Dim3 BlockOf(const exec::KernelInfo& info, const exec::Dim3& asked) {
+  const std::uint32_t* const required = info.required_block;
+  if (required[0] == 0 || asked.count() != 1 || !IsTileKernel(*info.function)) return asked;
+  return {required[0], std::max(required[1], 1u), std::max(required[2], 1u)};
+}
+
+CUresult CompleteKernelOp(Context& context, const LaunchRequest& request, KernelOp* op);
+
 CUresult MakeKernelOp(Context& context, const LaunchRequest& request, KernelOp* op) {
   op->kernel = Process::Get().kernels.Find(reinterpret_cast<CUkernel>(request.function));
   if (op->kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
@@ -148,6 +158,15 @@ CUresult MakeKernelOp(Context& context, const LaunchRequest& request, KernelOp* 
   }
   if (!request.from_device) PublishTextureReferences(context);
   if (const auto status = op->kernel->Bind(&context, &op->bound); status != CUDA_SUCCESS) return status;
+  const exec::Dim3 block = BlockOf(*op->bound.info, request.block);
+  if (block.count() == request.block.count()) return CompleteKernelOp(context, request, op);
+  LaunchRequest whole = request;
+  whole.block = block;
+  return CompleteKernelOp(context, whole, op);
+}
+
+/// The rest of MakeKernelOp: of a launch whose kernel and block are known.
+CUresult CompleteKernelOp(Context& context, const LaunchRequest& request, KernelOp* op) {
   const exec::KernelInfo& info = *op->bound.info;
   if (const auto status = CheckShape(context, *op->kernel, info, request); status != CUDA_SUCCESS) return status;
   if (const auto status = CheckCluster(context, *op->kernel, info, request, &op->cluster); status != CUDA_SUCCESS) return status;

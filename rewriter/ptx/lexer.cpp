@@ -197,6 +197,20 @@ bool Lexer::SkipBlock() {
   return false;
 }
 
+bool Lexer::SkipToLine(std::string_view word) {
+  while (at_ != end_) {
+    at_ = LineEnd(at_, end_);
+    if (at_ == end_) break;
+    line_start_ = ++at_;
+    ++line_;
+    const char* const p = SkipWhile(at_, end_, kBlank);
+    if (!std::string_view(p, static_cast<std::size_t>(end_ - p)).starts_with(word)) continue;
+    fresh_line_ = true;
+    return true;
+  }
+  return false;
+}
+
 Token Lexer::Next() {
   bool first_on_line = false;
   const char* p = SkipBlanks(first_on_line);

@@ -86,6 +86,8 @@ bool Parser::ParseDeclarationHead(Variable& head, bool is_param) {
 
 // state-space := '.reg' | '.global' | '.param' '::entry'? | '.const' ( '[' int ']' )? | …
 bool Parser::ParseStateSpace(Variable& head) {
+  // CUDA Tile's compiler has them for tensor maps from sm_90 on. What a driver is to put there is not in the PTX.
+  if (AtWord(".hidden")) return FailAt(token_.loc, "hidden parameters are not supported: a driver fills them, how is not public");
   const SpaceWord* entry = At(TokenKind::kDotWord) ? FindSpaceWord(token_.text) : nullptr;
   if (entry == nullptr) return Fail("a state space such as .global, .param or .reg");
   head.space = entry->space;

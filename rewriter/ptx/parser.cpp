@@ -123,6 +123,8 @@ void Parser::ParseModuleItem() {
     ok = text_item([this](TextDirective& out) { return ParseFile(out); });
   } else if (AtWord(".section")) {
     ok = text_item([this](TextDirective& out) { return ParseSection(out); });
+  } else if (AtWord(".nv_intermediate_source_section")) {
+    ok = text_item([this](TextDirective& out) { return ParseSourceSection(out); });
   } else if (AtWord(".pragma")) {
     ok = text_item([this](TextDirective& out) { return ParsePragma(out.text); });
   } else {
@@ -242,6 +244,23 @@ bool Parser::ParseSection(TextDirective& out) {
     if (At(TokenKind::kEnd)) return FailAt(open, "section without its closing '}'");
     if (At(TokenKind::kLBrace)) ++depth;
     if (At(TokenKind::kRBrace)) --depth;
+  }
+  out.text = {begin, static_cast<std::size_t>(last_end_ - begin)};
+  return true;
+}
+
+// source-section := '.nv_intermediate_source_section' '{' any balanced text '}'       the text is kept as written
+// In it, what stands between a '.source_begin' and a line that begins with '.source_end' is in another language: it is not looked at.
+bool Parser::ParseSourceSection(TextDirective& out) {
+  Advance();
+  const char* begin = token_.begin;
+  const SourceLoc open = token_.loc;
+  if (!Expect(TokenKind::kLBrace, "after .nv_intermediate_source_section")) return false;
+  for (int depth = 1; depth > 0; Advance()) {
+    if (At(TokenKind::kEnd)) return FailAt(open, "section without its closing '}'");
+    if (At(TokenKind::kLBrace)) ++depth;
+    if (At(TokenKind::kRBrace)) --depth;
+    if (AtWord(".source_begin") && !lexer_.SkipToLine(".source_end")) return FailAt(token_.loc, ".source_begin without a line .source_end");
   }
   out.text = {begin, static_cast<std::size_t>(last_end_ - begin)};
   return true;

@@ -37,6 +37,36 @@ TEST_CASE("DevResource_OfDeviceContextAndStream_IsAllSms", "[newer]") {
   CU_OK(cuStreamDestroy_v2(stream));
 }
 
+TEST_CASE("TileKernels_AreLaunchedWithBlocksOfOne", "[newer]") {
+  const test::Fixture fixture;
+  const std::string head = ".version 9.0\n.target sm_75\n.address_size 64\n";
+  const std::string shared = "{\n.shared .align 16 .b8 tile[50000];\n.reg .b32 %r;\nmov.b32 %r, tile;\nret;\n}\n";
+  const auto load = [](const std::string& ptx, CUmodule* module) { return cuModuleLoadData(module, ptx.c_str()); };
+  const auto launch = [](CUmodule module, const char* name, unsigned x, unsigned y) {
+    CUfunction function = nullptr;
+    CU_OK(cuModuleGetFunction(&function, module, name));
+    return cuLaunchKernel(function, 3, 1, 1, x, y, 1, 0, nullptr, nullptr, nullptr);
+  };
+  CUmodule module = nullptr;
+  CU_OK(load(head + ".visible .entry tile()\n.reqntid 32, 4\n.language 7\n" + shared +
+                 ".visible .entry other()\n.reqntid 64\n.language 1\n{\nret;\n}\n.visible .entry plain()\n.reqntid 64\n{\nret;\n}\n",
+             &module));
+  test::FakeEngine::Get().TakeLaunches();
+  CU_OK(launch(module, "tile", 1, 1));
+  CU_OK(launch(module, "tile", 32, 4));
+  CHECK(launch(module, "tile", 2, 1) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(launch(module, "tile", 128, 1) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(launch(module, "other", 1, 1) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(launch(module, "plain", 1, 1) == CUDA_ERROR_INVALID_VALUE);
+  CU_OK(cuCtxSynchronize());
+  const auto launches = test::FakeEngine::Get().TakeLaunches();
+  REQUIRE(launches.size() == 2);
+  for (const test::LoggedLaunch& one : launches) CHECK((one.block.x == 32 && one.block.y == 4 && one.block.z == 1 && one.grid.x == 3));
+  CU_OK(cuModuleUnload(module));
+  // Static shared memory of more than 48 KiB is theirs alone.
+  CHECK(load(head + ".visible .entry plain()\n.reqntid 32, 4\n" + shared, &module) == CUDA_ERROR_INVALID_PTX);
+}
+
 TEST_CASE("ParamCount_OfFunctionsAndKernels", "[newer]") {
   const test::Fixture fixture;
   std::size_t count = 99;

@@ -234,6 +234,28 @@ TEST_CASE("Parser_Initializers_KnowTheirElements") {
   CHECK(PrintVariable(parsed.module->variables[3]) == ".global .u64 d = generic(a)+8");
 }
 
+TEST_CASE("Parser_SourceSection_IsNotLookedAt") {
+  const std::string head = ".version 9.4\n.target sm_90a\n.address_size 64\n";
+  const std::string section =
+      ".nv_intermediate_source_section {\n  .code_block {\n    .ir_name: \"tile ir\"\n    .sourceFileName: 2\n    .source_begin\n"
+      "entry @k(%a: tile<16xf32>) { { \"no end 0f12 */ /* .entry no .source_end here\n}}} // }\n  .source_end\n  }\n}\n";
+  const Parsed parsed = Parse(head + section + ".visible .entry k()\n{\nret;\n}\n");
+  INFO(parsed.errors());
+  REQUIRE(!parsed.sink.has_errors());
+  CHECK(parsed.module->functions.size() == 1);
+  CHECK(parsed.module->functions[0].loc.line == 14);
+  const std::string printed = PrintModule(*parsed.module);
+  CHECK(printed.find("/* .entry no .source_end here\n}}} // }\n") != std::string::npos);
+  CHECK(PrintModule(*Parse(printed).module) == printed);
+
+  const auto error = [&](const std::string& text) { return Parse(head + text).errors(); };
+  CHECK(error(section.substr(0, section.find("  .source_end\n  }"))).find(".source_begin without a line .source_end") != std::string::npos);
+  CHECK(error(".nv_intermediate_source_section {\n.code_block {\n}\n").find("without its closing '}'") != std::string::npos);
+  CHECK(error(".nv_intermediate_source_section 7\n").find("expected '{'") != std::string::npos);
+  CHECK(error(".visible .entry k(.hidden .param .align 64 .b8 map[128])\n{\nret;\n}\n").find("hidden parameters are not supported") !=
+        std::string::npos);
+}
+
 TEST_CASE("Parser_Errors_PointAtTheTokenAndRecover") {
   const Parsed parsed = ParseBody("add.s32 %r1 %r2;\nld.global.u32 %r1, [%rd1;\nmov.u32 %r3, 1;\n%%%;\nret;");
   CHECK(parsed.sink.error_count() == 3);
