@@ -91,8 +91,12 @@ void Printer::PrintFunction(const Function& function) {
   out_ += '\n';
 }
 
-void Printer::PrintFunctionCode(const Function& function) {
+void Printer::PrintFunctionCode(const Function& function, const SymbolNames& names) {
   with_places_ = false;
+  names_ = &names;
+  for (const auto* const variables : {&function.returns, &function.params}) {
+    for (const Variable& variable : *variables) parameters_.emplace(&variable, "\1p" + std::to_string(parameters_.size()));
+  }
   PrintFunction(function);
 }
 
@@ -104,7 +108,7 @@ void Printer::PrintFunctionHeader(const Function& function) {
     PrintParameters(function.returns, false);
     out_ += ' ';
   }
-  Write(function.name);
+  Write(NameOf(function));
   const bool ellipsis = function.variadic_param && (function.params.empty() || function.params.back().element_count() != 0);
   if (!function.params.empty() || ellipsis) {
     PrintParameters(function.params, ellipsis);
@@ -170,7 +174,7 @@ void Printer::PrintVariable(const Variable& variable) {
   out_ += ' ';
   PrintAttributes(variable.attributes);
   PrintType(variable);
-  Write(variable.name);
+  Write(NameOf(variable));
   if (variable.range_count != 0) {
     out_ += '<';
     WriteUnsigned(variable.range_count);

@@ -42,10 +42,24 @@ std::string PrintFunctionHeader(const Function& function) {
   return printer.Take();
 }
 
-std::string PrintFunctionCode(const Function& function) {
+std::string PrintFunctionCode(const Function& function, const SymbolNames& names) {
   Printer printer;
-  printer.PrintFunctionCode(function);
+  printer.PrintFunctionCode(function, names);
   return printer.Take();
+}
+
+std::string_view Printer::NameOf(const Function& function) const {
+  if (names_ == nullptr) return function.name;
+  const auto found = names_->find(&function);
+  return found != names_->end() ? std::string_view(found->second) : function.name;
+}
+
+std::string_view Printer::NameOf(const Variable& variable) const {
+  if (names_ == nullptr || variable.space == StateSpace::kReg) return variable.name;
+  for (const SymbolNames* const names : {&parameters_, names_}) {
+    if (const auto found = names->find(&variable); found != names->end()) return found->second;
+  }
+  return variable.name;
 }
 
 void Printer::WriteUnsigned(std::uint64_t value) {
@@ -202,7 +216,7 @@ void Printer::PrintName(const Operand& operand) {
   if (operand.variable != nullptr) {
     PrintVariableName(*operand.variable, operand.index);
   } else if (operand.function != nullptr) {
-    Write(operand.function->name);
+    Write(NameOf(*operand.function));
   } else if (operand.label != nullptr) {
     Write(operand.label->name);
   } else if (operand.directive != nullptr) {
@@ -225,7 +239,7 @@ void Printer::PrintSelector(const Operand& operand) {
 }
 
 void Printer::PrintVariableName(const Variable& variable, std::uint32_t index) {
-  Write(variable.name);
+  Write(NameOf(variable));
   if (variable.range_count != 0) WriteUnsigned(index);
 }
 

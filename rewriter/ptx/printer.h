@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <unordered_map>
 
 #include "rewriter/ptx/ir.h"
 
@@ -19,7 +20,10 @@ std::string PrintOperand(const Operand& operand);
 std::string PrintVariable(const Variable& variable);
 /// The header of a function, parameters and directives included, without its body or semicolon.
 std::string PrintFunctionHeader(const Function& function);
-/// Header and body, or semicolon, without what only tells where in a source they came from: .loc, .file.
-std::string PrintFunctionCode(const Function& function);
+/// What symbols are called in place of their names, by Function or Variable.
+using SymbolNames = std::unordered_map<const void*, std::string>;
+/// Header and body, or semicolon, without what only tells where in a source they came from: .loc, .file. Symbols of module scope are called
+/// as `names` says, where it does, parameters that are no registers by their places.
+std::string PrintFunctionCode(const Function& function, const SymbolNames& names);
 
 }  // namespace gridloom::ptx

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "rewriter/ptx/ir.h"
+#include "rewriter/ptx/printer.h"
 
 namespace gridloom::ptx {
 
@@ -18,10 +19,12 @@ class Printer {
   void PrintOperand(const Operand& operand);
   void PrintVariable(const Variable& variable);
   void PrintFunctionHeader(const Function& function);
-  void PrintFunctionCode(const Function& function);
+  void PrintFunctionCode(const Function& function, const SymbolNames& names);
 
  private:
   void Write(std::string_view text) { out_ += text; }
+  std::string_view NameOf(const Function& function) const;
+  std::string_view NameOf(const Variable& variable) const;
   void WriteUnsigned(std::uint64_t value);
   void WriteHex(std::uint64_t value, int digits);
   void WriteOffset(std::int64_t offset);
@@ -55,7 +58,9 @@ class Printer {
 
   std::string out_;
   int depth_ = 0;
-  bool with_places_ = true;  ///< .loc and .file, too
+  bool with_places_ = true;             ///< .loc and .file, too
+  const SymbolNames* names_ = nullptr;  ///< of module scope; null: their own
+  SymbolNames parameters_;              ///< of the function
 };
 
 }  // namespace gridloom::ptx

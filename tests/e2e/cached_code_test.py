@@ -13,6 +13,7 @@ ptx = f"""// compiled by process {os.getpid()} from {run}/kernel.cu
 .version 8.0
 .target sm_75
 .address_size 64
+.global .u32 _INTERNAL_{os.getpid()}_table[2] = {{0, 1}};
 .visible .entry adds(.param .u64 p)
 {{
   .reg .u32 %r<4>;
@@ -22,7 +23,9 @@ ptx = f"""// compiled by process {os.getpid()} from {run}/kernel.cu
   mov.u32 %r1, %tid.x;
   mul.wide.u32 %rd2, %r1, 4;
   add.u64 %rd3, %rd1, %rd2;
+  ld.global.u32 %r3, [_INTERNAL_{os.getpid()}_table];
   add.u32 %r2, %r1, {constant};
+  add.u32 %r2, %r2, %r3;
   st.global.u32 [%rd3], %r2;
   ret;
 }}

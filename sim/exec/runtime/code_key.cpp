@@ -7,7 +7,6 @@
 #include <type_traits>
 #include <variant>
 
-#include "rewriter/ptx/printer.h"
 #include "sim/exec/contract/reached.h"
 
 namespace gridloom::exec {
@@ -37,6 +36,31 @@ class Hasher {
   XXH3_state_t state_;
 };
 
+/// Whether the compiler knows functions by such a name, even those with a body.
+bool IsKnownByName(std::string_view name) {
+  return name.starts_with("gridloom_") || name.starts_with("cuda") || name.starts_with("__cuda");
+}
+
+template <typename Symbol>
+bool IsPrivate(const Symbol& symbol) {
+  return symbol.linkage == ptx::Linkage::kInternal && !IsKnownByName(symbol.name);
+}
+
+ptx::SymbolNames PrivateNames(const ptx::Module& module, const SymbolTable& symbols) {
+  ptx::SymbolNames names;
+  for (const ptx::Function& function : module.functions) {
+    const auto found = symbols.function_index.find(&function);
+    if (found == symbols.function_index.end() || !IsPrivate(*symbols.functions[found->second])) continue;
+    names.emplace(&function, "\1f" + std::to_string(found->second));
+  }
+  std::size_t place = 0;
+  for (const ptx::Variable& variable : module.variables) {
+    if (IsPrivate(variable)) names.emplace(&variable, "\1v" + std::to_string(place));
+    ++place;
+  }
+  return names;
+}
+
 template <typename Map, typename Symbol>
 std::uint64_t NumberOf(const Map& numbers, const Symbol* symbol) {
   const auto found = numbers.find(symbol);
@@ -60,8 +84,9 @@ void AddHeader(const ptx::Module& module, Hasher& hasher) {
   }
 }
 
-void AddVariable(const ptx::Variable& variable, const SymbolTable& symbols, Hasher& hasher) {
-  hasher.Add(variable.name);
+void AddVariable(const ptx::Variable& variable, const SymbolTable& symbols, const ptx::SymbolNames& names, Hasher& hasher) {
+  const auto other = names.find(&variable);
+  hasher.Add(other != names.end() ? std::string_view(other->second) : variable.name);
   for (const auto number :
        {static_cast<std::uint64_t>(variable.space), static_cast<std::uint64_t>(variable.type), std::uint64_t{variable.vector},
         std::uint64_t{variable.align}, std::uint64_t{variable.range_count}, static_cast<std::uint64_t>(variable.linkage),
@@ -79,11 +104,11 @@ void AddLines(const ptx::Block& block, Hasher& hasher) {
   }
 }
 
-void AddFunction(const ptx::Function& function, const SymbolTable& symbols, Hasher& hasher) {
+void AddFunction(const ptx::Function& function, const SymbolTable& symbols, const ptx::SymbolNames& names, Hasher& hasher) {
   hasher.Add(NumberOf(symbols.function_index, &function));
   hasher.Add(std::uint64_t{function.target_sm});
   hasher.Add(std::uint64_t{function.loc.line});
-  hasher.Add(ptx::PrintFunctionCode(function));
+  hasher.Add(ptx::PrintFunctionCode(function, names));
   if (function.body) AddLines(*function.body, hasher);
 }
 
@@ -99,22 +124,24 @@ void AddNamedByInitializers(const ptx::Module& module, const SymbolTable& symbol
 
 }  // namespace
 
-ProgramKey SharedCodeKey(const ptx::Module& module, const SymbolTable& symbols) {
+SharedCode SharedCodeOf(const ptx::Module& module, const SymbolTable& symbols) {
+  SharedCode shared{.key = {}, .names = PrivateNames(module, symbols)};
   Hasher hasher;
   AddHeader(module, hasher);
-  for (const ptx::Variable& variable : module.variables) AddVariable(variable, symbols, hasher);
-  return hasher.Key();
+  for (const ptx::Variable& variable : module.variables) AddVariable(variable, symbols, shared.names, hasher);
+  shared.key = hasher.Key();
+  return shared;
 }
 
-ProgramKey CodeKey(const ptx::Module& module, const SymbolTable& symbols, const ProgramKey& shared, const ptx::Function& kernel,
+ProgramKey CodeKey(const ptx::Module& module, const SymbolTable& symbols, const SharedCode& shared, const ptx::Function& kernel,
                    bool recorded) {
   Hasher hasher;
-  hasher.AddAll(shared);
-  hasher.Add(kernel.name);
+  hasher.AddAll(shared.key);
+  hasher.Add(NumberOf(symbols.function_index, &kernel));
   const Reached reached = ReachedFrom(module, kernel);
   const InstructionNumbers numbers = recorded ? NumberInstructions(module, kernel) : InstructionNumbers();
   for (const ptx::Function* const function : reached.functions) {
-    AddFunction(*function, symbols, hasher);
+    AddFunction(*function, symbols, shared.names, hasher);
     if (recorded) hasher.Add(NumberOf(numbers.first, function));
   }
   if (reached.by_initializers) AddNamedByInitializers(module, symbols, hasher);

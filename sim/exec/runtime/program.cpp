@@ -9,7 +9,6 @@
 #include "rewriter/ptx/lazy_bodies.h"
 #include "sim/exec/contract/stack_use.h"
 #include "sim/exec/runtime/address_space.h"
-#include "sim/exec/runtime/code_key.h"
 #include "sim/exec/runtime/initializer.h"
 #include "sim/exec/runtime/program_impl.h"
 #include "sim/exec/runtime/register_estimate.h"
@@ -249,8 +248,8 @@ std::string ProgramImpl::ProblemOf(std::string_view kernel) const {
 }
 
 ProgramKey ProgramImpl::CodeKeyOf(const KernelInfo& kernel, bool recorded) const {
-  std::call_once(shared_key_made_, [this] { shared_key_ = SharedCodeKey(*module_, symbols_); });
-  return CodeKey(*module_, symbols_, shared_key_, *kernel.function, recorded);
+  std::call_once(shared_code_made_, [this] { shared_code_ = SharedCodeOf(*module_, symbols_); });
+  return CodeKey(*module_, symbols_, shared_code_, *kernel.function, recorded);
 }
 
 const KernelInfo* ProgramImpl::KernelAt(std::uint64_t pointer) const {

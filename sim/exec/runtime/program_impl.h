@@ -12,6 +12,7 @@
 
 #include "sim/exec/contract/layout.h"
 #include "sim/exec/program.h"
+#include "sim/exec/runtime/code_key.h"
 #include "sim/exec/runtime/kernel_table.h"
 
 namespace gridloom::exec {
@@ -54,8 +55,8 @@ class ProgramImpl final : public Program {
   DeviceMemory& memory_;
   const ProgramKey key_;
   SymbolTable symbols_;
-  mutable std::once_flag shared_key_made_;
-  mutable ProgramKey shared_key_{};         // of all kernels' code
+  mutable std::once_flag shared_code_made_;
+  mutable SharedCode shared_code_;          // of all kernels' code
   std::vector<std::uint64_t> addresses_;    // by SymbolTable number
   std::vector<std::uint64_t> allocations_;  // to give back
   std::vector<GlobalInfo> globals_;         // by SymbolTable number

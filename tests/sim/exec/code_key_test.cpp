@@ -99,7 +99,7 @@ ProgramKey KeyOf(const std::string& text, const std::string& kernel, bool record
   REQUIRE(function != nullptr);
   REQUIRE(module->unread->Read(*function).empty());
   const exec::SymbolTable symbols = exec::NumberSymbols(*module);
-  return exec::CodeKey(*module, symbols, exec::SharedCodeKey(*module, symbols), *function, recorded);
+  return exec::CodeKey(*module, symbols, exec::SharedCodeOf(*module, symbols), *function, recorded);
 }
 
 const char* const kKernels[] = {"child", "plain", "calls", "by_table", "names_child"};
@@ -126,6 +126,24 @@ TEST_CASE("CodeKey_WhatIsNoCode_IsNotInIt", "[code_key]") {
   CHECK(Others(Changed("{1, 2, 3, 4}", "{1, 2, 3, 5}")).empty());                            // values of tables
   CHECK(Others(Changed("{5, 6}", "{5, 7}")).empty());
   CHECK(Others(Changed("mov.u32 %a1, 8", "mov.u32 %a1, 9")).empty());  // a function that nobody calls
+}
+
+// nvcc names what is static, or in a namespace without a name, by the path of the source.
+TEST_CASE("CodeKey_NamesThatAreOfTheModuleAlone_AreNotInIt", "[code_key]") {
+  const auto renamed = [](const std::string& from, const std::string& to) {
+    std::string text = kText;
+    for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) text.replace(at, from.size(), to);
+    return text;
+  };
+  CHECK(Others(renamed("counts", "_INTERNAL_1a2b_counts")).empty());
+  CHECK(Others(renamed("scale", "scale_of_another")).empty());
+  CHECK(Others(renamed("callee", "_INTERNAL_1a2b_callee")).empty());
+  CHECK(Others(Changed("[p]; // the place", "[plain_param_0];", Changed("plain(.param .u64 p)", "plain(.param .u64 plain_param_0)")))
+            .empty());
+  // But which of them it is.
+  CHECK(Others(Changed("call (r), callee, (x);", "call (r), callee_2, (x);",
+                       Changed(".func other(.param .u32 x)\n", ".func (.param .u32 r) callee_2(.param .u32 x)\n"))) == "calls");
+  CHECK(Others(Changed("[table]", "[counts]")) == "by_table");
 }
 
 TEST_CASE("CodeKey_WhatAKernelReaches_IsInItAndInNoOther", "[code_key]") {

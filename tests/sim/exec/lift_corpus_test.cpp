@@ -1,4 +1,5 @@
 // Every kernel of the committed PTX corpus either lifts to IR that verifies or is refused with a reason.
+#include <llvm/IR/DebugInfo.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/Support/raw_ostream.h>
 
@@ -7,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <sstream>
 
 #include "rewriter/ptx/parser.h"
@@ -64,7 +66,7 @@ void LiftFile(const std::filesystem::path& path, Outcome& outcome) {
   }
 }
 
-/// What is compiled of a kernel, as text; of one that is refused, why.
+/// What is compiled of a kernel, as text; of one that is refused, where: its message, which is not kept, may have names.
 std::string Lifted(const ptx::Module& module, const ptx::Function& kernel, const CompileOptions& options,
                    const llvm::TargetMachine& machine) {
   llvm::LLVMContext context;
@@ -73,15 +75,41 @@ std::string Lifted(const ptx::Module& module, const ptx::Function& kernel, const
   const LiftedKernel lifted = LiftKernel(module, kernel, options, spmd);
   std::string text;
   llvm::raw_string_ostream stream(text);
+  llvm::StripDebugInfo(spmd.ir());  // names of functions, which code does not have
   spmd.ir().print(stream, nullptr);
-  stream << lifted.error << lifted.error_line << ' ' << lifted.static_shared_bytes << ' ' << lifted.local_bytes << ' ' << lifted.recursive;
+  stream << lifted.error.empty() << lifted.error_line << ' ' << lifted.static_shared_bytes << ' ' << lifted.local_bytes << ' '
+         << lifted.recursive;
   for (const auto& [number, function] : lifted.address_taken) stream << ' ' << number;
   return stream.str();
 }
 
 ProgramKey KeyOf(const ptx::Module& module, const ptx::Function& kernel, bool recorded) {
   const SymbolTable symbols = NumberSymbols(module);
-  return CodeKey(module, symbols, SharedCodeKey(module, symbols), kernel, recorded);
+  return CodeKey(module, symbols, SharedCodeOf(module, symbols), kernel, recorded);
+}
+
+/// Gives other names to what has no name outside of the module, and to parameters in memory.
+void Rename(ptx::Module& module) {
+  std::map<std::string_view, std::string_view> names;
+  const auto another = [&](std::string_view name) {
+    return names.try_emplace(name, module.strings.Intern("other_" + std::string(name))).first->second;
+  };
+  const auto known = [](std::string_view name) {
+    return name.starts_with("gridloom_") || name.starts_with("cuda") || name.starts_with("__cuda");
+  };
+  for (const ptx::Function& function : module.functions) {
+    if (function.body != nullptr && function.linkage == ptx::Linkage::kInternal && !known(function.name)) another(function.name);
+  }
+  for (ptx::Function& function : module.functions) {
+    if (names.contains(function.name)) function.name = names[function.name];
+    for (auto* const parameters : {&function.params, &function.returns})
+      for (ptx::Variable& parameter : *parameters)
+        if (parameter.space != ptx::StateSpace::kReg) parameter.name = module.strings.Intern("other_" + std::string(parameter.name));
+  }
+  for (ptx::Variable& variable : module.variables) {
+    if (variable.linkage == ptx::Linkage::kInternal && !known(variable.name))
+      variable.name = module.strings.Intern("other_" + std::string(variable.name));
+  }
 }
 
 /// Takes everything out of the module that is not in the keys of kernels that reach these functions only. `lengths`: how many instructions
@@ -111,6 +139,7 @@ int CheckWithoutTheRest(const std::filesystem::path& path, const llvm::TargetMac
       const auto rest = ptx::ParseModule(text, sink);
       const ptx::Function& same = *rest->FindFunction(kernel.name);
       Strip(*rest, ReachedFrom(*rest, same), recorded);
+      Rename(*rest);
       CHECK(KeyOf(*rest, same, recorded) == KeyOf(*whole, kernel, recorded));
       CHECK((Lifted(*rest, same, options, machine) == Lifted(*whole, kernel, options, machine)));
     }
