@@ -188,7 +188,7 @@ void FunctionLifter::ReduceBytes(const Instruction& inst, Space to_space, Value*
   const AtomicOp op = AtomicOpOf(inst, type);
   ForOffsets(bytes, ptx::BytesOf(type), [&](Value* offset) {
     Value* value = b_.LoadMem(from_space, TypeOf(type), 1, b_.CreateAdd(from, offset), false);
-    b_.Atomic(to_space, op, AtomicTypeOf(type), b_.CreateAdd(to, offset), value, nullptr, true);
+    b_.Atomic(to_space, op, AtomicTypeOf(type), b_.CreateAdd(to, offset), value, nullptr, true, flush);
   });
 }
 
@@ -205,6 +205,7 @@ void FunctionLifter::ForMembers(Value* mask, Body body) {
     auto* next = NewBlock("next.member");
     b_.CreateCondBr(b_.CreateTrunc(b_.CreateLShr(members, rank), b_.getInt1Ty()), chosen, next);
     b_.SetInsertPoint(chosen);
+  const AtomicFlush flush = AtomicFlushOf(inst, op, type);
     body([&](Value* offset) { return clusters ? b_.CreateAdd(b_.CreateURem(offset, guarded), b_.CreateMul(rank, stride)) : offset; });
     b_.CreateBr(next);
     b_.SetInsertPoint(next);

@@ -47,6 +47,13 @@ AtomicOp FunctionLifter::AtomicOpOf(const Instruction& inst, ScalarType type) co
   RefuseInstruction("has no known operation");
 }
 
+// "atom.add.f32 on global memory flushes subnormal inputs and results to sign-preserving zero", on shared memory it does not (9.7.13.5);
+// .noftz (PTX 9.4) does not anywhere. A generic address decides when it is used.
+AtomicFlush FunctionLifter::AtomicFlushOf(const Instruction& inst, AtomicOp op, ScalarType type) {
+  const bool flushes = op == AtomicOp::kFAdd && type == ScalarType::kF32 && !inst.Has(Mod::kNoftz);
+  return flushes ? AtomicFlush::kOutsideShared : AtomicFlush::kNever;
+}
+
 // atom d, [a], b {, c};  red [a], b. Vector forms are atomic element by element.
 template <>
 void FunctionLifter::Lift<semantic::Atom>(const Instruction& inst) {
@@ -54,6 +61,7 @@ void FunctionLifter::Lift<semantic::Atom>(const Instruction& inst) {
   const bool is_red = inst.opcode == Opcode::kRed;
   const std::size_t first = is_red ? 0 : 1;
   const AtomicOp op = AtomicOpOf(inst, type);
+  const AtomicFlush flush = AtomicFlushOf(inst, op, type);
   const Place place = Locate(Op(first), inst.space());
   if (place.kind != Place::Kind::kMemory) RefuseInstruction("works on a parameter");
   const std::vector<Operand> sources = Components(Op(first + 1));
@@ -67,7 +75,7 @@ void FunctionLifter::Lift<semantic::Atom>(const Instruction& inst) {
   Value* c = op == AtomicOp::kCas ? Read(Op(first + 2), type) : nullptr;
   for (std::size_t i = 0; i < b.size(); ++i) {
     Value* address = i == 0 ? place.address : b_.CreateAdd(place.address, b_.getInt64(i * ptx::BytesOf(type)));
-    Value* old = b_.Atomic(place.space, op, AtomicTypeOf(type), address, b[i], c, targets.empty());
+    Value* old = b_.Atomic(place.space, op, AtomicTypeOf(type), address, b[i], c, targets.empty(), flush);
     if (i < targets.size()) Write(targets[i], old, type);
   }
   if (ordered) Fence(kFenceOrder);

@@ -274,6 +274,7 @@ class FunctionLifter {
   Value* Sync(SyncOp op, std::uint16_t qualifiers, Value* members, llvm::ArrayRef<Value*> inputs);
   static AtomicType AtomicTypeOf(ScalarType type);
   AtomicOp AtomicOpOf(const Instruction& inst, ScalarType type) const;
+  static AtomicFlush AtomicFlushOf(const Instruction& inst, AtomicOp op, ScalarType type);
   Value* Mbarrier(MbarrierOp op, Value* address, Value* operand, Value* second);
   Value* MbarrierAddress(const Operand& operand, StateSpace space);
   void LiftSmallCopy(const Instruction& inst);

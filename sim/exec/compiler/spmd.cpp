@@ -156,13 +156,13 @@ void SpmdBuilder::StoreMem(Space space, llvm::ArrayRef<llvm::Value*> values, llv
 }
 
 llvm::Value* SpmdBuilder::Atomic(Space space, AtomicOp op, AtomicType type, llvm::Value* address, llvm::Value* b, llvm::Value* c,
-                                 bool result_unused) {
+                                 bool result_unused, AtomicFlush flush) {
   RecordElements(AccessKind::kAtomic, space, b->getType(), 1, address);
   MarkerInfo info{.kind = MarkerKind::kAtomic,
                   .space = space,
                   .strong = true,
                   .element = b->getType(),
-                  .imm = AtomicImm(op, type, result_unused, space)};
+                  .imm = AtomicImm(op, type, result_unused, space, flush)};
   if (!c) c = llvm::Constant::getNullValue(b->getType());
   return CreateCall(module_.Marker(info, b->getType(), {getInt64Ty(), b->getType(), c->getType(), getInt32Ty()}),
                     {address, b, c, getInt32(line)});

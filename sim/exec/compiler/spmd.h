@@ -136,7 +136,8 @@ class SpmdBuilder : public llvm::IRBuilder<> {
   llvm::Value* LoadMem(Space space, llvm::Type* element, unsigned count, llvm::Value* address, bool strong);
   void StoreMem(Space space, llvm::ArrayRef<llvm::Value*> values, llvm::Value* address, bool strong);
   /// `c` is the swap value of compare-and-swap (b = compare), otherwise null. Old value returned in b's type.
-  llvm::Value* Atomic(Space space, AtomicOp op, AtomicType type, llvm::Value* address, llvm::Value* b, llvm::Value* c, bool result_unused);
+  llvm::Value* Atomic(Space space, AtomicOp op, AtomicType type, llvm::Value* address, llvm::Value* b, llvm::Value* c, bool result_unused,
+                      AtomicFlush flush = AtomicFlush::kNever);
   llvm::Value* ToGeneric(Space space, llvm::Value* offset);
   llvm::Value* FromGeneric(Space space, llvm::Value* address);
   llvm::Value* IsSpace(Space space, llvm::Value* address);

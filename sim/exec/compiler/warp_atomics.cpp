@@ -39,11 +39,40 @@ std::optional<AtomicRMWInst::BinOp> InlineOp(std::uint64_t imm) {
   }
 }
 
-/// What the operation leaves, of scalars or lane by lane.
-Value* Combine(llvm::IRBuilder<>& b, AtomicRMWInst::BinOp op, Value* old, Value* operand) {
+/// `like`'s type with other elements.
+llvm::Type* WithElements(llvm::Type* like, llvm::Type* element) {
+  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(like);
+  return vector ? llvm::FixedVectorType::get(element, vector->getNumElements()) : element;
+}
+
+/// f32, with subnormal numbers as zeros of their sign where `flushes` (i1) says so.
+Value* Flushed(llvm::IRBuilder<>& b, Value* number, Value* flushes) {
+  llvm::Type* type = WithElements(number->getType(), b.getInt32Ty());
+  Value* bits = b.CreateBitCast(number, type);
+  Value* no_exponent = b.CreateICmpEQ(b.CreateAnd(bits, llvm::ConstantInt::get(type, 0x7f800000)), llvm::ConstantInt::get(type, 0));
+  Value* sign = b.CreateAnd(bits, llvm::ConstantInt::get(type, 0x80000000u));
+  Value* flushed = b.CreateBitCast(b.CreateSelect(no_exponent, sign, bits), number->getType());
+  return b.CreateSelect(flushes, flushed, number);
+}
+
+/// Sums of f32 and f64 with the bits of NaNs as helpers_atomic.cpp has them. `flushes`: i1, or null where nothing is flushed.
+Value* Sum(llvm::IRBuilder<>& b, Value* old, Value* operand, Value* flushes) {
+  if (old->getType()->getScalarType()->isDoubleTy()) return b.CreateFAdd(old, b.CreateSelect(b.CreateFCmpUNO(old, old), old, operand));
+  if (flushes) {
+    old = Flushed(b, old, flushes);
+    operand = Flushed(b, operand, flushes);
+  }
+  Value* sum = b.CreateFAdd(old, operand);
+  if (flushes) sum = Flushed(b, sum, flushes);
+  const llvm::APFloat nan(llvm::APFloat::IEEEsingle(), llvm::APInt(32, 0x7fffffff));
+  return b.CreateSelect(b.CreateFCmpUNO(sum, sum), llvm::ConstantFP::get(sum->getType(), nan), sum);
+}
+
+/// What the operation leaves, of scalars or lane by lane. `flushes`: as of Sum.
+Value* Combine(llvm::IRBuilder<>& b, AtomicRMWInst::BinOp op, Value* old, Value* operand, Value* flushes) {
   switch (op) {
     case AtomicRMWInst::Add: return b.CreateAdd(old, operand);
-    case AtomicRMWInst::FAdd: return b.CreateFAdd(old, operand);
+    case AtomicRMWInst::FAdd: return Sum(b, old, operand, flushes);
     case AtomicRMWInst::And: return b.CreateAnd(old, operand);
     case AtomicRMWInst::Or: return b.CreateOr(old, operand);
     case AtomicRMWInst::Xor: return b.CreateXor(old, operand);
@@ -63,6 +92,7 @@ struct AtomicRow {
   Value* place;     ///< of the first lane, a multiple of kBytes (ptr)
   Value* operands;  ///< of the lanes (ptr)
   Value* out;       ///< where the old values go (ptr), or null
+  Value* flushes;   ///< as of Sum
   static constexpr unsigned kBytes = 16;
 };
 
@@ -91,7 +121,7 @@ void EmitAtomicRow(llvm::IRBuilder<>& b, const AtomicRow& row) {
   b.SetInsertPoint(attempt);
   auto* old = b.CreatePHI(whole, 2);
   old->addIncoming(seen, next_piece);
-  Value* wanted = b.CreateBitCast(Combine(b, row.op, b.CreateBitCast(old, piece), operand), whole);
+  Value* wanted = b.CreateBitCast(Combine(b, row.op, b.CreateBitCast(old, piece), operand, row.flushes), whole);
   Value* pair = b.CreateAtomicCmpXchg(place, old, wanted, align, llvm::AtomicOrdering::SequentiallyConsistent,
                                       llvm::AtomicOrdering::SequentiallyConsistent);
   old->addIncoming(b.CreateExtractValue(pair, 0), attempt);
@@ -103,6 +133,30 @@ void EmitAtomicRow(llvm::IRBuilder<>& b, const AtomicRow& row) {
   number->addIncoming(following, made);
   b.CreateCondBr(b.CreateICmpEQ(following, b.getInt64(kWarpSize / lanes)), done, next_piece);
   b.SetInsertPoint(done);
+}
+
+/// A locked sum of floats, which no processor has: tried until nobody came between. Returns the old value and leaves the builder behind it.
+Value* EmitLockedSum(llvm::IRBuilder<>& b, Value* place, Value* operand, Value* flushes) {
+  llvm::Type* number = operand->getType();
+  llvm::Type* word = b.getIntNTy(number->getScalarSizeInBits());
+  const llvm::Align align(number->getScalarSizeInBits() / 8);
+  BasicBlock* before = b.GetInsertBlock();
+  BasicBlock* attempt = BasicBlock::Create(b.getContext(), "atomic_attempt", before->getParent());
+  BasicBlock* done = BasicBlock::Create(b.getContext(), "atomic_sum", before->getParent());
+  Value* seen = b.CreateAlignedLoad(word, place, align, /*isVolatile=*/true);
+  b.CreateBr(attempt);
+
+  b.SetInsertPoint(attempt);
+  auto* old = b.CreatePHI(word, 2);
+  old->addIncoming(seen, before);
+  Value* wanted = b.CreateBitCast(Sum(b, b.CreateBitCast(old, number), operand, flushes), word);
+  Value* pair = b.CreateAtomicCmpXchg(place, old, wanted, align, llvm::AtomicOrdering::SequentiallyConsistent,
+                                      llvm::AtomicOrdering::SequentiallyConsistent);
+  old->addIncoming(b.CreateExtractValue(pair, 0), attempt);
+  b.CreateCondBr(b.CreateExtractValue(pair, 1), done, attempt);
+
+  b.SetInsertPoint(done);
+  return b.CreateBitCast(old, number);
 }
 
 /// The vector reduction that equals applying `op` for every lane, and its neutral element.
@@ -137,6 +191,14 @@ void WarpFunction::SlowAtomic(Value* host, const Access& access, std::uint64_t i
              {out, addresses, b_buffer, c_buffer});
 }
 
+/// Whether an operation at `pointer` flushes (i1), or null if it never does. All of a row are in the same memory.
+Value* WarpFunction::FlushesAt(std::uint64_t imm, Space space, Value* pointer) {
+  if (FlushOfAtomic(imm) == AtomicFlush::kNever || space == Space::kShared) return nullptr;
+  if (space == Space::kGlobal) return b_.getTrue();
+  const Window shared = WindowOf(Space::kShared);
+  return b_.CreateICmpUGE(b_.CreateSub(b_.CreatePtrToInt(pointer, b_.getInt64Ty()), shared.host), shared.limit);
+}
+
 /// One lane's operation at `pointer`. A CTA stays on one host thread, so its own shared memory needs no lock; with clusters
 /// other CTAs reach it, too.
 Value* WarpFunction::LaneAtomic(std::uint64_t imm, Space space, Value* pointer, Value* b, Value* c) {
@@ -153,9 +215,11 @@ Value* WarpFunction::LaneAtomic(std::uint64_t imm, Space space, Value* pointer, 
     return old;
   }
   const AtomicRMWInst::BinOp op = *InlineOp(imm);
+  Value* flushes = FlushesAt(imm, space, pointer);
+  if (locked && op == AtomicRMWInst::FAdd) return EmitLockedSum(b_, pointer, b, flushes);
   if (locked) return b_.CreateAtomicRMW(op, pointer, b, align, llvm::AtomicOrdering::SequentiallyConsistent);
   Value* old = b_.CreateAlignedLoad(b->getType(), pointer, align);
-  b_.CreateAlignedStore(Combine(b_, op, old, b), pointer, align);
+  b_.CreateAlignedStore(Combine(b_, op, old, b, flushes), pointer, align);
   return old;
 }
 
@@ -239,7 +303,9 @@ void WarpFunction::EmitAtomic(llvm::CallInst& call, const MarkerInfo& info) {
         b_.CreateCondBr(fits, together, apart, Likely());
         b_.SetInsertPoint(together);
         Value* operands = SpillLanes(2, b);
-        EmitAtomicRow(b_, {*op, b->getType()->getScalarType(), b_.CreateIntToPtr(host, b_.getPtrTy()), operands, wanted ? out : nullptr});
+        Value* place = b_.CreateIntToPtr(host, b_.getPtrTy());
+        EmitAtomicRow(
+            b_, {*op, b->getType()->getScalarType(), place, operands, wanted ? out : nullptr, FlushesAt(info.imm, info.space, place)});
         b_.CreateBr(after);
         b_.SetInsertPoint(apart);
       }

@@ -466,6 +466,7 @@ class WarpFunction {
   // --- atomics (warp_atomics.cpp) ---
   void EmitAtomic(llvm::CallInst& call, const MarkerInfo& info);
   void SlowAtomic(Value* host, const Access& access, std::uint64_t imm, Value* out, Value* b, Value* c);
+  Value* FlushesAt(std::uint64_t imm, Space space, Value* pointer);
   Value* LaneAtomic(std::uint64_t imm, Space space, Value* pointer, Value* b, Value* c);
   void AtomicLoop(std::uint64_t imm, const Irregular& at, const Access& access, const Window& window, Value* out, Value* b, Value* same_b,
                   Value* c);

@@ -12,11 +12,14 @@ enum class Space : std::uint8_t { kGlobal, kShared, kLocal, kGeneric };
 enum class AtomicOp : std::uint8_t { kAdd, kMin, kMax, kUMin, kUMax, kInc, kDec, kAnd, kOr, kXor, kExch, kCas, kFAdd, kFMin, kFMax };
 /// Element types of an atomic, by their size and meaning.
 enum class AtomicType : std::uint8_t { kI16, kI32, kI64, kI128, kF16, kBF16, kF16x2, kBF16x2, kF32, kF64 };
-/// imm of kAtomic: op | type << 8 | (result unused) << 16 | space << 24 | memcheck's number of the access << 32.
-constexpr std::uint64_t AtomicImm(AtomicOp op, AtomicType type, bool result_unused, Space space) {
+/// Whether an addition of f32 takes subnormal inputs and results for zeros, with their signs, where its address is no shared memory.
+enum class AtomicFlush : std::uint8_t { kNever, kOutsideShared };
+/// imm of kAtomic: op | type << 8 | (result unused) << 16 | flush << 17 | space << 24 | memcheck's number of the access << 32.
+constexpr std::uint64_t AtomicImm(AtomicOp op, AtomicType type, bool result_unused, Space space, AtomicFlush flush = AtomicFlush::kNever) {
   return static_cast<std::uint64_t>(op) | static_cast<std::uint64_t>(type) << 8 | static_cast<std::uint64_t>(result_unused) << 16 |
-         static_cast<std::uint64_t>(space) << 24;
+         static_cast<std::uint64_t>(flush) << 17 | static_cast<std::uint64_t>(space) << 24;
 }
+constexpr AtomicFlush FlushOfAtomic(std::uint64_t imm) { return static_cast<AtomicFlush>(imm >> 17 & 1); }
 
 /// imm of kBarrier.
 enum class BarrierOp : std::uint8_t {

@@ -45,23 +45,33 @@ constexpr bool kIsSmallFloat =
 template <typename T>
 constexpr bool kIsFloat = std::is_floating_point_v<T> || kIsSmallFloat<T>;
 
+/// The NaN that an f32 result is (lift_nan.h).
+constexpr float kNaN = std::bit_cast<float>(0x7fffffffu);
+
+/// Of two NaNs in f64 the first is passed on, made quiet.
+float Add(float a, float b) {
+  const float sum = a + b;
+  return std::isnan(sum) ? kNaN : sum;
+}
+double Add(double a, double b) { return a + (std::isnan(a) ? a : b); }
+
 /// IEEE minNum/maxNum with -0 below +0.
 template <typename T>
 T Minimum(T a, T b) {
-  if (std::isnan(a)) return b;
+  if (std::isnan(a)) return std::isnan(b) ? T{kNaN} : b;
   if (std::isnan(b)) return a;
   return a < b || (a == b && std::signbit(a)) ? a : b;
 }
 template <typename T>
 T Maximum(T a, T b) {
-  if (std::isnan(a)) return b;
+  if (std::isnan(a)) return std::isnan(b) ? T{kNaN} : b;
   if (std::isnan(b)) return a;
   return a > b || (a == b && !std::signbit(a)) ? a : b;
 }
 
 template <AtomicOp op, typename T>
 T ApplyFloat(T a, T b) {
-  if constexpr (op == AtomicOp::kFAdd) return a + b;
+  if constexpr (op == AtomicOp::kFAdd) return Add(a, b);
   else if constexpr (op == AtomicOp::kFMin) return Minimum(a, b);
   else return Maximum(a, b);
 }
@@ -170,13 +180,18 @@ T Locked(std::uint8_t* at, T b, T c) {
   }
 }
 
-/// atom.add.f32 on global memory flushes subnormal inputs and results to zero; on shared memory it does not.
 float Flush(float value) { return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0f, value) : value; }
 
-float LockedFlushingAdd(std::uint8_t* at, float b) {
+/// As Locked, with subnormal numbers as zeros if it adds f32. Nothing else has such a form.
+template <AtomicOp op, typename T>
+T LockedFlushing(std::uint8_t* at, T b, T c) {
+  return Locked<op>(at, b, c);
+}
+template <>
+float LockedFlushing<AtomicOp::kFAdd, float>(std::uint8_t* at, float b, float) {
   std::atomic_ref<std::uint32_t> cell(*reinterpret_cast<std::uint32_t*>(at));
   std::uint32_t old = cell.load(std::memory_order_relaxed);
-  while (!cell.compare_exchange_weak(old, std::bit_cast<std::uint32_t>(Flush(Flush(std::bit_cast<float>(old)) + Flush(b))))) {
+  while (!cell.compare_exchange_weak(old, std::bit_cast<std::uint32_t>(Flush(Add(Flush(std::bit_cast<float>(old)), Flush(b)))))) {
   }
   return std::bit_cast<float>(old);
 }
@@ -185,6 +200,7 @@ struct Call {
   Warp& warp;
   std::uint32_t mask, line;
   Space space;
+  AtomicFlush flush;
   void* const* args;
 };
 
@@ -207,10 +223,8 @@ void Run(const Call& call) {
       std::memcpy(&old, at, sizeof old);
       const T changed = Apply<op>(old, b, c);
       std::memcpy(at, &changed, sizeof changed);
-    } else if constexpr (op == AtomicOp::kFAdd && std::is_same_v<T, float>) {
-      old = LockedFlushingAdd(at, b);
     } else {
-      old = Locked<op>(at, b, c);
+      old = call.flush == AtomicFlush::kOutsideShared ? LockedFlushing<op>(at, b, c) : Locked<op>(at, b, c);
     }
     if (out) std::memcpy(out + lane * sizeof(T), &old, sizeof old);
   });
@@ -266,7 +280,7 @@ void Helper_kAtomic(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::u
   const auto type = static_cast<std::size_t>(imm >> 8 & 0xff);
   const RunFn run = op < kOps && type < kTypes ? kTable.run[op][type] : nullptr;
   if (!run) RaiseFault(warp, FaultKind::kIllegalInstruction, kNoLane, 0, line, "atomic operation that does not exist for its type");
-  run({warp, mask, line, static_cast<Space>(imm >> 24 & 0xff), args});
+  run({warp, mask, line, static_cast<Space>(imm >> 24 & 0xff), FlushOfAtomic(imm), args});
   EndOfAccesses(warp, mask, static_cast<std::uint32_t>(imm >> 32), static_cast<const std::uint64_t*>(args[1]),
                 BytesOf(static_cast<AtomicType>(type)), true);
 }

@@ -227,7 +227,8 @@ std::uint64_t ReductionImm(const Copy& copy, TensorReduction reduction) {
       case TensorReduction::kOr: op = AtomicOp::kOr; break;
       case TensorReduction::kXor: break;
     }
-    return AtomicImm(op, row.type, true, Space::kGlobal);
+    const bool flushes = op == AtomicOp::kFAdd && row.type == AtomicType::kF32;
+    return AtomicImm(op, row.type, true, Space::kGlobal, flushes ? AtomicFlush::kOutsideShared : AtomicFlush::kNever);
   }
   RaiseBadMap(copy, "has elements that no reduction exists for");
 }
