@@ -85,7 +85,8 @@ void PlaceMeetings(SpmdModule& spmd, llvm::Function& function, const CompileOpti
     const ShapeAnalysis shapes(function, spmd, loops, order, options);
     std::erase_if(alone, [&](const llvm::CallInst* sync) { return !shapes.MayLackLanes(sync->getParent()); });
     if (alone.empty()) return;
-    for (llvm::CallInst* sync : alone) MakeMeeting(spmd, *sync);
+    // What is split off is moved: from the back, each instruction is moved once.
+    for (llvm::CallInst* sync : llvm::reverse(alone)) MakeMeeting(spmd, *sync);
   }
 }
 

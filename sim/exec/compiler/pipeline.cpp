@@ -138,7 +138,8 @@ void SplitAtBarriers(SpmdModule& spmd, const AddressTaken& address_taken) {
       if (barrier || (call && ends.MayEndIn(*call))) after.push_back(instruction.getNextNode());
     }
   }
-  for (llvm::Instruction* instruction : after) {
+  // What is split off is moved: from the back, each instruction is moved once.
+  for (llvm::Instruction* instruction : llvm::reverse(after)) {
     if (instruction->isTerminator() && instruction->getNumSuccessors() == 1 && instruction->getSuccessor(0)->getSinglePredecessor()) {
       continue;
     }
@@ -157,7 +158,7 @@ void LowerExits(SpmdModule& spmd) {
       const MarkerInfo* info = call && call->getCalledFunction() ? spmd.Find(call->getCalledFunction()) : nullptr;
       if (info && info->kind == MarkerKind::kExit) exits.push_back(&instruction);
     }
-    for (llvm::Instruction* exit : exits) {
+    for (llvm::Instruction* exit : llvm::reverse(exits)) {  // as in SplitAtBarriers
       llvm::BasicBlock* block = exit->getParent();
       llvm::SplitBlock(block, function.hasInternalLinkage() ? exit->getNextNode() : exit);
       block->getTerminator()->eraseFromParent();

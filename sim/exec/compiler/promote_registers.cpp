@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kPiece = 512;  // instructions
 
-/// Cuts long blocks; the later pieces of each, from the last one to the first.
+/// Cuts long blocks; the later pieces of each, in their order. What is cut off is moved, so the last piece is cut off first.
 std::vector<llvm::BasicBlock*> CutLongBlocks(llvm::Function& function) {
   std::vector<llvm::BasicBlock*> blocks, pieces;
   for (llvm::BasicBlock& block : function)
@@ -24,7 +24,9 @@ std::vector<llvm::BasicBlock*> CutLongBlocks(llvm::Function& function) {
     for (llvm::Instruction& instruction : *block)
       if (++number % kPiece == 0 && !llvm::isa<llvm::PHINode>(instruction) && !llvm::isa<llvm::AllocaInst>(instruction))
         cuts.push_back(&instruction);
+    const std::size_t first = pieces.size();
     for (auto cut = cuts.rbegin(); cut != cuts.rend(); ++cut) pieces.push_back(block->splitBasicBlock(*cut));
+    std::reverse(pieces.begin() + static_cast<std::ptrdiff_t>(first), pieces.end());
   }
   return pieces;
 }
@@ -43,6 +45,7 @@ void PromoteRegisters(llvm::Function& function) {
   const std::vector<llvm::BasicBlock*> pieces = CutLongBlocks(function);
   llvm::DominatorTree tree(function);
   llvm::PromoteMemToReg(slots, tree);
+  // In their order: what is merged is moved, and so each piece is moved once.
   for (llvm::BasicBlock* const piece : pieces) llvm::MergeBlockIntoPredecessor(piece);
 }
 
