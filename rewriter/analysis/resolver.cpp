@@ -53,7 +53,7 @@ ValueRef Resolver::Resolve(const ValueRef& value) {
     number = number.Plus(product);
   }
   if (number.terms().size() > Polynomial::kMaxTerms) return math_.Any(value->bits, kNoLoopInstance);
-  return Number(std::move(number), value->bits, std::move(assumptions));
+  return math_.Limited(Number(std::move(number), value->bits, std::move(assumptions)), kNoLoopInstance);
 }
 
 ValueRef Resolver::ResolveSymbol(SymbolId id) {

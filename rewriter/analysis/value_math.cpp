@@ -158,14 +158,14 @@ ValueRef ValueMath::Choice(std::vector<ValueRef> alternatives, LoopInstanceId lo
     if (assumptions == distinct[0]->assumptions) return distinct[0];
     auto value = std::make_shared<Value>(*distinct[0]);
     value->assumptions = std::move(assumptions);
-    return value;
+    return Limited(std::move(value), loop);
   }
   if (ValueRef data = FirstData(distinct, bits)) return data;
   ValueRef varying = Varying(std::move(distinct), bits, loop);
   if (const auto choice = varying->number.AsSymbol()) pool_.at(*choice).at_join = true;
   auto value = std::make_shared<Value>(*varying);
   value->assumptions = Union(assumptions, varying->assumptions);
-  return value;
+  return Limited(std::move(value), loop);
 }
 
 namespace {

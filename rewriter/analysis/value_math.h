@@ -27,6 +27,12 @@ class ValueMath {
   /// A symbol of its own for one of several exact values that may be another one each time round `loop`.
   ValueRef Varying(std::vector<ValueRef> alternatives, unsigned bits, LoopInstanceId loop);
   ValueRef Data(std::string because, SourceLoc loc, unsigned bits) const;
+  /// What rests on more assumptions than a launch will check is any number: each value on a chain of instructions takes on those of all
+  /// before it, and their lists would be long as the chain is.
+  ValueRef Limited(ValueRef value, LoopInstanceId loop) {
+    return value->assumptions.size() > kMaxAssumptions ? Any(value->bits, loop) : value;
+  }
+  static constexpr std::size_t kMaxAssumptions = 64;
   ValueRef Any(unsigned bits, LoopInstanceId loop) { return Number(Polynomial::Of(pool_.Any(bits, loop)), bits); }
   /// `op` of exact numbers, as a number of `bits` bits.
   ValueRef Clamp(RangeOp op, const std::vector<ValueRef>& operands, unsigned bits);

@@ -414,7 +414,7 @@ void Walker::Define(const Operand& operand, ValueRef value) {
   if (operand.element != 0 || !operand.selector.empty())
     value = math_.Data("is kept in a part of a register", operand.loc, BitsOf(operand));
   if (current_[id] == nullptr) touched_.push_back(id);
-  current_[id] = std::move(value);
+  current_[id] = value == nullptr ? nullptr : math_.Limited(std::move(value), loop_);
 }
 
 void Walker::DefineAll(const Instruction& instruction, const ValueRef& value) {

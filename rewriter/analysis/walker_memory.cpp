@@ -134,6 +134,15 @@ ValueRef Walker::LoadParam(const Instruction& instruction, const ptx::AddressOpe
                 : value;
 }
 
+namespace {
+
+/// Of one variable: between many calls there are many.
+auto PlacesOf(ParamValues& values, const ptx::Variable* variable) {
+  return std::pair(values.lower_bound({variable, INT64_MIN}), values.upper_bound({variable, INT64_MAX}));
+}
+
+}  // namespace
+
 void Walker::WalkStoreParam(const Instruction& instruction) {
   const StateSpace space = instruction.space();
   if (space != StateSpace::kParam && space != StateSpace::kParamFunc) return;
@@ -148,10 +157,11 @@ void Walker::WalkStoreParam(const Instruction& instruction) {
     const auto it = slots_.find({variable, offset});
     if (instruction.guard)
       value = it == slots_.end() ? math_.Data("is set under a condition", instruction.loc, 32) : math_.Choice({it->second, value}, loop_);
-    std::erase_if(slots_, [&](const auto& slot) {
-      const auto& [place, old] = slot;
-      return place.first == variable && place.second < offset + bytes && offset < place.second + std::max<std::int64_t>(1, old->bits / 8);
-    });
+    auto [slot, end] = PlacesOf(slots_, variable);
+    while (slot != end) {
+      const std::int64_t begin = slot->first.second, size = std::max<std::int64_t>(1, slot->second->bits / 8);
+      slot = begin < offset + bytes && offset < begin + size ? slots_.erase(slot) : std::next(slot);
+    }
     slots_[{variable, offset}] = std::move(value);
     offset += bytes;
   };
@@ -229,9 +239,8 @@ void Walker::WalkCall(const Instruction& instruction) {
       const Operand& argument = arguments->elements[i];
       const ptx::Variable* param = &callee->params[i];
       if (argument.kind == OperandKind::kSymbol) {
-        for (const auto& [place, value] : slots_) {
-          if (place.first == argument.variable) values[{param, place.second}] = value;
-        }
+        const auto [begin, end] = PlacesOf(slots_, argument.variable);
+        for (auto slot = begin; slot != end; ++slot) values[{param, slot->first.second}] = slot->second;
       } else {
         values[{param, 0}] = ValueOf(argument, param->element_bytes() * 8);
       }
@@ -242,7 +251,8 @@ void Walker::WalkCall(const Instruction& instruction) {
   }
   for (std::size_t i = 0; results != nullptr && i < results->elements.size(); ++i) {
     const Operand& result = results->elements[i];
-    std::erase_if(slots_, [&](const auto& slot) { return slot.first.first == result.variable; });
+    const auto [begin, end] = PlacesOf(slots_, result.variable);
+    slots_.erase(begin, end);
     if (result.kind == OperandKind::kRegister) Define(result, math_.Data("is returned by " + name, instruction.loc, BitsOf(result)));
     if (result.kind != OperandKind::kSymbol || callee == nullptr || i >= callee->returns.size() || instruction.guard) continue;
     for (const auto& [place, value] : returned) {

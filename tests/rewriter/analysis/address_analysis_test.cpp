@@ -62,4 +62,21 @@ TEST_CASE("AddressAnalysis_ChainsLongerThanAnyProgramHas_AreGivenUp", "[analysis
   CHECK(given_up.find("p[?*4]") != std::string::npos);
 }
 
+// Each value of a chain takes on what those before it assume: a list for each would be long as the chain is.
+TEST_CASE("ValueMath_ChainsOfChoices_RestOnFewAssumptions", "[analysis]") {
+  SymbolPool pool;
+  ValueMath math(pool);
+  const Polynomial step = math.Any(32, kNoLoopInstance)->number;
+  ValueRef value = math.Any(32, kNoLoopInstance);
+  std::size_t most = 0, given_up = 0;
+  for (std::int64_t i = 0; i < 2000; ++i) {
+    const ValueRef sum = Number(value->number.Plus(step), 32, value->assumptions);
+    value = math.Choice({sum, Number(Polynomial::Constant(i), 32)}, kNoLoopInstance);
+    most = std::max(most, value->assumptions.size());
+    given_up += value->assumptions.empty();
+  }
+  CHECK(most == ValueMath::kMaxAssumptions);
+  CHECK(given_up > 2000 / ValueMath::kMaxAssumptions / 2);
+}
+
 }  // namespace gridloom::analysis
