@@ -19,8 +19,7 @@ F64 = "an f64 has the bits that the processor gives"
 CLAMP = "a sum that overflows is clamped, as the PTX manual says"
 DIFFERENT["nan_bits"] = {
     "abs.f32#1": SIGN, "neg.f32#3": SIGN, "neg.bf16x2#1": SIGN, "neg.f64#1": SIGN, "neg.f64#2": SIGN, "abs.f64#1": SIGN,
-    "copysign.f32#1": "the bits of a result that is not a number are 0x7fffffff",
-    "fma.rn.f64#1": F64, "min.f64#1": F64, "max.f64#1": F64,
+    "fma.rn.f64#1": F64,
     "vadd.u32.u32.u32.sat#1": CLAMP,
 }
 DIFFERENT["attributes"] = {

@@ -131,7 +131,8 @@ Value* FloatEmitter::MinMax(Value* a, Value* b, bool max, bool propagate) {
   Value* merged = b_.CreateBitCast(max ? b_.CreateAnd(Bits(a), Bits(b)) : b_.CreateOr(Bits(a), Bits(b)), type);
   chosen = b_.CreateSelect(b_.CreateFCmpOEQ(a, b), merged, chosen);
   const unsigned width = type->getScalarSizeInBits();
-  Value* canonical = b_.CreateBitCast(b_.getInt(width == 32 ? llvm::APInt(32, 0x7fffffff) : llvm::APInt(64, 0x7fffffffffffffff)), type);
+  Value* nan = width == 32 ? static_cast<Value*>(b_.getInt32(0x7fffffff)) : b_.CreateOr(Bits(b), b_.getInt64(std::uint64_t{1} << 51));
+  Value* canonical = b_.CreateBitCast(nan, type);
   if (propagate) return b_.CreateSelect(b_.CreateFCmpUNO(a, b), canonical, chosen);
   chosen = b_.CreateSelect(IsNaN(b), a, chosen);
   return b_.CreateSelect(b_.CreateAnd(IsNaN(a), IsNaN(b)), canonical, chosen);

@@ -43,7 +43,7 @@ class FloatEmitter {
   Value* Flush(Value* x);
   /// Into [0, 1]; NaN becomes +0.
   Value* Saturate(Value* x);
-  /// PTX min and max: -0 < +0; a NaN loses unless `propagate`; all NaN: canonical NaN.
+  /// PTX min and max: -0 < +0; a NaN loses unless `propagate`; all NaN: canonical NaN, in f64 the second one, made quiet.
   Value* MinMax(Value* a, Value* b, bool max, bool propagate);
   /// An infinity or NaN stays; the next number up or down otherwise, as an integer step of the bits.
   Value* Next(Value* x, bool up);

@@ -1,5 +1,7 @@
 #include "sim/exec/compiler/float_lanes.h"
 
+#include "sim/exec/compiler/lift_nan.h"
+
 namespace gridloom::exec {
 namespace {
 
@@ -25,7 +27,12 @@ FloatLanes::Value* FloatLanes::Join(const Lanes& lanes, llvm::Type* type) {
   const unsigned bits = whole->getIntegerBitWidth() / static_cast<unsigned>(lanes.size());
   Value* packed = nullptr;
   for (std::size_t i = 0; i < lanes.size(); ++i) {
-    Value* part = b_.CreateZExt(lanes[i]->getType()->isIntegerTy() ? lanes[i] : emit_.Bits(lanes[i]), whole);
+    Value* lane = lanes[i];
+    if (!lane->getType()->isIntegerTy()) {
+      lane = emit_.Bits(lane);
+      MarkRegisterCast(lane);  // an f32 of .f32x2: its bits are seen in the pair
+    }
+    Value* part = b_.CreateZExt(lane, whole);
     if (i != 0) part = b_.CreateShl(part, i * bits);
     packed = packed ? b_.CreateOr(packed, part) : part;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/exec/compiler/lift_nan.h"
 #include "sim/exec/compiler/lifter.h"
 
 namespace gridloom::exec {
@@ -138,13 +139,17 @@ Value* FunctionLifter::FloatToFloat(const Instruction& inst, Value* x, ScalarTyp
   if (inst.Has(Mod::kRelu)) x = emit_.MinMax(x, llvm::ConstantFP::get(x->getType(), 0.0), true, true);
   const bool from_double = x->getType()->isDoubleTy();
   const Exact exact{x, llvm::ConstantFP::get(x->getType(), 0.0)};
-  if (to == ScalarType::kF64) return from_double ? x : b_.CreateFPExt(x, b_.getDoubleTy());
-  if (to == ScalarType::kF32) {
-    if (from_double) x = emit_.Round(exact, rounding);
-    // Without an instruction for it, an f16 is widened by integers, which no pass takes for arithmetic (lift_nan.h).
-    const bool by_integers = IsHalf(from) && module_.options().cpu == "x86-64";
+  if (to == ScalarType::kF64 || to == ScalarType::kF32) {
+    if (to == ScalarType::kF32 && from_double) x = emit_.Round(exact, rounding);
+    // Without an instruction for it, an f16 is widened by integers, which no pass takes for arithmetic (lift_nan.h). So is a bf16, whose
+    // NaN a GPU keeps in f32 (a shift) and ptxas makes anew in f64.
+    const bool by_integers = (IsHalf(from) && module_.options().cpu == "x86-64") || (IsBFloat(from) && to == ScalarType::kF64);
     if (by_integers) x = b_.CreateSelect(emit_.IsNaN(x), emit_.FromBits32(0x7fffffff), x);
-    return ftz ? emit_.Flush(x) : x;
+    if (to == ScalarType::kF32) return ftz ? emit_.Flush(x) : x;
+    if (from_double) return x;
+    Value* wide = b_.CreateFPExt(x, b_.getDoubleTy());
+    MarkConversion(wide);
+    return wide;
   }
   if (from_double) x = emit_.RoundToOdd(exact);
   Value* result = RoundToHalf(x, to, rounding);

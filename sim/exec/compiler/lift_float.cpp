@@ -1,5 +1,6 @@
 // Floating-point arithmetic (PTX ISA, 9.7.3 to 9.7.5), lane by lane (float_lanes.h).
 #include "sim/exec/compiler/lift_fuse.h"
+#include "sim/exec/compiler/lift_nan.h"
 #include "sim/exec/compiler/lifter.h"
 
 namespace gridloom::exec {
@@ -168,11 +169,20 @@ void FunctionLifter::Lift<semantic::Testp>(const Instruction& inst) {
   Write(Op(0), result, ScalarType::kPred);
 }
 
-// copysign d, a, b: the value of b with the sign of a.
+// copysign d, a, b: the value of b with the sign of a. ptxas makes an operation on bits of it, which a NaN keeps.
 template <>
 void FunctionLifter::Lift<semantic::Copysign>(const Instruction& inst) {
   const ScalarType type = inst.type();
-  Write(Op(0), b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, Read(Op(2), type), Read(Op(1), type)), type);
+  const auto bits = [&](const ptx::Operand& operand) {
+    Value* cast = emit_.Bits(Read(operand, type));
+    MarkRegisterCast(cast);
+    return cast;
+  };
+  const auto sign = llvm::APInt::getSignMask(ptx::BitsOf(type));
+  Value* result = b_.CreateOr(b_.CreateAnd(bits(Op(1)), b_.getInt(sign)), b_.CreateAnd(bits(Op(2)), b_.getInt(~sign)));
+  Value* number = b_.CreateBitCast(result, TypeOf(type));
+  MarkRegisterCast(number);
+  Write(Op(0), number, type);
 }
 
 // rcp, sqrt, rsqrt, sin, cos, lg2, ex2, tanh

@@ -17,6 +17,7 @@ using llvm::Instruction;
 using llvm::Value;
 
 constexpr const char* kRegisterCast = "gl.register";
+constexpr const char* kConversion = "gl.conversion";
 constexpr const char* kFloatMark = "gl.float.";
 constexpr const char* kFlushMark = "gl.flush.";
 constexpr std::uint32_t kNaN = 0x7fffffff;
@@ -73,7 +74,8 @@ bool IsWord(const llvm::Type* type) { return type->isFloatTy() || type->isIntege
 /// Whether the instruction sees the bits of an operand. Arithmetic and the lifter's own casts do not.
 bool Sees(const Instruction& instruction) {
   if (Computes(instruction) || Carries(instruction) || llvm::isa<llvm::FCmpInst, llvm::BitCastInst>(instruction)) return false;
-  if (llvm::isa<llvm::CastInst>(instruction)) return instruction.getOperand(0)->getType()->isIntegerTy();
+  if (llvm::isa<llvm::CastInst>(instruction))
+    return instruction.getOperand(0)->getType()->isIntegerTy() || instruction.getMetadata(kConversion) != nullptr;
   return !IsFloatIntrinsic(instruction);
 }
 
@@ -209,6 +211,11 @@ class Canonicalizer {
 void MarkRegisterCast(llvm::Value* cast) {
   auto* instruction = llvm::dyn_cast<llvm::BitCastInst>(cast);
   if (instruction) instruction->setMetadata(kRegisterCast, llvm::MDNode::get(instruction->getContext(), {}));
+}
+
+void MarkConversion(llvm::Value* extended) {
+  auto* instruction = llvm::dyn_cast<llvm::FPExtInst>(extended);
+  if (instruction) instruction->setMetadata(kConversion, llvm::MDNode::get(instruction->getContext(), {}));
 }
 
 void CanonicalizeNans(llvm::Module& module) {

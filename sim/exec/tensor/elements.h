@@ -22,6 +22,9 @@ GL_INLINE float WidenBfloat(std::uint16_t bits) { return std::bit_cast<float>(st
 /// The 13 low bits do not count.
 GL_INLINE float WidenTf32(std::uint32_t bits) { return std::bit_cast<float>(bits & 0xffffe000u); }
 
+/// What is no number as 0x7fffffff.
+GL_INLINE float CanonicalFloat(float value) { return value == value ? value : std::bit_cast<float>(0x7fffffffu); }
+
 /// Small formats by table: 256 values each.
 const std::array<float, 256>& SmallFloatTable(MatrixType type);
 

@@ -10,9 +10,8 @@
 //
 // Numerics. Floating point: products are exact for f16, bf16, tf32 and the 8-bit kinds; an element is
 // ((c + a0 b0) + a1 b1) + …, k ascending, each sum rounded to nearest f32; an f16 result is rounded once more at the end.
-// What is no number is 0x7fffffff, or 0x7fff, in dense products; in sparse ones and those of quad pairs it may have other bits. f64:
-// a chain of fused multiply-adds with the instruction's rounding. Integers: exact, then wrapped or saturated once. The ISA
-// leaves order and intermediate precision of all but f64 and integers open.
+// What is no number is 0x7fffffff, or 0x7fff. f64: a chain of fused multiply-adds with the instruction's rounding. Integers: exact, then
+// wrapped or saturated once. The ISA leaves order and intermediate precision of all but f64 and integers open.
 #pragma once
 
 #include <cstdint>

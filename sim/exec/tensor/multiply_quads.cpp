@@ -45,7 +45,7 @@ void WriteLane(const MmaImm& imm, unsigned lane, const Product& from, const Frag
     const Place place = PlaceOf(imm.d(), lane, i);
     const float value = from.c[place.row][place.column];
     if (imm.d() == MatrixType::kF16) static_cast<std::uint16_t*>(d[i / 2])[lane * 2 + i % 2] = FloatToHalf(value);
-    else static_cast<float*>(d[i])[lane] = value;
+    else static_cast<float*>(d[i])[lane] = CanonicalFloat(value);
   }
 }
 

@@ -95,7 +95,7 @@ GL_INLINE void WriteAccumulators(const MmaImm& imm, const Operands& from, const 
       for (unsigned odd = 0; odd < 2; ++odd, ++r) {
         auto* const to = static_cast<float*>(d[r]);
         for (unsigned i = 0; i < 8; ++i) {
-          for (unsigned t = 0; t < 4; ++t) to[i * 4 + t] = from.c[row + i][column + 2 * t + odd];
+          for (unsigned t = 0; t < 4; ++t) to[i * 4 + t] = CanonicalFloat(from.c[row + i][column + 2 * t + odd]);
         }
       }
     }

@@ -315,6 +315,18 @@ TEST_CASE("Mma_QuadPairs_MultiplyFourMatrices") {
   }
 }
 
+TEST_CASE("Mma_QuadPairsWhatIsNoNumber_HasTheBitsOfAGpu") {
+  const MmaImm imm{.m = 8, .n = 8, .k = 4, .types = 0, .accumulators = static_cast<std::uint8_t>(static_cast<unsigned>(kF32) * 17)};
+  for (const std::uint16_t factor : {0x7c00, 0xfe12}) {  // infinity times zero, and a NaN
+    Fragment a(kF16, 4), b(kF16, 4), c(kF32, 8), d(kF32, 8);
+    for (unsigned lane = 0; lane < 32; ++lane)
+      for (unsigned i = 0; i < 4; ++i) a.Set(lane, i, factor);
+    MultiplyFragments(imm, a.registers(), b.registers(), c.registers(), nullptr, d.registers());
+    for (unsigned lane = 0; lane < 32; ++lane)
+      for (unsigned i = 0; i < 8; ++i) CHECK(d.Get(lane, i) == 0x7fffffff);
+  }
+}
+
 TEST_CASE("SmallFloatTable_HasTheFormatsLandmarks") {
   CHECK(SmallFloatTable(MatrixType::kE4M3)[0x7e] == 448.0f);
   CHECK(std::isnan(SmallFloatTable(MatrixType::kE4M3)[0xff]));

@@ -1,5 +1,6 @@
 // mma.sp of every type, shape and selector, from PTX text to registers: fragments and metadata distributed by the formulas and figures of
 // the PTX ISA (9.7.14.6), against a triple loop over the matrix without zeros left out.
+#include <array>
 #include <bit>
 #include <catch2/catch.hpp>
 #include <cstring>
@@ -182,17 +183,20 @@ TEST_CASE("SparseMma_EveryTypeShapeAndSelector_MatchesTheDenseProduct") {
   }
 }
 
-TEST_CASE("SparseMma_WhatIsNotStored_DoesNotMeetInfinities") {
+namespace {
+
+/// The accumulators of ones in A times B, of whose rows k all elements are `rows[k % 4]`; of each four elements of A the first two are
+/// stored.
+std::vector<std::uint32_t> OnesTimes(const std::array<std::uint16_t, 4>& rows) {
   test::Executor executor;
   const Kind kind = kKinds[0];
   Registers a(2), b(2), c(4), e(1);
   for (unsigned row = 0; row < 16; ++row) {
     for (unsigned i = 0; i < 8; ++i) PutA(a, row, i, 16, 0x3c00);
   }
-  // Elements 0 and 1 of each four are stored; B is infinite at 2 and 3.
   for (std::uint32_t& word : e.words) word = 0x44444444;
   for (unsigned k = 0; k < 16; ++k) {
-    for (unsigned column = 0; column < 8; ++column) PutB(b, k, column, 16, k % 4 < 2 ? 0x3c00 : 0x7c00);
+    for (unsigned column = 0; column < 8; ++column) PutB(b, k, column, 16, rows[k % 4]);
   }
   const std::uint64_t at_a = executor.Upload(a.words), at_b = executor.Upload(b.words), at_c = executor.Upload(c.words),
                       at_e = executor.Upload(e.words);
@@ -201,7 +205,18 @@ TEST_CASE("SparseMma_WhatIsNotStored_DoesNotMeetInfinities") {
   INFO(fault.text);
   REQUIRE(fault.kind == FaultKind::kNone);
   executor.Download(at_c, c.words);
-  for (const std::uint32_t word : c.words) CHECK(std::bit_cast<float>(word) == 8.0f);
+  return {c.words.begin(), c.words.end()};
+}
+
+}  // namespace
+
+TEST_CASE("SparseMma_WhatIsNotStored_DoesNotMeetInfinities") {
+  for (const std::uint32_t word : OnesTimes({0x3c00, 0x3c00, 0x7c00, 0x7c00})) CHECK(std::bit_cast<float>(word) == 8.0f);
+}
+
+TEST_CASE("SparseMma_WhatIsNoNumber_HasTheBitsOfAGpu") {
+  for (const std::uint32_t word : OnesTimes({0x7c00, 0xfc00, 0, 0})) CHECK(word == 0x7fffffff);
+  for (const std::uint32_t word : OnesTimes({0xfe12, 0x3c00, 0, 0})) CHECK(word == 0x7fffffff);
 }
 
 TEST_CASE("SparseMma_SelectorBeyondTheQuad_IsRefused") {
