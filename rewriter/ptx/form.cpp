@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "rewriter/ptx/word_rules.h"
 #include "rewriter/support/check.h"
 
 namespace gridloom::ptx {
@@ -58,6 +59,15 @@ constexpr TakesRow kTakesRows[] = {
 #include "rewriter/ptx/forms_read.h"
 };
 
+struct WithRow {
+  Opcode opcode;
+  std::string_view types, word, others;
+};
+constexpr WithRow kWithRows[] = {
+#define PTX_WITH(opcode, types, word, others) {Opcode::opcode, types, word, others},
+#include "rewriter/ptx/forms_read.h"
+};
+
 struct GroupRow {
   std::string_view name, members;
 };
@@ -110,25 +120,41 @@ std::vector<std::string_view> Alternatives(std::string_view text) {
 /// Words that exclude each other.
 using WordGroup = std::vector<std::string_view>;
 
-/// A row of words, and the types that an instruction has where it counts; no types: any.
+/// The types that an instruction has where a row counts; none: any.
+using RowTypes = std::array<std::vector<ScalarType>, 2>;
+
+RowTypes ParseRowTypes(std::string_view text) {
+  RowTypes out;
+  const std::size_t slash = std::min(text.find('/'), text.size());
+  const std::string_view types[] = {text.substr(0, slash), text.substr(std::min(slash + 1, text.size()))};
+  for (std::size_t i = 0; i < 2; ++i) {
+    ForEachPart(types[i], ' ', [&](std::string_view names) {
+      for (const std::string_view name : Alternatives(names)) AppendTypes(name, out[i]);
+    });
+  }
+  return out;
+}
+
 struct Takes {
   Opcode opcode = Opcode::kUnknown;
-  std::array<std::vector<ScalarType>, 2> types;
+  RowTypes types;
   std::vector<WordGroup> groups;
 };
 
 Takes ParseTakes(const TakesRow& row) {
-  Takes takes;
-  takes.opcode = row.opcode;
-  const std::size_t slash = std::min(row.types.find('/'), row.types.size());
-  const std::string_view types[] = {row.types.substr(0, slash), row.types.substr(std::min(slash + 1, row.types.size()))};
-  for (std::size_t i = 0; i < 2; ++i) {
-    ForEachPart(types[i], ' ', [&](std::string_view names) {
-      for (const std::string_view name : Alternatives(names)) AppendTypes(name, takes.types[i]);
-    });
-  }
+  Takes takes{.opcode = row.opcode, .types = ParseRowTypes(row.types), .groups = {}};
   ForEachPart(row.words, ' ', [&](std::string_view words) { takes.groups.push_back(Alternatives(words)); });
   return takes;
+}
+
+struct With {
+  Opcode opcode = Opcode::kUnknown;
+  RowTypes types;
+  std::vector<std::string_view> words, others;
+};
+
+With ParseWith(const WithRow& row) {
+  return {.opcode = row.opcode, .types = ParseRowTypes(row.types), .words = Alternatives(row.word), .others = Alternatives(row.others)};
 }
 
 Access AccessOf(char letter) {
@@ -203,6 +229,8 @@ struct FormTable {
   std::array<std::span<const NeedsRow>, kOpcodeCount> needs;
   std::vector<Takes> takes;
   std::array<std::span<const Takes>, kOpcodeCount> takes_by_opcode;
+  std::vector<With> with;
+  std::array<std::span<const With>, kOpcodeCount> with_by_opcode;
 };
 
 template <typename T>
@@ -225,6 +253,8 @@ const FormTable& Table() {
     IndexByOpcode<NeedsRow>(kNeedsRows, out->needs);
     for (const TakesRow& row : kTakesRows) out->takes.push_back(ParseTakes(row));
     IndexByOpcode<Takes>(out->takes, out->takes_by_opcode);
+    for (const WithRow& row : kWithRows) out->with.push_back(ParseWith(row));
+    IndexByOpcode<With>(out->with, out->with_by_opcode);
     return out;
   }();
   return *table;
@@ -253,9 +283,9 @@ bool IsShape(std::string_view text) {
   return at == text.size();
 }
 
-bool Counts(const Takes& takes, const Instruction& instruction) {
-  for (std::size_t i = 0; i < takes.types.size(); ++i) {
-    const std::vector<ScalarType>& types = takes.types[i];
+bool Counts(const RowTypes& row, const Instruction& instruction) {
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    const std::vector<ScalarType>& types = row[i];
     if (!types.empty() && std::ranges::find(types, instruction.type(i)) == types.end()) return false;
   }
   return true;
@@ -266,7 +296,7 @@ bool Counts(const Takes& takes, const Instruction& instruction) {
 bool HasPlace(const Instruction& instruction, std::string_view word, std::span<const Modifier> before) {
   bool found = false;
   for (const Takes& takes : Table().takes_by_opcode[static_cast<std::size_t>(instruction.opcode)]) {
-    if (!Counts(takes, instruction)) continue;
+    if (!Counts(takes.types, instruction)) continue;
     for (const WordGroup& group : takes.groups) {
       if (std::ranges::find(group, word) == group.end()) continue;
       found = true;
@@ -335,6 +365,22 @@ const Modifier* MisplacedModifierOf(const Instruction& instruction) {
     if (!HasPlace(instruction, word, std::span(instruction.modifiers).first(i))) return &modifier;
   }
   return nullptr;
+}
+
+std::string WrongWordsOf(const Instruction& instruction, unsigned ptx) {
+  constexpr unsigned kNeedsAreKnownSince = 63;
+  if (const Modifier* misplaced = MisplacedModifierOf(instruction)) return "does not take '." + std::string(misplaced->text) + "'";
+  if (ptx < kNeedsAreKnownSince) return "";
+  const auto has = [&](std::string_view word) { return HasText(instruction, word); };
+  for (const With& with : Table().with_by_opcode[static_cast<std::size_t>(instruction.opcode)]) {
+    if (!Counts(with.types, instruction)) continue;
+    const auto word = std::ranges::find_if(with.words, has);
+    if ((!with.words.empty() && word == with.words.end()) || std::ranges::any_of(with.others, has)) continue;
+    std::string text = with.others.size() > 1 ? "needs one of " : "needs ";
+    for (const std::string_view& other : with.others) text += (&other == &with.others.front() ? "." : ", .") + std::string(other);
+    return with.words.empty() ? text : text + " with ." + std::string(*word);
+  }
+  return "";
 }
 
 ScalarType TypeOf(const OperandForm& form, const Instruction& instruction) {

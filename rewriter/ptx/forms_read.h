@@ -8,6 +8,9 @@
 #ifndef PTX_TAKES
 #define PTX_TAKES(...)
 #endif
+#ifndef PTX_WITH
+#define PTX_WITH(...)
+#endif
 #ifndef PTX_GROUP
 #define PTX_GROUP(...)
 #endif
@@ -18,5 +21,6 @@
 #undef PTX_FORM
 #undef PTX_NEEDS
 #undef PTX_TAKES
+#undef PTX_WITH
 #undef PTX_GROUP
 #undef PTX_WORD

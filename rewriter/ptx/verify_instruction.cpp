@@ -3,6 +3,7 @@
 
 #include "rewriter/ptx/printer.h"
 #include "rewriter/ptx/verifier_impl.h"
+#include "rewriter/ptx/word_rules.h"
 
 namespace gridloom::ptx {
 namespace {
@@ -55,9 +56,9 @@ bool Verifier::VerifyModifiers(const Instruction& instruction) {
     UnknownWord(instruction.loc, "unknown modifier '." + std::string(unknown->text) + "' of " + std::string(instruction.name));
     return false;
   }
-  const Modifier* misplaced = MisplacedModifierOf(instruction);
-  if (misplaced == nullptr) return true;
-  const std::string message = "'" + instruction.FullName() + "' does not take '." + std::string(misplaced->text) + "'";
+  const std::string wrong = WrongWordsOf(instruction, ptx_);
+  if (wrong.empty()) return true;
+  const std::string message = "'" + instruction.FullName() + "' " + wrong;
   if (strict_) sink_.Error(instruction.loc, message);
   else sink_.Warning(instruction.loc, message);
   return !strict_;

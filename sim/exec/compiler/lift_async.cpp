@@ -173,12 +173,31 @@ void FunctionLifter::LiftBulkCopy(const Instruction& inst) {
     Value* barrier = AddressOf(Op(3), StateSpace::kShared);
     return MulticastCopy(to, from_space, from, bytes, barrier, Read(Op(4), ScalarType::kU16));
   }
+  const bool has_ends = HasText(inst, "ignore_oob");
   if (inst.Has(Mod::kReduce)) {
     ReduceBytes(inst, to_space, to, from_space, from, bytes);
+  } else if (has_ends) {
+    CopyWithin(to, from, bytes, b_.CreateZExt(Read(Op(3), ScalarType::kU32), b_.getInt64Ty()),
+               b_.CreateZExt(Read(Op(4), ScalarType::kU32), b_.getInt64Ty()));
   } else {
     CopyBytes(to_space, to, from_space, from, bytes, 16);
   }
-  if (reports) Mbarrier(MbarrierOp::kCompleteTx, MbarrierAddress(Op(3), StateSpace::kShared), size, nullptr);
+  if (reports) Mbarrier(MbarrierOp::kCompleteTx, MbarrierAddress(Op(has_ends ? 5 : 3), StateSpace::kShared), size, nullptr);
+}
+
+// .ignore_oob: the first `left` and last `right` bytes, up to 15 each, may lie outside of the memory, and what comes of them is anything.
+// They are not read and not written. Between the first and the last 16 bytes nothing is left out.
+void FunctionLifter::CopyWithin(Value* to, Value* from, Value* bytes, Value* left, Value* right) {
+  const auto less = [&](Value* a, Value* b) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::usub_sat, a, b); };
+  const auto copy = [&](Value* begin, Value* end, unsigned step) {
+    CopyBytes(Space::kShared, b_.CreateAdd(to, begin), Space::kGlobal, b_.CreateAdd(from, begin), less(end, begin), step);
+  };
+  Value *zero = b_.getInt64(0), *chunk = b_.getInt64(16), *end = less(bytes, right);
+  Value* head = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, bytes, b_.CreateSelect(b_.CreateICmpNE(left, zero), chunk, zero));
+  Value* tail = less(bytes, b_.CreateSelect(b_.CreateICmpNE(right, zero), chunk, zero));
+  copy(left, b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, head, end), 1);
+  copy(head, tail, 16);
+  copy(b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, head, tail), end, 1);
 }
 
 // Element-wise atomics, as the ISA defines bulk reductions.
@@ -186,6 +205,7 @@ void FunctionLifter::ReduceBytes(const Instruction& inst, Space to_space, Value*
   const ScalarType type = inst.type();
   if (type == ScalarType::kNone) RefuseInstruction("has no type");
   const AtomicOp op = AtomicOpOf(inst, type);
+  const AtomicFlush flush = AtomicFlushOf(inst, op, type);
   ForOffsets(bytes, ptx::BytesOf(type), [&](Value* offset) {
     Value* value = b_.LoadMem(from_space, TypeOf(type), 1, b_.CreateAdd(from, offset), false);
     b_.Atomic(to_space, op, AtomicTypeOf(type), b_.CreateAdd(to, offset), value, nullptr, true, flush);
@@ -205,7 +225,6 @@ void FunctionLifter::ForMembers(Value* mask, Body body) {
     auto* next = NewBlock("next.member");
     b_.CreateCondBr(b_.CreateTrunc(b_.CreateLShr(members, rank), b_.getInt1Ty()), chosen, next);
     b_.SetInsertPoint(chosen);
-  const AtomicFlush flush = AtomicFlushOf(inst, op, type);
     body([&](Value* offset) { return clusters ? b_.CreateAdd(b_.CreateURem(offset, guarded), b_.CreateMul(rank, stride)) : offset; });
     b_.CreateBr(next);
     b_.SetInsertPoint(next);

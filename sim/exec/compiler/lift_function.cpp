@@ -3,6 +3,7 @@
 
 #include "rewriter/ptx/form.h"
 #include "rewriter/ptx/verifier.h"
+#include "rewriter/ptx/word_rules.h"
 #include "sim/exec/compiler/lifter.h"
 
 namespace gridloom::exec {
@@ -23,11 +24,12 @@ void FunctionLifter::RefuseInstruction(const std::string& why) const { Refuse("i
 void FunctionLifter::RefuseUnknown(const Instruction& inst) const {
   const ptx::Modifier* unknown = ptx::UnknownModifierOf(inst);
   if (unknown != nullptr) RefuseInstruction("has a modifier that is not known: ." + std::string(unknown->text));
-  const ptx::Modifier* misplaced = ptx::MisplacedModifierOf(inst);
-  if (misplaced != nullptr) RefuseInstruction("does not take '." + std::string(misplaced->text) + "'");
-  // What the tables describe was looked at when the module was loaded.
   const ptx::Module& module = module_.module();
-  if (module.version_major * 10 + module.version_minor <= ptx::kNewestPtx || inst.Has(ptx::Trait::kCalls)) return;
+  const unsigned version = module.version_major * 10 + module.version_minor;
+  const std::string wrong = ptx::WrongWordsOf(inst, version);
+  if (!wrong.empty()) RefuseInstruction(wrong);
+  // What the tables describe was looked at when the module was loaded.
+  if (version <= ptx::kNewestPtx || inst.Has(ptx::Trait::kCalls)) return;
   DiagnosticSink sink;
   if (!ptx::VerifyInstruction(module, inst, sink)) RefuseInstruction("is not known: " + sink.diagnostics().front().message);
 }

@@ -290,6 +290,7 @@ class FunctionLifter {
   void CompleteBytes(Value* barrier, Value* bytes);
   std::vector<StateSpace> CopySpaces(const Instruction& inst) const;
   void LiftAsyncTail(const Instruction& inst, std::size_t values);
+  void CopyWithin(Value* to, Value* from, Value* bytes, Value* left, Value* right);
   void CopyBytes(Space to_space, Value* to, Space from_space, Value* from, Value* bytes, unsigned step);
   void LiftTensorCopy(const Instruction& inst);
   Value* TensorCopy(const TensorCopyImm& imm, llvm::ArrayRef<Value*> coordinates, Value* map, Value* shared);

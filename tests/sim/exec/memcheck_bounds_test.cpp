@@ -65,6 +65,65 @@ TEST_CASE("memcheck: a distance that says nothing is not told") {
   Has(run.told()[0], ": nothing is allocated near it");
 }
 
+// PTX 9.2: the bytes at both ends that `ignoreBytesLeft` and `ignoreBytesRight` name may lie outside of the memory.
+TEST_CASE("memcheck: a bulk copy does not read the bytes that it ignores, and copies all others") {
+  constexpr const char* kCopies = R"(.version 9.2
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p, .param .u64 q) {
+  .reg .b64 %rd<9>; .reg .b32 %r<20>; .reg .pred %p<3>;
+  .shared .align 16 .b8 buffer[256];
+  .shared .align 8 .b64 barrier;
+  ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q];
+  ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%rd2];
+  mov.u32 %r10, 0; mov.u32 %r11, buffer; mov.u32 %r12, 0x11111111;
+FILL:
+  st.shared.u32 [%r11], %r12; add.u32 %r11, %r11, 4; add.u32 %r10, %r10, 1; setp.lt.u32 %p1, %r10, 64; @%p1 bra FILL;
+  mbarrier.init.shared.b64 [barrier], 1;
+  mbarrier.arrive.expect_tx.shared.b64 %rd4, [barrier], %r1;
+  mov.u32 %r11, buffer; mov.u32 %r12, barrier;
+  cvt.u64.u32 %rd5, %r4; add.u64 %rd1, %rd1, %rd5;
+  cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.ignore_oob [%r11], [%rd1], %r1, %r2, %r3, [%r12];
+WAIT:
+  mbarrier.try_wait.parity.shared.b64 %p2, [barrier], 0;
+  @!%p2 bra WAIT;
+  mov.u32 %r10, 0;
+OUT:
+  ld.shared.u32 %r12, [%r11]; st.global.u32 [%rd2+16], %r12;
+  add.u32 %r11, %r11, 4; add.u64 %rd2, %rd2, 4; add.u32 %r10, %r10, 1; setp.lt.u32 %p1, %r10, 64; @%p1 bra OUT;
+  ret;
+}
+)";
+  struct Copy {
+    std::uint32_t size, left, right, skip;  ///< `skip`: bytes of the source before what is copied
+  };
+  // The source has 100 bytes: what ends behind them has to ignore the rest.
+  const Copy kWithin[] = {{112, 0, 12, 0}, {112, 7, 12, 0}, {16, 3, 12, 96}, {32, 15, 15, 80}, {48, 0, 0, 16}, {96, 5, 0, 0}, {0, 0, 0, 0}};
+  for (const Copy& copy : kWithin) {
+    INFO("copy of " << copy.size << " without " << copy.left << " and " << copy.right << " from " << copy.skip);
+    MemcheckRun run;
+    std::vector<std::uint8_t> source(100);
+    for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<std::uint8_t>(i + 100);
+    std::vector<std::uint32_t> words(4 + 64);
+    std::memcpy(words.data(), &copy, sizeof copy);
+    const std::uint64_t q = run.executor().Upload(words);
+    CHECK(run.Run(kCopies, kOne, kOne, run.executor().Upload(source), q).text == "");
+    CHECK(Kinds(run.told()) == "");
+    run.executor().Download(q, words);
+    const auto* const bytes = reinterpret_cast<const std::uint8_t*>(words.data() + 4);
+    for (std::uint32_t i = copy.left; i + copy.right < copy.size; ++i) CHECK(bytes[i] == source[copy.skip + i]);
+    for (std::uint32_t i = copy.size; i < 256; ++i) CHECK(bytes[i] == 0x11);
+  }
+  MemcheckRun run;
+  std::vector<std::uint32_t> words(4 + 64);
+  const Copy beyond{112, 0, 11, 0};
+  std::memcpy(words.data(), &beyond, sizeof beyond);
+  const std::uint64_t q = run.executor().Upload(words);
+  run.Run(kCopies, kOne, kOne, run.executor().Upload(std::vector<std::uint8_t>(100)), q);
+  REQUIRE(run.told().size() == 1);
+  CHECK(run.told()[0].kind == MemcheckKind::kOutOfBounds);
+}
+
 TEST_CASE("memcheck: names of kernels are short") {
   const auto name = [](const std::string& kernel) {
     MemcheckReport report{};

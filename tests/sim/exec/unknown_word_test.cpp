@@ -82,6 +82,44 @@ TEST_CASE("MisplacedWords_AreRefusedByNameWhereTheyAreLaunched") {
   ExpectRefused(instructions, "8.0");
 }
 
+// Words that no instruction has together.
+TEST_CASE("ForbiddenCombinations_AreRefusedByNameWhereTheyAreLaunched") {
+  const Named instructions = {{"ld.volatile.global.ca.u32 %r1, [%rd1];", "does not take '.ca'"},
+                              {"ld.relaxed.gpu.global.cv.u32 %r1, [%rd1];", "does not take '.cv'"},
+                              {"ld.volatile.global.L1::no_allocate.u32 %r1, [%rd1];", "does not take '.L1::no_allocate'"},
+                              {"ld.global.cg.L1::evict_last.u32 %r1, [%rd1];", "does not take '.L1::evict_last'"},
+                              {"ld.weak.global.nc.u32 %r1, [%rd1];", "does not take '.nc'"},
+                              {"ld.local.L2::128B.u32 %r1, [%rd1];", "does not take '.L2::128B'"},
+                              {"st.volatile.global.wb.u32 [%rd1], %r1;", "does not take '.wb'"},
+                              {"st.release.gpu.local.u32 [%rd1], %r1;", "does not take '.local'"},
+                              {"st.shared.L1::evict_first.u32 [%rd1], %r1;", "does not take '.L1::evict_first'"},
+                              {"fence.proxy.async.gpu;", "does not take '.gpu'"}};
+  ExpectRefused(instructions, "8.2");
+}
+
+TEST_CASE("WordsThatNeedAnother_AreRefusedByNameWhereTheyAreLaunched") {
+  const Named instructions = {{"ld.relaxed.global.u32 %r1, [%rd1];", "needs one of .cta, .cluster, .gpu, .sys with .relaxed"},
+                              {"ld.gpu.global.u32 %r1, [%rd1];", "needs one of .relaxed, .acquire with .gpu"},
+                              {"ld.nc.u32 %r1, [%rd1];", "needs .global with .nc"},
+                              {"ld.mmio.relaxed.gpu.global.u32 %r1, [%rd1];", "needs .sys with .mmio"},
+                              {"st.release.global.u32 [%rd1], %r1;", "needs one of .cta, .cluster, .gpu, .sys with .release"},
+                              {"fence.acq_rel;", "needs one of .cta, .cluster, .gpu, .sys with .acq_rel"},
+                              {"fence.proxy;", "needs one of .alias, "},
+                              {"membar;", "needs one of .cta, .gl, .sys, "},
+                              {"max.xorsign.f32 %f1, %f2, %f1;", "needs .abs with .xorsign"},
+                              {"fma.f32 %f1, %f2, %f1, %f2;", "needs one of .rn, .rz, .rm, .rp"},
+                              {"div.f32 %f1, %f2, %f1;", "needs one of .approx, .full, .rn, .rz, .rm, .rp"},
+                              {"ex2.f32 %f1, %f2;", "needs .approx"},
+                              {"mul.u32 %r1, %r2, %r3;", "needs one of .lo, .hi, .wide"},
+                              {"cvt.u32.f32 %r1, %f1;", "needs one of .rni, .rzi, .rmi, .rpi"},
+                              {"cvt.f32.u32 %f1, %r1;", "needs one of .rn, .rz, .rm, .rp"},
+                              {"shf.l.b32 %r1, %r2, %r3, %r1;", "needs one of .clamp, .wrap"},
+                              {"setp.u32 %p1, %r1, %r2;", "needs one of .eq, .ne, "},
+                              {"prefetch.global [%rd1];", "needs one of .L1, .L2, "},
+                              {"red.global.u32 [%rd1], %r1;", "needs one of .and, .or, "}};
+  ExpectRefused(instructions, "8.0");
+}
+
 // PTX 9.4.
 TEST_CASE("AtomicsOfSingles_TakeNoftz") {
   for (const std::string tiers : {"off", "interpret"}) {
