@@ -56,12 +56,14 @@ std::string Kernel(const NanCase& one, bool loads) {
       "ld.global.v4.f32 {%f1, %f2, %f3, %f4}, [%in+32]; ld.global.v2.f32 {%f5, %f6}, [%in+48];\n"
       "ld.global.b16 %h1, [%in+56]; ld.global.b16 %h2, [%in+58]; ld.global.b16 %h3, [%in+60];\n";
   const std::string constant =
-      "mov.f64 %g1, 0dfff8000000012345; mov.f64 %g2, 0d7ff0000000054321; mov.f64 %g3, 0d3ff0000000000000; mov.f64 %g4, 0d7ff0000000000000;\n"
+      "mov.f64 %g1, 0dfff8000000012345; mov.f64 %g2, 0d7ff0000000054321; mov.f64 %g3, 0d3ff0000000000000; mov.f64 %g4, "
+      "0d7ff0000000000000;\n"
       "mov.f32 %f1, 0f7f800000; mov.f32 %f2, 0fff800000; mov.f32 %f3, 0f7f812345; mov.f32 %f4, 0fffc54321; mov.f32 %f5, 0f3f800000;\n"
       "mov.f32 %f6, 0fbf800000; mov.b16 %h1, 0xfe12; mov.b16 %h2, 0x7c12; mov.b16 %h3, 0xffc1;\n";
-  return std::string(".version 8.6\n.target sm_100\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
-                     ".reg .b64 %d<10>; .reg .b32 %r<10>; .reg .f32 %f<10>; .reg .f64 %g<10>; .reg .b16 %h<10>; .reg .b64 %in, %out;\n"
-                     "ld.param.u64 %in, [in]; ld.param.u64 %out, [out];\n") +
+  return std::string(
+             ".version 8.6\n.target sm_100\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
+             ".reg .b64 %d<10>; .reg .b32 %r<10>; .reg .f32 %f<10>; .reg .f64 %g<10>; .reg .b16 %h<10>; .reg .b64 %in, %out;\n"
+             "ld.param.u64 %in, [in]; ld.param.u64 %out, [out];\n") +
          (loads ? loaded : constant) + one.instructions + "\nst.global.u64 [%out], %d9;\nret;\n}\n";
 }
 
@@ -81,7 +83,8 @@ TEST_CASE("NanBits_AreThoseOfAGpu_InBothTiersAndFolded") {
         std::vector<std::uint64_t> out(1);
         const exec::LaunchFault fault = executor.Launch(Kernel(one, loads), "k", {1, 1, 1}, {1, 1, 1}, ParamBlock().Add(at).Add(out_at));
         executor.Download(out_at, out);
-        INFO(one.instructions << (loads ? ", loaded" : ", constants") << ", tiers " << tiers << ": " << std::hex << out[0] << ", not " << one.bits << " " << fault.text);
+        INFO(one.instructions << (loads ? ", loaded" : ", constants") << ", tiers " << tiers << ": " << std::hex << out[0] << ", not "
+                              << one.bits << " " << fault.text);
         CHECK(fault.kind == exec::FaultKind::kNone);
         CHECK(out[0] == one.bits);
       }

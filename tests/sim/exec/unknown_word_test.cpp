@@ -103,7 +103,7 @@ TEST_CASE("WordsThatNeedAnother_AreRefusedByNameWhereTheyAreLaunched") {
                               {"ld.nc.u32 %r1, [%rd1];", "needs .global with .nc"},
                               {"ld.mmio.relaxed.gpu.global.u32 %r1, [%rd1];", "needs .sys with .mmio"},
                               {"st.release.global.u32 [%rd1], %r1;", "needs one of .cta, .cluster, .gpu, .sys with .release"},
-                              {"fence.acq_rel;", "needs one of .cta, .cluster, .gpu, .sys with .acq_rel"},
+                              {"fence.acq_rel;", "needs one of .cta, .cluster, .gpu, .sys, .proxy, .alias"},
                               {"fence.proxy;", "needs one of .alias, "},
                               {"membar;", "needs one of .cta, .gl, .sys, "},
                               {"max.xorsign.f32 %f1, %f2, %f1;", "needs .abs with .xorsign"},
