@@ -10,6 +10,10 @@
 namespace gridloom::timing {
 namespace {
 
+/// Messages have 47 bits for cycles, of L2's clock, too, which may be 15 times as fast. Nobody simulates so many one by one; turns that are
+/// not simulated must not come near, either.
+constexpr Cycle kLatestPassed = Cycle{1} << 43;
+
 /// Who looks on or acts between windows sees partitions that are not behind.
 bool MayOverlap(const Parameters& parameters, const EngineOptions& options, const Ports& ports, unsigned threads) {
   const bool alone = options.observer == nullptr && !ports.needs_partitions();
@@ -297,7 +301,7 @@ void Engine::PassTurns(PhaseThreads& threads, Cycle limit) {
   const auto walk = [this](StateWalk& state) { Walk(state); };
   const Cycle period = recurrence_.Look(now_, walk);
   if (period == 0) return;
-  limit = std::min({limit, dispatcher_.next(), NextOfSources()});
+  limit = std::min({limit, kLatestPassed, dispatcher_.next(), NextOfSources()});
   if (options_.observer != nullptr) limit = std::min(limit, options_.observer->WantsWindows(*this, period));
   const std::uint64_t times = std::min(recurrence_.most_times(), (std::max(limit, now_) - now_) / period);
   if (times == 0) return;

@@ -10,6 +10,7 @@
 // learned between windows reaches an SM or L2 no earlier than Parameters::window cycles after the cause (DeviceInput::earliest).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -200,6 +201,10 @@ class WarpGate {
   /// times, in any order within a cycle; the answer for a cycle changes only for those from which on AskGates asks again. An access that
   /// was let through stays so.
   virtual Cycle MayIssue(Cycle now, const GatedAccess& access) = 0;
+  /// Whether an access that passes at one cycle would pass at all later ones, until something happens between windows (a work, a CTA, a
+  /// TimedSource). Then turns of repeats that nobody holds back need not be simulated one by one, nor the gate be asked in them
+  /// (Recurrence).
+  virtual bool stays_open() const { return false; }
 };
 
 /// Calls by which warps launch kernels: what one instruction does for all threads that execute it together.
@@ -416,9 +421,9 @@ struct Ports {
   std::vector<DramEvents*> dram_events;
   std::vector<TimedSource*> sources;
 
-  /// Somebody is asked or told while a window is simulated.
+  /// Somebody is asked or told while a window is simulated, and may keep something of it.
   bool acts_in_windows() const {
-    const bool of_sms = feed != nullptr || !warp_gates.empty() || !line_gates.empty();
+    const bool of_sms = feed != nullptr || !line_gates.empty() || !std::ranges::all_of(warp_gates, &WarpGate::stays_open);
     return of_sms || l2 != nullptr || !dram_events.empty() || !access_events.empty();
   }
   /// Somebody acts between windows on what partitions keep, so that these may not stay behind.

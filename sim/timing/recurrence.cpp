@@ -25,6 +25,10 @@ Recurrence::Recurrence(const Parameters& parameters, Cycle window) : parameters_
 /// A state that comes again is found however long it takes until the device comes into such, and until it comes again: what is remembered
 /// is given up ever more rarely.
 Cycle Recurrence::Look(Cycle now, const WalkDevice& walk) {
+  if (!known_ && pause_ != 0) {
+    --pause_;
+    return 0;
+  }
   if (!known_) Remember(now, walk);
   if (!known_ || (now - earlier_.at) % step_ != 0 || now == earlier_.at) return 0;
   later_ = {};
@@ -45,6 +49,8 @@ void Recurrence::Remember(Cycle now, const WalkDevice& walk) {
   StateWalk record = StateWalk::Record(At(now), earlier_);
   walk(record);
   known_ = record.succeeded();
+  if (!known_) pause_ = next_pause_;
+  next_pause_ = known_ ? 1 : std::min(2 * next_pause_, kLongestPause);
 }
 
 /// Behind each turn there has to be another one.

@@ -36,12 +36,13 @@ class Recurrence {
   StateWalk::Clocks At(Cycle cycle) const { return {.sm = cycle, .l2 = parameters_.sm_to_l2.Forward(cycle)}; }
   void Remember(Cycle now, const WalkDevice& walk);
 
-  static constexpr std::uint64_t kFirstLooks = 8;
+  static constexpr std::uint64_t kFirstLooks = 8, kLongestPause = 1024;
   const Parameters& parameters_;
   const Cycle step_;
   bool known_ = false;
   StateImage earlier_, later_;
   std::uint64_t looks_ = 0, most_looks_ = kFirstLooks;  // since earlier_; until another state takes its place
+  std::uint64_t pause_ = 0, next_pause_ = 1;            // looks that are left out, after a state that is not shown
 };
 
 }  // namespace gridloom::timing

@@ -53,7 +53,7 @@ class StateWalk {
 
   /// Something that is no time.
   void Word(std::uint64_t value) {
-    if (kind_ == Kind::kRecord) image_->words.push_back(value);
+    if (kind_ == Kind::kRecord) Put(value);
     else if (kind_ == Kind::kCompare) goes_on_ = goes_on_ && next_word_ < earlier_->words.size() && earlier_->words[next_word_++] == value;
   }
   void Pointer(const void* value) { Word(reinterpret_cast<std::uintptr_t>(value)); }
@@ -88,10 +88,16 @@ class StateWalk {
   void Entry(std::uint16_t sm, std::uint16_t id) const { entries_(sm, id); }
 
  private:
+  /// Of a state, 32 MiB: several times what most devices keep that are full of warps. What is larger is not looked at.
+  static constexpr std::size_t kMostWords = std::size_t{1} << 22;
   enum class Kind : std::uint8_t { kRecord, kCompare, kMove };
   StateWalk(Kind kind, Clocks clocks, const StateImage* earlier, std::uint64_t times, StateImage& image)
       : kind_(kind), clocks_(clocks), times_(times), earlier_(earlier), image_(&image) {}
 
+  void Put(std::uint64_t value) {
+    if (image_->words.size() == kMostWords) return Refuse();
+    image_->words.push_back(value);
+  }
   void Time(Cycle& at, Cycle by) {
     if (kind_ != Kind::kMove) return Word(at == kNever ? kNever : at > by ? at - by : 0);
     if (at != kNever) at += by;

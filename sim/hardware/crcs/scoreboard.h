@@ -34,6 +34,8 @@ class Scoreboard final : public timing::WarpGate {
   bool TakeWaitFor(std::uint32_t sm, std::uint64_t page) { return sms_[sm].awaited.erase(page) != 0; }
 
   timing::Cycle MayIssue(timing::Cycle now, const timing::GatedAccess& access) override;
+  /// Pages become visible as time passes, and no longer are when something happens to works.
+  bool stays_open() const override { return true; }
 
  private:
   struct Kernel {

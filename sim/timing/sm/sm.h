@@ -139,7 +139,7 @@ class Sm {
     Cycle until = 0;
     std::size_t gate = 0;
   };
-  Gated AskGates(Cycle now, const Warp& warp) const;
+  Gated AskGates(Cycle now, const Warp& warp);
   bool PassesGates(Cycle now, Warp& warp);
   /// Of a warp that comes up in the wheel. What gates held back and then let go on command comes up a second time, and may do anything
   /// then.
@@ -184,6 +184,7 @@ class Sm {
   std::vector<Cta> ctas_;    // by slot
   std::vector<Scheduler> schedulers_;
   std::vector<HeldWarps> held_;  // by scheduler, if gated_
+  std::uint64_t holds_ = 0;      // times that a gate let something not pass at once
   struct Entering {
     std::uint32_t block = 0, warp = 0;
     bool enters = false;

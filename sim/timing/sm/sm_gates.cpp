@@ -8,13 +8,15 @@
 namespace gridloom::timing {
 
 /// Until when the first gate that does not let the warp's next instruction issue holds it, and which one that is; not above `now`: none.
-Sm::Gated Sm::AskGates(Cycle now, const Warp& warp) const {
+Sm::Gated Sm::AskGates(Cycle now, const Warp& warp) {
   if (warp.granted || !warp.op->gated) return {};
   const MemoryInstruction instruction = NextAccess(warp);
   const GatedAccess access{.sm = index_, .cta = ctas_[warp.cta_slot].id, .instruction = instruction};
   for (std::size_t gate = 0; gate < ports_.warp_gates.size(); ++gate) {
     const Cycle until = ports_.warp_gates[gate]->MayIssue(now, access);
-    if (until > now) return {.until = until, .gate = gate};
+    if (until <= now) continue;
+    ++holds_;
+    return {.until = until, .gate = gate};
   }
   return {};
 }

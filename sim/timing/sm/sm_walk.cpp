@@ -33,6 +33,10 @@ void Sm::Walk(StateWalk& walk) {
     }
     for (Cta& cta : ctas_) WalkCta(cta, walk);
     for (const Scheduler& scheduler : schedulers_) WalkScheduler(scheduler, walk);
+    walk.Word(holds_);
+    for (const HeldWarps& held : held_) {
+      for (const WarpMask warps : held.by_gate) walk.Word(warps);
+    }
     for (std::vector<Cycle>& units : units_) {
       for (Cycle& free : units) walk.NotBefore(free);
     }

@@ -5,6 +5,7 @@
 #include "scheduler/policy/builtin.h"
 #include "sim/timing/sampler.h"
 #include "tests/sim/timing/random_launch.h"
+#include "tests/sim/timing/test_part.h"
 
 namespace gridloom::timing {
 namespace {
@@ -269,7 +270,7 @@ TEST_CASE("Turns_WhileWorksComeAndAreCancelled_AreAsIfEachWasSimulated") {
     return std::tuple(Outcome{(*engine)->results(), (*engine)->counters(), {}, {}, (*engine)->passed()}, meanwhile);
   };
   std::size_t passed = 0;
-  for (std::uint64_t seed = 400; seed < 430; ++seed) {
+  for (std::uint64_t seed = 400; seed < 420; ++seed) {
     INFO("seed " << seed);
     const auto [each, each_meanwhile] = run(seed, true);
     const auto [outcome, meanwhile] = run(seed, false);
@@ -277,7 +278,38 @@ TEST_CASE("Turns_WhileWorksComeAndAreCancelled_AreAsIfEachWasSimulated") {
     REQUIRE(meanwhile == each_meanwhile);
     passed += outcome.passed != 0 ? 1 : 0;
   }
-  CHECK(passed > 15);
+  CHECK(passed > 8);
+}
+
+/// Memory instructions pass from a cycle on that depends on where they go, some of them late.
+class OpensOnce final : public WarpGate {
+ public:
+  OpensOnce(Cycle latest, bool says_so) : latest_(latest), says_so_(says_so) {}
+  void Attach(Ports& ports, DeviceInput&) { ports.warp_gates.push_back(this); }
+  Cycle MayIssue(Cycle now, const GatedAccess& access) override {
+    return std::max(now, access.instruction.access.base / 128 * 7919 % latest_);
+  }
+  bool stays_open() const override { return says_so_; }
+
+ private:
+  const Cycle latest_;
+  const bool says_so_;
+};
+
+TEST_CASE("Turns_BehindGatesThatStayOpen_AreAsIfEachWasSimulated") {
+  std::size_t passed = 0;
+  for (std::uint64_t seed = 600; seed < 616; ++seed) {
+    INFO("seed " << seed);
+    const Case made = RandomCase(seed, 2000);
+    OpensOnce says_so(60'000, true), says_nothing(60'000, false);
+    const Outcome outcome = RunCase(made, {.parts = {Borrow(says_so)}});
+    const Outcome each = RunCase(made, {.parts = {Borrow(says_nothing)}});
+    CHECK(each.passed == 0);
+    REQUIRE(each.counters.sm.stall_gate[0] != 0);
+    REQUIRE(Difference(outcome, each) == "");
+    passed += outcome.passed != 0 ? 1 : 0;
+  }
+  CHECK(passed > 5);
 }
 
 TEST_CASE("Turns_UnderASampler_GiveTheSameSamples") {
