@@ -2,7 +2,8 @@
 """order_test.py GRIDLOOM PROGRAM [--programs N] [--seed S] [--jobs N] PART...: random programs keep CUDA's order, in every mode (docs/order.md).
 
 Parts: alone, modes (slices, tracing, memcheck, narrow tasks and others), timing (simulated time under every policy), broker (two tenants at a time
-under its policies, in real and in simulated time), sabotage (calls left out are noticed), all; sanitized: without the launcher, the driver and PROGRAM
+under its policies, in real and in simulated time), gates (kernels that wait for the host in simulated time), sabotage (calls left out are noticed), all
+(but gates: a program that asks until it likes the answer, while such a kernel waits, may take minutes); sanitized: without the launcher, the driver and PROGRAM
 built with ThreadSanitizer. --programs: how many in all, spread over the parts' modes as their speed says; without it some hundred each.
 """
 import argparse
@@ -14,12 +15,14 @@ import sys
 import tempfile
 import time
 
-# Kernels that wait for the host are left out where each turn of their loops is traced.
+# Kernels that wait for the host are left out where each turn of their loops is checked, and in simulated time but for the part of their own.
 NO_GATES = ["--gates", "none"]
 ONE_AT_A_TIME = ["--gates", "alone"]
 SHORT = ["--spin", "500"]  # where each turn of a loop is simulated or checked
 PATIENCE = 60
 POLICIES = ["crcs-fifo", "crcs-ppcs", "crcs-ready", "dka", "dka-guarded", "fair", "gemtc", "leftover", "priority", "serial"]
+# Those under which software on the device tells warps what to do: each turn is simulated.
+FED_POLICIES = ["gemtc"]
 # Those that profile kernels first.
 SLOW_POLICIES = ["dka-predicted", "kernelet", "kernelet-probing"]
 PARKED = ["--policy", "pagoda", "--set", "hardware.pagoda.schedulers=parked"]
@@ -47,7 +50,7 @@ PARTS = {
         Mode("slices of 2", ["--slice", "2"], weight=4),
         Mode("mixed thread blocks", ["--reorder", "7"], ONE_AT_A_TIME, weight=4),
         Mode("memcheck", ["--memcheck"], weight=1),
-        Mode("trace", ["--trace", "{folder}/trace"], NO_GATES + SHORT, weight=1),
+        Mode("trace", ["--trace", "{folder}/trace"], SHORT, weight=1),
         Mode("ranges", ["--check-ranges", "interval"], NO_GATES, weight=1),
         Mode("interpreted", [], weight=2),
         Mode("narrow tasks", ["--policy", "pagoda"], weight=2),
@@ -55,6 +58,7 @@ PARTS = {
     "timing": (90, [Mode("simulated, " + policy, ["--timing", "--policy", policy], NO_GATES + SHORT) for policy in POLICIES]
                + [Mode("simulated, " + policy, ["--timing", "--policy", policy, *SMALL_DEVICE], NO_GATES + SHORT, weight=0.1) for policy in SLOW_POLICIES]
                + [Mode("simulated, pagoda", ["--timing", *PARKED, *SMALL_DEVICE], NO_GATES + SHORT, weight=0.5)]),
+    "gates": (18, [Mode("simulated, gates, " + policy, ["--timing", "--policy", policy], SHORT) for policy in POLICIES if policy not in FED_POLICIES]),
     "broker": (160, [Mode("broker, " + policy, [], ONE_AT_A_TIME if policy == "serial" else [], weight=4, broker=["--policy", policy]) for policy in BROKER_POLICIES]
                + [Mode("broker, slices, fair", ["--slice", "1"], weight=4, broker=["--policy", "fair"])]
                + [Mode("broker, simulated, " + policy, [], NO_GATES + SHORT, broker=["--policy", policy, "--timing"]) for policy in ("fair", "leftover")]),
@@ -136,7 +140,7 @@ def main():
     parser.add_argument("parts", nargs="+", choices=[*PARTS, "sabotage", "sanitized", "all"])
     options = parser.parse_args()
     options.mix = options.mix.split()
-    parts = list(PARTS) if "all" in options.parts else [part for part in options.parts if part in PARTS]
+    parts = [part for part in PARTS if part in options.parts or ("all" in options.parts and part != "gates")]
     started = time.monotonic()
     total = sum(PARTS[part][0] for part in parts)
     jobs = []
