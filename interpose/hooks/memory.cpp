@@ -33,6 +33,7 @@ CUresult Allocate(CUdeviceptr* pointer, std::size_t bytes, exec::MemoryKind memo
   }
   if (address == 0) return CUDA_ERROR_OUT_OF_MEMORY;
   context.memory.Add(address, {kind, bytes, flags});
+  session::MemcheckLog::Get().NoteAllocation(context.device().memory(), address);
   *pointer = address;
   return CUDA_SUCCESS;
 }
@@ -61,6 +62,7 @@ CUresult Free(const char* call, CUdeviceptr pointer, std::initializer_list<Kind>
   if (owner == nullptr || !owner->memory.Find(pointer)) return refuse();
   owner->WaitAll();  // freeing waits for the work that may use the block
   if (!owner->memory.Take(pointer, kinds)) return refuse();
+  session::MemcheckLog::Get().NoteFree(owner->device().memory(), pointer);
   return owner->device().memory().Free(pointer) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -67,6 +67,11 @@ StreamPtr Context::CreateStream(Stream::Kind kind, int priority) {
   return stream;
 }
 
+std::size_t Context::created_streams() const {
+  const std::lock_guard lock(queue_mutex_);
+  return by_handle_.size();
+}
+
 StreamPtr Context::FindStream(CUstream handle) {
   const auto value = reinterpret_cast<std::uintptr_t>(handle);
   if (value == 0) return t_state.per_thread_default_stream ? per_thread_stream() : legacy_;

@@ -83,6 +83,8 @@ class Context final : public exec::AllocationOwner {
   /// The default stream of the calling thread.
   StreamPtr per_thread_stream();
   StreamPtr CreateStream(Stream::Kind kind, int priority);
+  /// How many of them have not been destroyed.
+  std::size_t created_streams() const;
   /// What the handle means in this context; null when it is not a stream of it.
   StreamPtr FindStream(cuda::CUstream handle);
   /// The handle means another stream in each context, or for each thread.

@@ -12,9 +12,12 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "interpose/session/array.h"
+#include "interpose/session/graph.h"
 #include "interpose/session/log.h"
 #include "interpose/session/process.h"
 #include "interpose/session/settings.h"
+#include "interpose/session/texture.h"
 #include "rewriter/support/demangle.h"
 #include "rewriter/support/json.h"
 #include "rewriter/support/whole_file.h"
@@ -51,11 +54,15 @@ nlohmann::json Json(const exec::MemcheckReport& report) {
   constexpr const char* kSpaces[] = {"global", "shared", "local", "generic"};
   nlohmann::json json = Json(report.access);
   json["kind"] = exec::NameOf(report.kind);
-  json["space"] = kSpaces[static_cast<std::size_t>(report.space)];
+  if (exec::IsAccess(report.kind)) {
+    json["space"] = kSpaces[static_cast<std::size_t>(report.space)];
+    json["address"] = exec::HexAddress(report.address);
+  } else {
+    json.erase("access");
+  }
   json["kernel"] = DemangledName(report.kernel);
   json["symbol"] = report.kernel;
   json["cta"] = Json(report.cta);
-  json["address"] = exec::HexAddress(report.address);
   json["place"] = report.place;
   json["times"] = report.times;
   json["suppression"] = exec::MemcheckFilter::LineFor(exec::NameOf(report.kind), report.kernel);
@@ -92,6 +99,85 @@ bool IsProgramsOwn(const exec::Allocation& allocation) {
 
 }  // namespace
 
+namespace {
+
+thread_local HostStackPtr t_launched_at;
+
+/// Tells a finding from the others.
+std::string KeyOf(const exec::MemcheckReport& report) {
+  return std::string(exec::NameOf(report.kind)) + " " + report.kernel + " " + std::to_string(report.access.ptx_line) + " " +
+         std::to_string(report.other ? report.other->ptx_line : 0) + " " + std::to_string(static_cast<int>(report.space));
+}
+
+std::string TextOf(const char* what, const HostStackPtr& stack) {
+  if (stack == nullptr) return {};
+  std::string text = std::string("\n  ") + what + " at";
+  for (const std::string& line : stack->Lines()) text += "\n    " + line;
+  return text;
+}
+
+}  // namespace
+
+MemcheckLog::LaunchScope::LaunchScope(HostStackPtr stack) { t_launched_at = std::move(stack); }
+MemcheckLog::LaunchScope::~LaunchScope() { t_launched_at = nullptr; }
+
+void MemcheckLog::NoteAllocation(const exec::DeviceMemory& memory, std::uint64_t address) {
+  if (!host_stacks_) return;
+  const auto allocation = memory.Find(address);
+  if (!allocation) return;
+  const std::lock_guard lock(stacks_mutex_);
+  stacks_[allocation->id].allocated = HostStack::Here();
+}
+
+void MemcheckLog::NoteFree(const exec::DeviceMemory& memory, std::uint64_t address) {
+  if (!host_stacks_) return;
+  const auto allocation = memory.Find(address);
+  if (!allocation) return;
+  const std::lock_guard lock(stacks_mutex_);
+  stacks_[allocation->id].freed = HostStack::Here();
+}
+
+MemcheckLog::Stacks MemcheckLog::StacksOf(std::uint64_t allocation) const {
+  if (!host_stacks_) return {};
+  const std::lock_guard lock(stacks_mutex_);
+  const auto found = stacks_.find(allocation);
+  return allocation != 0 && found != stacks_.end() ? found->second : Stacks{};
+}
+
+MemcheckLog::Stacks MemcheckLog::StacksOf(const exec::MemcheckReport& report) const {
+  if (!host_stacks_) return {};
+  Stacks stacks = StacksOf(report.allocation);
+  const std::lock_guard lock(stacks_mutex_);
+  if (const auto found = launched_.find(KeyOf(report)); found != launched_.end()) stacks.launched = found->second;
+  return stacks;
+}
+
+std::string MemcheckLog::Text(const Stacks& stacks) {
+  return TextOf("launched", stacks.launched) + TextOf("allocated", stacks.allocated) + TextOf("freed", stacks.freed);
+}
+
+void MemcheckLog::AddTo(nlohmann::json& json, const Stacks& stacks) {
+  for (const auto& [key, stack] :
+       {std::pair("launched", stacks.launched), std::pair("allocated", stacks.allocated), std::pair("freed", stacks.freed)})
+    if (stack != nullptr) json["host"][key] = stack->Lines();
+}
+
+nlohmann::json MemcheckLog::Json(const exec::MemcheckReport& report) const {
+  nlohmann::json json = session::Json(report);
+  AddTo(json, StacksOf(report));
+  return json;
+}
+
+nlohmann::json MemcheckLog::Json(const Leak& leak) const {
+  nlohmann::json json{{"bytes", leak.bytes}, {"what", leak.what}};
+  if (leak.allocation != 0) {
+    json["address"] = exec::HexAddress(leak.address);
+    json["allocation"] = leak.allocation;
+    AddTo(json, StacksOf(leak.allocation));
+  }
+  return json;
+}
+
 nlohmann::json MemcheckLog::Json(const Call& call) { return {{"call", call.call}, {"what", call.what}, {"times", call.times}}; }
 
 nlohmann::json MemcheckLog::Json(const Fault& fault) {
@@ -109,6 +195,7 @@ MemcheckLog::MemcheckLog() {
   reports_calls_ = IsOn(settings.report_api_errors);
   on_ = IsOn(settings.memcheck) || leak_check_ || reports_calls_;
   if (!on_) return;
+  host_stacks_ = IsOn(settings.memcheck_host_stacks);
   limit_ = static_cast<std::uint32_t>(Number(settings.memcheck_limit, "GRIDLOOM_MEMCHECK_LIMIT", 100));
   exit_code_ = Number(settings.error_exitcode, "GRIDLOOM_ERROR_EXITCODE", 1);
   json_path_ = settings.memcheck_json.value_or("");
@@ -149,8 +236,12 @@ void MemcheckLog::Add(const exec::MemcheckReport& report) {
     if (told_ >= limit_) return;
     ++told_;
   }
-  LogText("gridloom: error: " + exec::FormatMemcheck(report) + "\n");
-  Journal("finding", session::Json(report));
+  if (host_stacks_ && t_launched_at != nullptr) {
+    const std::lock_guard lock(stacks_mutex_);
+    launched_.try_emplace(KeyOf(report), t_launched_at);
+  }
+  LogText("gridloom: error: " + exec::FormatMemcheck(report) + Text(StacksOf(report)) + "\n");
+  Journal("finding", Json(report));
 }
 
 void MemcheckLog::GridFailed(const exec::Engine& engine, const exec::LaunchFault& fault) {
@@ -203,15 +294,86 @@ void MemcheckLog::BadRange(const char* call, Context& context, std::uint64_t poi
   BadCall(call, what + exec::DescribePlace(context.device().memory(), pointer, bytes));
 }
 
-void MemcheckLog::NoteLeaks(Context& context) {
-  if (!leak_check_ || !context.device().has_backend()) return;
-  for (const exec::Allocation& allocation : context.device().memory().List()) {
-    const bool here = allocation.owner == &context || allocation.kind == exec::MemoryKind::kPool;
-    if (!here || !IsProgramsOwn(allocation)) continue;
-    if (!filter_.Wants("leak", exec::NameAllocation(allocation))) continue;
-    const std::lock_guard lock(mutex_);
-    if (std::ranges::find(leaks_, allocation.id, &exec::Allocation::id) == leaks_.end()) leaks_.push_back(allocation);
+void MemcheckLog::AddLeak(Leak leak) {
+  if (!filter_.Wants("leak", leak.what)) return;
+  const std::lock_guard lock(mutex_);
+  if (std::ranges::find(leaks_, leak.what, &Leak::what) == leaks_.end()) leaks_.push_back(std::move(leak));
+}
+
+/// Allocations of one context, with `context` null of all.
+void MemcheckLog::NoteAllocations(Device& device, const Context* context) {
+  for (const exec::Allocation& allocation : device.memory().List()) {
+    const bool here = context == nullptr || allocation.owner == context || allocation.kind == exec::MemoryKind::kPool;
+    if (here && IsProgramsOwn(allocation))
+      AddLeak(
+          {.bytes = allocation.bytes, .what = exec::NameAllocation(allocation), .address = allocation.base, .allocation = allocation.id});
   }
+}
+
+namespace {
+
+std::string Sizes(const exec::ImageLevel& level) {
+  std::string text = std::to_string(level.width);
+  if (level.height > 1 || level.depth > 1) text += " x " + std::to_string(level.height);
+  if (level.depth > 1) text += " x " + std::to_string(level.depth);
+  return text;
+}
+
+std::uint64_t BytesOf(const Array& array) { return array.level().slice_bytes * array.level().depth; }
+
+template <typename Handle>
+std::string HandleText(Handle handle) {
+  return exec::HexAddress(reinterpret_cast<std::uintptr_t>(handle));
+}
+
+}  // namespace
+
+/// Arrays and mipmapped arrays of one context, with `context` null of all.
+void MemcheckLog::NoteArrays(const Context* context) {
+  const Process& process = Process::Get();
+  std::vector<const Array*> levels;  // those have no memory of their own
+  process.mipmaps.ForEach([&](const std::shared_ptr<MipmappedArray>& mipmap) {
+    std::uint64_t bytes = 0;
+    for (const auto& level : mipmap->levels()) {
+      levels.push_back(level.get());
+      bytes += BytesOf(*level);
+    }
+    if (context != nullptr && &mipmap->context() != context) return;
+    const Array& first = *mipmap->levels().front();
+    AddLeak({.bytes = bytes,
+             .what = "the mipmapped array " + HandleText(mipmap.get()) + " of " + Sizes(first.level()) + " texels, " +
+                     std::to_string(mipmap->levels().size()) + " levels and " + Plural(bytes, "byte") +
+                     " made by cudaMallocMipmappedArray"});
+  });
+  process.arrays.ForEach([&](const std::shared_ptr<Array>& array) {
+    if ((context != nullptr && &array->context() != context) || std::ranges::find(levels, array.get()) != levels.end()) return;
+    AddLeak({.bytes = BytesOf(*array),
+             .what = "the array " + HandleText(array.get()) + " of " + Sizes(array->level()) + " texels and " +
+                     Plural(BytesOf(*array), "byte") + " made by cudaMallocArray"});
+  });
+}
+
+void MemcheckLog::NoteObjects(const char* sort, std::uint64_t count) {
+  if (count == 0 || !filter_.Wants("object-leak", sort)) return;
+  const std::lock_guard lock(mutex_);
+  const auto known = std::ranges::find(object_leaks_, sort, &ObjectLeak::sort);
+  if (known != object_leaks_.end()) known->count += count;
+  else object_leaks_.push_back({sort, count});
+}
+
+/// Those that go with their context.
+void MemcheckLog::NoteObjectsOf(Context& context) {
+  std::uint64_t events = 0;
+  Process::Get().events.ForEach([&](const std::shared_ptr<Event>& event) { events += &event->context() == &context ? 1 : 0; });
+  NoteObjects("stream", context.created_streams());
+  NoteObjects("event", events);
+}
+
+void MemcheckLog::NoteLeaks(Context& context) {
+  if (!leak_check_) return;
+  if (context.device().has_backend()) NoteAllocations(context.device(), &context);
+  NoteArrays(&context);
+  NoteObjectsOf(context);
 }
 
 void MemcheckLog::NoteAllLeaks() {
@@ -220,13 +382,42 @@ void MemcheckLog::NoteAllLeaks() {
   for (std::size_t i = 0; i < process.device_count(); ++i) {
     Device& device = *process.FindDevice(static_cast<cuda::CUdevice>(i));
     if (!device.has_backend()) continue;
-    for (const exec::Allocation& allocation : device.memory().List()) {
-      if (!IsProgramsOwn(allocation)) continue;
-      if (!filter_.Wants("leak", exec::NameAllocation(allocation))) continue;
-      const std::lock_guard lock(mutex_);
-      if (std::ranges::find(leaks_, allocation.id, &exec::Allocation::id) == leaks_.end()) leaks_.push_back(allocation);
-    }
+    NoteAllocations(device, nullptr);
+    std::uint64_t number = 0;
+    for (const std::uint64_t bytes : device.memory().ListPhysical())
+      AddLeak(
+          {.bytes = bytes, .what = "memory number " + std::to_string(++number) + " of " + Plural(bytes, "byte") + " made by cuMemCreate"});
+    const exec::Engine::Findings findings = device.engine().MemcheckFindings();
+    if (findings.heap_blocks != 0)
+      AddLeak({.bytes = findings.heap_bytes,
+               .what = "memory of malloc() in kernels (" + Plural(findings.heap_blocks, "block") + ", " +
+                       Plural(findings.heap_bytes, "byte") + ")"});
   }
+  NoteArrays(nullptr);
+  process.ForEachContext([&](Context& context) { NoteObjectsOf(context); });
+  std::uint64_t graphs = 0;
+  process.graphs.ForEach([&](const std::shared_ptr<Graph>& graph) { graphs += graph.use_count() == 1 ? 1 : 0; });  // not those of a node
+  NoteObjects("graph", graphs);
+  NoteObjects("executable graph", process.graph_execs.size());
+  NoteObjects("texture object", LiveTextures());
+  NoteObjects("surface object", LiveSurfaces());
+}
+
+void MemcheckLog::TellLeaks() const {
+  for (const Leak& leak : leaks_)
+    LogText("gridloom: error: leak: " + leak.what + " was never freed" + Text(StacksOf(leak.allocation)) + "\n");
+  for (const ObjectLeak& leak : object_leaks_)
+    LogText("gridloom: error: object-leak: " + Plural(leak.count, leak.sort.c_str()) + (leak.count == 1 ? " was" : " were") +
+            " never destroyed\n");
+}
+
+/// "2 allocations and 3 objects".
+std::string MemcheckLog::LeakCounts() const {
+  std::uint64_t objects = 0;
+  for (const ObjectLeak& leak : object_leaks_) objects += leak.count;
+  std::string text = leaks_.empty() ? "" : Plural(leaks_.size(), "allocation");
+  if (objects != 0) text += (text.empty() ? "" : " and ") + Plural(objects, "object");
+  return text;
 }
 
 std::string MemcheckLog::Summary(std::uint64_t errors, std::uint64_t accesses, std::uint64_t not_kept) const {
@@ -237,7 +428,7 @@ std::string MemcheckLog::Summary(std::uint64_t errors, std::uint64_t accesses, s
     text += "; " + exec::WithCommas(not_kept) + (not_kept == 1 ? " further access" : " further accesses") + " beyond the limit of " +
             Plural(limit_, "error");
   }
-  if (leak_check_) text += leaks_.empty() ? "; nothing leaked" : "; " + Plural(leaks_.size(), "allocation") + " leaked";
+  if (leak_check_) text += leaks_.empty() && object_leaks_.empty() ? "; nothing leaked" : "; " + LeakCounts() + " leaked";
   return text + "\n";
 }
 
@@ -246,14 +437,14 @@ nlohmann::json MemcheckLog::AllAsJson(const std::vector<exec::MemcheckReport>& r
                       {"calls", nlohmann::json::array()},
                       {"faults", nlohmann::json::array()},
                       {"not_kept", not_kept}};
-  for (const exec::MemcheckReport& report : reports) json["findings"].push_back(session::Json(report));
+  for (const exec::MemcheckReport& report : reports) json["findings"].push_back(Json(report));
   for (const Call& call : calls_) json["calls"].push_back(Json(call));
   for (const Fault& fault : faults_) json["faults"].push_back(Json(fault));
   if (leak_check_) {
     json["leaks"] = nlohmann::json::array();
-    for (const exec::Allocation& leak : leaks_)
-      json["leaks"].push_back(
-          {{"address", exec::HexAddress(leak.base)}, {"bytes", leak.bytes}, {"allocation", leak.id}, {"what", exec::NameAllocation(leak)}});
+    for (const Leak& leak : leaks_) json["leaks"].push_back(Json(leak));
+    json["object_leaks"] = nlohmann::json::array();
+    for (const ObjectLeak& leak : object_leaks_) json["object_leaks"].push_back({{"sort", leak.sort}, {"count", leak.count}});
   }
   return json;
 }
@@ -283,7 +474,7 @@ void MemcheckLog::Finish() {
   }
   KeepWanted(findings);
   NoteAllLeaks();
-  for (const exec::Allocation& leak : leaks_) LogText("gridloom: error: leak: " + exec::NameAllocation(leak) + " was never freed\n");
+  TellLeaks();
   std::uint64_t accesses = 0;
   for (const exec::MemcheckReport& report : findings.reports) accesses += report.times;
   for (const Call& call : calls_) accesses += call.times;
@@ -292,7 +483,7 @@ void MemcheckLog::Finish() {
   const nlohmann::json json = AllAsJson(findings.reports, findings.not_kept);
   Journal("end", json);
   if (!json_path_.empty() && journal_ < 0) WriteJson(json);
-  if ((errors == 0 && leaks_.empty()) || exit_code_ == 0) return;
+  if ((errors == 0 && leaks_.empty() && object_leaks_.empty()) || exit_code_ == 0) return;
   std::fflush(nullptr);
   _exit(exit_code_);
 }

@@ -5,11 +5,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "interpose/session/host_stack.h"
 #include "sim/exec/engine.h"
 #include "sim/exec/memcheck.h"
 #include "sim/exec/memcheck_filter.h"
@@ -17,6 +19,7 @@
 namespace gridloom::session {
 
 class Context;
+class Device;
 struct Settings;
 
 class MemcheckLog {
@@ -41,6 +44,20 @@ class MemcheckLog {
   /// What the program has allocated in the context and not freed; called before the context frees it.
   void NoteLeaks(Context& context);
 
+  /// The calling thread's stack where stacks are wanted, else null.
+  HostStackPtr StackHere() const { return host_stacks_ ? HostStack::Here() : nullptr; }
+  /// The program has allocated what begins at `address`, or frees it.
+  void NoteAllocation(const exec::DeviceMemory& memory, std::uint64_t address);
+  void NoteFree(const exec::DeviceMemory& memory, std::uint64_t address);
+  /// Findings of this thread are of a grid that was launched there, while one lives.
+  class LaunchScope {
+   public:
+    explicit LaunchScope(HostStackPtr stack);
+    ~LaunchScope();
+    LaunchScope(const LaunchScope&) = delete;
+    LaunchScope& operator=(const LaunchScope&) = delete;
+  };
+
   /// The program ends: summary, JSON, and another exit code when something was found. Does not return then.
   void Finish();
 
@@ -53,22 +70,51 @@ class MemcheckLog {
     std::string kernel, kind, text;
   };
 
+  /// Memory that was never freed.
+  struct Leak {
+    std::uint64_t bytes = 0;
+    std::string what;                           ///< tells it from others, too
+    std::uint64_t address = 0, allocation = 0;  ///< of an allocation
+  };
+  /// Objects of one sort that were never destroyed.
+  struct ObjectLeak {
+    std::string sort;
+    std::uint64_t count = 0;
+  };
+
   static constexpr std::uint32_t kMostFiltered = 1'000'000;
 
   MemcheckLog();
+  /// Of an allocation and of a grid.
+  struct Stacks {
+    HostStackPtr allocated, freed, launched;
+  };
+  Stacks StacksOf(std::uint64_t allocation) const;
+  Stacks StacksOf(const exec::MemcheckReport& report) const;
+  static std::string Text(const Stacks& stacks);
+  static void AddTo(nlohmann::json& json, const Stacks& stacks);
+  nlohmann::json Json(const exec::MemcheckReport& report) const;
   void KeepWanted(exec::Engine::Findings& findings) const;
   void ReadFilter(const Settings& settings);
   bool Wants(const exec::MemcheckReport& report) const { return filter_.Wants(exec::NameOf(report.kind), report.kernel); }
   void NoteAllLeaks();
+  void AddLeak(Leak leak);
+  void NoteAllocations(Device& device, const Context* context);
+  void NoteArrays(const Context* context);
+  void NoteObjects(const char* sort, std::uint64_t count);
+  void NoteObjectsOf(Context& context);
+  void TellLeaks() const;
+  std::string LeakCounts() const;
   std::string Summary(std::uint64_t errors, std::uint64_t accesses, std::uint64_t not_kept) const;
   nlohmann::json AllAsJson(const std::vector<exec::MemcheckReport>& reports, std::uint64_t not_kept) const;
   void WriteJson(const nlohmann::json& json) const;
+  nlohmann::json Json(const Leak& leak) const;
   static nlohmann::json Json(const Call& call);
   static nlohmann::json Json(const Fault& fault);
   /// Says it to whoever started the program, who reads it when the program has ended, in whatever way.
   void Journal(const char* key, const nlohmann::json& value) const;
 
-  bool on_ = false, leak_check_ = false, reports_calls_ = false;
+  bool on_ = false, leak_check_ = false, reports_calls_ = false, host_stacks_ = false;
   std::uint32_t limit_ = 100;
   exec::MemcheckFilter filter_;
   int exit_code_ = 1;
@@ -80,8 +126,12 @@ class MemcheckLog {
   std::mutex mutex_;
   std::vector<Call> calls_;
   std::vector<Fault> faults_;
-  std::vector<exec::Allocation> leaks_;
-  std::uint32_t told_ = 0;  ///< findings of kernels
+  std::vector<Leak> leaks_;
+  std::vector<ObjectLeak> object_leaks_;
+  mutable std::mutex stacks_mutex_;
+  std::map<std::uint64_t, Stacks> stacks_;                     ///< by allocation
+  std::map<std::string, HostStackPtr, std::less<>> launched_;  ///< by finding (KeyOf)
+  std::uint32_t told_ = 0;                                     ///< findings of kernels
 };
 
 }  // namespace gridloom::session

@@ -108,6 +108,7 @@ void RunPrepared(Context& context, const KernelOp& op, GridToRun grid, BrokeredL
   LaunchCapture capture(op, what, grid.traced, timed ? op.ctas : nullptr);
   if (context.failed()) return;
   grid.launch.records = capture.sink();
+  const MemcheckLog::LaunchScope scope(op.host_stack);
   const exec::SlicedRun run =
       brokered != nullptr ? brokered->Run(context.device().engine(), grid.launch) : RunHere(context, op, grid.launch);
   if (run.fault.kind == exec::FaultKind::kNone) capture.End();

@@ -12,6 +12,7 @@
 #include "interpose/session/array.h"
 #include "interpose/session/conditional.h"
 #include "interpose/session/context.h"
+#include "interpose/session/host_stack.h"
 #include "interpose/session/module.h"
 #include "interpose/session/recycled.h"
 
@@ -46,6 +47,7 @@ struct KernelOp {
   std::uint64_t work = 0;                ///< its number in the program's timeline; 0: nobody keeps one
   std::shared_ptr<TaskKernel> task;      ///< it runs as a task of a MasterKernel's (session/narrow_tasks.h); null: as a grid
   std::uint64_t number = 0;              ///< of the task
+  HostStackPtr host_stack;               ///< where the program launched it; null unless memcheck wants it
   std::shared_ptr<trace::CtaSink> ctas;  ///< takes what its CTAs do to the timing model; null: time is not simulated
 };
 

@@ -231,6 +231,7 @@ StreamPtr Process::FindStream(CUstream handle) const {
 }
 
 void Process::ReleaseContextObjects(Context& context) {
+  MemcheckLog::Get().NoteLeaks(context);
   for (const auto& module : modules.RemoveIf([&](const Module& m) { return &m.context() == &context; })) {
     if (module->owns_code()) module->code().Unload();
   }
@@ -238,7 +239,6 @@ void Process::ReleaseContextObjects(Context& context) {
   events.RemoveIf([&](const Event& event) { return &event.context() == &context; });
   mipmaps.RemoveIf([&](const MipmappedArray& mipmap) { return &mipmap.context() == &context; });
   arrays.RemoveIf([&](const Array& array) { return &array.context() == &context; });
-  MemcheckLog::Get().NoteLeaks(context);
   if (context.device().has_backend()) context.memory.FreeAll(context.device().memory());
 }
 

@@ -73,6 +73,10 @@ class Process {
   Context* FindContext(cuda::CUcontext handle) const;
   /// The context that a module's program was loaded in; null when none has asked for it yet.
   Context* FindContext(const exec::Program& program) const;
+  template <typename Function>
+  void ForEachContext(Function function) const {
+    contexts_.ForEach([&](const std::shared_ptr<Context>& context) { function(*context); });
+  }
   /// A stream that was created, of whatever context; null for any other handle.
   StreamPtr FindStream(cuda::CUstream handle) const;
 

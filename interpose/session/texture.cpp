@@ -67,6 +67,10 @@ CUresult Retire(std::unordered_map<std::uint64_t, TextureRecord>& objects, std::
   return CUDA_SUCCESS;
 }
 
+std::size_t CountOfProgram(const std::unordered_map<std::uint64_t, TextureRecord>& objects) {
+  return static_cast<std::size_t>(std::ranges::count_if(objects, [](const auto& entry) { return !entry.second.of_reference; }));
+}
+
 /// From the address to the end of the allocation it is in; 0 when it is in none.
 std::uint64_t BytesFrom(const exec::DeviceMemory& memory, std::uint64_t address) {
   const auto allocation = memory.Find(address);
@@ -208,6 +212,16 @@ CUresult DestroyTexture(std::uint64_t object) {
   return Retire(TheRecords().textures, object, true);
 }
 
+std::size_t LiveTextures() {
+  const std::lock_guard lock(TheRecords().mutex);
+  return CountOfProgram(TheRecords().textures);
+}
+
+std::size_t LiveSurfaces() {
+  const std::lock_guard lock(TheRecords().mutex);
+  return CountOfProgram(TheRecords().surfaces);
+}
+
 CUresult FindTexture(std::uint64_t object, TextureRecord* record) {
   const std::lock_guard lock(TheRecords().mutex);
   const auto found = TheRecords().textures.find(object);
@@ -288,6 +302,11 @@ CUresult TextureReference::Publish() {
   const auto status = surface ? CreateSurface(resource, &made) : CreateTexture(resource, texture, nullptr, &made);
   if (status != CUDA_SUCCESS) return status;
   surface ? DestroySurface(object_) : DestroyTexture(object_);
+  {
+    Records& records = TheRecords();
+    const std::lock_guard lock(records.mutex);
+    (surface ? records.surfaces : records.textures)[made].of_reference = true;
+  }
   object_ = made;
   std::memcpy(reinterpret_cast<void*>(address), &object_, sizeof(object_));
   return CUDA_SUCCESS;

@@ -20,6 +20,7 @@ struct TextureRecord {
   bool has_view = false;
   std::shared_ptr<Array> array;
   std::shared_ptr<MipmappedArray> mipmap;
+  bool of_reference = false;  ///< made for a texture reference, not by the program
 };
 
 /// Fills `record` and makes the object; the handle goes to `object`.
@@ -30,6 +31,10 @@ cuda::CUresult FindTexture(std::uint64_t object, TextureRecord* record);
 cuda::CUresult CreateSurface(const cuda::CUDA_RESOURCE_DESC& resource, std::uint64_t* object);
 cuda::CUresult DestroySurface(std::uint64_t object);
 cuda::CUresult FindSurface(std::uint64_t object, TextureRecord* record);
+
+/// How many have not been destroyed.
+std::size_t LiveTextures();
+std::size_t LiveSurfaces();
 
 /// Whether a texture can be made of this memory.
 cuda::CUresult CheckResource(const cuda::CUDA_RESOURCE_DESC& resource);

@@ -77,7 +77,9 @@ class DeviceMemory {
   virtual std::uint64_t Reserve(std::uint64_t bytes, std::uint64_t align, std::uint64_t hint) = 0;
   virtual bool Release(std::uint64_t base, std::uint64_t bytes) = 0;
   virtual std::uint64_t CreatePhysical(std::uint64_t bytes, bool at_host = false) = 0;  ///< handle, 0 on failure
-  virtual bool DestroyPhysical(std::uint64_t handle) = 0;                               ///< memory goes when unmapped everywhere
+  /// Bytes of all physical memory that is there: of handles, and what is mapped though its handle was destroyed.
+  virtual std::vector<std::uint64_t> ListPhysical() const = 0;
+  virtual bool DestroyPhysical(std::uint64_t handle) = 0;  ///< memory goes when unmapped everywhere
   /// A new file descriptor for physical memory, for other processes; -1 on failure.
   virtual int ExportPhysical(std::uint64_t handle) const = 0;
   /// Physical memory that a descriptor of ExportPhysical stands for, which stays the caller's, its bytes and where it is; 0 on failure.

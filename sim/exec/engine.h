@@ -132,6 +132,8 @@ class Engine {
   struct Findings {
     std::vector<MemcheckReport> reports;  ///< in the order they were found
     std::uint64_t not_kept = 0;           ///< accesses whose finding was beyond the limit
+    /// Blocks of malloc() in kernels that nobody has freed, and their bytes.
+    std::uint64_t heap_blocks = 0, heap_bytes = 0;
   };
   virtual Findings MemcheckFindings() const { return {}; }
 

@@ -95,8 +95,21 @@ std::string Headline(const MemcheckReport& report) {
       return "race on shared memory: " + what + " after a " + std::string(report.other ? NameOf(report.other->kind) : "access") +
              " by another thread" + where;
     case MemcheckKind::kInvalidFree: return "invalid free()" + where;
+    case MemcheckKind::kUnfinishedCopy: return what + of_space + " before the end of an asynchronous copy to it" + where;
+    case MemcheckKind::kBarrierDivergence: return "barrier that not all threads come to" + where;
+    case MemcheckKind::kSyncMask: return ".sync instruction with a mask that does not hold the thread itself" + where;
+    case MemcheckKind::kSyncMissing: return ".sync instruction with a mask of lanes that do not come" + where;
+    case MemcheckKind::kShuffleSource: return "value of a lane that took no part in a shuffle " + std::string(NameOf(report.use)) + where;
+    case MemcheckKind::kMbarrier: return "wrong use of an mbarrier" + where;
   }
   return what + where;
+}
+
+/// How often it happened besides, as a further line.
+std::string More(const MemcheckReport& report) {
+  if (report.times == 1) return {};
+  const char* const what = IsAccess(report.kind) ? (report.times == 2 ? " more access" : " more accesses") : " more";
+  return "\n  and " + WithCommas(report.times - 1) + what + " of this kind at this place";
 }
 
 }  // namespace
@@ -110,6 +123,12 @@ std::string_view NameOf(MemcheckKind kind) {
     case MemcheckKind::kUninitialized: return "uninitialised";
     case MemcheckKind::kRace: return "race";
     case MemcheckKind::kInvalidFree: return "invalid-free";
+    case MemcheckKind::kUnfinishedCopy: return "unfinished-copy";
+    case MemcheckKind::kBarrierDivergence: return "barrier-divergence";
+    case MemcheckKind::kSyncMask: return "sync-mask";
+    case MemcheckKind::kSyncMissing: return "sync-missing";
+    case MemcheckKind::kShuffleSource: return "shuffle-source";
+    case MemcheckKind::kMbarrier: return "mbarrier";
   }
   return "unknown";
 }
@@ -141,6 +160,12 @@ std::string DescribeMiss(std::uint64_t address, std::uint64_t bytes, std::uint64
   return Bytes(address - base) + " into " + what;
 }
 
+bool IsNear(std::uint64_t address, std::uint64_t base, std::uint64_t size) {
+  constexpr std::uint64_t kFar = std::uint64_t{64} << 30;
+  const std::uint64_t end = base + size;
+  return address < base ? base - address <= kFar : address <= end || address - end <= kFar;
+}
+
 std::string DescribePlace(const DeviceMemory& memory, std::uint64_t address, std::uint64_t bytes) {
   constexpr std::uint64_t kNullPage = 4096;
   if (address == 0) return "a null pointer";
@@ -149,29 +174,36 @@ std::string DescribePlace(const DeviceMemory& memory, std::uint64_t address, std
     return Bytes(address - freed->base) + " into " + NameAllocation(*freed) + ", which has been freed";
   const auto nearest = memory.FindNearest(address);
   if (!nearest) return "nothing is allocated";
-  // Such a distance says nothing of the mistake.
-  constexpr std::uint64_t kFar = std::uint64_t{64} << 30;
-  const std::uint64_t base = nearest->allocation.base, end = base + nearest->allocation.bytes;
-  if ((address > end && address - end > kFar) || (address < base && base - address > kFar)) return "nothing is allocated near it";
+  if (!IsNear(address, nearest->allocation.base, nearest->allocation.bytes)) return "not near any allocation";
   return DescribeMiss(address, bytes, nearest->allocation.base, nearest->allocation.bytes, NameAllocation(nearest->allocation));
+}
+
+bool IsAccess(MemcheckKind kind) {
+  return kind != MemcheckKind::kBarrierDivergence && kind != MemcheckKind::kSyncMask && kind != MemcheckKind::kSyncMissing &&
+         kind != MemcheckKind::kShuffleSource && kind != MemcheckKind::kMbarrier;
 }
 
 std::string FormatMemcheck(const MemcheckReport& report) {
   std::string text = Headline(report);
-  text += "\n  CTA " + Triple(report.cta) + ", thread " + Triple(report.access.thread) + ", " +
+  text += "\n  CTA " + Triple(report.cta) + ", thread " + Triple(report.access.thread);
+  if (!IsAccess(report.kind)) {
+    if (!report.place.empty()) text += ": " + report.place;
+    if (report.other) text += "\n  that thread, " + Triple(report.other->thread) + ", waits" + At(*report.other);
+    return text + More(report);
+  }
+  text += ", " +
           (report.space == Space::kShared || report.space == Space::kLocal ? std::string(NameOf(report.space)) + " at " : "address ") +
           HexAddress(report.address);
   if (!report.place.empty()) text += ": " + report.place;
   if (report.other && report.use != InvalidUse::kNone) {
     text += "\n  read" + At(*report.other) + ", where nobody had written";
+  } else if (report.other && report.kind == MemcheckKind::kUnfinishedCopy) {
+    text += "\n  the copy: thread " + Triple(report.other->thread) + At(*report.other) + ", which has not been waited for";
   } else if (report.other) {
     text += "\n  the " + std::string(NameOf(report.other->kind)) + " before it: thread " + Triple(report.other->thread) +
             At(*report.other) + "; no barrier orders the two";
   }
-  if (report.times > 1)
-    text +=
-        "\n  and " + WithCommas(report.times - 1) + (report.times == 2 ? " more access" : " more accesses") + " of this kind at this place";
-  return text;
+  return text + More(report);
 }
 
 }  // namespace gridloom::exec

@@ -7,8 +7,10 @@
 namespace gridloom::exec {
 namespace {
 
-constexpr std::string_view kKinds[] = {"out-of-bounds", "use-after-free", "misaligned", "read-only", "uninitialised",
-                                       "race",          "invalid-free",   "call",       "fault",     "leak"};
+constexpr std::string_view kKinds[] = {
+    "out-of-bounds",      "use-after-free", "misaligned",   "read-only",      "uninitialised", "race", "invalid-free", "unfinished-copy",
+    "barrier-divergence", "sync-mask",      "sync-missing", "shuffle-source", "mbarrier",      "call", "fault",        "leak",
+    "object-leak"};
 
 bool IsKind(std::string_view text) { return std::ranges::find(kKinds, text) != std::end(kKinds); }
 

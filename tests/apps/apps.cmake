@@ -9,7 +9,8 @@
 # Programs that memcheck rightly complains of: they pass bad pointers on purpose, or (cuBLAS's reduce_1Block_kernel)
 # read shared memory that no thread has written, and do not use it.
 # (cub_primitives: the same kernels as thrust_algorithms, which runs under memcheck.)
-set(gridloom_not_for_memcheck cub_primitives device_assert illegal_address jit_link_after_fault stray_accesses memory_faults launch_errors copies host_memory cublas_vectors)
+# divergent_sync and absent_lanes: masks of lanes that have gone on, which hardware lets pass.
+set(gridloom_not_for_memcheck divergent_sync absent_lanes cub_primitives device_assert illegal_address jit_link_after_fault stray_accesses memory_faults launch_errors copies host_memory cublas_vectors)
 
 # Programs that are about calls and not about kernels: one run is enough.
 set(gridloom_as_it_is_only create_destroy)
@@ -147,6 +148,10 @@ gridloom_app(no_kernel_image GENCODE arch=compute_75,code=sm_75)
 
 gridloom_app(memcheck_defects FLAGS -lineinfo)
 gridloom_app(memcheck_ends)
+gridloom_app(memcheck_sync ARCH 90 FLAGS -lineinfo -std=c++17)
+gridloom_app(memcheck_leaks LIBS cuda)
+gridloom_app(memcheck_async ARCH 80 FLAGS -lineinfo -std=c++17)
+gridloom_app(memcheck_async AS memcheck_async_bulk ARCH 90 FLAGS -lineinfo -std=c++17)
 
 # Libraries of kernels.
 gridloom_app(thrust_algorithms TIMEOUT 600)

@@ -105,6 +105,11 @@ __global__ void Heap(int* out) {
   *out = block[threadIdx.x + 4];  // heap
   free(block);
 }
+/// One line, and 16 instructions.
+__global__ void Unrolled(int* p) {
+#pragma unroll
+  for (int i = 0; i < 16; ++i) p[1000 + 32 * i + threadIdx.x] = i;  // unrolled
+}
 __global__ void DoubleFree() {
   void* const block = malloc(16);
   free(block);
@@ -151,6 +156,7 @@ int main(int argc, char** argv) {
   if (name == "race-waw") WriteAfterWrite<<<1, 128>>>(out);
   if (name == "dynamic") Dynamic<<<1, 64, 32 * sizeof(int)>>>(out);
   if (name == "heap") Heap<<<1, 1>>>(out);
+  if (name == "unrolled") Unrolled<<<1, 32>>>(p);
   if (name == "double-free") DoubleFree<<<1, 1>>>();
   if (name == "host-double-free") cudaFree(out), cudaFree(out);
   if (name == "host-free") cudaFree(p + 1);

@@ -1,6 +1,6 @@
 // Errors of kernels, and then an end of the process of one kind or another.
-// usage: memcheck_ends ERROR END    ERROR: none, write, assert, trap, deadlock, surface, call; END: return, _exit, quick_exit, _Exit,
-// abort, throw, signal
+// usage: memcheck_ends ERROR END    ERROR: none, write, unrolled, assert, trap, deadlock, surface, call; END: return, _exit, quick_exit,
+// _Exit, abort, throw, signal
 #include <cuda_runtime.h>
 #include <unistd.h>
 
@@ -14,6 +14,12 @@
 namespace {
 
 __global__ void Write(int* out) { out[threadIdx.x] = 1; }
+/// Without line information: 16 instructions that a line of the source has become, and one of another.
+__global__ void Unrolled(int* out, int* other) {
+#pragma unroll
+  for (int i = 0; i < 16; ++i) out[40 + i * 3 + threadIdx.x] = i;
+  other[40] = 1;
+}
 __global__ void Assert(int* out) { assert(out == nullptr); }
 __global__ void Trap() { __trap(); }
 __global__ void Deadlock() {
@@ -26,7 +32,11 @@ void MakeError(const std::string& error) {
   cudaMalloc(&memory, 4 * 40);
   if (error == "none") Write<<<1, 40>>>(memory);
   else if (error == "write") Write<<<1, 41>>>(memory);
-  else if (error == "assert") Assert<<<1, 1>>>(memory);
+  else if (error == "unrolled") {
+    int* other = nullptr;
+    cudaMalloc(&other, 4 * 40);
+    Unrolled<<<1, 2>>>(memory, other);
+  } else if (error == "assert") Assert<<<1, 1>>>(memory);
   else if (error == "trap") Trap<<<1, 1>>>();
   else if (error == "deadlock") Deadlock<<<1, 32>>>();
   else if (error == "call") Write<<<1, 4096>>>(memory);

@@ -50,6 +50,11 @@ class Ends(unittest.TestCase):
         self.assertEqual(len({entry["pid"] for entry in found["findings"]}), 2)
         self.assertIn("2 errors in 3 processes", done.stderr)
 
+    def test_a_line_is_one_error_without_line_information(self):
+        done, found = self.run_tool(PROGRAM, "unrolled", "return")
+        self.assertEqual([entry["times"] for entry in found["findings"]], [32, 2], done.stderr)
+        self.assertIn("2 errors (34 accesses)", done.stderr)
+
     def test_what_ends_a_kernel_counts(self):
         for error, kind in FAULTS.items():
             with self.subTest(error=error):

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -55,6 +56,8 @@ class WaitingSignals {
   struct sigaction before_[std::size(kSignals)]{};
 };
 
+constexpr const char* kLeakLists[] = {"leaks", "object_leaks"};  // with --leak-check
+
 /// What one process has said: findings one by one, or all of them, with their numbers, at its end.
 struct Process {
   int pid = 0;
@@ -63,14 +66,18 @@ struct Process {
   Json all = {{"findings", Json::array()}, {"calls", Json::array()}, {"faults", Json::array()}, {"not_kept", 0}};
 
   std::size_t errors() const { return all["findings"].size() + all["calls"].size() + all["faults"].size() + leaks(); }
-  std::size_t leaks() const { return all.contains("leaks") ? all["leaks"].size() : 0; }
+  std::size_t leaks() const {
+    std::size_t count = 0;
+    for (const char* const list : kLeakLists) count += all.contains(list) ? all[list].size() : 0;
+    return count;
+  }
 };
 
 bool HasLists(const Json& all) {
   for (const char* const key : {"findings", "calls", "faults"}) {
     if (!all.contains(key) || !all[key].is_array()) return false;
   }
-  return !all.contains("leaks") || all["leaks"].is_array();
+  return std::ranges::all_of(kLeakLists, [&](const char* list) { return !all.contains(list) || all[list].is_array(); });
 }
 
 /// A process may become another program by exec, with the same number. Lines that are none of ours are passed over: a program can write
@@ -108,7 +115,7 @@ Json Merged(const std::vector<Process>& processes) {
   Json merged = {{"findings", Json::array()}, {"calls", Json::array()}, {"faults", Json::array()}, {"not_kept", 0}};
   std::uint64_t not_kept = 0;
   for (const Process& process : processes) {
-    for (const char* const list : {"findings", "calls", "faults", "leaks"}) {
+    for (const char* const list : {"findings", "calls", "faults", "leaks", "object_leaks"}) {
       if (!process.all.contains(list)) continue;
       for (Json entry : process.all[list]) {
         if (!entry.is_object()) continue;

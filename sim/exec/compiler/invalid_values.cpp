@@ -64,6 +64,10 @@ class Follower {
     return info.kind == MarkerKind::kLoad && (info.space == Space::kShared || (generic_ && info.space == Space::kGeneric));
   }
 
+  static bool IsShuffle(const MarkerInfo& info) {
+    return info.kind == MarkerKind::kSync && UnpackImm<SyncImm>(info.imm).op == SyncOp::kShuffle;
+  }
+
   // --- which values can be invalid ---
   void FindTainted() {
     std::vector<const Value*> pending;
@@ -73,6 +77,7 @@ class Follower {
     for (const Instruction& instruction : llvm::instructions(function_)) {
       const MarkerInfo* info = MarkerOf(spmd_, instruction);
       if (info && ReadsShared(*info) && BitsOf(info->element) != 0 && !instruction.use_empty()) add(instruction);
+      if (info && IsShuffle(*info)) add(instruction);
     }
     while (!pending.empty()) {
       const Value* value = pending.back();
@@ -258,8 +263,7 @@ class Follower {
     if (info && info->kind == MarkerKind::kLoad) return FollowLoad(call, *info);
     if (info && info->kind == MarkerKind::kSync) {
       Value* const bits = InvalidBits(call.getArgOperand(1));
-      const bool shuffle = UnpackImm<SyncImm>(info->imm).op == SyncOp::kShuffle;
-      bits_[&call] = shuffle ? b_.Shuffle(bits, call.getArgOperand(2), call.getArgOperand(3)) : b_.Ballot(bits);
+      bits_[&call] = IsShuffle(*info) ? BitsOfShuffle(call, UnpackImm<SyncImm>(info->imm)) : b_.Ballot(bits);
       return;
     }
     if (info && (info->kind == MarkerKind::kToGeneric || info->kind == MarkerKind::kFromGeneric)) {
@@ -272,6 +276,18 @@ class Follower {
       return;
     }
     if (BitsOf(call.getType()) != 0) bits_[&call] = BitsOfIntrinsic(call);
+  }
+
+  /// A lane that takes no part gives zero: of the valid bits, which says that it has none. So each shuffle has one of its own for them,
+  /// as lanes may meet in two that stand at different places.
+  Value* BitsOfShuffle(llvm::CallInst& shuffle, SyncImm imm) {
+    imm.shadow = 1;
+    Value* const members = shuffle.getArgOperand(0);
+    Value* const source = shuffle.getArgOperand(2);
+    Value* const taken = shuffle.getArgOperand(3);
+    Value* const valid = b_.Sync(imm, members, {b_.CreateNot(InvalidBits(shuffle.getArgOperand(1))), source, taken});
+    Value* const member = b_.CreateTrunc(b_.CreateLShr(members, b_.CreateAnd(source, kWarpSize - 1)), b_.getInt1Ty());
+    return Or(b_.CreateNot(valid), b_.CreateSExt(b_.CreateAnd(taken, b_.CreateNot(member)), shuffle.getType()));
   }
 
   Value* BitsOfIntrinsic(llvm::CallInst& call) {

@@ -4,9 +4,29 @@
 #include <iterator>
 
 #include "sim/exec/compiler/lifter.h"
+#include "sim/exec/contract/async_copy_immediates.h"
 #include "sim/exec/contract/tensor_map.h"
 
 namespace gridloom::exec {
+
+namespace {
+
+// Where copies are waited for: nothing to do, as they have happened, but memcheck has to know.
+void OrderCopies(SpmdBuilder& b, const Instruction& inst) {
+  std::uint64_t order = kAllCopiesAwaited;
+  if (inst.Has(Mod::kCommitGroup)) order = kCopiesCommitted;
+  if (inst.Has(Mod::kWaitGroup)) order = CopiesAwaited(inst.operands[0].int_literal.value);
+  b.CallHelper(Helper::kCheckOrder, {}, {}, order);
+}
+
+/// memcheck: the bytes at `to` in shared memory are to be waited for. `mbarrier`: the host address of the one that tells of it, or null.
+void BeginCopy(SpmdBuilder& b, Value* to, Value* bytes, Value* mbarrier) {
+  auto* i64 = b.getInt64Ty();
+  b.CallHelper(Helper::kCheckOrder, {},
+               {b.CreateZExtOrTrunc(to, i64), b.CreateZExtOrTrunc(bytes, i64), mbarrier ? mbarrier : b.getInt64(0)}, kCopyBegins);
+}
+
+}  // namespace
 
 Value* FunctionLifter::Mbarrier(MbarrierOp op, Value* address, Value* operand, Value* second) {
   auto* i64 = b_.getInt64Ty();
@@ -70,11 +90,15 @@ void FunctionLifter::Lift<semantic::Mbarrier>(const Instruction& inst) {
 template <>
 void FunctionLifter::Lift<semantic::Cp>(const Instruction& inst) {
   const bool bulk = inst.Has(Mod::kBulk);
-  if (inst.Has(Mod::kCommitGroup) || inst.Has(Mod::kWaitGroup) || inst.Has(Mod::kWaitAll)) return;
+  if (inst.Has(Mod::kCommitGroup) || inst.Has(Mod::kWaitGroup) || inst.Has(Mod::kWaitAll)) {
+    if (!bulk && module_.options().memcheck) OrderCopies(b_, inst);
+    return;
+  }
   if (bulk && (HasText(inst, "commit_group") || HasText(inst, "wait_group") || HasText(inst, "prefetch"))) return;
   if (inst.Has(Mod::kTensor)) return LiftTensorCopy(inst);
   if (!inst.Has(Mod::kAsync)) RefuseInstruction();
   if (inst.Has(Mod::kMbarrier) && inst.Has(Mod::kArrive)) {
+    if (module_.options().memcheck) b_.CallHelper(Helper::kCheckOrder, {}, {MbarrierAddress(Op(0), inst.space())}, kCopiesToMbarrier);
     // Without .noinc the barrier expects one arrival more, which follows at once: nothing changes.
     if (inst.Has(Mod::kNoinc)) Mbarrier(MbarrierOp::kArrive, MbarrierAddress(Op(0), inst.space()), b_.getInt32(1), nullptr);
     return;
@@ -99,7 +123,11 @@ void FunctionLifter::LiftSmallCopy(const Instruction& inst) {
     for (unsigned i = 0; i < words; ++i) values.push_back(words == 1 ? loaded : b_.CreateExtractValue(loaded, i));
     b_.StoreMem(Space::kShared, values, to, false);
   };
-  if (!has_source_size) return copy_all();
+  if (!has_source_size) {
+    copy_all();
+    if (module_.options().memcheck) BeginCopy(b_, to, b_.getInt64(size), nullptr);
+    return;
+  }
   const bool predicate = Op(3).kind == OperandKind::kRegister && Op(3).variable->type == ScalarType::kPred;
   Value* count = predicate ? b_.CreateSelect(ReadPredicate(Op(3)), b_.getInt32(0), b_.getInt32(static_cast<std::uint32_t>(size)))
                            : Read(Op(3), ScalarType::kU32);
@@ -115,6 +143,7 @@ void FunctionLifter::LiftSmallCopy(const Instruction& inst) {
   CopyBytes(Space::kShared, to, Space::kGlobal, from, b_.CreateZExt(count, b_.getInt64Ty()), 1);
   b_.CreateBr(done);
   b_.SetInsertPoint(done);
+  if (module_.options().memcheck) BeginCopy(b_, to, b_.getInt64(size), nullptr);
 }
 
 // for (offset = 0; offset < end; offset += step) body(offset)
@@ -182,7 +211,10 @@ void FunctionLifter::LiftBulkCopy(const Instruction& inst) {
   } else {
     CopyBytes(to_space, to, from_space, from, bytes, 16);
   }
-  if (reports) Mbarrier(MbarrierOp::kCompleteTx, MbarrierAddress(Op(has_ends ? 5 : 3), StateSpace::kShared), size, nullptr);
+  if (!reports) return;
+  Value* const barrier = MbarrierAddress(Op(has_ends ? 5 : 3), StateSpace::kShared);
+  if (module_.options().memcheck && to_space == Space::kShared) BeginCopy(b_, to, bytes, barrier);
+  Mbarrier(MbarrierOp::kCompleteTx, barrier, size, nullptr);
 }
 
 // .ignore_oob: the first `left` and last `right` bytes, up to 15 each, may lie outside of the memory, and what comes of them is anything.
@@ -240,6 +272,7 @@ void FunctionLifter::CompleteBytes(Value* barrier, Value* bytes) {
 void FunctionLifter::MulticastCopy(Value* to, Space from_space, Value* from, Value* bytes, Value* barrier, Value* mask) {
   ForMembers(mask, [&](auto place) {
     CopyBytes(Space::kShared, place(to), from_space, from, bytes, 16);
+    if (module_.options().memcheck) BeginCopy(b_, place(to), bytes, b_.ToGeneric(Space::kShared, place(barrier)));
     CompleteBytes(place(barrier), bytes);
   });
 }
@@ -298,9 +331,13 @@ void FunctionLifter::LiftTensorCopy(const Instruction& inst) {
     return;
   }
   Value* barrier = AddressOf(Op(2), StateSpace::kShared);
-  if (!inst.Has(Mod::kMulticastCluster)) return CompleteBytes(barrier, TensorCopy(imm, coordinates, map, shared));
-  ForMembers(Read(Op(3), ScalarType::kU16),
-             [&](auto place) { CompleteBytes(place(barrier), TensorCopy(imm, coordinates, map, place(shared))); });
+  const auto copy = [&](Value* to, Value* tells) {
+    Value* const bytes = TensorCopy(imm, coordinates, map, to);
+    if (module_.options().memcheck) BeginCopy(b_, to, bytes, b_.ToGeneric(Space::kShared, tells));
+    CompleteBytes(tells, bytes);
+  };
+  if (!inst.Has(Mod::kMulticastCluster)) return copy(shared, barrier);
+  ForMembers(Read(Op(3), ScalarType::kU16), [&](auto place) { copy(place(shared), place(barrier)); });
 }
 
 /// Returns the bytes of the box (i64).

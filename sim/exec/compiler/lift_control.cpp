@@ -75,18 +75,20 @@ void FunctionLifter::Lift<semantic::Bar>(const Instruction& inst) {
   }
   if (inst.Has(Mod::kCluster)) return LiftClusterBarrier(inst);
   Value* zero = b_.getInt32(0);
+  const bool aligned = inst.opcode == Opcode::kBar || inst.Has(Mod::kAligned);
+  const std::uint64_t flags = module_.options().memcheck && aligned ? kBarrierAligned : 0;
   auto number = [&](std::size_t n) { return n < OpCount() ? Read(Op(n), ScalarType::kU32) : zero; };
   if (inst.Has(Mod::kArrive)) {
     b_.Barrier(BarrierOp::kArrive, number(0), number(1), b_.getFalse());
     return;
   }
   if (!inst.Has(Mod::kRed)) {
-    b_.Barrier(BarrierOp::kSync, number(0), number(1), b_.getFalse());
+    b_.Barrier(BarrierOp::kSync, number(0), number(1), b_.getFalse(), flags);
     return;
   }
   const std::size_t last = OpCount() - 1;
   const BarrierOp op = inst.Has(Mod::kPopc) ? BarrierOp::kRedPopc : inst.Has(Mod::kAnd) ? BarrierOp::kRedAnd : BarrierOp::kRedOr;
-  Value* result = b_.Barrier(op, number(1), last >= 3 ? number(2) : zero, ReadPredicate(Op(last)));
+  Value* result = b_.Barrier(op, number(1), last >= 3 ? number(2) : zero, ReadPredicate(Op(last)), flags);
   if (op == BarrierOp::kRedPopc) return Write(Op(0), result, ScalarType::kU32);
   Write(Op(0), b_.CreateICmpNE(result, zero), ScalarType::kPred);
 }

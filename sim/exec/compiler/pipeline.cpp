@@ -27,6 +27,7 @@
 #include "sim/exec/compiler/promote_registers.h"
 #include "sim/exec/compiler/record_loops.h"
 #include "sim/exec/compiler/region_budget.h"
+#include "sim/exec/compiler/sync_checks.h"
 #include "sim/exec/compiler/thread_ends.h"
 
 namespace gridloom::exec {
@@ -259,6 +260,7 @@ void OptimizeSpmd(SpmdModule& spmd, const AddressTaken& address_taken, const Com
   SplitAtBarriers(spmd, address_taken);
   RunPasses(spmd.ir(), machine, "function(loop-simplify,lcssa)");
   DedicateLatches(spmd.ir());
+  if (options.memcheck) PlaceSyncChecks(spmd);
   LowerSyncs(spmd);
   if (options.record == Recording::kAll) PlaceRecordLoops(spmd);
   if (options.fetch_ahead && !options.memcheck) PlaceFetchAhead(spmd);

@@ -191,8 +191,8 @@ llvm::Value* SpmdBuilder::Shuffle(llvm::Value* value, llvm::Value* source_lane, 
                     {value, source_lane, valid});
 }
 
-llvm::Value* SpmdBuilder::Barrier(BarrierOp op, llvm::Value* id, llvm::Value* threads, llvm::Value* predicate) {
-  MarkerInfo info{.kind = MarkerKind::kBarrier, .imm = static_cast<std::uint64_t>(op)};
+llvm::Value* SpmdBuilder::Barrier(BarrierOp op, llvm::Value* id, llvm::Value* threads, llvm::Value* predicate, std::uint64_t flags) {
+  MarkerInfo info{.kind = MarkerKind::kBarrier, .imm = static_cast<std::uint64_t>(op) | flags};
   return CreateCall(module_.Marker(info, getInt32Ty(), {getInt32Ty(), getInt32Ty(), getInt1Ty(), getInt32Ty()}),
                     {id, threads, predicate, getInt32(line)});
 }

@@ -43,7 +43,7 @@ enum class MarkerKind : std::uint8_t {
   kBallot,        ///< (i1) -> i32: the predicate of every active lane
   kActiveMask,    ///< () -> i32
   kShuffle,       ///< (i32 value, i32 source lane, i1 valid) -> i32: value of the source lane, own value where not valid
-  kBarrier,       ///< (i32 id, i32 threads or 0, i1 predicate, i32 line) -> i32; `imm` = BarrierOp
+  kBarrier,       ///< (i32 id, i32 threads or 0, i1 predicate, i32 line) -> i32; `imm` = BarrierOp, kBarrierAligned
   kSync,          ///< (i32 membermask, inputs…, i32 line) -> what Exchange gives; `imm` = SyncImm. LowerSyncs replaces all of them
   kWarpSync,      ///< (i32 membermask); `imm` = SyncImm. What Exchange makes of it comes right behind
   kMeet,          ///< (i32 membermask, inputs…): a kWarpSync whose members may come from elsewhere (meetings.h); ends its block
@@ -144,7 +144,8 @@ class SpmdBuilder : public llvm::IRBuilder<> {
   llvm::Value* Ballot(llvm::Value* predicate);
   llvm::Value* ActiveMask();
   llvm::Value* Shuffle(llvm::Value* value, llvm::Value* source_lane, llvm::Value* valid);
-  llvm::Value* Barrier(BarrierOp op, llvm::Value* id, llvm::Value* threads, llvm::Value* predicate);
+  /// `flags`: kBarrierAligned or 0.
+  llvm::Value* Barrier(BarrierOp op, llvm::Value* id, llvm::Value* threads, llvm::Value* predicate, std::uint64_t flags = 0);
   /// A .sync instruction of `members`. Result and inputs as those of Exchange.
   llvm::Value* Sync(const SyncImm& imm, llvm::Value* members, llvm::ArrayRef<llvm::Value*> inputs);
   void WarpSync(const SyncImm& imm, llvm::Value* members);

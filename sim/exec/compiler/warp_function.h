@@ -289,6 +289,7 @@ class WarpFunction {
   void CompilerFence();
 
   // --- memcheck (warp_memcheck.cpp) ---
+  bool EmitSyncCheck(const llvm::CallInst& call, const MarkerInfo& info);
   bool memcheck() const { return module_.options.memcheck; }
   Window SiteWindow(const llvm::CallInst& call, Access& access);
   Value* SharedChecked(Value* address, const Access& access, AccessKind kind);

@@ -358,6 +358,7 @@ bool UpdatesInPlace(Helper helper) { return helper == Helper::kGroupMma; }
 
 void WarpFunction::EmitHelperMarker(llvm::CallInst& call, const MarkerInfo& info) {
   if (memcheck() && info.helper == Helper::kFence) CheckOrder(kCheckOrderCta);
+  if (EmitSyncCheck(call, info)) return;
   if (info.helper == Helper::kLoadedBits) return EmitLoadedBits(call, info);
   if (info.helper == Helper::kStoredBits) return EmitStoredBits(call, info);
   if (info.helper == Helper::kUseInvalid) return EmitUseInvalid(call, info);

@@ -177,6 +177,24 @@ llvm::Function* WarpFunction::UseInvalidFunction() {
   return function;
 }
 
+// ---------------------------------------------------------------------------------------------------------------------
+// Barriers and .sync instructions (sync_checks.h)
+// ---------------------------------------------------------------------------------------------------------------------
+
+/// The marks that need no call, or one only while lanes of the warp wait. False: it is none of these.
+bool WarpFunction::EmitSyncCheck(const llvm::CallInst& call, const MarkerInfo& info) {
+  if (info.helper == Helper::kEnterSync) {
+    // While all lanes are together they miss nobody, and a mask of all lanes holds those that are there.
+    const auto* members = llvm::dyn_cast<llvm::ConstantInt>(call.getArgOperand(0));
+    return !divergent_ && members && members->isMinusOne() && !UnpackImm<SyncCheckImm>(info.imm).counted;
+  }
+  const bool passes = info.helper == Helper::kPassSync && UnpackImm<PassSyncImm>(info.imm).counted == 0;
+  if (info.helper != Helper::kLeaveSync && !passes) return false;
+  IfAny(b_.CreateLoad(b_.getInt32Ty(), b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), warp_, offsetof(WarpCtx, sync_waits))),
+        [&] { CallHelper(info.helper, mask_, call.getArgOperand(call.arg_size() - 1), info.imm, {}); });
+  return true;
+}
+
 void WarpFunction::CheckOrder(std::uint64_t among) { CallHelper(Helper::kCheckOrder, mask_, b_.getInt32(0), among, {}); }
 
 }  // namespace gridloom::exec

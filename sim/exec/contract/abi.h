@@ -9,7 +9,7 @@
 
 namespace gridloom::exec {
 
-inline constexpr std::uint32_t kAbiVersion = 11;
+inline constexpr std::uint32_t kAbiVersion = 12;
 inline constexpr unsigned kWarpSize = 32;
 
 struct WarpCtx;
@@ -100,6 +100,7 @@ struct WarpCtx {
   void* stack_limit;             ///< lowest usable stack address; device functions that recurse check it
   std::uint32_t access_line;     ///< PTX line of the access that an out-of-line function is making; else 0
   std::uint32_t invalid_reads;   ///< memcheck: not 0 once the warp has read shared memory that nobody has written
+  std::uint32_t sync_waits;      ///< memcheck: how many barriers and .sync instructions lanes of the warp are at (kEnterSync)
   alignas(64) std::uint32_t tid[3][kWarpSize];  ///< thread index of every lane
   void* owner;                                  ///< the runtime's warp object
 };
@@ -128,5 +129,7 @@ struct WarpMeetings {
 /// Flag in the immediate of Helper::kBarrier: register the arrival, do not wait (lanes of a diverged warp). The generated
 /// code parks those lanes, lets the rest of the warp go on, and calls kBarrierWait when all its lanes are parked or gone.
 inline constexpr std::uint64_t kBarrierArriveOnly = 0x100;
+/// Flag in the immediate of a barrier, for memcheck: all threads of a warp have to come to this one (bar, barrier….aligned).
+inline constexpr std::uint64_t kBarrierAligned = 0x200;
 
 }  // namespace gridloom::exec

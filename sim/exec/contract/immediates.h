@@ -65,6 +65,20 @@ struct ShadowImm {
 /// imm of kUseInvalid: what a value decides that comes from memory nobody has written.
 enum class InvalidUse : std::uint8_t { kNone, kBranch, kAddress, kAtomic, kStore };
 
+/// imm of kEnterSync (compiler/sync_checks.h). A region is a place that all threads come to behind a barrier or .sync instruction, and
+/// also those that pass it by; 0: none.
+struct SyncCheckImm {
+  static constexpr std::size_t kMostRegions = 3;
+  std::uint16_t regions[kMostRegions] = {};
+  bool barrier = false;  ///< of the CTA, aligned
+  bool counted = false;  ///< the first region is passed once by each thread, which has come to as many barriers as the others by then
+};
+/// imm of kPassSync.
+struct PassSyncImm {
+  std::uint32_t region = 0;
+  std::uint32_t counted = 0;
+};
+
 /// imm of kRange: what the CTA says of the pages it will touch, or has.
 enum class RangeOp : std::uint8_t { kSet, kRelease };
 struct RangeImm {
@@ -140,7 +154,7 @@ struct SyncImm {
   /// The lanes have to be at the same instruction: targets below sm_70 (PTX ISA, 9.7.9.6 and 9.7.13.2).
   bool same_place = false;
   std::uint16_t qualifiers = 0;  ///< ShuffleMode, VoteMode, bits of match's type, or redux's, packed by ReduxQualifiers
-  std::uint32_t zero = 0;
+  std::uint32_t shadow = 0;      ///< not 0: of bits that tell what is valid of the values of another one (invalid_values.h)
 };
 constexpr std::uint16_t ReduxQualifiers(std::uint64_t redux_imm) {
   return static_cast<std::uint16_t>((redux_imm & 0xf) | (redux_imm >> 8 & 0xf) << 4 | (redux_imm >> 16 & 3) << 8);

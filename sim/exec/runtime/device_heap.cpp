@@ -67,6 +67,16 @@ bool DeviceHeap::Contains(std::uint64_t address) const {
   return base_ != 0 && address - base_ < bytes_;
 }
 
+void DeviceHeap::CountLive(std::uint64_t* blocks, std::uint64_t* bytes) const {
+  const std::lock_guard lock(mutex_);
+  *blocks = *bytes = 0;
+  for (const auto& [base, block] : blocks_) {
+    if (block.freed) continue;
+    ++*blocks;
+    *bytes += block.bytes;
+  }
+}
+
 std::optional<DeviceHeap::Block> DeviceHeap::FindBefore(std::uint64_t address) const {
   const std::lock_guard lock(mutex_);
   auto it = blocks_.upper_bound(address);

@@ -31,6 +31,8 @@ class DeviceHeap {
     std::uint64_t base = 0, bytes = 0;  ///< as asked for
     bool freed = false;
   };
+  /// How many blocks live, and their bytes.
+  void CountLive(std::uint64_t* blocks, std::uint64_t* bytes) const;
   bool Contains(std::uint64_t address) const;
   /// The block, live or (with `checked`) freed, that begins last at or before `address`.
   std::optional<Block> FindBefore(std::uint64_t address) const;

@@ -99,6 +99,7 @@ class DeviceMemoryImpl final : public DeviceMemory, public ForkAware {
   bool Release(std::uint64_t base, std::uint64_t bytes) override;
   std::uint64_t CreatePhysical(std::uint64_t bytes, bool at_host) override;
   bool DestroyPhysical(std::uint64_t handle) override;
+  std::vector<std::uint64_t> ListPhysical() const override;
   int ExportPhysical(std::uint64_t handle) const override;
   std::uint64_t ImportPhysical(int descriptor, std::uint64_t* bytes, bool* at_host) override;
   bool Map(std::uint64_t address, std::uint64_t bytes, std::uint64_t handle, std::uint64_t offset) override;
@@ -386,6 +387,13 @@ void DeviceMemoryImpl::Unreference(std::uint64_t handle) {
   close(it->second.fd);
   if (it->second.charged) Uncharge(it->second.bytes);
   physicals_.erase(it);
+}
+
+std::vector<std::uint64_t> DeviceMemoryImpl::ListPhysical() const {
+  const std::shared_lock lock(*mutex_);
+  std::vector<std::uint64_t> bytes;
+  for (const auto& [handle, physical] : physicals_) bytes.push_back(physical.bytes);
+  return bytes;
 }
 
 bool DeviceMemoryImpl::DestroyPhysical(std::uint64_t handle) {

@@ -2,8 +2,10 @@
 //   bits 0-19 arrivals still missing, 20-39 arrivals of the next phase, 40 parity of the current phase,
 //   41-63 transaction bytes still to come (signed).
 // All CTAs of a cluster run on one thread, so plain accesses are atomic enough.
+#include <algorithm>
 #include <cstring>
 
+#include "sim/exec/memcheck.h"
 #include "sim/exec/runtime/fault.h"
 #include "sim/exec/runtime/helpers.h"
 #include "sim/exec/runtime/memcheck/checker.h"
@@ -32,16 +34,35 @@ struct Barrier64 {
   }
 };
 
+bool Tests(MbarrierOp op) { return op == MbarrierOp::kTestState || op == MbarrierOp::kTestParity; }
+
 /// Whether the phase with this parity is over for a lane that asks. `current`: the parity of the phase that the object is in.
 bool IsOver(Warp& warp, std::uint32_t lane, const void* place, bool current, bool parity) {
   MbarrierWaits& waits = warp.cta->unit->mbarrier_waits;
   const bool ended_since = !waits.empty() && waits.Take(warp, lane, place, parity);
-  if (ended_since || current != parity) return true;
+  if (ended_since || current != parity) {
+    warp.polls = false;
+    return true;
+  }
+  warp.polls = true;
   waits.Add(warp, lane, place, parity);
   return false;
 }
 
 }  // namespace
+
+std::string MbarrierWaits::Describe(const Warp& warp) const {
+  const auto found = std::ranges::find(waits_, &warp, &Wait::warp);
+  if (found == waits_.end()) return {};
+  std::uint64_t word;
+  std::memcpy(&word, found->place, sizeof word);
+  const Barrier64 barrier = Barrier64::Read(word);
+  std::string text = " at shared " + HexAddress(reinterpret_cast<std::uint64_t>(found->place) - warp.cta->ctx.shared_base);
+  if (barrier.missing != 0)
+    text += ", of which " + std::to_string(barrier.missing) + (barrier.missing == 1 ? " arrival is missing" : " arrivals are missing");
+  if (barrier.bytes != 0) text += ", of which " + std::to_string(barrier.bytes) + " bytes are missing";
+  return text;
+}
 
 void Helper_kMbarrier(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
   Warp& warp = WarpOf(ctx);
@@ -50,16 +71,21 @@ void Helper_kMbarrier(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std:
   const auto* const operands = static_cast<const std::uint64_t*>(args[2]);
   const auto* const seconds = static_cast<const std::uint64_t*>(args[3]);
   const auto op = static_cast<MbarrierOp>(imm);
+  Memcheck* const memcheck = ServicesOf(warp).memcheck;
+  warp.line = line;
+  if (!Tests(op)) warp.polls = false;
   ForEachLane(mask, [&](std::uint32_t lane) {
     const std::uint64_t operand = operands[lane];
     if (op == MbarrierOp::kPendingCount) {
       out[lane] = operand & kCountMask;
       return;
     }
-    auto* const place = CheckedAddress(warp, lane, line, Space::kShared, addresses[lane], 8,
-                                       op == MbarrierOp::kInit ? AccessKind::kWrite : AccessKind::kAtomic);
+    const AccessKind kind = op == MbarrierOp::kInit ? AccessKind::kWrite : AccessKind::kAtomic;
+    // memcheck tells of one that nobody has begun by itself.
+    auto* const place = CheckedAddress(warp, lane, line, Space::kShared, addresses[lane], 8, kind, false, nullptr, true);
     std::uint64_t word;
     std::memcpy(&word, place, sizeof word);
+    if (memcheck) memcheck->CheckMbarrier(warp, lane, line, op, place, word, operand);
     Barrier64 barrier = Barrier64::Read(word);
     std::uint64_t result = word;
     bool over = false;
@@ -87,12 +113,15 @@ void Helper_kMbarrier(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std:
       case MbarrierOp::kTestParity: result = IsOver(warp, lane, place, barrier.parity != 0, (operand & 1) != 0); break;
       case MbarrierOp::kPendingCount: break;
     }
+    if (memcheck && over) memcheck->EndCopies(warp, place);
+    if (memcheck && Tests(op) && result != 0) memcheck->SeeCopies(warp, place);
     if (over && !warp.cta->unit->mbarrier_waits.empty()) warp.cta->unit->mbarrier_waits.EndPhase(place);
     word = barrier.Word();
-    if (op != MbarrierOp::kTestState && op != MbarrierOp::kTestParity) std::memcpy(place, &word, sizeof word);
+    if (memcheck) memcheck->NoteMbarrier(warp, op, place, word);
+    if (!Tests(op)) std::memcpy(place, &word, sizeof word);
     out[lane] = result;
   });
-  if (Memcheck* const memcheck = ServicesOf(warp).memcheck) memcheck->OrderCta(warp);
+  if (memcheck) memcheck->OrderCta(warp);
   EndOfAccesses(warp, mask);
 }
 

@@ -1,4 +1,5 @@
 // What code compiled for memcheck calls besides the accesses themselves.
+#include "sim/exec/contract/async_copy_immediates.h"
 #include "sim/exec/runtime/helpers.h"
 #include "sim/exec/runtime/memcheck/checker.h"
 
@@ -15,8 +16,11 @@ void Helper_kCheckShared(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, s
 
 void Helper_kCheckOrder(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
   Warp& warp = WarpOf(ctx);
-  if (imm == kCheckOrderCta) ServicesOf(warp).memcheck->OrderCta(warp);
-  else ServicesOf(warp).memcheck->OrderWarp(warp);
+  Memcheck& memcheck = *ServicesOf(warp).memcheck;
+  if (imm == kCheckOrderCta) memcheck.OrderCta(warp);
+  else if (imm == kCheckOrderWarp) memcheck.OrderWarp(warp);
+  else if (imm == kCopyBegins) memcheck.BeginCopies(warp, mask, line, args);
+  else memcheck.OrderCopies(warp, mask, imm, args);
 }
 
 void Helper_kLoadedBits(WarpCtx* ctx, std::uint32_t mask, std::uint32_t, std::uint64_t imm, void* const* args) {
@@ -34,6 +38,21 @@ void Helper_kStoredBits(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, st
 void Helper_kUseInvalid(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const*) {
   Warp& warp = WarpOf(ctx);
   ServicesOf(warp).memcheck->UseInvalid(warp, mask, line, static_cast<InvalidUse>(imm));
+}
+
+void Helper_kEnterSync(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
+  Warp& warp = WarpOf(ctx);
+  ServicesOf(warp).memcheck->EnterSync(warp, mask, line, UnpackImm<SyncCheckImm>(imm), static_cast<const std::uint32_t*>(args[0]));
+}
+
+void Helper_kLeaveSync(WarpCtx* ctx, std::uint32_t mask, std::uint32_t, std::uint64_t, void* const*) {
+  Warp& warp = WarpOf(ctx);
+  ServicesOf(warp).memcheck->LeaveSync(warp, mask);
+}
+
+void Helper_kPassSync(WarpCtx* ctx, std::uint32_t mask, std::uint32_t, std::uint64_t imm, void* const*) {
+  Warp& warp = WarpOf(ctx);
+  ServicesOf(warp).memcheck->PassSync(warp, mask, UnpackImm<PassSyncImm>(imm));
 }
 
 void OrderLanes(Warp& warp) {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace gridloom::exec {
@@ -20,6 +21,8 @@ class MbarrierWaits {
   void EndPhase(const void* place);
   /// True where the phase has ended since the lane asked for it; it is then forgotten.
   bool Take(const Warp& warp, std::uint32_t lane, const void* place, bool parity);
+  /// " at shared 0x40, of which 1 arrival is missing": of the first that lanes of the warp wait for; empty when they wait for none.
+  std::string Describe(const Warp& warp) const;
   /// The warp has ended.
   void Forget(const Warp& warp);
   void Clear() { waits_.clear(); }

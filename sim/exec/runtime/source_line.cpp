@@ -1,5 +1,6 @@
 #include "sim/exec/runtime/source_line.h"
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <string_view>
@@ -15,6 +16,20 @@ void FindLoc(const ptx::Block& block, std::uint32_t line, const ptx::LocDirectiv
     } else if (const auto* nested = std::get_if<std::unique_ptr<ptx::Block>>(&statement)) {
       FindLoc(**nested, line, best);
     }
+  }
+}
+
+void FindInBlock(const ptx::Block& block, std::uint32_t line, CodePlace& place) {
+  const auto begins = [&](std::uint32_t at) {
+    if (at < line) place.begin = std::max(place.begin, at);
+  };
+  for (const ptx::Statement& statement : block.statements) {
+    if (const auto* label = std::get_if<ptx::Label*>(&statement)) begins((*label)->loc.line);
+    else if (const auto* nested = std::get_if<std::unique_ptr<ptx::Block>>(&statement)) FindInBlock(**nested, line, place);
+    const auto* instruction = std::get_if<ptx::Instruction>(&statement);
+    if (!instruction) continue;
+    if (instruction->Has(ptx::Trait::kBranches)) begins(instruction->loc.line);
+    if (instruction->loc.line == line) place.opcode = instruction->FullName();
   }
 }
 
@@ -64,6 +79,12 @@ std::optional<SourcePlace> FindSource(const ptx::Module& module, const ptx::Func
   const std::string file = FileName(module, loc->file);
   if (file.empty()) return std::nullopt;
   return SourcePlace{RelativeToHere(file), loc->line};
+}
+
+CodePlace FindInCode(const ptx::Module& module, const ptx::Function* preferred, std::uint32_t ptx_line) {
+  CodePlace place;
+  if (const ptx::Function* const function = FunctionAt(module, preferred, ptx_line)) FindInBlock(*function->body, ptx_line, place);
+  return place;
 }
 
 }  // namespace gridloom::exec

@@ -21,4 +21,11 @@ struct SourcePlace {
 /// several texts: `preferred` (may be null) is looked at first, then every other function whose body has such a line.
 std::optional<SourcePlace> FindSource(const ptx::Module& module, const ptx::Function* preferred, std::uint32_t ptx_line);
 
+/// An instruction among others: its text without operands, and where the straight line of code begins that it is in.
+struct CodePlace {
+  std::uint32_t begin = 0;  ///< line of the label or branch before it; 0: the function's beginning, or not known
+  std::string opcode;       ///< "st.global.u32"; empty: not known
+};
+CodePlace FindInCode(const ptx::Module& module, const ptx::Function* preferred, std::uint32_t ptx_line);
+
 }  // namespace gridloom::exec

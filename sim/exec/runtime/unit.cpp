@@ -208,7 +208,7 @@ void Unit::ClearReservedShared() {
 }
 
 void Unit::PlaceCtas() {
-  if (check) check->shadow.BeginCta();
+  if (check) check->BeginCta();
   if (launch->kernel->reserved_shared_bytes != 0) ClearReservedShared();
   const LaunchCtx& lc = launch->ctx;
   if (ctas.size() == 1) {
@@ -246,6 +246,7 @@ void Unit::LinkRing(std::uint32_t first_cta, std::uint32_t last_cta) {
     warp.ctx.exited_mask = 0;
     warp.ctx.prev = &previous->ctx;
     previous->ctx.next = &warp.ctx;
+    if (check) warp.ctx.sync_waits = 0;
     if (check && warp.ctx.invalid_reads != 0) {
       warp.ctx.invalid_reads = 0;
       std::fill_n(check->invalid_reads.begin() + std::size_t{i} * kWarpSize, kWarpSize, UnitCheck::InvalidRead{});
@@ -394,7 +395,7 @@ void Unit::CompleteForCheck(const Cta* cta, std::uint32_t id, const Barrier& bar
     for (std::uint32_t w = 0; barrier.partial && w < launch->ctx.warps_per_cta; ++w)
       if ((cta->warps[w].counted_barriers & 1u << id) != 0) add(cta->warps[w]);
   }
-  check->shadow.Complete(CheckNumber(cta ? cta - ctas.data() : 0, id), released);
+  check->shadow.Complete(CheckNumber(cta ? cta - ctas.data() : 0, id), released, barrier.needed_threads == 0);
 }
 
 void Unit::PrepareCheck() {
@@ -404,6 +405,8 @@ void Unit::PrepareCheck() {
   const std::uint32_t shared_bytes = launch->ctas_per_unit == 1 ? static_cast<std::uint32_t>(launch->ctx.total_shared_bytes)
                                                                 : launch->ctx.shared_stride * launch->ctas_per_unit;
   check->shadow.Prepare(shared_bytes, warp_count, check_lanes);
+  check->sync.Prepare(warp_count, launch->ctx.warps_per_cta);
+  check->copies.Prepare(shared_bytes, warp_count);
   check->sites.assign(std::size_t{launch->kernel->check_sites} * 2 + 2, 0);
   check->last = {};
   check->invalid_reads.assign(std::size_t{warp_count} * kWarpSize, {});
@@ -542,10 +545,11 @@ std::string Unit::DescribeWaiting() const {
       continue;
     }
     if (named++ != 0) text += ", ";
+    const std::string mbarrier = mbarrier_waits.Describe(warp);
     const Dim3 place = PlaceInGrid(*warp.cta);
     text += "warp " + std::to_string(warp.ctx.warp_id) + " of CTA (" + std::to_string(place.x) + "," + std::to_string(place.y) + "," +
             std::to_string(place.z) + ")";
-    if (warp.state == WarpState::kReady) text += " spins";
+    if (warp.state == WarpState::kReady) text += mbarrier.empty() ? " spins" : " waits for an mbarrier" + mbarrier;
     else if (warp.wait_barrier == kClusterBarrier) text += " waits at the cluster's barrier";
     else if (warp.wait_barrier >= kFirstGroupBarrier) text += " waits for its warp group";
     else text += " waits at barrier " + std::to_string(warp.wait_barrier);

@@ -27,6 +27,7 @@ constexpr std::uint64_t kLookInterval = 50'000'000;  // ns between two examinati
 constexpr unsigned kLooksToBelieve = 4;
 constexpr std::uint64_t kBeforePacing = 1'000'000;  // ns that a recorded grid waits as fast as it can
 constexpr long kPacedRound = 64'000;                // ns that a round takes from then on: some 1 us for each trip of a loop's fuel
+constexpr double kMbarrierSeconds = 2;              // memcheck: what a grid gets in which all wait for mbarriers
 constexpr double kCountingFactor = 10;              // a grid that counts while it spins gets so much more time
 
 std::uint64_t NowNs() {
@@ -50,15 +51,23 @@ __attribute__((no_sanitize("address", "thread"))) void CopyStack(const std::byte
 }
 
 /// All that the suspended warps of a unit have on their stacks, registers included.
-std::vector<std::uint32_t> StateOf(const Unit& unit) {
+/// A warp that asks for an mbarrier in vain, time and again, looks at clocks meanwhile: its state is that it asks.
+std::vector<std::uint32_t> StateOf(Unit& unit) {
   std::vector<std::uint32_t> state;
   for (std::uint32_t i = 0; i < unit.warp_count; ++i) {
-    const Warp& warp = unit.warps[i];
+    Warp& warp = unit.warps[i];
     state.push_back(static_cast<std::uint32_t>(warp.state));
+    if (std::exchange(warp.polls, false)) continue;
     if (warp.state != WarpState::kEnded)
       CopyStack(static_cast<const std::byte*>(warp.ctx.saved_sp), warp.stack_low + warp.stack_bytes, state);
   }
   return state;
+}
+
+/// Whether all warps that could go on ask for mbarriers in vain, which none but threads of their own CTAs can bring about.
+bool OnlyPoll(const Unit& unit) {
+  return std::all_of(unit.warps, unit.warps + unit.warp_count,
+                     [](const Warp& warp) { return warp.state != WarpState::kReady || warp.polls; });
 }
 
 enum class Change : std::uint8_t { kNone, kSteady, kOther };
@@ -388,8 +397,11 @@ void Worker::AwaitFeed() {
 /// come from this grid. Three looks make one examination; between them lies a number of rounds that is a multiple of the groups
 /// that a diverged warp is likely to spin in.
 bool Worker::Watchdog() {
-  const double limit = launch->services->watchdog_seconds;
+  double limit = launch->services->watchdog_seconds;
   if (limit <= 0) return false;
+  if (looks_ == 0)
+    short_watch_ = launch->services->memcheck && std::ranges::all_of(resident_, [](const Unit* unit) { return OnlyPoll(*unit); });
+  if (short_watch_) limit = std::min(limit, kMbarrierSeconds);
   const std::uint64_t now = NowNs();
   const std::uint64_t progress = launch->progress.load(std::memory_order_relaxed);
   if (watch_since_ns_ == 0 || progress != watched_progress_) {

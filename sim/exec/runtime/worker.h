@@ -81,6 +81,7 @@ class Worker {
   bool (*share_)(void*, std::uint64_t, std::uint64_t) = nullptr;
   void* share_context_ = nullptr;
   std::uint64_t watched_progress_ = 0, watch_since_ns_ = 0, looked_ns_ = 0;
+  bool short_watch_ = false;  // memcheck: all have but asked for mbarriers since the last look
   unsigned looks_ = 0, quiet_examinations_ = 0;
   bool counted_stuck_ = false;
   std::uint64_t waiting_since_ns_ = 0, seen_clock_reads_ = 0;  ///< of PaceRecorded; 0: it does not wait

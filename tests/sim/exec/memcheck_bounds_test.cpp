@@ -62,7 +62,7 @@ TEST_CASE("memcheck: a distance that says nothing is not told") {
   const std::uint64_t p = run.executor().Upload(std::vector<std::uint32_t>(1000));
   run.Run(kStoreByIndex, kOne, kOne, p + (std::uint64_t{1} << 44));
   REQUIRE(run.told().size() == 1);
-  Has(run.told()[0], ": nothing is allocated near it");
+  Has(run.told()[0], ": not near any allocation");
 }
 
 // PTX 9.2: the bytes at both ends that `ignoreBytesLeft` and `ignoreBytesRight` name may lie outside of the memory.
@@ -284,13 +284,32 @@ TEST_CASE("memcheck: the source line comes from .loc") {
 TEST_CASE("memcheck: no more findings are kept than the limit says") {
   MemcheckRun run(1);
   const std::uint64_t p = run.executor().Upload(std::vector<std::uint32_t>(2));
-  const std::string text = KernelText("st.global.u32 [%rd1+8], 1;\nst.global.u32 [%rd1+12], 1;\nst.global.u32 [%rd1+16], 1;");
+  const std::string text = KernelText("st.global.u32 [%rd1+8], 1;\nA:\nst.global.u32 [%rd1+12], 1;\nB:\nst.global.u32 [%rd1+16], 1;");
   run.Run(text, {3, 1, 1}, kOne, p);
   run.Run(text, {3, 1, 1}, kOne, p);
   CHECK(run.told().size() == 1);
   REQUIRE(run.findings().reports.size() == 1);
   CHECK(run.findings().reports[0].times == 6);
   CHECK(run.findings().not_kept == 12);
+}
+
+TEST_CASE("memcheck: instructions that are alike and stand in one straight line are one error") {
+  MemcheckRun run;
+  const std::uint64_t p = run.executor().Upload(std::vector<std::uint32_t>(2)), q = run.executor().Upload(std::vector<std::uint32_t>(2));
+  const std::string unrolled = "st.global.u32 [%rd1+8], 1;\nst.global.u32 [%rd1+12], 1;\nst.global.u32 [%rd1+16], 1;\n";
+  run.Run(KernelText(unrolled + "st.global.u32 [%rd2+8], 1;\nst.global.u16 [%rd1+8], %h1;\nL:\n" + unrolled), {2, 1, 1}, kOne, p, q);
+  REQUIRE(run.findings().reports.size() == 4);
+  CHECK(run.findings().reports[0].times == 6);
+  CHECK(run.findings().reports[1].times == 2);  // another allocation
+  CHECK(run.findings().reports[2].times == 2);  // another instruction
+  CHECK(run.findings().reports[3].times == 6);  // behind a label
+}
+
+TEST_CASE("memcheck: an address far from everything") {
+  MemcheckRun run;
+  run.Run(KernelText("mov.u64 %rd4, 0x123456789abc;\nst.global.u32 [%rd4], 1;", ".visible .global .align 4 .b8 table[40];"), kOne, kOne);
+  REQUIRE(run.told().size() == 1);
+  Has(run.told()[0], ": not near any allocation");
 }
 
 TEST_CASE("memcheck: a correct grid over many CTAs and sizes of access") {

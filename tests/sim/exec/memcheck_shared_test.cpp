@@ -121,7 +121,7 @@ TEST_CASE("memcheck: races between warps") {
   CHECK(Found(kStoreOwn + kBarrier + kLoadOther + kOut + kBarrier + kStoreNew, kTwoWarps) == "");
   // All warps have read before one writes (give_way.h), which orders nothing.
   CHECK(Found(kStoreOwn + kBarrier + "ld.shared.u32 %r10, [tile];\n" + kOut + kStoreNew, kTwoWarps) == "race");
-  CHECK(Found(kStoreOwn + kStoreOther, kTwoWarps) == "race race");  // write after write, at both stores
+  CHECK(Found(kStoreOwn + kStoreOther, kTwoWarps) == "race");  // of two instructions that are alike  // write after write, at both stores
   CHECK(Found(kStoreOwn + kBarrier + kStoreOther, kTwoWarps) == "");
 }
 
@@ -232,7 +232,7 @@ TEST_CASE("memcheck: barriers inside of loops and branches, warps that end early
   CHECK(Found(leaves, kTwoWarps) == "");
   const std::string diverged = "st.shared.u32 [%r4], %r1;\nand.b32 %r8, %r1, 1;\nsetp.eq.u32 %p1, %r8, 0;\n@%p1 bra A;\n" + kBarrier +
                                "bra B;\nA:\n" + kBarrier + "B:\n" + kLoadOther + kOut;
-  CHECK(Found(diverged, kTwoWarps) == "");
+  CHECK(Found(diverged, kTwoWarps) == "barrier-divergence");  // and no race
 }
 
 TEST_CASE("memcheck: an address that wraps for a lane that is off") {

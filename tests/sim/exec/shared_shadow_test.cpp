@@ -144,7 +144,7 @@ void Compare(bool all_sizes, std::uint64_t least) {
       const std::uint32_t all[kWarps] = {0, 1, 2};
       const auto barrier = [&] {
         for (const std::uint32_t warp : all) shadow.Arrive(0, warp);
-        shadow.Complete(0, all);
+        shadow.Complete(0, all, true);
         model.Barrier();
       };
       const std::uint32_t choice = random() % 12;

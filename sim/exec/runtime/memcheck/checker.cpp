@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdio>
 #include <cstring>
 
+#include "sim/exec/contract/async_copy_immediates.h"
 #include "sim/exec/contract/layout.h"
 #include "sim/exec/runtime/address_space.h"
 #include "sim/exec/runtime/device_heap.h"
@@ -66,6 +68,7 @@ std::uint8_t* Memcheck::CheckShared(Warp& warp, const LaneRequest& request, std:
   if (!InSharedWindow(launch, offset, request.bytes)) return Bad(warp, MemcheckKind::kOutOfBounds, shared, offset, true);
   if (!IsAligned(request.address, request.bytes)) return Bad(warp, MemcheckKind::kMisaligned, shared, offset, true);
   auto* const at = reinterpret_cast<std::uint8_t*>(request.address);
+  if (!CheckOf(warp).copies.empty()) CheckCopies(warp, shared, static_cast<std::uint32_t>(offset));
   const bool silent = request.value && std::memcmp(at, request.value, request.bytes) == 0;
   SharedShadow::Finding finding;
   if (CheckOf(warp).shadow.Lane(NumberOf(warp), request.lane, request.line, request.kind, request.strong, silent,
@@ -193,7 +196,8 @@ void FillRows(SharedAccessImm imm, std::uint32_t mask, const std::uint64_t* firs
 
 bool Memcheck::CheckShared(Warp& warp, std::uint32_t mask, std::uint32_t line, SharedAccessImm imm, const std::uint64_t* offsets) {
   if (mask == ~0u && imm.pattern != SharedAccessImm::kAny && imm.kind == AccessKind::kRead && imm.strong == 0 &&
-      LaunchOf(warp).ctas_per_unit == 1 && CheckOf(warp).shadow.TryUsualRead(NumberOf(warp), line, imm, offsets))
+      LaunchOf(warp).ctas_per_unit == 1 && CheckOf(warp).copies.empty() &&
+      CheckOf(warp).shadow.TryUsualRead(NumberOf(warp), line, imm, offsets))
     return true;
   return mask == 0 || CheckUnusual(warp, mask, line, imm, offsets);
 }
@@ -219,6 +223,7 @@ bool Memcheck::CheckUnusual(Warp& warp, std::uint32_t mask, std::uint32_t line, 
              !IsAligned(places.bits, imm.bytes)) {
     return false;
   }
+  if (CheckOf(warp).copies.MayWrite(places.least, places.most + imm.bytes)) return false;  // lane by lane
   if (CheckOf(warp).shadow.Try(access)) return true;
   if (imm.kind == AccessKind::kWrite && imm.strong == 0) return false;  // what is written decides
   const std::uint64_t base = warp.cta->ctx.shared_base;
@@ -312,12 +317,171 @@ const UnitCheck::InvalidRead& InvalidReadOf(const Warp& warp, std::uint32_t lane
 void Memcheck::UseInvalid(Warp& warp, std::uint32_t mask, std::uint32_t line, InvalidUse use) {
   ForEachLane(mask, [&](std::uint32_t lane) {
     const UnitCheck::InvalidRead& read = InvalidReadOf(warp, lane);
+    const bool shuffled = read.line == 0;  // nobody of the warp has read such memory
+    const MemcheckKind kind = shuffled ? MemcheckKind::kShuffleSource : MemcheckKind::kUninitialized;
     const LaneRequest request{.lane = lane, .line = line, .space = Space::kShared, .bytes = read.bytes};
-    Note(warp, MemcheckKind::kUninitialized, request, read.offset, read.line, [&](MemcheckReport& report) {
+    Note(warp, kind, request, read.offset, read.line, [&](MemcheckReport& report) {
       report.use = use;
-      report.place = SharedPlace(LaunchOf(warp), read.offset);
+      if (!shuffled) report.place = SharedPlace(LaunchOf(warp), read.offset);
       if (read.line != 0) report.other = Describe(warp, lane, AccessKind::kRead, read.bytes, read.line);
     });
+  });
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Barriers
+// ---------------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+std::string HexMask(std::uint32_t mask) {
+  char text[16];
+  std::snprintf(text, sizeof text, "0x%08x", mask);
+  return text;
+}
+
+std::string NameThread(const Warp& warp, std::uint32_t lane) {
+  const auto& tid = warp.ctx.tid;
+  return "thread (" + std::to_string(tid[0][lane]) + "," + std::to_string(tid[1][lane]) + "," + std::to_string(tid[2][lane]) + ")";
+}
+
+std::string DescribeSync(const SyncCheck::Finding& finding, const Warp& other) {
+  if (finding.kind == MemcheckKind::kSyncMask)
+    return "its mask " + HexMask(finding.members) + " does not hold its own lane, " + std::to_string(finding.thread.lane);
+  const std::string who = NameThread(other, finding.other.lane);
+  const bool waits = finding.other_line != 0;
+  if (finding.kind == MemcheckKind::kSyncMissing)
+    return "its mask " + HexMask(finding.members) + " names lanes that did not come, " + HexMask(finding.missing) + ": " + who +
+           (waits ? " waits at another place" : " has passed it by");
+  return who + (waits ? " of the same warp waits at another barrier" : " has passed it by");
+}
+
+}  // namespace
+
+void Memcheck::TellSync(Warp& warp, const SyncCheck::Findings& found) {
+  for (const SyncCheck::Finding& finding : found) {
+    Warp* const warps = warp.cta->unit->warps;
+    const LaneRequest request{.lane = finding.thread.lane, .line = finding.line, .space = Space::kShared};
+    Note(warps[finding.thread.warp], finding.kind, request, 0, finding.other_line, [&](MemcheckReport& report) {
+      const Warp& other = warps[finding.other.warp];
+      report.place = DescribeSync(finding, other);
+      if (finding.other_line != 0) report.other = Describe(other, finding.other.lane, AccessKind::kRead, 0, finding.other_line);
+    });
+  }
+}
+
+void Memcheck::EnterSync(Warp& warp, std::uint32_t mask, std::uint32_t line, SyncCheckImm imm, const std::uint32_t* members) {
+  SyncCheck::Findings found;
+  SyncCheck& sync = CheckOf(warp).sync;
+  sync.Enter(NumberOf(warp), mask, line, imm, members, found);
+  warp.ctx.sync_waits = sync.Waits(NumberOf(warp));
+  TellSync(warp, found);
+}
+
+void Memcheck::LeaveSync(Warp& warp, std::uint32_t mask) {
+  SyncCheck::Findings found;
+  SyncCheck& sync = CheckOf(warp).sync;
+  sync.Leave(NumberOf(warp), mask, found);
+  warp.ctx.sync_waits = sync.Waits(NumberOf(warp));
+  TellSync(warp, found);
+}
+
+void Memcheck::PassSync(Warp& warp, std::uint32_t mask, PassSyncImm imm) {
+  SyncCheck::Findings found;
+  CheckOf(warp).sync.Pass(NumberOf(warp), mask, imm, found);
+  TellSync(warp, found);
+}
+
+namespace {
+
+constexpr std::uint64_t kMostArrivals = (1u << 20) - 1, kMostBytes = (1u << 20) - 1;
+
+/// What is wrong with an operation on an mbarrier; empty: nothing. `known`: what is known of the object, null if nobody has begun it.
+std::string DescribeMisuse(MbarrierOp op, const std::optional<std::uint64_t>* known, std::uint64_t word, std::uint64_t operand) {
+  if (op == MbarrierOp::kInit) {
+    if (operand == 0 || operand > kMostArrivals) return "initialised for " + WithCommas(operand) + " arrivals, not 1 to 1,048,575";
+    // Memory that has been used for something else in between holds no object any more.
+    if (known && *known == word) return "initialised again without mbarrier.inval";
+    return {};
+  }
+  if (op == MbarrierOp::kPendingCount) return {};
+  if (!known) return "used before mbarrier.init";
+  if (*known && *known != word && op != MbarrierOp::kInvalidate) return "used after something else was written to its memory";
+  if ((op == MbarrierOp::kExpectTx || op == MbarrierOp::kCompleteTx) && operand > kMostBytes)
+    return "given " + WithCommas(operand) + " bytes, more than 1,048,575";
+  return {};
+}
+
+}  // namespace
+
+void Memcheck::CheckMbarrier(Warp& warp, std::uint32_t lane, std::uint32_t line, MbarrierOp op, const void* place, std::uint64_t word,
+                             std::uint64_t operand) {
+  const auto& known = CheckOf(warp).mbarriers;
+  const auto found = known.find(place);
+  const std::string wrong = DescribeMisuse(op, found == known.end() ? nullptr : &found->second, word, operand);
+  if (wrong.empty()) return;
+  const std::uint64_t offset = reinterpret_cast<std::uint64_t>(place) - warp.cta->ctx.shared_base;
+  Note(warp, MemcheckKind::kMbarrier, {.lane = lane, .line = line, .space = Space::kShared}, offset, 0, [&](MemcheckReport& report) {
+    const std::string where = SharedPlace(LaunchOf(warp), offset);
+    report.place = "the mbarrier at shared " + HexAddress(offset) + (where.empty() ? "" : " (" + where + ")") + " is " + wrong;
+  });
+}
+
+void Memcheck::NoteMbarrier(Warp& warp, MbarrierOp op, const void* place, std::uint64_t word) {
+  auto& known = CheckOf(warp).mbarriers;
+  if (op == MbarrierOp::kInvalidate) {
+    known[place].reset();
+  } else if (op == MbarrierOp::kInit) {
+    known[place] = word;
+  } else if (const auto found = known.find(place); found != known.end() && found->second) {
+    found->second = word;
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Asynchronous copies
+// ---------------------------------------------------------------------------------------------------------------------
+
+void Memcheck::BeginCopies(Warp& warp, std::uint32_t mask, std::uint32_t line, void* const* args) {
+  const auto input = [&](std::size_t n, std::uint32_t lane) { return static_cast<const std::uint64_t*>(args[n])[lane]; };
+  ForEachLane(mask, [&](std::uint32_t lane) {
+    const std::uint64_t offset = input(0, lane), bytes = input(1, lane);
+    if (offset >= ~0u || bytes >= ~0u - offset) return;  // out of bounds, and told
+    CheckOf(warp).copies.Begin({.begin = static_cast<std::uint32_t>(offset),
+                                .end = static_cast<std::uint32_t>(offset + bytes),
+                                .warp = NumberOf(warp),
+                                .lane = lane,
+                                .line = line,
+                                .mbarrier = reinterpret_cast<const void*>(input(2, lane))});
+  });
+}
+
+/// When they have been waited for, the thread has written them: now, as the others see it.
+void Memcheck::OrderCopies(Warp& warp, std::uint32_t mask, std::uint64_t order, void* const* args) {
+  UnitCheck& check = CheckOf(warp);
+  const std::uint32_t number = NumberOf(warp);
+  const bool all = order == kAllCopiesAwaited;
+  const auto groups = static_cast<std::uint32_t>(order >> 8);
+  ForEachLane(mask, [&](std::uint32_t lane) {
+    if (order == kCopiesCommitted) return check.copies.Commit(number, lane);
+    if (order == kCopiesToMbarrier)
+      return check.copies.Bind(number, lane, reinterpret_cast<const void*>(static_cast<const std::uint64_t*>(args[0])[lane]));
+    for (const AsyncCopies::Copy& copy : check.copies.Await(number, lane, groups, all)) {
+      SharedShadow::Finding told;
+      check.shadow.Lane(number, lane, copy.line, AccessKind::kWrite, false, false, copy.begin, copy.end - copy.begin, told);
+    }
+  });
+}
+
+void Memcheck::EndCopies(Warp& warp, const void* place) { CheckOf(warp).copies.EndPhase(place); }
+void Memcheck::SeeCopies(Warp& warp, const void* place) { CheckOf(warp).copies.SeeEnd(place); }
+
+void Memcheck::CheckCopies(Warp& warp, const LaneRequest& request, std::uint32_t offset) {
+  const AsyncCopies::Copy* const copy = CheckOf(warp).copies.Find(offset, offset + request.bytes);
+  if (!copy) return;
+  Note(warp, MemcheckKind::kUnfinishedCopy, request, offset, copy->line, [&](MemcheckReport& report) {
+    report.place = SharedPlace(LaunchOf(warp), offset);
+    report.other = Describe(warp.cta->unit->warps[copy->warp], copy->lane, AccessKind::kWrite, copy->end - copy->begin, copy->line);
   });
 }
 
@@ -344,6 +508,34 @@ MemcheckAccess Memcheck::Describe(const Warp& warp, std::uint32_t lane, AccessKi
   return access;
 }
 
+namespace {
+
+/// Where an access is in the code: its source line, or the straight line of code that it is in.
+std::string LineOf(const Launch& launch, std::uint32_t line) {
+  if (line == 0 || !launch.program) return {};
+  const ptx::Module& module = launch.program->module();
+  const ptx::Function* const function = launch.info ? launch.info->function : nullptr;
+  if (const auto source = FindSource(module, function, line)) return source->text();
+  const CodePlace place = FindInCode(module, function, line);
+  return "behind " + std::to_string(place.begin) + " " + place.opcode;
+}
+
+}  // namespace
+
+Memcheck::ErrorPlace Memcheck::PlaceOf(const Launch& launch, const MemcheckReport& report, std::uint32_t other_line) const {
+  ErrorPlace place{.kernel = report.kernel, .kind = report.kind, .what = {}, .other = LineOf(launch, other_line), .space = report.space};
+  const MemcheckAccess& access = report.access;
+  if (!access.file.empty()) {
+    place.what = access.file + ":" + std::to_string(access.source_line);
+    return place;
+  }
+  place.what = LineOf(launch, access.ptx_line);
+  if (report.space == Space::kGlobal) place.what += " " + GlobalNeighbour(memory_, heap_, report.address);
+  else if (report.space == Space::kShared && launch.program && launch.ctas_per_unit == 1)
+    place.what += " " + std::to_string(SharedVariableAt(launch.program->module(), *launch.info->function, report.address).offset);
+  return place;
+}
+
 template <typename Fill>
 void Memcheck::Note(Warp& warp, MemcheckKind kind, const LaneRequest& request, std::uint64_t shown, std::uint32_t other_line, Fill fill) {
   const Launch& launch = LaunchOf(warp);
@@ -352,11 +544,6 @@ void Memcheck::Note(Warp& warp, MemcheckKind kind, const LaneRequest& request, s
   if (!inserted) {
     if (it->second < found_.size()) ++found_[it->second].report.times;
     else ++not_kept_;
-    return;
-  }
-  if (found_.size() >= limit_) {
-    it->second = SIZE_MAX;
-    ++not_kept_;
     return;
   }
   Finding finding;
@@ -368,12 +555,23 @@ void Memcheck::Note(Warp& warp, MemcheckKind kind, const LaneRequest& request, s
   report.access = Describe(warp, request.lane, request.kind, request.bytes, request.line);
   report.cta = PlaceInGrid(*warp.cta);
   report.address = shown;
+  const auto [same, first] = by_place_.try_emplace(PlaceOf(launch, report, other_line), found_.size());
+  if (!first || found_.size() >= limit_) {
+    if (first) same->second = SIZE_MAX;
+    it->second = same->second;
+    if (it->second < found_.size()) ++found_[it->second].report.times;
+    else ++not_kept_;
+    return;
+  }
   fill(report);
   found_.push_back(std::move(finding));
 }
 
 std::uint8_t* Memcheck::Bad(Warp& warp, MemcheckKind kind, const LaneRequest& request, std::uint64_t shown, bool fatal) {
-  Note(warp, kind, request, shown, 0, [&](MemcheckReport& report) { report.place = Place(warp, kind, request); });
+  Note(warp, kind, request, shown, 0, [&](MemcheckReport& report) {
+    report.place = Place(warp, kind, request);
+    if (request.space == Space::kGlobal) report.allocation = NearestAllocation(memory_, request.address);
+  });
   if (fatal) {
     const FaultKind fault = kind == MemcheckKind::kMisaligned ? FaultKind::kMisalignedAddress : FaultKind::kIllegalAddress;
     RecordFault(LaunchOf(warp), &warp, fault, request.lane, request.address, request.line, "stopped by what memcheck found:");
@@ -428,6 +626,7 @@ Engine::Findings Memcheck::findings() const {
   Engine::Findings findings;
   for (const Finding& finding : found_) findings.reports.push_back(finding.report);
   findings.not_kept = not_kept_;
+  heap_.CountLive(&findings.heap_blocks, &findings.heap_bytes);
   return findings;
 }
 

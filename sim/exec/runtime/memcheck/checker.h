@@ -8,11 +8,14 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "sim/exec/contract/abi.h"
 #include "sim/exec/engine.h"
+#include "sim/exec/runtime/memcheck/async_copies.h"
 #include "sim/exec/runtime/memcheck/shared_shadow.h"
+#include "sim/exec/runtime/memcheck/sync_check.h"
 
 namespace gridloom::exec {
 
@@ -39,6 +42,17 @@ struct UnitCheck {
     std::uint32_t line = 0, offset = 0, bytes = 0;
   };
   std::vector<InvalidRead> invalid_reads;
+  SyncCheck sync;
+  AsyncCopies copies;
+  /// What each mbarrier of the unit held after its last operation; nothing: it has been invalidated.
+  std::unordered_map<const void*, std::optional<std::uint64_t>> mbarriers;
+
+  void BeginCta() {
+    shadow.BeginCta();
+    sync.BeginCta();
+    copies.BeginCta();
+    mbarriers.clear();
+  }
 };
 
 /// One lane's access as helpers see it.
@@ -74,6 +88,24 @@ class Memcheck {
                   const std::uint8_t* const* bits);
   void UseInvalid(Warp& warp, std::uint32_t mask, std::uint32_t line, InvalidUse use);
 
+  // Barriers and .sync instructions (sync_check.h).
+  void EnterSync(Warp& warp, std::uint32_t mask, std::uint32_t line, SyncCheckImm imm, const std::uint32_t* members);
+  void LeaveSync(Warp& warp, std::uint32_t mask);
+  void PassSync(Warp& warp, std::uint32_t mask, PassSyncImm imm);
+
+  /// A lane is about to do `op` with the mbarrier at `place`, which holds `word`.
+  void CheckMbarrier(Warp& warp, std::uint32_t lane, std::uint32_t line, MbarrierOp op, const void* place, std::uint64_t word,
+                     std::uint64_t operand);
+  /// It has done it.
+  void NoteMbarrier(Warp& warp, MbarrierOp op, const void* place, std::uint64_t word);
+
+  // Asynchronous copies (async_copies.h); `order` is an immediate of async_copy_immediates.h.
+  void BeginCopies(Warp& warp, std::uint32_t mask, std::uint32_t line, void* const* args);
+  void OrderCopies(Warp& warp, std::uint32_t mask, std::uint64_t order, void* const* args);
+  /// A phase of the mbarrier at `place` is over; a thread has seen that one is.
+  void EndCopies(Warp& warp, const void* place);
+  void SeeCopies(Warp& warp, const void* place);
+
   void OrderWarp(Warp& warp);
   void OrderCta(Warp& warp);
   /// free() of what is no live block of the device's heap.
@@ -94,6 +126,16 @@ class Memcheck {
   // Kernel, kind, line, line of the other access, space.
   using Key = std::tuple<std::string, MemcheckKind, std::uint32_t, std::uint32_t, Space>;
 
+  /// Findings that are one error: of one kind in one kernel, and `what` is the same: the source line, or where that is not known, the
+  /// straight line of code with the instruction and the memory that it is near (PlaceOf).
+  struct ErrorPlace {
+    std::string kernel;
+    MemcheckKind kind;
+    std::string what, other;
+    Space space;
+    auto operator<=>(const ErrorPlace&) const = default;
+  };
+
   std::uint8_t* CheckShared(Warp& warp, const LaneRequest& request, std::uint64_t offset);
   std::uint8_t* CheckLocal(Warp& warp, const LaneRequest& request);
   std::uint8_t* CheckGlobal(Warp& warp, const LaneRequest& request);
@@ -103,7 +145,10 @@ class Memcheck {
   std::string Place(const Warp& warp, MemcheckKind kind, const LaneRequest& request) const;
   std::string SharedPlace(const Launch& launch, std::uint64_t offset) const;
   void NoteInvalidRead(Warp& warp, const LaneRequest& request, std::uint32_t offset);
+  void CheckCopies(Warp& warp, const LaneRequest& request, std::uint32_t offset);
   void Race(Warp& warp, const LaneRequest& request, const SharedShadow::Finding& finding);
+  void TellSync(Warp& warp, const SyncCheck::Findings& found);
+  ErrorPlace PlaceOf(const Launch& launch, const MemcheckReport& report, std::uint32_t other_line) const;
   template <typename Fill>
   void Note(Warp& warp, MemcheckKind kind, const LaneRequest& request, std::uint64_t shown, std::uint32_t other_line, Fill fill);
   MemcheckAccess Describe(const Warp& warp, std::uint32_t lane, AccessKind kind, std::uint32_t bytes, std::uint32_t line) const;
@@ -115,6 +160,7 @@ class Memcheck {
 
   mutable std::mutex mutex_;
   std::map<Key, std::size_t> index_;
+  std::map<ErrorPlace, std::size_t> by_place_;  // those of several instructions that are one error, as of an unrolled loop
   std::vector<Finding> found_;
   std::uint64_t not_kept_ = 0;
 };

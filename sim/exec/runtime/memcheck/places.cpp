@@ -45,25 +45,49 @@ std::string GlobalPlace(const DeviceMemory& memory, const DeviceHeap& heap, std:
   if (const auto* const program = variables ? nearest->allocation.OwnerAs<const ProgramImpl>() : nullptr) {
     const GlobalInfo* variable = VariableBefore(*program, address);
     if (!variable || variable->address < nearest->allocation.base) variable = VariableBefore(*program, nearest->allocation.base);
-    if (variable && !memory.FindFreed(address))
+    if (variable && !memory.FindFreed(address) && IsNear(address, variable->address, variable->bytes))
       return DescribeMiss(address, bytes, variable->address, variable->bytes, NameVariable(*variable));
   }
   return DescribePlace(memory, address, bytes);
 }
 
-std::string SharedVariablePlace(const ptx::Module& module, const ptx::Function& kernel, std::uint64_t offset) {
-  const SharedLayout layout = LayoutShared(module, kernel);
-  const ptx::Variable* best = nullptr;
-  std::uint32_t best_offset = 0;
-  for (const auto& [variable, at] : layout.offsets) {
-    if (at > offset || (best && at < best_offset)) continue;
-    if (best && at == best_offset && variable->bytes() == 0) continue;
-    best = variable;
-    best_offset = at;
+std::uint64_t NearestAllocation(const DeviceMemory& memory, std::uint64_t address) {
+  if (address < kPageBytes) return 0;
+  if (const auto freed = memory.FindFreed(address)) return freed->id;
+  const auto nearest = memory.FindNearest(address);
+  return nearest && IsNear(address, nearest->allocation.base, nearest->allocation.bytes) ? nearest->allocation.id : 0;
+}
+
+std::string GlobalNeighbour(const DeviceMemory& memory, const DeviceHeap& heap, std::uint64_t address) {
+  if (address < kPageBytes) return "null";
+  if (heap.Contains(address)) {
+    const auto block = heap.FindBefore(address);
+    return block ? HexAddress(block->base) : "heap";
   }
-  if (!best) return {};
-  const std::string name = "shared variable `" + DemangledName(std::string(best->name)) + "`";
-  return offset == best_offset ? "the first byte of " + name : Bytes(offset - best_offset) + " into " + name;
+  if (const auto freed = memory.FindFreed(address)) return std::to_string(freed->id);
+  const auto nearest = memory.FindNearest(address);
+  if (!nearest) return {};
+  const auto* const program = nearest->allocation.kind == MemoryKind::kModule ? nearest->allocation.OwnerAs<const ProgramImpl>() : nullptr;
+  const GlobalInfo* const variable = program ? VariableBefore(*program, address) : nullptr;
+  return variable ? variable->name : std::to_string(nearest->allocation.id);
+}
+
+SharedVariable SharedVariableAt(const ptx::Module& module, const ptx::Function& kernel, std::uint64_t offset) {
+  const SharedLayout layout = LayoutShared(module, kernel);
+  SharedVariable best;
+  for (const auto& [variable, at] : layout.offsets) {
+    if (at > offset || (best.variable && at < best.offset)) continue;
+    if (best.variable && at == best.offset && variable->bytes() == 0) continue;
+    best = {variable, at};
+  }
+  return best;
+}
+
+std::string SharedVariablePlace(const ptx::Module& module, const ptx::Function& kernel, std::uint64_t offset) {
+  const SharedVariable best = SharedVariableAt(module, kernel, offset);
+  if (!best.variable) return {};
+  const std::string name = "shared variable `" + DemangledName(std::string(best.variable->name)) + "`";
+  return offset == best.offset ? "the first byte of " + name : Bytes(offset - best.offset) + " into " + name;
 }
 
 }  // namespace gridloom::exec

@@ -116,11 +116,11 @@ void SharedShadow::Arrive(std::uint32_t barrier, std::uint32_t warp) {
   Advance(warp);
 }
 
-void SharedShadow::Complete(std::uint32_t barrier, std::span<const std::uint32_t> warps) {
+void SharedShadow::Complete(std::uint32_t barrier, std::span<const std::uint32_t> warps, bool of_all) {
   const auto it = arrived_.find(barrier);
   if (it == arrived_.end()) return;
   std::vector<std::uint32_t>& clock = it->second;
-  Join(clock.data(), exited_.data(), warps_);
+  if (of_all) Join(clock.data(), exited_.data(), warps_);
   // Those who waited have done nothing since they arrived: one common epoch for all of them, greater than any they had,
   // keeps clocks level, so that one comparison decides for most accesses.
   std::uint32_t most = 0;

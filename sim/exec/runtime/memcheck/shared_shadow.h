@@ -51,8 +51,9 @@ class SharedShadow {
   void OrderCta(std::uint32_t warp);
   void Arrive(std::uint32_t barrier, std::uint32_t warp);
   /// A barrier's phase ends: what those who arrived did before comes before what `warps` do next.
-  void Complete(std::uint32_t barrier, std::span<const std::uint32_t> warps);
-  /// The warp has ended: what it did comes before the end of every later barrier phase.
+  /// `of_all`: it waited for all threads, among which those count that have ended.
+  void Complete(std::uint32_t barrier, std::span<const std::uint32_t> warps, bool of_all);
+  /// The warp has ended: what it did comes before the end of every later phase of a barrier of all threads.
   void Exit(std::uint32_t warp);
 
   // --- accesses ---

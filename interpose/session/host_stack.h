@@ -1,0 +1,23 @@
+// Where the program was when it made a call: its stack, for memcheck's findings (GRIDLOOM_MEMCHECK_HOST_STACKS).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace gridloom::session {
+
+class HostStack {
+ public:
+  /// Of the calling thread, without what belongs to this library.
+  static std::shared_ptr<const HostStack> Here();
+  /// A line for each function, the innermost first: "Run(int*) in app+0x12af". The name is there where the program exports it (-rdynamic);
+  /// addr2line and debuggers take the offset.
+  std::vector<std::string> Lines() const;
+
+ private:
+  std::vector<void*> frames_;
+};
+using HostStackPtr = std::shared_ptr<const HostStack>;
+
+}  // namespace gridloom::session
