@@ -117,7 +117,7 @@ TEST_CASE("memcheck: asynchronous copies that were not waited for") {
   const std::string in_range = "setp.lt.u32 %p1, %r1, 63;\n@%p1 ";
   CHECK(Found(copy + "cp.async.wait_all;\n" + in_range + other, kTwoWarps).starts_with("race"));
   CHECK(Found(copy + "cp.async.wait_all;\nbar.sync 0;\n" + in_range + other, kTwoWarps) == "");
-  CHECK(Found(copy + "bar.sync 0;\ncp.async.wait_all;\n" + in_range + other, kTwoWarps) == "unfinished-copy race");
+  CHECK(Found(copy + "bar.sync 0;\ncp.async.wait_all;\n" + in_range + other, kTwoWarps) == "race");
   // An mbarrier tells of it.
   const std::string arrive = "cp.async.mbarrier.arrive.noinc.shared.b64 [%r8];\n";
   const std::string wait = "WAIT:\nmbarrier.test_wait.parity.shared.b64 %p1, [%r8], 0;\n@!%p1 bra WAIT;\n";
