@@ -156,10 +156,10 @@ void TenantChannel::SetAwayAfter(std::chrono::steady_clock::time_point now, std:
   if (alone != nullptr) alone->SetAway(true, 0);
 }
 
-void TenantChannel::CheckRunningTime(timing::Cycle now, timing::Cycle most) {
+void TenantChannel::CheckRunningTime(timing::Cycle now, timing::Cycle most, const LongestLaunch& ended) {
   if (most == 0) return;
-  std::string late;
-  {
+  std::string late = ended.cycles > most ? ended.kernel : "";
+  if (late.empty()) {
     const std::lock_guard lock(given_mutex_);
     for (const auto& given : given_) {
       const auto source = given.lock();

@@ -15,6 +15,7 @@
 #include "scheduler/core/simulation.h"
 #include "scheduler/protocol/frames.h"
 #include "sim/tenants/alone_device.h"
+#include "sim/tenants/longest_launch.h"
 #include "sim/tenants/tenant_account.h"
 #include "sim/tenants/tenant_source.h"
 #include "sim/timing/live/live_timeline.h"
@@ -54,8 +55,8 @@ class TenantChannel {
   // ---- for the service's thread, without its lock
   /// Sets a host away that has said nothing for so long, is not waiting and has no launch on its way.
   void SetAwayAfter(std::chrono::steady_clock::time_point now, std::chrono::milliseconds patience);
-  /// Reports a launch that has run for longer than that. 0: as long as it likes.
-  void CheckRunningTime(timing::Cycle now, timing::Cycle most);
+  /// Reports a launch that has run for longer than `most`, one of those that run or `ended`. 0: as long as it likes.
+  void CheckRunningTime(timing::Cycle now, timing::Cycle most, const LongestLaunch& ended);
 
  private:
   static Error Bad(const std::string& what) { return Error{"to the timing model: " + what}; }

@@ -277,6 +277,19 @@ timing::Cycle TimingService::MostRunningTime(const TenantChannel& channel, const
   return static_cast<timing::Cycle>(std::min(cycles, kLongest));
 }
 
+/// Of the host's launches that have ended since the last call. A long one may be simulated between two looks, where its turns are alike.
+LongestLaunch TimingService::TakeLongest(timing::HostId host) const {
+  std::shared_ptr<HostRecord> record;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = hosts_.find(host);
+    if (known == hosts_.end()) return {};
+    record = known->second;
+  }
+  const std::lock_guard lock(record->mutex);
+  return std::exchange(record->longest, {});
+}
+
 /// Lets sessions begin; looks now and then who has gone quiet, and whose launches run for too long; buries who has gone.
 void TimingService::AttendHosts() {
   std::unique_lock lock(channels_mutex_);
@@ -299,7 +312,7 @@ void TimingService::AttendHosts() {
     const auto now = steady_clock::now();
     for (const auto& channel : there) {
       channel->SetAwayAfter(now, milliseconds(options_.patience_ms));
-      channel->CheckRunningTime(timeline_->now(), MostRunningTime(*channel, there));
+      channel->CheckRunningTime(timeline_->now(), MostRunningTime(*channel, there), TakeLongest(channel->host));
     }
     gone.clear();
     there.clear();
@@ -332,6 +345,8 @@ void TimingService::Ended(timing::HostId host, const timing::WorkResult& work, c
   }
   const std::lock_guard lock(record->mutex);
   record->table.Add(work, during);
+  if (work.kind != timing::WorkKind::kKernel || work.ended - work.started <= record->longest.cycles) return;
+  record->longest = {work.name, work.ended - work.started};
 }
 
 void TimingService::NodeEnded(timing::NodeId node, timing::Cycle end) {

@@ -16,6 +16,7 @@
 #include "sim/device/device_spec.h"
 #include "sim/study/measure/policy_supply.h"
 #include "sim/tenants/alone_devices.h"
+#include "sim/tenants/longest_launch.h"
 #include "sim/tenants/tenant_account.h"
 #include "sim/timing/live/live_source.h"
 #include "sim/timing/live/live_timeline.h"
@@ -77,6 +78,7 @@ class TimingService final : public sched::Simulation {
   policy::Limited::Limits LimitsOf(std::uint32_t tenant) const;
   void Report(std::uint64_t session, const std::string& why);
   void AttendHosts();
+  LongestLaunch TakeLongest(timing::HostId host) const;
   timing::Cycle MostRunningTime(const TenantChannel& channel, const Channels& there) const;
   std::shared_ptr<TenantAccount> AccountOf(std::uint32_t tenant);
   TenantAccount::Limits AccountLimits() const;
@@ -89,6 +91,7 @@ class TimingService final : public sched::Simulation {
     std::shared_ptr<SharingRecord> sharing;  ///< of one that is simulated alone, too
     std::mutex mutex;                        ///< guards what follows
     timing::KernelTable table;
+    LongestLaunch longest;  ///< of those that have ended since somebody looked
   };
 
   const Options options_;

@@ -47,7 +47,7 @@ void SayLoad(Program& p, std::uint64_t base, std::int32_t stride, std::uint64_t 
   p.EndLaunch(work);
 }
 
-/// One CTA that goes round a loop 2^31 times.
+/// One CTA that goes round a loop 2^31 times, which alone on the device takes the host little.
 void SayLongLoop(Program& p) {
   const std::uint64_t work = p.Launch(1);
   trace::CtaTrace cta = *AddsCta(1).trace;
