@@ -29,10 +29,10 @@ LaunchFault RunOne(Harness& h, std::function<void(WarpCtx*)> body, Dim3 grid = {
 
 template <typename T>
 std::vector<T> Atomic(WarpCtx* warp, AtomicOp op, AtomicType type, Space space, const std::vector<std::uint64_t>& addresses,
-                      const std::vector<T>& b, const std::vector<T>& c, std::uint32_t mask = ~0u) {
+                      const std::vector<T>& b, const std::vector<T>& c, std::uint32_t mask = ~0u, AtomicFlush flush = AtomicFlush::kNever) {
   std::vector<T> old(32);
   void* args[] = {old.data(), const_cast<std::uint64_t*>(addresses.data()), const_cast<T*>(b.data()), const_cast<T*>(c.data())};
-  CallHelper(warp, Helper::kAtomic, mask, 9, AtomicImm(op, type, false, space), args);
+  CallHelper(warp, Helper::kAtomic, mask, 9, AtomicImm(op, type, false, space, flush), args);
   return old;
 }
 
@@ -125,12 +125,13 @@ TEST_CASE("Atomic_Floats_AddMinMax") {
   const std::uint64_t global = h.memory->Allocate(256, 256, MemoryKind::kDevice);
   const float nan = std::nanf("");
   const LaunchFault fault = RunOne(h, [&](WarpCtx* warp) {
-    const auto single = [&](AtomicOp op, AtomicType type, auto start, auto b, Space space = Space::kGlobal) {
+    const auto single = [&](AtomicOp op, AtomicType type, auto start, auto b, Space space = Space::kGlobal,
+                            AtomicFlush flush = AtomicFlush::kOutsideShared) {
       using T = decltype(start);
       const std::uint64_t at = space == Space::kShared ? warp->cta->shared_base : global;
       std::memcpy(reinterpret_cast<void*>(at), &start, sizeof start);
       const auto old =
-          Atomic<T>(warp, op, type, space, std::vector<std::uint64_t>(32, at), std::vector<T>(32, b), std::vector<T>(32), 1u << 5);
+          Atomic<T>(warp, op, type, space, std::vector<std::uint64_t>(32, at), std::vector<T>(32, b), std::vector<T>(32), 1u << 5, flush);
       CHECK(std::memcmp(&old[5], &start, sizeof start) == 0);
       T now;
       std::memcpy(&now, reinterpret_cast<void*>(at), sizeof now);
@@ -145,6 +146,7 @@ TEST_CASE("Atomic_Floats_AddMinMax") {
     // Subnormals: flushed in global memory, kept in shared memory.
     CHECK(single(AtomicOp::kFAdd, AtomicType::kF32, 0x1p-140f, 0x1p-140f) == 0.0f);
     CHECK(single(AtomicOp::kFAdd, AtomicType::kF32, 0x1p-140f, 0x1p-140f, Space::kShared) == 0x1p-139f);
+    CHECK(single(AtomicOp::kFAdd, AtomicType::kF32, 0x1p-140f, 0x1p-140f, Space::kGlobal, AtomicFlush::kNever) == 0x1p-139f);
     const auto half = [](float value) { return FloatToHalf(value); };
     CHECK(single(AtomicOp::kFAdd, AtomicType::kF16, half(1.0f), half(2.5f)) == half(3.5f));
     CHECK(single(AtomicOp::kFAdd, AtomicType::kBF16, FloatToBfloat(1.0f), FloatToBfloat(2.5f)) == FloatToBfloat(3.5f));
