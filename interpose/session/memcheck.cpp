@@ -101,7 +101,9 @@ bool IsProgramsOwn(const exec::Allocation& allocation) {
 
 namespace {
 
-thread_local HostStackPtr t_launched_at;
+/// Points into the LaunchScope: a value with a destructor would be registered with the loader, whose lock a host thread may hold that waits
+/// for the kernel.
+thread_local const HostStackPtr* t_launched_at = nullptr;
 
 /// Tells a finding from the others.
 std::string KeyOf(const exec::MemcheckReport& report) {
@@ -118,7 +120,7 @@ std::string TextOf(const char* what, const HostStackPtr& stack) {
 
 }  // namespace
 
-MemcheckLog::LaunchScope::LaunchScope(HostStackPtr stack) { t_launched_at = std::move(stack); }
+MemcheckLog::LaunchScope::LaunchScope(HostStackPtr stack) : stack_(std::move(stack)) { t_launched_at = &stack_; }
 MemcheckLog::LaunchScope::~LaunchScope() { t_launched_at = nullptr; }
 
 void MemcheckLog::NoteAllocation(const exec::DeviceMemory& memory, std::uint64_t address) {
@@ -236,9 +238,9 @@ void MemcheckLog::Add(const exec::MemcheckReport& report) {
     if (told_ >= limit_) return;
     ++told_;
   }
-  if (host_stacks_ && t_launched_at != nullptr) {
+  if (host_stacks_ && t_launched_at != nullptr && *t_launched_at != nullptr) {
     const std::lock_guard lock(stacks_mutex_);
-    launched_.try_emplace(KeyOf(report), t_launched_at);
+    launched_.try_emplace(KeyOf(report), *t_launched_at);
   }
   LogText("gridloom: error: " + exec::FormatMemcheck(report) + Text(StacksOf(report)) + "\n");
   Journal("finding", Json(report));

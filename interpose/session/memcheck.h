@@ -56,6 +56,9 @@ class MemcheckLog {
     ~LaunchScope();
     LaunchScope(const LaunchScope&) = delete;
     LaunchScope& operator=(const LaunchScope&) = delete;
+
+   private:
+    const HostStackPtr stack_;
   };
 
   /// The program ends: summary, JSON, and another exit code when something was found. Does not return then.
