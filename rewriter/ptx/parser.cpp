@@ -121,10 +121,8 @@ void Parser::ParseModuleItem() {
     ok = ParseAlias();
   } else if (AtWord(".file")) {
     ok = text_item([this](TextDirective& out) { return ParseFile(out); });
-  } else if (AtWord(".section")) {
+  } else if (AtWord(".section") || AtWord(".nv_intermediate_source_section")) {
     ok = text_item([this](TextDirective& out) { return ParseSection(out); });
-  } else if (AtWord(".nv_intermediate_source_section")) {
-    ok = text_item([this](TextDirective& out) { return ParseSourceSection(out); });
   } else if (AtWord(".pragma")) {
     ok = text_item([this](TextDirective& out) { return ParsePragma(out.text); });
   } else {
@@ -233,29 +231,15 @@ bool Parser::ParseFile(TextDirective& out) {
   return true;
 }
 
-// section := '.section' name '{' any balanced text '}'       the text is kept as written
-bool Parser::ParseSection(TextDirective& out) {
-  Advance();
-  const char* begin = token_.begin;
-  if (!Match(TokenKind::kDotWord) && !Match(TokenKind::kIdent)) return Fail("a section name after .section");
-  const SourceLoc open = token_.loc;
-  if (!Expect(TokenKind::kLBrace, "after the section's name")) return false;
-  for (int depth = 1; depth > 0; Advance()) {
-    if (At(TokenKind::kEnd)) return FailAt(open, "section without its closing '}'");
-    if (At(TokenKind::kLBrace)) ++depth;
-    if (At(TokenKind::kRBrace)) --depth;
-  }
-  out.text = {begin, static_cast<std::size_t>(last_end_ - begin)};
-  return true;
-}
-
-// source-section := '.nv_intermediate_source_section' '{' any balanced text '}'       the text is kept as written
+// section := ( '.section' name | '.nv_intermediate_source_section' ) '{' any balanced text '}'       the text is kept as written
 // In it, what stands between a '.source_begin' and a line that begins with '.source_end' is in another language: it is not looked at.
-bool Parser::ParseSourceSection(TextDirective& out) {
+bool Parser::ParseSection(TextDirective& out) {
+  const bool named = AtWord(".section");
   Advance();
   const char* begin = token_.begin;
+  if (named && !Match(TokenKind::kDotWord) && !Match(TokenKind::kIdent)) return Fail("a section name after .section");
   const SourceLoc open = token_.loc;
-  if (!Expect(TokenKind::kLBrace, "after .nv_intermediate_source_section")) return false;
+  if (!Expect(TokenKind::kLBrace, named ? "after the section's name" : "after .nv_intermediate_source_section")) return false;
   for (int depth = 1; depth > 0; Advance()) {
     if (At(TokenKind::kEnd)) return FailAt(open, "section without its closing '}'");
     if (At(TokenKind::kLBrace)) ++depth;

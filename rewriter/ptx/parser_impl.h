@@ -76,7 +76,6 @@ class Parser {
   bool ParseAddressSize();
   bool ParseAlias();
   bool ParseSection(TextDirective& out);
-  bool ParseSourceSection(TextDirective& out);
   bool ParseFile(TextDirective& out);
   bool ParsePragma(std::string_view& text);
   bool ParseUnknownDirective(TextDirective& out);

@@ -86,7 +86,8 @@ void Printer::WriteOffset(std::int64_t offset) {
 /// Whether it only tells which source line something came from.
 static bool IsPlace(const Statement& statement) {
   const auto* const text = std::get_if<TextDirective>(&statement);
-  return std::holds_alternative<LocDirective>(statement) || (text != nullptr && text->name == ".file");
+  return std::holds_alternative<LocDirective>(statement) ||
+         (text != nullptr && (text->name == ".file" || text->name == ".loc_intermediate"));
 }
 
 void Printer::PrintBlock(const Block& block) {

@@ -77,7 +77,7 @@ void AddHeader(const ptx::Module& module, Hasher& hasher) {
       hasher.Add(alias->alias);
       hasher.Add(alias->aliasee);
     } else if (const auto* const text = std::get_if<ptx::TextDirective>(&item)) {
-      if (text->name == ".file" || text->name == ".section") continue;
+      if (text->name == ".file" || text->name == ".section" || text->name == ".nv_intermediate_source_section") continue;
       hasher.Add(text->name);
       hasher.Add(text->text);
     }

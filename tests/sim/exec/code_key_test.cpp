@@ -82,6 +82,11 @@ prototype: .callprototype (.param .u32 _) _ (.param .u32 _);
 {
   info_string0: .b8 47, 116, 109, 112, 0
 }
+.nv_intermediate_source_section {
+  .source_begin
+entry @one(%a: tile<16xf32>) {
+  .source_end
+}
 )";
 
 std::string Changed(const std::string& from, const std::string& to, std::string text = kText) {
@@ -123,6 +128,7 @@ TEST_CASE("CodeKey_WhatIsNoCode_IsNotInIt", "[code_key]") {
   CHECK(Others(Changed(".loc 1 11 3", ".loc 1 12 4")).empty());                              // .loc
   CHECK(Others(Changed("inlined_at 1 14 2", "inlined_at 1 15 2")).empty());                  //
   CHECK(Others(Changed("47, 116, 109, 112, 0", "47, 117, 0\n.b8 9")).empty());               // debug sections
+  CHECK(Others(Changed("entry @one", "entry @another")).empty());                            // nor the source of a compiler
   CHECK(Others(Changed("{1, 2, 3, 4}", "{1, 2, 3, 5}")).empty());                            // values of tables
   CHECK(Others(Changed("{5, 6}", "{5, 7}")).empty());
   CHECK(Others(Changed("mov.u32 %a1, 8", "mov.u32 %a1, 9")).empty());  // a function that nobody calls
