@@ -212,6 +212,35 @@ TEST_CASE("BackgroundCompiler_EndsWhileTheServiceStarts_HangsUp") {
   CHECK(told == 0);
 }
 
+TEST_CASE("BackgroundCompiler_HangsUpBeforeAJobIsSent_TellsNobody") {
+  const Folder folder;
+  const std::string service = folder.path() + "/service";
+  std::ofstream(service) << "#!/bin/sh\nexec cat <&" << background::kServiceSocket << " >/dev/null\n";  // never answers, ends when hung up
+  std::filesystem::permissions(service, std::filesystem::perms::owner_all);
+  DiagnosticSink sink;
+  const std::shared_ptr<ptx::Module> module = ptx::ParseModule(LargeKernel(5, false), sink);
+  std::atomic<int> told = 0;
+  std::atomic<bool> due = false;
+  {
+    BackgroundCompiler compiler({service, folder.path() + "/library", "", 0, 1});
+    BackgroundCompiler::Job job;
+    job.module = module;
+    job.kernel = "k";
+    job.done = [&](const Result<CompiledKernel>&) { ++told; };
+    BackgroundCompiler::Job other = job;
+    other.wanted = [&] {
+      due = true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the compiler hangs up meanwhile
+      return true;
+    };
+    compiler.Ask(std::move(job), 0);  // connects
+    compiler.Ask(std::move(other), 1000);
+    for (int i = 0; i < 2000 && !due; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  CHECK(due);
+  CHECK(told == 0);
+}
+
 TEST_CASE("Tiers_UnknownValue_IsNamed") { CHECK_THROWS_WITH(Tiers("fast"), Catch::Contains("GRIDLOOM_TIERS=fast")); }
 
 // ---------------------------------------------------------------------------------------------------------------------

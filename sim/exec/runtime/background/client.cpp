@@ -75,7 +75,7 @@ struct BackgroundCompiler::Link {
   void Give(Job job) {
     if (socket < 0 && !Connect()) {
       available = false;
-      return job.done(Error{"the compile service does not start"});
+      return Refuse(job, "the compile service does not start");
     }
     bg::Request request;
     std::strncpy(request.interface.data(), kCompilerInterface, request.interface.size() - 1);
@@ -86,14 +86,14 @@ struct BackgroundCompiler::Link {
     request.fetch_ahead = job.options.fetch_ahead;
     request.few_lanes = job.options.few_lanes;
     std::strncpy(request.cpu.data(), job.options.cpu.c_str(), request.cpu.size() - 1);
-    if (job.kernel.size() > bg::kMaxName) return job.done(Error{"a kernel with a name of " + std::to_string(job.kernel.size()) + " bytes"});
+    if (job.kernel.size() > bg::kMaxName) return Refuse(job, "a kernel with a name of " + std::to_string(job.kernel.size()) + " bytes");
     request.name_bytes = static_cast<std::uint32_t>(job.kernel.size());
     int file = -1;
     {
       const std::lock_guard packing(packs);
       file = bg::MakeFile(bg::PackModule(*job.module));
     }
-    if (file < 0) return job.done(Error{"no memory for the text of a module"});
+    if (file < 0) return Refuse(job, "no memory for the text of a module");
     {
       const std::lock_guard lock(mutex);
       request.id = ++last_id;
@@ -173,7 +173,16 @@ struct BackgroundCompiler::Link {
   }
 
   void Fail(std::uint64_t id) {
-    if (std::optional<Job> job = Take(id)) job->done(Error{"the compile service does not answer"});
+    if (std::optional<Job> job = Take(id)) Refuse(*job, "the compile service does not answer");
+  }
+
+  /// Nobody is told once this end hangs up: that a call fails is then no fault of the service.
+  void Refuse(const Job& job, std::string why) {
+    {
+      const std::lock_guard lock(mutex);
+      if (stop) return;
+    }
+    job.done(Error{std::move(why)});
   }
 
   const Options options;
