@@ -4,6 +4,7 @@
 // is host memory registered with RegisterHost. Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -115,8 +116,19 @@ class DeviceMemory {
   /// without device_page_bytes. For the handler of the fault; calls nothing that the interrupted code may be in the middle of.
   virtual bool LetThrough(std::uint64_t address) = 0;
 
+  /// Large allocations have large pages, which is waste where a program touches a few bytes here and there. Looks now and then at how those
+  /// are used of which that is not known yet. For those who run kernels, between CTAs. Thread-safe.
+  void LookAtPages() {
+    if (unknown_page_uses_.load(std::memory_order_relaxed) != 0) LookAtPageUses();
+  }
+
   virtual std::uint64_t limit_bytes() const = 0;
   virtual std::uint64_t used_bytes() const = 0;
+
+ protected:
+  virtual void LookAtPageUses() = 0;
+
+  std::atomic<std::size_t> unknown_page_uses_{0};  ///< allocations
 };
 
 }  // namespace gridloom::exec

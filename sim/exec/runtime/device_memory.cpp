@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,6 +25,7 @@
 #include "sim/exec/runtime/address_space.h"
 #include "sim/exec/runtime/fork_guard.h"
 #include "sim/exec/runtime/host_registry.h"
+#include "sim/exec/runtime/page_use.h"
 
 namespace gridloom::exec {
 namespace {
@@ -31,7 +33,7 @@ namespace {
 constexpr std::uint64_t kGuardBytes = kPageBytes;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW;  // of physical memory that other processes may have
 constexpr std::uint64_t kMinAlign = 256;
-constexpr std::uint64_t kHugePage = std::uint64_t{2} << 20;
+constexpr std::uint64_t kFirstLook = 1'000'000, kRarestLook = 256'000'000;  // ns from look to look at how pages are used
 // Every guarded allocation costs the kernel two mappings, and a process has 65,530. Beyond this many live ones the gaps
 // become accessible memory, so that neighbours share a mapping: no guard, but no refusal either.
 constexpr std::size_t kMaxGuarded = 20'000;
@@ -61,6 +63,13 @@ void* At(std::uint64_t address) { return reinterpret_cast<void*>(address); }
 void Withdraw(std::uint64_t address, std::uint64_t bytes) {
   constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
   if (mmap(At(address), bytes, PROT_NONE, kFlags, -1, 0) == MAP_FAILED) madvise(At(address), bytes, MADV_DONTNEED);
+}
+
+/// To some milliseconds, and soon.
+std::uint64_t RoughNowNs() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
 int Protection(bool readable, bool writable) { return (readable ? PROT_READ : 0) | (writable ? PROT_WRITE : 0); }
@@ -117,6 +126,7 @@ class DeviceMemoryImpl final : public DeviceMemory, public ForkAware {
   bool Accessible(std::uint64_t address, std::uint64_t bytes, bool write) const override;
 
   bool LetThrough(std::uint64_t address) override;
+  void LookAtPageUses() override;
 
   void BeforeFork() override { mutex_->lock(); }
   void AfterForkInParent() override { mutex_->unlock(); }
@@ -147,6 +157,8 @@ class DeviceMemoryImpl final : public DeviceMemory, public ForkAware {
   bool Charge(std::uint64_t bytes);
   void Uncharge(std::uint64_t bytes);
   void Remember(const Live& live);
+  void WatchPages(std::uint64_t base, std::uint64_t bytes);
+  void ForgetPages(std::uint64_t base);
   std::uint64_t TakeSpace(std::uint64_t bytes, std::uint64_t align, MemoryKind kind);
   void Give(std::uint64_t address, std::uint64_t bytes) { (address < programs_base_ ? own_ : space_.free()).Give(address, bytes); }
   void CloseStrays(std::uint64_t address, std::uint64_t bytes);
@@ -179,6 +191,10 @@ class DeviceMemoryImpl final : public DeviceMemory, public ForkAware {
   const std::uint64_t device_page_bytes_;
   const bool remember_freed_;
   std::atomic<std::uint64_t> used_{0}, high_water_{0};
+  // Changed under the lock, or by who has set looking_ with the lock shared.
+  std::map<std::uint64_t, PageUse> page_uses_;
+  std::atomic<bool> looking_{false};
+  std::atomic<std::uint64_t> next_look_{0}, look_interval_{kFirstLook};
 };
 
 bool DeviceMemoryImpl::Charge(std::uint64_t bytes) {
@@ -274,9 +290,37 @@ std::uint64_t DeviceMemoryImpl::Allocate(std::uint64_t bytes, std::uint64_t alig
   }
   if (huge) madvise(At(base), usable, MADV_HUGEPAGE);  // advice: fewer page faults and TLB misses where the kernel has them
   const bool own = kind == MemoryKind::kInternal || kind == MemoryKind::kModule;
+  if (!own && PageUse::Matters(usable)) WatchPages(base, usable);
   live_.emplace(base, Live{{base, bytes, kind, own ? next_own_id_++ : next_id_++, owner}, extent});
   Note(base + bytes);
   return base;
+}
+
+void DeviceMemoryImpl::WatchPages(std::uint64_t base, std::uint64_t bytes) {
+  page_uses_.emplace(base, PageUse(base, bytes));
+  unknown_page_uses_.store(page_uses_.size(), std::memory_order_relaxed);
+  look_interval_.store(kFirstLook, std::memory_order_relaxed);
+  next_look_.store(RoughNowNs() + kFirstLook, std::memory_order_relaxed);
+}
+
+void DeviceMemoryImpl::ForgetPages(std::uint64_t base) {
+  page_uses_.erase(base);
+  unknown_page_uses_.store(page_uses_.size(), std::memory_order_relaxed);
+}
+
+void DeviceMemoryImpl::LookAtPageUses() {
+  const std::uint64_t now = RoughNowNs();
+  if (now < next_look_.load(std::memory_order_relaxed)) return;
+  const std::shared_lock lock(*mutex_);
+  if (looking_.exchange(true, std::memory_order_acquire)) return;
+  if (now >= next_look_.load(std::memory_order_relaxed)) {
+    for (auto it = page_uses_.begin(); it != page_uses_.end();) it = it->second.Look() ? page_uses_.erase(it) : std::next(it);
+    unknown_page_uses_.store(page_uses_.size(), std::memory_order_relaxed);
+    const std::uint64_t interval = look_interval_.load(std::memory_order_relaxed);
+    next_look_.store(RoughNowNs() + interval, std::memory_order_relaxed);
+    look_interval_.store(std::min(2 * interval, kRarestLook), std::memory_order_relaxed);
+  }
+  looking_.store(false, std::memory_order_release);
 }
 
 /// Keeps a freed range from being handed out until many others have been freed. It costs address space, no memory.
@@ -300,6 +344,7 @@ bool DeviceMemoryImpl::Free(std::uint64_t base) {
   if (it == live_.end() || it->second.allocation.kind == MemoryKind::kReserved) return false;
   const Live live = it->second;
   live_.erase(it);
+  ForgetPages(base);
   CloseStrays(base, live.extent);
   Withdraw(base, live.extent);
   if (remember_freed_ && live.allocation.kind != MemoryKind::kInternal) Remember(live);

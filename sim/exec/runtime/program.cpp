@@ -54,9 +54,10 @@ bool UsesGridWorkspace(const ptx::Block& block) {
   return false;
 }
 
-std::uint32_t Registers(const ptx::Function& function, std::uint32_t max_threads, bool bounded) {
+/// `needed`: by the code alone.
+std::uint32_t Registers(const ptx::Function& function, std::uint32_t needed, std::uint32_t max_threads, bool bounded) {
   constexpr std::uint32_t kRegisterFile = 65536;
-  std::uint32_t registers = std::max(EstimateRegisters(function), 8u);
+  std::uint32_t registers = std::max(needed, 8u);
   // As ptxas does, which has no use for fewer than the calling convention takes.
   if (const auto* cap = function.FindDirective("maxnreg"); cap && !cap->values.empty())
     registers = static_cast<std::uint32_t>(std::min<std::uint64_t>(registers, std::max<std::uint64_t>(cap->values[0], 8)));
@@ -64,7 +65,7 @@ std::uint32_t Registers(const ptx::Function& function, std::uint32_t max_threads
   return registers;
 }
 
-KernelInfo DescribeKernel(const ptx::Module& module, const ptx::Function& function) {
+KernelInfo DescribeKernel(const ptx::Module& module, const ptx::Function& function, KernelRegisters& registers) {
   KernelInfo info;
   info.name = function.name;
   info.function = &function;
@@ -81,7 +82,7 @@ KernelInfo DescribeKernel(const ptx::Module& module, const ptx::Function& functi
   if (threads == 0) threads = Product(function.FindDirective("maxntid"));
   const bool bounded = threads != 0 && threads <= info.max_threads;
   if (bounded) info.max_threads = static_cast<std::uint32_t>(threads);
-  info.registers = Registers(function, info.max_threads, bounded);
+  info.registers = Registers(function, registers.Of(function), info.max_threads, bounded);
   return info;
 }
 
@@ -89,7 +90,12 @@ KernelInfo DescribeKernel(const ptx::Module& module, const ptx::Function& functi
 
 ProgramImpl::ProgramImpl(std::shared_ptr<const ptx::Module> module, ProgramKey key, std::shared_ptr<const ProgramImpl> original,
                          DeviceMemory& memory)
-    : module_(std::move(module)), original_(std::move(original)), memory_(memory), key_(key), symbols_(NumberSymbols(*module_)) {}
+    : module_(std::move(module)),
+      original_(std::move(original)),
+      memory_(memory),
+      key_(key),
+      symbols_(NumberSymbols(*module_)),
+      kernel_registers_(*module_) {}
 
 ProgramImpl::~ProgramImpl() {
   for (const std::uint64_t base : allocations_) memory_.Free(base);
@@ -207,7 +213,7 @@ bool ProgramImpl::Describe(std::size_t kernel) const {
     described = Described::kHasErrors;
     return false;
   }
-  KernelInfo info = DescribeKernel(*module_, function);
+  KernelInfo info = DescribeKernel(*module_, function, kernel_registers_);
   info.const_bytes = const_bytes_;
   info.uses_grid_sync = functions_use_workspace_ || UsesGridWorkspace(*function.body);
   kernels_[kernel] = std::move(info);

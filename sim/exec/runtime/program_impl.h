@@ -14,6 +14,7 @@
 #include "sim/exec/program.h"
 #include "sim/exec/runtime/code_key.h"
 #include "sim/exec/runtime/kernel_table.h"
+#include "sim/exec/runtime/register_estimate.h"
 
 namespace gridloom::exec {
 
@@ -62,9 +63,10 @@ class ProgramImpl final : public Program {
   std::vector<GlobalInfo> globals_;         // by SymbolTable number
   std::unordered_map<std::string_view, std::size_t> kernel_by_name_;
   enum class Described : std::uint8_t { kNo, kYes, kHasErrors };
-  mutable std::mutex describing_;            // of the two below; what is described stays as it is
+  mutable std::mutex describing_;            // of the three below; what is described stays as it is
   mutable std::vector<KernelInfo> kernels_;  // names and functions, until somebody asks for more
   mutable std::vector<Described> described_;
+  mutable KernelRegisters kernel_registers_;
   std::uint32_t const_bytes_ = 0;
   bool functions_use_workspace_ = false;
   std::unordered_map<std::string_view, const GlobalInfo*> global_by_name_;

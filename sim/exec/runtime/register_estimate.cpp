@@ -7,12 +7,15 @@
 #include <utility>
 #include <vector>
 
+#include "sim/exec/contract/reached.h"
+
 namespace gridloom::exec {
 namespace {
 
 constexpr std::uint32_t kAbiRegisters = 6;  // stack pointer, return address and scratch that no PTX register stands for
 constexpr std::uint32_t kGranularity = 8;   // registers are given out in eights
 constexpr std::uint32_t kMostRegisters = 255;
+constexpr std::uint32_t kCallRegisters = 24;  // what the calling convention takes of whoever calls, whatever is called
 
 struct Range {
   std::uint32_t first = 0, last = 0, words = 0;
@@ -114,6 +117,21 @@ std::uint32_t EstimateRegisters(const ptx::Function& function) {
   for (const std::int64_t delta : change) most = std::max(most, live += delta);
   const auto registers = static_cast<std::uint32_t>(std::min<std::int64_t>(most, kMostRegisters)) + kAbiRegisters;
   return std::min((registers + kGranularity - 1) / kGranularity * kGranularity, kMostRegisters);
+}
+
+std::uint32_t KernelRegisters::OfBody(const ptx::Function& function) {
+  const auto [known, added] = of_bodies_.try_emplace(&function, 0);
+  if (added) known->second = EstimateRegisters(function);
+  return known->second;
+}
+
+std::uint32_t KernelRegisters::Of(const ptx::Function& kernel) {
+  std::uint32_t registers = OfBody(kernel);
+  for (const ptx::Function* function : ReachedFrom(module_, kernel).functions) {
+    // A kernel that is named is launched, not called.
+    if (!function->is_entry) registers = std::max({registers, kCallRegisters, OfBody(*function)});
+  }
+  return registers;
 }
 
 }  // namespace gridloom::exec

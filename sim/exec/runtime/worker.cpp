@@ -136,6 +136,7 @@ void Worker::Run(Launch& new_launch, bool (*share)(void*, std::uint64_t, std::ui
 /// The next CTAs to run, in linear order. Chunks shrink towards the end of the grid, so that all workers end together.
 bool Worker::Claim(Span& span, std::uint64_t most, bool even_if_superseded) {
   if (!even_if_superseded && launch->Superseded()) return false;
+  memory_.LookAtPages();
   if (launch->may_be_superseded) most = std::min(most, kMaxInterpretedChunk);
   std::uint64_t next = launch->next_unit.load(std::memory_order_relaxed);
   for (;;) {

@@ -51,6 +51,43 @@ TEST_CASE("EstimateRegisters_WhatIsUsedInALoop_LivesToItsEnd") {
 
 TEST_CASE("EstimateRegisters_GuardThatNobodyDeclares_IsNoRegister") { CHECK(Estimate("@%nobody mov.u32 %r1, 1;\n@!q bra L; L:\n") >= 8); }
 
+/// A module of a kernel k with this body, and device functions before it.
+std::uint32_t OfKernel(const std::string& functions, const std::string& body) {
+  DiagnosticSink sink;
+  const auto module = ptx::ParseModule(".version 8.0\n.target sm_80\n.address_size 64\n" + functions +
+                                           ".entry k() { .reg .pred %p; .reg .b32 %r<1000>; .reg .b64 %a;\n" + body + " ret; }\n",
+                                       sink);
+  REQUIRE(!sink.has_errors());
+  return KernelRegisters(*module).Of(*module->FindFunction("k"));
+}
+
+std::string Function(const std::string& name, const std::string& body) {
+  return ".func " + name + "() { .reg .b32 %r<1000>;\n" + body + " ret; }\n";
+}
+
+// The numbers are those of ptxas 13.0: 24 for kernels that call small functions, whatever they do themselves.
+TEST_CASE("KernelRegisters_OfAKernelThatCalls_AreThoseOfTheWidestFunction") {
+  const std::string small = Function("small", Define(1, 2) + Use(1, 2)), wide = Function("wide", Define(1, 60) + Use(1, 60));
+  CHECK(OfKernel(small, "mov.u32 %r1, 1;\n") < 24);
+  CHECK(OfKernel(small, "call.uni small;\n") == 24);
+  CHECK(OfKernel(".extern .func f();\n", "call.uni f;\n") == 24);
+  CHECK(OfKernel(wide, "mov.u32 %r1, 1;\n") < 24);
+  CHECK(OfKernel(wide, "call.uni wide;\n") > 60);
+  CHECK(OfKernel(small, Define(1, 60) + "call.uni small;\n" + Use(1, 60)) > 60);
+  // Through others, and through a declaration before the definition.
+  CHECK(OfKernel(".func wide();\n" + Function("middle", "call.uni wide;\n") + wide, "call.uni middle;\n") > 60);
+  // Those that call each other end.
+  CHECK(OfKernel(".func b();\n" + Function("a", "call.uni b;\n") + Function("b", "call.uni a;\n"), "call.uni a;\n") == 24);
+}
+
+TEST_CASE("KernelRegisters_OfIndirectCalls_AreThoseOfAllAddressesTaken") {
+  const std::string wide = Function("wide", Define(1, 60) + Use(1, 60));
+  const std::string table = ".global .u64 table[1] = { wide };\n",
+                    call = "ld.global.u64 %a, [table];\nP: .callprototype _ ();\ncall %a, (), P;\n";
+  CHECK(OfKernel(wide + table, call) > 60);
+  CHECK(OfKernel(wide + table, "ld.global.u64 %a, [table];\n") < 24);
+}
+
 TEST_CASE("EstimateRegisters_ManyBranches_CostInProportion") {
   const auto loops = [](int count) {
     std::string text;

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstring>
@@ -313,4 +314,78 @@ TEST_CASE("LetThrough_WithoutDevicePagesOrInProtectedMemory_IsNever") {
   CHECK_FALSE(memory->LetThrough(reserved + 4096));  // without memory behind it
   const std::uint64_t shared = memory->Allocate(100, 256, MemoryKind::kInternal);
   CHECK_FALSE(memory->LetThrough(shared));
+}
+
+/// Of [base, base + bytes).
+std::uint64_t ResidentBytes(std::uint64_t base, std::uint64_t bytes) {
+  std::vector<unsigned char> there(bytes / 4096);
+  REQUIRE(mincore(Bytes(base), bytes, there.data()) == 0);
+  return 4096 * static_cast<std::uint64_t>(std::ranges::count_if(there, [](unsigned char page) { return (page & 1) != 0; }));
+}
+
+/// As a kernel that runs for so long would.
+void Look(DeviceMemory& memory) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  memory.LookAtPages();
+}
+
+constexpr std::uint64_t kMiB = 1u << 20;
+
+void Fill(std::uint64_t base, std::uint64_t bytes, int value) { std::memset(Bytes(base), value, bytes); }
+
+/// One byte of each 128 KiB.
+void TouchHereAndThere(std::uint64_t base, std::uint64_t bytes) {
+  for (std::uint64_t at = 0; at < bytes; at += kMiB / 8) *Bytes(base + at) = 1;
+}
+
+/// Whether the system gives large pages to who asks.
+bool HasLargePages() {
+  const auto memory = Make();
+  const std::uint64_t base = memory->Allocate(4 * kMiB, 1, MemoryKind::kDevice);
+  *Bytes(base) = 1;
+  return ResidentBytes(base, 4 * kMiB) == 2 * kMiB;
+}
+
+TEST_CASE("LookAtPages_MemoryTouchedHereAndThere_TakesLittleMoreThanThat") {
+  const auto memory = Make();
+  const std::uint64_t base = memory->Allocate(256 * kMiB, 1, MemoryKind::kDevice);
+  TouchHereAndThere(base, 32 * kMiB);
+  Look(*memory);
+  TouchHereAndThere(base + 32 * kMiB, 224 * kMiB);
+  CHECK(ResidentBytes(base, 256 * kMiB) <= 48 * kMiB);
+  Look(*memory);
+  TouchHereAndThere(base + kMiB / 16, 256 * kMiB);
+  CHECK(ResidentBytes(base, 256 * kMiB) <= 64 * kMiB);
+  CHECK(*Bytes(base + 255 * kMiB) == 1);
+  CHECK(memory->Free(base));
+  Look(*memory);  // it is gone
+}
+
+TEST_CASE("LookAtPages_MemoryFilledAsItLies_KeepsLargePages") {
+  if (!HasLargePages()) {
+    WARN("skipped: this system has no large pages");
+    return;
+  }
+  const auto memory = Make();
+  const std::uint64_t base = memory->Allocate(256 * kMiB, 1, MemoryKind::kDevice);
+  Look(*memory);  // nothing is known yet
+  Fill(base, 16 * kMiB, 1);
+  Look(*memory);
+  *Bytes(base + 128 * kMiB) = 1;
+  CHECK(ResidentBytes(base + 128 * kMiB, 2 * kMiB) == 2 * kMiB);
+}
+
+TEST_CASE("LookAtPages_MemoryFilledWithZeros_HasLargePagesAgainWhenMoreIsFilled") {
+  if (!HasLargePages()) {
+    WARN("skipped: this system has no large pages");
+    return;
+  }
+  const auto memory = Make();
+  const std::uint64_t base = memory->Allocate(256 * kMiB, 1, MemoryKind::kDevice);
+  Fill(base, 16 * kMiB, 0);
+  Look(*memory);
+  Fill(base + 16 * kMiB, 16 * kMiB, 0);
+  Look(*memory);
+  *Bytes(base + 128 * kMiB) = 1;
+  CHECK(ResidentBytes(base + 128 * kMiB, 2 * kMiB) == 2 * kMiB);
 }
