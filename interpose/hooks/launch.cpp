@@ -11,18 +11,29 @@ namespace gridloom::hooks {
 
 using session::LaunchRequest;
 
+namespace {
+
+/// What every entry point asks of `stream`, whose priority the launch has unless an attribute says otherwise; parameters are
+/// missing.
+LaunchRequest RequestOf(const session::Stream& stream, CUfunction function, exec::Dim3 grid, exec::Dim3 block, std::uint32_t shared_bytes) {
+  LaunchRequest request;
+  request.function = function;
+  request.grid = grid;
+  request.block = block;
+  request.dynamic_shared_bytes = shared_bytes;
+  request.priority = stream.priority();
+  return request;
+}
+
+}  // namespace
+
 CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                         unsigned shared_bytes, CUstream stream, void** params, void** extra) {
   session::StreamPtr target;
   GL_CU_TRY(FindStream(stream, &target));
-  LaunchRequest request;
-  request.function = function;
-  request.grid = {gx, gy, gz};
-  request.block = {bx, by, bz};
-  request.dynamic_shared_bytes = shared_bytes;
+  LaunchRequest request = RequestOf(*target, function, {gx, gy, gz}, {bx, by, bz}, shared_bytes);
   request.kernel_params = params;
   request.extra = extra;
-  request.priority = target->priority();
   return session::Launch(*target, request);
 }
 
@@ -30,11 +41,7 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy
                                    unsigned shared_bytes, CUstream stream, void** params) {
   session::StreamPtr target;
   GL_CU_TRY(FindStream(stream, &target));
-  LaunchRequest request;
-  request.function = function;
-  request.grid = {gx, gy, gz};
-  request.block = {bx, by, bz};
-  request.dynamic_shared_bytes = shared_bytes;
+  LaunchRequest request = RequestOf(*target, function, {gx, gy, gz}, {bx, by, bz}, shared_bytes);
   request.kernel_params = params;
   request.cooperative = true;
   return session::Launch(*target, request);
@@ -44,14 +51,11 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
   GL_CU_REQUIRE(config != nullptr && (config->num_attrs == 0 || config->attrs != nullptr));
   session::StreamPtr target;
   GL_CU_TRY(FindStream(config->stream, &target));
-  LaunchRequest request;
-  request.function = function;
-  request.grid = {config->grid_dim_x, config->grid_dim_y, config->grid_dim_z};
-  request.block = {config->block_dim_x, config->block_dim_y, config->block_dim_z};
-  request.dynamic_shared_bytes = config->shared_mem_bytes;
+  const CUlaunchConfig& shape = *config;
+  LaunchRequest request = RequestOf(*target, function, {shape.grid_dim_x, shape.grid_dim_y, shape.grid_dim_z},
+                                    {shape.block_dim_x, shape.block_dim_y, shape.block_dim_z}, shape.shared_mem_bytes);
   request.kernel_params = params;
   request.extra = extra;
-  request.priority = target->priority();
   std::vector<session::EventPtr> completion;
   for (unsigned i = 0; i < config->num_attrs; ++i) {
     const CUlaunchAttribute& attribute = config->attrs[i];
@@ -166,11 +170,8 @@ CUresult cuLaunchGridAsync(CUfunction function, int width, int height, CUstream 
     state = kernel->legacy;
   }
   static constexpr std::byte kNothing[1] = {};
-  LaunchRequest request;
-  request.function = function;
-  request.grid = {static_cast<std::uint32_t>(width), static_cast<std::uint32_t>(height), 1};
-  request.block = {state.block[0], state.block[1], state.block[2]};
-  request.dynamic_shared_bytes = state.shared_bytes;
+  LaunchRequest request = RequestOf(*target, function, {static_cast<std::uint32_t>(width), static_cast<std::uint32_t>(height), 1},
+                                    {state.block[0], state.block[1], state.block[2]}, state.shared_bytes);
   request.block_of_params = state.params.empty() ? std::span<const std::byte>(kNothing, 0) : std::span<const std::byte>(state.params);
   return session::Launch(*target, request);
 }

@@ -1,6 +1,8 @@
 // Order of asynchronous work: within a stream, between streams, with the legacy and the per-thread default stream.
 #include <atomic>
 #include <chrono>
+#include <functional>
+#include <iterator>
 #include <thread>
 
 #include "tests/interpose/fixture.h"
@@ -260,4 +262,43 @@ TEST_CASE("Stream_WithoutACurrentContext_GoesByItsOwn", "[stream]") {
   CU_OK(cuStreamSynchronize(s.a));
   CU_OK(cuCtxPushCurrent_v2(fixture.context));
   CU_OK(cuEventDestroy_v2(event));
+}
+
+TEST_CASE("Launch_ByWhateverEntryPoint_HasItsStreamsPriority", "[stream]") {
+  const test::Fixture fixture;
+  const CUfunction function = fixture.Function("nothing");
+  CU_OK(cuFuncSetBlockShape(function, 32, 1, 1));
+  CUstream stream = nullptr;
+  CU_OK(cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, -3));
+  CUlaunchConfig config{};
+  config.grid_dim_x = config.grid_dim_y = config.grid_dim_z = config.block_dim_x = config.block_dim_y = config.block_dim_z = 1;
+  config.stream = stream;
+  CUDA_LAUNCH_PARAMS several{};
+  several.function = function;
+  several.grid_dim_x = several.grid_dim_y = several.grid_dim_z = several.block_dim_x = several.block_dim_y = several.block_dim_z = 1;
+  several.stream = stream;
+  const std::function<CUresult()> launches[] = {
+      [&] { return cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr); },
+      [&] { return cuLaunchKernelEx(&config, function, nullptr, nullptr); },
+      [&] { return cuLaunchCooperativeKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, nullptr); },
+      [&] { return cuLaunchCooperativeKernelMultiDevice(&several, 1, 0); },
+      [&] { return cuLaunchGridAsync(function, 1, 1, stream); },
+  };
+  for (std::size_t i = 0; i < std::size(launches); ++i) {
+    INFO("entry point " << i);
+    // What a launch asked for is seen in the node that it becomes.
+    CU_OK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    CU_OK(launches[i]());
+    CUgraph graph = nullptr;
+    CU_OK(cuStreamEndCapture(stream, &graph));
+    CUgraphNode node = nullptr;
+    std::size_t count = 1;
+    CU_OK(cuGraphGetNodes(graph, &node, &count));
+    REQUIRE(count == 1);
+    CUlaunchAttributeValue value{};
+    CU_OK(cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value));
+    CHECK(value.priority == -3);
+    CU_OK(cuGraphDestroy(graph));
+  }
+  CU_OK(cuStreamDestroy_v2(stream));
 }
