@@ -1,6 +1,7 @@
 #include "interpose/api/entry.h"
 
 #include "interpose/session/errors.h"
+#include "interpose/session/green_context.h"
 #include "interpose/session/log.h"
 #include "interpose/session/memcheck.h"
 #include "interpose/session/process.h"
@@ -51,7 +52,10 @@ CUresult CheckNeed(Need need) {
   if (session::t_state.in_callback) return CUDA_ERROR_NOT_PERMITTED;
   if (need == Need::kInit) return CUDA_SUCCESS;
   const session::Context* const context = session::CurrentContext();
-  return context == nullptr ? CUDA_ERROR_INVALID_CONTEXT : context->status();
+  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  if (const session::GreenContext* const green = session::CurrentGreen(); green != nullptr && green->destroyed())
+    return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  return context->status();
 }
 
 CUresult AnswerUnsupported(Fn fn, const char* why) {

@@ -27,7 +27,17 @@ struct CUdevResource {
   };
   CUdevResource* next;  ///< before 13.1: the last bytes of the union
 };
-struct CU_DEV_SM_RESOURCE_GROUP_PARAMS;
+/// CUdevSmResourceGroup_flags, in CU_DEV_SM_RESOURCE_GROUP_PARAMS::flags.
+inline constexpr unsigned CU_DEV_SM_RESOURCE_GROUP_BACKFILL = 1, CU_DEV_SM_RESOURCE_GROUP_LOCALITY_DOMAIN_ID = 2,
+                          CU_DEV_SM_RESOURCE_GROUP_LOCALITY_DOMAIN_SUPPLEMENTAL_SMS = 4, CU_DEV_SM_RESOURCE_GROUP_KNOWN = 7;
+struct CU_DEV_SM_RESOURCE_GROUP_PARAMS {
+  unsigned sm_count;  ///< 0: as many as there are
+  unsigned coscheduled, preferred_coscheduled;
+  unsigned flags, locality_domain;
+  unsigned reserved[11];
+};
+inline constexpr unsigned CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING = 1, CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE = 2;
+inline constexpr unsigned CU_GREEN_CTX_DEFAULT_STREAM = 1;
 
 // ---- only passed to functions that are refused ---------------------------------------------------------------------------
 

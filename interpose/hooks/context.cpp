@@ -18,6 +18,15 @@ CUresult Create(CUcontext* context, unsigned flags, CUdevice ordinal) {
   return CUDA_SUCCESS;
 }
 
+/// A context that can be made current. A primary one that was destroyed can: it comes back to life.
+CUresult FindUsable(CUcontext handle, Context** context, session::GreenContext** green) {
+  *context = TheProcess().FindContext(handle);
+  if (*context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  *green = TheProcess().FindGreen(handle);
+  const bool destroyed = *green != nullptr ? (*green)->destroyed() : (*context)->destroyed() && !(*context)->primary();
+  return destroyed ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_SUCCESS;
+}
+
 }  // namespace
 
 CUresult cuCtxCreate_v2(CUcontext* context, unsigned flags, CUdevice device) { return Create(context, flags, device); }
@@ -45,17 +54,17 @@ CUresult cuCtxDestroy_v2(CUcontext handle) {
 }
 
 CUresult cuCtxPushCurrent_v2(CUcontext handle) {
-  Context* context = TheProcess().FindContext(handle);
-  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  if (context->destroyed() && !context->primary()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-  session::PushContext(context);
+  Context* context = nullptr;
+  session::GreenContext* green = nullptr;
+  GL_CU_TRY(FindUsable(handle, &context, &green));
+  session::PushContext(context, green);
   return CUDA_SUCCESS;
 }
 
 CUresult cuCtxPopCurrent_v2(CUcontext* handle) {
-  Context* const context = session::PopContext();
-  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  Store(handle, context->handle());
+  const CUcontext top = session::CurrentHandle();
+  if (session::PopContext() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  Store(handle, top);
   return CUDA_SUCCESS;
 }
 
@@ -64,17 +73,16 @@ CUresult cuCtxSetCurrent(CUcontext handle) {
     session::SetContext(nullptr);
     return CUDA_SUCCESS;
   }
-  Context* const context = TheProcess().FindContext(handle);
-  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  if (context->destroyed() && !context->primary()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-  session::SetContext(context);
+  Context* context = nullptr;
+  session::GreenContext* green = nullptr;
+  GL_CU_TRY(FindUsable(handle, &context, &green));
+  session::SetContext(context, green);
   return CUDA_SUCCESS;
 }
 
 CUresult cuCtxGetCurrent(CUcontext* handle) {
   GL_CU_REQUIRE(handle != nullptr);
-  Context* const context = session::CurrentContext();
-  *handle = context == nullptr ? nullptr : context->handle();
+  *handle = session::CurrentHandle();
   return CUDA_SUCCESS;
 }
 
@@ -98,9 +106,10 @@ CUresult cuCtxGetApiVersion(CUcontext handle, unsigned* version) {
 
 CUresult cuCtxGetId(CUcontext handle, std::uint64_t* id) {
   Context* context = nullptr;
+  session::GreenContext* green = nullptr;
   GL_CU_REQUIRE(id != nullptr);
-  GL_CU_TRY(FindContext(handle, &context));
-  *id = context->id();
+  GL_CU_TRY(FindContext(handle, &context, &green));
+  *id = green != nullptr ? green->id() : context->id();
   return CUDA_SUCCESS;
 }
 
@@ -109,7 +118,7 @@ CUresult cuCtxAttach(CUcontext* handle, unsigned flags) {
   GL_CU_REQUIRE(handle != nullptr && flags == 0);
   Context* context = nullptr;
   GL_CU_TRY(FindContext(nullptr, &context));
-  *handle = context->handle();
+  *handle = session::CurrentHandle();
   return CUDA_SUCCESS;
 }
 CUresult cuCtxDetach(CUcontext handle) {
@@ -117,9 +126,23 @@ CUresult cuCtxDetach(CUcontext handle) {
   return FindContext(handle, &context);
 }
 
+namespace {
+
+/// Waits for the work of a green context alone.
+CUresult Synchronize(Context& context, const session::GreenContext& green) {
+  const auto streams = session::StreamsOf(context, &green);
+  for (const session::StreamPtr& stream : streams) GL_CU_TRY(session::RefuseWhileCapturing(*stream));
+  for (const session::StreamPtr& stream : streams) context.Wait(*stream);
+  return context.status();
+}
+
+}  // namespace
+
 CUresult cuCtxSynchronize_v2(CUcontext handle) {
   Context* context = nullptr;
-  GL_CU_TRY(FindContext(handle, &context));
+  session::GreenContext* green = nullptr;
+  GL_CU_TRY(FindContext(handle, &context, &green));
+  if (green != nullptr) return Synchronize(*context, *green);
   GL_CU_TRY(session::RefuseWhileAnyCaptures(*context));
   context->WaitAll();
   return context->status();

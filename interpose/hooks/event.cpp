@@ -7,6 +7,14 @@ namespace gridloom::hooks {
 
 using session::EventPtr;
 
+CUresult RefuseCaptured(const session::Event& event, CUresult status) {
+  const std::lock_guard lock(session::CaptureMutex());
+  const auto capture = event.capture.lock();
+  if (capture == nullptr || capture->streams.front()->capture != capture) return CUDA_SUCCESS;
+  capture->invalidated = true;
+  return status;
+}
+
 namespace {
 
 CUresult FindEvent(CUevent handle, EventPtr* event) {
@@ -15,13 +23,7 @@ CUresult FindEvent(CUevent handle, EventPtr* event) {
 }
 
 /// Events of a live capture stand for graph nodes: the host can neither wait for them nor ask.
-CUresult RefuseCaptured(const session::Event& event) {
-  const std::lock_guard lock(session::CaptureMutex());
-  const auto capture = event.capture.lock();
-  if (capture == nullptr || capture->streams.front()->capture != capture) return CUDA_SUCCESS;
-  capture->invalidated = true;
-  return CUDA_ERROR_CAPTURED_EVENT;
-}
+CUresult RefuseCaptured(const session::Event& event) { return hooks::RefuseCaptured(event, CUDA_ERROR_CAPTURED_EVENT); }
 
 /// Between the two works, in simulated time if that is known.
 double ElapsedNs(const session::Event& start, const session::Event& end, const session::Task& from, const session::Task& to) {

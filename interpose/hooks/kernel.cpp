@@ -274,7 +274,7 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* min_grid, int* block_siz
     }
   }
   *block_size = best_block;
-  *min_grid = best_blocks * static_cast<int>(context.device().spec().sm.count);
+  *min_grid = best_blocks * static_cast<int>(session::SmCount(context, session::CurrentGreen()));
   return CUDA_SUCCESS;
 }
 CUresult cuOccupancyMaxPotentialBlockSize(int* min_grid, int* block_size, CUfunction function, CUoccupancyB2DSize dynamic_of,
@@ -318,7 +318,9 @@ CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction function, const 
     }
   }
   GL_CU_REQUIRE(size != 0);
-  *clusters = blocks * static_cast<int>(ThisContext().device().spec().sm.count) / static_cast<int>(size);
+  session::StreamPtr stream;
+  GL_CU_TRY(FindStream(config->stream, &stream));
+  *clusters = blocks * static_cast<int>(session::SmCount(ThisContext(), session::GreenOf(*stream))) / static_cast<int>(size);
   return CUDA_SUCCESS;
 }
 

@@ -13,7 +13,7 @@ using session::LaunchRequest;
 
 namespace {
 
-/// What every entry point asks of `stream`, whose priority the launch has unless an attribute says otherwise; parameters are
+/// What every entry point asks of `stream`, whose SMs the launch has, and its priority unless an attribute says otherwise; parameters are
 /// missing.
 LaunchRequest RequestOf(const session::Stream& stream, CUfunction function, exec::Dim3 grid, exec::Dim3 block, std::uint32_t shared_bytes) {
   LaunchRequest request;
@@ -22,6 +22,7 @@ LaunchRequest RequestOf(const session::Stream& stream, CUfunction function, exec
   request.block = block;
   request.dynamic_shared_bytes = shared_bytes;
   request.priority = stream.priority();
+  request.green = session::GreenOf(stream);
   return request;
 }
 

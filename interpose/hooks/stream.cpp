@@ -11,18 +11,23 @@ namespace gridloom::hooks {
 using session::Stream;
 using session::StreamPtr;
 
+CUresult CreateStream(Context& context, session::GreenContext* green, Stream::Kind kind, int priority, CUstream* handle) {
+  const StreamPtr stream = context.CreateStream(kind, std::clamp(priority, -5, 0), green);
+  for (const session::EventPtr& gate : context.Gates(green)) GL_CU_TRY(session::Submit(*stream, session::EventWaitOp{gate}));
+  *handle = stream->handle();
+  return CUDA_SUCCESS;
+}
+
 CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priority) {
   GL_CU_REQUIRE(stream != nullptr && (flags & ~static_cast<unsigned>(CU_STREAM_NON_BLOCKING)) == 0);
-  priority = std::clamp(priority, -5, 0);
   const auto kind = (flags & CU_STREAM_NON_BLOCKING) != 0 ? Stream::Kind::kNonBlocking : Stream::Kind::kBlocking;
-  *stream = ThisContext().CreateStream(kind, priority)->handle();
-  return CUDA_SUCCESS;
+  return CreateStream(ThisContext(), session::CurrentGreen(), kind, priority, stream);
 }
 CUresult cuStreamCreate(CUstream* stream, unsigned flags) { return cuStreamCreateWithPriority(stream, flags, 0); }
 
 CUresult cuStreamDestroy_v2(CUstream handle) {
   StreamPtr stream;
-  GL_CU_TRY(FindOwnedStream(handle, &stream));
+  GL_CU_TRY(FindAnyStream(handle, &stream));
   if (stream->kind() == Stream::Kind::kLegacy || stream->kind() == Stream::Kind::kPerThread) return CUDA_ERROR_INVALID_HANDLE;
   session::AbandonCapture(*stream);
   // A program with a stream for each launch is slowed down to the pace of its kernels. It is not made to wait for ever: it may be the one
@@ -56,21 +61,27 @@ CUresult cuStreamGetCtx(CUstream handle, CUcontext* context) {
   StreamPtr stream;
   GL_CU_REQUIRE(context != nullptr);
   GL_CU_TRY(FindStream(handle, &stream));
-  *context = stream->context().handle();
+  session::GreenContext* const green = session::GreenOf(*stream);
+  *context = green != nullptr ? green->context_handle() : stream->context().handle();
   return CUDA_SUCCESS;
 }
-// There are no green contexts: no stream belongs to one.
 CUresult cuStreamGetCtx_v2(CUstream handle, CUcontext* context, CUgreenCtx* green_context) {
-  GL_CU_REQUIRE(green_context != nullptr);
-  GL_CU_TRY(cuStreamGetCtx(handle, context));
-  *green_context = nullptr;
+  StreamPtr stream;
+  GL_CU_REQUIRE(context != nullptr && green_context != nullptr);
+  GL_CU_TRY(FindStream(handle, &stream));
+  session::GreenContext* const green = session::GreenOf(*stream);
+  // A green context has no default streams of its threads.
+  if (green != nullptr && stream->kind() == Stream::Kind::kPerThread) return CUDA_ERROR_INVALID_HANDLE;
+  *context = stream->context().handle();
+  *green_context = green != nullptr ? green->handle() : nullptr;
   return CUDA_SUCCESS;
 }
 CUresult cuStreamGetGreenCtx(CUstream handle, CUgreenCtx* green_context) {
   StreamPtr stream;
   GL_CU_REQUIRE(green_context != nullptr);
   GL_CU_TRY(FindStream(handle, &stream));
-  *green_context = nullptr;
+  session::GreenContext* const green = session::GreenOf(*stream);
+  *green_context = green != nullptr ? green->handle() : nullptr;
   return CUDA_SUCCESS;
 }
 CUresult cuStreamGetDevice(CUstream handle, CUdevice* device) {

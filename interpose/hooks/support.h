@@ -5,6 +5,7 @@
 
 #include "hooks.h"
 #include "interpose/session/context.h"
+#include "interpose/session/green_context.h"
 #include "interpose/session/process.h"
 
 /// Returns the status of a call from the hook unless it succeeded.
@@ -29,10 +30,12 @@ inline Process& TheProcess() { return Process::Get(); }
 /// The stream a handle means in the current context.
 inline CUresult FindStream(CUstream handle, session::StreamPtr* stream) {
   *stream = ThisContext().FindStream(handle);
-  return *stream != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+  if (*stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  return (*stream)->detached() ? CUDA_ERROR_STREAM_DETACHED : CUDA_SUCCESS;
 }
-/// The same for calls that need no current context: a stream that was created is of its own context, whichever is current.
-inline CUresult FindOwnedStream(CUstream handle, session::StreamPtr* stream) {
+/// The same for calls that need no current context: a stream that was created is of its own context, whichever is current. One whose green
+/// context is gone, too.
+inline CUresult FindAnyStream(CUstream handle, session::StreamPtr* stream) {
   if (Context* const current = session::CurrentContext()) {
     GL_CU_TRY(current->status());
     *stream = current->FindStream(handle);
@@ -42,6 +45,11 @@ inline CUresult FindOwnedStream(CUstream handle, session::StreamPtr* stream) {
   }
   *stream = TheProcess().FindStream(handle);
   return *stream != nullptr ? (*stream)->context().status() : CUDA_ERROR_INVALID_HANDLE;
+}
+/// The same, but for those whose green context is gone.
+inline CUresult FindOwnedStream(CUstream handle, session::StreamPtr* stream) {
+  GL_CU_TRY(FindAnyStream(handle, stream));
+  return (*stream)->detached() ? CUDA_ERROR_STREAM_DETACHED : CUDA_SUCCESS;
 }
 inline CUresult FindDevice(CUdevice ordinal, Device** device) {
   *device = TheProcess().FindDevice(ordinal);
@@ -53,6 +61,18 @@ inline CUresult FindContext(CUcontext handle, Context** context) {
   if (*context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   return (*context)->destroyed() ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_SUCCESS;
 }
+/// The same with the green context that was converted to it, or null.
+inline CUresult FindContext(CUcontext handle, Context** context, session::GreenContext** green) {
+  GL_CU_TRY(FindContext(handle, context));
+  *green = handle == nullptr ? session::CurrentGreen() : TheProcess().FindGreen(handle);
+  return *green != nullptr && (*green)->destroyed() ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_SUCCESS;
+}
+/// A green context that has not been destroyed.
+CUresult FindGreen(CUgreenCtx handle, session::GreenContext** green);
+/// `status`, and the capture becomes invalid, for an event of a capture that is going on.
+CUresult RefuseCaptured(const session::Event& event, CUresult status);
+/// A new stream, of `green` unless that is null. It waits for what the context's streams were told to wait for.
+CUresult CreateStream(Context& context, session::GreenContext* green, session::Stream::Kind kind, int priority, CUstream* stream);
 /// Stores through an optional result pointer.
 template <typename T, typename V>
 void Store(T* pointer, V value) {

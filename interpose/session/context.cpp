@@ -4,6 +4,7 @@
 
 #include "interpose/session/capture.h"
 #include "interpose/session/device.h"
+#include "interpose/session/green_context.h"
 #include "interpose/session/host_timeline.h"
 #include "interpose/session/narrow_tasks.h"
 #include "interpose/session/process.h"
@@ -21,8 +22,12 @@ std::atomic<std::uint64_t> g_next_id{1};
 
 using namespace cuda;
 
-Stream::Stream(Context& context, Kind kind, int priority)
-    : context_(context), kind_(kind), priority_(priority), id_(g_next_id.fetch_add(1, std::memory_order_relaxed)) {}
+std::uint64_t NextContextId() { return g_next_id.fetch_add(1, std::memory_order_relaxed); }
+
+Stream::Stream(Context& context, Kind kind, int priority, GreenContext* green)
+    : context_(context), kind_(kind), green_(green), priority_(priority), id_(g_next_id.fetch_add(1, std::memory_order_relaxed)) {}
+
+bool Stream::detached() const { return green_ != nullptr && green_->destroyed(); }
 
 CUstream Stream::handle() const {
   if (kind_ == Kind::kLegacy) return reinterpret_cast<CUstream>(kStreamLegacy);
@@ -59,12 +64,36 @@ StreamPtr Context::per_thread_stream() {
   return stream;
 }
 
-StreamPtr Context::CreateStream(Stream::Kind kind, int priority) {
-  auto stream = std::make_shared<Stream>(*this, kind, priority);
+StreamPtr Context::CreateStream(Stream::Kind kind, int priority, GreenContext* green) {
+  auto stream = std::make_shared<Stream>(*this, kind, priority, green);
   const std::lock_guard lock(queue_mutex_);
   streams_.push_back(stream);
   by_handle_[stream->handle()] = stream;
   return stream;
+}
+
+std::vector<StreamPtr> Context::Streams(const GreenContext* green) {
+  const std::lock_guard lock(queue_mutex_);
+  std::vector<StreamPtr> streams;
+  for (const StreamPtr& stream : streams_) {
+    if (green == nullptr || stream->green() == green) streams.push_back(stream);
+  }
+  if (green == nullptr) streams.push_back(legacy_);
+  return streams;
+}
+
+std::vector<EventPtr> Context::Gates(const GreenContext* green) const {
+  const std::lock_guard lock(queue_mutex_);
+  std::vector<EventPtr> gates;
+  for (const auto& [of, event] : gates_) {
+    if (of == nullptr || of == green) gates.push_back(event);
+  }
+  return gates;
+}
+
+void Context::SetGate(const GreenContext* green, EventPtr event) {
+  const std::lock_guard lock(queue_mutex_);
+  gates_[green] = std::move(event);
 }
 
 std::size_t Context::created_streams() const {
@@ -370,22 +399,35 @@ std::uint64_t ThreadNumber() {
   return t_state.thread_id;
 }
 
-Context* CurrentContext() {
+namespace {
+
+/// Of a stack that is not empty.
+const CurrentPlace& Top() {
   const std::uint32_t depth = t_state.depth;
-  if (depth == 0) return nullptr;
   return depth <= ThreadState::kInlineDepth ? t_state.stack[depth - 1] : t_state.overflow->back();
+}
+
+}  // namespace
+
+Context* CurrentContext() { return t_state.depth == 0 ? nullptr : Top().context; }
+GreenContext* CurrentGreen() { return t_state.depth == 0 ? nullptr : Top().green; }
+
+CUcontext CurrentHandle() {
+  if (GreenContext* const green = CurrentGreen()) return green->context_handle();
+  Context* const context = CurrentContext();
+  return context == nullptr ? nullptr : context->handle();
 }
 
 Context& ThisContext() { return *CurrentContext(); }
 
-void PushContext(Context* context) {
+void PushContext(Context* context, GreenContext* green) {
   WatchThreadEnd();
   context->on_stacks.fetch_add(1, std::memory_order_relaxed);
   if (t_state.depth < ThreadState::kInlineDepth) {
-    t_state.stack[t_state.depth] = context;
+    t_state.stack[t_state.depth] = {context, green};
   } else {
-    if (t_state.overflow == nullptr) t_state.overflow = new std::vector<Context*>;
-    t_state.overflow->push_back(context);
+    if (t_state.overflow == nullptr) t_state.overflow = new std::vector<CurrentPlace>;
+    t_state.overflow->push_back({context, green});
   }
   ++t_state.depth;
 }
@@ -402,9 +444,9 @@ Context* PopContext() {
   return top;
 }
 
-void SetContext(Context* context) {
+void SetContext(Context* context, GreenContext* green) {
   PopContext();
-  if (context != nullptr) PushContext(context);
+  if (context != nullptr) PushContext(context, green);
 }
 
 }  // namespace gridloom::session

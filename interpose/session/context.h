@@ -82,7 +82,13 @@ class Context final : public exec::AllocationOwner {
   Stream& legacy_stream() { return *legacy_; }
   /// The default stream of the calling thread.
   StreamPtr per_thread_stream();
-  StreamPtr CreateStream(Stream::Kind kind, int priority);
+  /// `green`: of this context, or null.
+  StreamPtr CreateStream(Stream::Kind kind, int priority, GreenContext* green = nullptr);
+  /// Those that have not been destroyed, of one green context, or of the context and all its green ones with the legacy stream.
+  std::vector<StreamPtr> Streams(const GreenContext* green);
+  /// What streams wait for that are created later, by cuCtxWaitEvent or, for those of a green context, cuGreenCtxWaitEvent.
+  std::vector<EventPtr> Gates(const GreenContext* green) const;
+  void SetGate(const GreenContext* green, EventPtr event);
   /// How many of them have not been destroyed.
   std::size_t created_streams() const;
   /// What the handle means in this context; null when it is not a stream of it.
@@ -181,6 +187,7 @@ class Context final : public exec::AllocationOwner {
   std::size_t most_ending_ = 64;                             ///< with so many, those that are done go
   std::unordered_map<std::uint64_t, StreamPtr> per_thread_;  ///< by thread number
   std::unordered_map<cuda::CUstream, StreamPtr> by_handle_;
+  std::map<const GreenContext*, EventPtr> gates_;  ///< null: of all streams
 
   struct Storage {
     void* value;
@@ -194,9 +201,15 @@ class Context final : public exec::AllocationOwner {
 Context* CurrentContext();
 /// Top of the stack, which CheckNeed found to be usable.
 Context& ThisContext();
-void PushContext(Context* context);
+/// `green`: the green context that was converted to it; null: none.
+void PushContext(Context* context, GreenContext* green = nullptr);
 /// Null when the stack was empty.
 Context* PopContext();
-void SetContext(Context* context);
+void SetContext(Context* context, GreenContext* green = nullptr);
+/// What CurrentContext() was made current as; null when there is none.
+cuda::CUcontext CurrentHandle();
+
+/// A number that no context and no stream has.
+std::uint64_t NextContextId();
 
 }  // namespace gridloom::session

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "interpose/session/broker_link.h"
+#include "interpose/session/green_context.h"
 #include "interpose/session/log.h"
 #include "interpose/session/memcheck.h"
 #include "interpose/session/narrow_tasks.h"
@@ -136,10 +137,10 @@ std::uint32_t DynamicSharedLimit(const Device& device, const Kernel& kernel, con
   return limit > info.static_shared_bytes ? limit - info.static_shared_bytes : 0;
 }
 
-std::uint64_t MaxResidentBlocks(Context& context, const exec::KernelInfo& info, exec::Dim3 block, std::uint32_t dynamic_shared_bytes) {
-  Device& device = context.device();
-  return std::uint64_t{device.spec().sm.count} *
-         device.engine().Occupancy(info, static_cast<std::uint32_t>(block.count()), dynamic_shared_bytes, context.stack_limit());
+std::uint64_t MaxResidentBlocks(Context& context, const GreenContext* green, const exec::KernelInfo& info, exec::Dim3 block,
+                                std::uint32_t dynamic_shared_bytes) {
+  return std::uint64_t{SmCount(context, green)} *
+         context.device().engine().Occupancy(info, static_cast<std::uint32_t>(block.count()), dynamic_shared_bytes, context.stack_limit());
 }
 
 /// The block that a launch means.
@@ -172,7 +173,7 @@ CUresult CompleteKernelOp(Context& context, const LaunchRequest& request, Kernel
   if (const auto status = CheckShape(context, *op->kernel, info, request); status != CUDA_SUCCESS) return status;
   if (const auto status = CheckCluster(context, *op->kernel, info, request, &op->cluster); status != CUDA_SUCCESS) return status;
   if (request.cooperative) {
-    const std::uint64_t most = MaxResidentBlocks(context, info, request.block, request.dynamic_shared_bytes);
+    const std::uint64_t most = MaxResidentBlocks(context, request.green, info, request.block, request.dynamic_shared_bytes);
     if (request.grid.count() > most) {
       return Refuse(*op->kernel, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
                     Format("a cooperative grid of %llu CTAs, %llu fit on the device", static_cast<unsigned long long>(request.grid.count()),
@@ -186,6 +187,7 @@ CUresult CompleteKernelOp(Context& context, const LaunchRequest& request, Kernel
   op->stack_bytes = context.stack_limit();
   op->cooperative = request.cooperative;
   op->priority = request.priority;
+  op->green = request.green;
   // Grids from the device run with their parent, whole unless everything runs in slices.
   const bool brokered = !request.from_device && BrokerLink::WantsSlices(op->grid.count(), context.device().spec().sm.count);
   if (SliceSize() != 0 || brokered) op->kernel->BindSliced(context, &op->bound);
@@ -193,7 +195,8 @@ CUresult CompleteKernelOp(Context& context, const LaunchRequest& request, Kernel
   if (RangeChecks* const checks = RangeChecks::Get())
     static_cast<void>(checks->Find(context.device().memory(), op->bound.program, std::string(info.name)));  // CodeTableOf asks for it
   if (request.from_device) return CUDA_SUCCESS;
-  if (NarrowTasks* const tasks = request.may_be_task ? context.narrow_tasks() : nullptr) op->task = tasks->Admit(*op);
+  if (NarrowTasks* const tasks = request.may_be_task && request.green == nullptr ? context.narrow_tasks() : nullptr)
+    op->task = tasks->Admit(*op);
   if (op->task != nullptr) return CUDA_SUCCESS;
   if (op->in_slices && brokered && SliceSizeOf(*op) == 0) {  // the broker may grant it whole, too
     if (const auto status = op->kernel->Prepare(context, op->bound.program, info, request.block); status != CUDA_SUCCESS) return status;

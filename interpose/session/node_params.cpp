@@ -3,6 +3,7 @@
 #include "interpose/session/capture.h"
 #include "interpose/session/copy.h"
 #include "interpose/session/graph_memory.h"
+#include "interpose/session/green_context.h"
 #include "interpose/session/launch.h"
 #include "interpose/session/process.h"
 
@@ -33,6 +34,7 @@ CUresult MakeOperation(Context& context, const CUDA_KERNEL_NODE_PARAMS_v2& p, Op
   request.grid = {p.grid_dim_x, p.grid_dim_y, p.grid_dim_z};
   request.block = {p.block_dim_x, p.block_dim_y, p.block_dim_z};
   request.dynamic_shared_bytes = p.shared_mem_bytes;
+  request.green = p.context != nullptr ? Process::Get().FindGreen(p.context) : CurrentGreen();
   request.kernel_params = p.kernel_params;
   request.extra = p.extra;
   KernelOp op;

@@ -13,6 +13,7 @@
 #include "interpose/session/device_launch.h"
 #include "interpose/session/errors.h"
 #include "interpose/session/free.h"
+#include "interpose/session/green_context.h"
 #include "interpose/session/host_timeline.h"
 #include "interpose/session/launch_capture.h"
 #include "interpose/session/log.h"
@@ -249,6 +250,7 @@ exec::LaunchParams LaunchOf(const KernelOp& op) {
   launch.stack_bytes = op.stack_bytes;
   launch.params = op.params;
   launch.cooperative = op.cooperative;
+  if (op.green != nullptr) launch.sms = op.green->sms();
   return launch;
 }
 

@@ -43,6 +43,7 @@ struct KernelOp {
   bool in_slices = false;  ///< bound.sliced runs it
   ParamBytes params;
   int priority = 0;
+  const GreenContext* green = nullptr;   ///< on whose SMs it runs; null: on the device's
   std::uint64_t stream = 0;              ///< number of the one it was put into; 0 for a node of a graph
   std::uint64_t work = 0;                ///< its number in the program's timeline; 0: nobody keeps one
   std::shared_ptr<TaskKernel> task;      ///< it runs as a task of a MasterKernel's (session/narrow_tasks.h); null: as a grid

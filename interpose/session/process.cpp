@@ -10,6 +10,7 @@
 #include "interpose/session/array.h"
 #include "interpose/session/broker_link.h"
 #include "interpose/session/graph.h"
+#include "interpose/session/green_context.h"
 #include "interpose/session/link_job.h"
 #include "interpose/session/log.h"
 #include "interpose/session/memcheck.h"
@@ -209,7 +210,13 @@ void Process::ForgetThread(std::uint64_t thread) {
   contexts_.ForEach([thread](const std::shared_ptr<Context>& context) { context->ForgetThread(thread); });
 }
 
-Context* Process::FindContext(CUcontext handle) const { return contexts_.Find(handle).get(); }
+Context* Process::FindContext(CUcontext handle) const {
+  if (Context* const context = contexts_.Find(handle).get()) return context;
+  GreenContext* const green = FindGreen(handle);
+  return green == nullptr ? nullptr : &green->primary();
+}
+
+GreenContext* Process::FindGreen(CUcontext handle) const { return greens.Find(GreenContext::Unconverted(handle)).get(); }
 
 Context* Process::FindContext(const exec::Program& program) const {
   Context* context = nullptr;

@@ -24,10 +24,12 @@ class Array;
 class Graph;
 class GraphExec;
 class GraphNode;
+class GreenContext;
 class Kernel;
 class Library;
 class LinkJob;
 class MemoryPool;
+struct ResourceDescription;
 class MipmappedArray;
 class Module;
 class TextureReference;
@@ -69,8 +71,10 @@ class Process {
   void ShelveContext(Context& context);
   /// The thread of that number has ended.
   void ForgetThread(std::uint64_t thread);
-  /// Null for a handle that was never a context.
+  /// Null for a handle that was never a context. A green context's primary one for what it was converted to.
   Context* FindContext(cuda::CUcontext handle) const;
+  /// The green context that was converted to `handle`; null: none was.
+  GreenContext* FindGreen(cuda::CUcontext handle) const;
   /// The context that a module's program was loaded in; null when none has asked for it yet.
   Context* FindContext(const exec::Program& program) const;
   template <typename Function>
@@ -93,6 +97,8 @@ class Process {
   HandleTable<MemoryPool, cuda::CUmemoryPool> pools;
   HandleTable<UserObject, cuda::CUuserObject> user_objects;
   HandleTable<LinkJob, cuda::CUlinkState> link_jobs;
+  HandleTable<GreenContext, cuda::CUgreenCtx> greens;  ///< destroyed ones, too
+  HandleTable<ResourceDescription, cuda::CUdevResourceDesc> resource_descriptions;
 
   /// What belongs to a context and goes with it: modules, events, arrays, memory.
   void ReleaseContextObjects(Context& context);

@@ -15,6 +15,7 @@ namespace gridloom::session {
 class Context;
 class Capture;
 class GraphNode;
+class GreenContext;
 struct LaunchBatch;
 
 /// A queue of operations. Blocking streams, each thread's own default stream among them, and the legacy stream wait for
@@ -22,10 +23,14 @@ struct LaunchBatch;
 class Stream {
  public:
   enum class Kind : std::uint8_t { kLegacy, kPerThread, kBlocking, kNonBlocking };
-  Stream(Context& context, Kind kind, int priority);
+  Stream(Context& context, Kind kind, int priority, GreenContext* green = nullptr);
 
   Context& context() const { return context_; }
   Kind kind() const { return kind_; }
+  /// Whose SMs its kernels run on; null: the device's, or those of the green context that is current.
+  GreenContext* green() const { return green_; }
+  /// Its green context is no more: all that can be done with it is to destroy it.
+  bool detached() const;
   bool blocking() const { return kind_ != Kind::kNonBlocking; }
   int priority() const { return priority_.load(std::memory_order_relaxed); }
   void set_priority(int priority) { priority_.store(priority, std::memory_order_relaxed); }
@@ -44,6 +49,7 @@ class Stream {
   friend class Context;
   Context& context_;
   const Kind kind_;
+  GreenContext* const green_;
   std::atomic<int> priority_;
   const std::uint64_t id_;
 

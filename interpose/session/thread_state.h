@@ -10,12 +10,19 @@
 namespace gridloom::session {
 
 class Context;
+class GreenContext;
+
+/// A context that is current, or was before others.
+struct CurrentPlace {
+  Context* context;
+  GreenContext* green;  ///< that was converted to it; null: it is the context itself
+};
 
 struct ThreadState {
   static constexpr unsigned kInlineDepth = 16;
-  Context* stack[kInlineDepth];  ///< current context on top
+  CurrentPlace stack[kInlineDepth];  ///< current context on top
   std::uint32_t depth;
-  std::vector<Context*>* overflow;         ///< deeper contexts, owned; null when empty
+  std::vector<CurrentPlace>* overflow;     ///< deeper contexts, owned; null when empty
   bool per_thread_default_stream;          ///< the running call came through a _ptds or _ptsz twin
   bool in_callback;                        ///< inside a host function of a stream: driver calls are not permitted
   cuda::CUstreamCaptureMode capture_mode;  ///< cuThreadExchangeStreamCaptureMode

@@ -69,6 +69,8 @@ struct LaunchParams {
   std::optional<SliceOf> slice;
   /// Linear numbers, x fastest: only these CTAs of the grid run. Empty: all. Neither of clusters, cooperative, nor slices.
   std::span<const std::uint64_t> ctas;
+  /// Numbers of the SMs that the CTAs run on. Empty: all of the device's. Must stay until the grid has ended.
+  std::span<const std::uint32_t> sms;
   bool in_turn = false;                ///< one host thread runs the CTAs, in the order of `ctas` or of the grid
   std::uint64_t grid_id = 0;           ///< %gridid; 0: one that no launch had. The slices of one grid share theirs, as do parts of `ctas`
   AccessObserver* observer = nullptr;  ///< told of every access to global memory; the kernel is compiled for it

@@ -13,7 +13,7 @@
 set(gridloom_not_for_memcheck divergent_sync absent_lanes cub_primitives device_assert illegal_address jit_link_after_fault stray_accesses memory_faults launch_errors copies host_memory cublas_vectors)
 
 # Programs that are about calls and not about kernels: one run is enough.
-set(gridloom_as_it_is_only create_destroy)
+set(gridloom_as_it_is_only create_destroy green_contexts)
 
 # Programs whose kernels end before their time; and thrust_algorithms, whose kernels are those of cub_primitives.
 set(gridloom_not_for_trace thrust_algorithms device_assert illegal_address jit_link_after_fault memory_faults launch_errors)
@@ -119,6 +119,7 @@ gridloom_app(device_symbols)
 gridloom_app(occupancy_and_attributes)
 gridloom_app(register_limits FLAGS -maxrregcount=32 LIBS cuda)
 gridloom_app(driver_modules LIBS cuda)
+gridloom_app(green_contexts LIBS cuda)
 gridloom_app(driver_linker LIBS cuda)
 gridloom_app(driver_libraries LIBS cuda)
 gridloom_app(virtual_memory LIBS cuda)

@@ -69,6 +69,11 @@ static_assert(sizeof(ours::CUdevResource) == sizeof(::CUdevResource));
 static_assert(offsetof(ours::CUdevResource, sm) == offsetof(::CUdevResource, sm));
 static_assert(static_cast<int>(ours::CU_DEV_RESOURCE_TYPE_SM) == static_cast<int>(::CU_DEV_RESOURCE_TYPE_SM));
 #endif
+#if CUDA_VERSION >= 13010
+GL_SAME_SIZE(CU_DEV_SM_RESOURCE_GROUP_PARAMS);
+GL_SAME_FIELD(CU_DEV_SM_RESOURCE_GROUP_PARAMS, coscheduled, coscheduledSmCount);
+GL_SAME_FIELD(CU_DEV_SM_RESOURCE_GROUP_PARAMS, flags, flags);
+#endif
 #if CUDA_VERSION >= 12080
 GL_SAME_SIZE(CUmemcpyAttributes);
 GL_SAME_SIZE(CUmemcpy3DOperand);

@@ -195,6 +195,8 @@ std::string EngineImpl::CheckShape(const LaunchParams& params) const {
     if (std::ranges::max(params.ctas) >= grid.count())
       return "CTA " + std::to_string(std::ranges::max(params.ctas)) + " is not in the grid";
   }
+  if (!params.sms.empty() && std::ranges::max(params.sms) >= device_.sm.count)
+    return "SM " + std::to_string(std::ranges::max(params.sms)) + " is none of the device's";
   if (params.params.size() > Launch::kMaxParamBytes) return std::to_string(params.params.size()) + " bytes of parameters";
   if (params.params.size() < params.kernel->params.bytes)
     return std::to_string(params.params.size()) + " bytes of parameters, " + std::to_string(params.kernel->params.bytes) + " expected";
@@ -245,6 +247,8 @@ std::string EngineImpl::Describe(const LaunchParams& params, const LoadedKernel&
   ctx.grid_id = params.grid_id != 0 ? params.grid_id : NewGridId();
   launch.slice = params.slice;
   ctx.sm_count = std::max(device_.sm.count, 1u);
+  launch.sms = params.sms;
+  launch.sm_share = params.sms.empty() ? ctx.sm_count : static_cast<std::uint32_t>(params.sms.size());
   ctx.shared_stride = static_cast<std::uint32_t>(RoundUp(std::max<std::uint64_t>(shared, 1), kSharedAlign));
   // A GPU gives out shared memory in these units and finds accesses beyond them; compilers load past the end of an array
   // inside of them. Who has none gets none.
@@ -260,7 +264,7 @@ std::string EngineImpl::Describe(const LaunchParams& params, const LoadedKernel&
   if (kernel.needs_fiber && !kernel.simple_barriers) {
     const std::uint32_t per_sm =
         CtasPerSm(device_, *params.kernel, static_cast<std::uint32_t>(block.count()), params.dynamic_shared_bytes, StackBytes(params));
-    const std::uint64_t resident = std::uint64_t{std::max(per_sm, 1u)} * ctx.sm_count;
+    const std::uint64_t resident = std::uint64_t{std::max(per_sm, 1u)} * launch.sm_share;
     launch.resident_limit = std::max<std::uint64_t>(resident / cluster.count(), 1);
     if (params.cooperative && grid.count() > resident)
       return "a cooperative grid of " + std::to_string(grid.count()) + " CTAs; the device holds " + std::to_string(resident) +

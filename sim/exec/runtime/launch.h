@@ -60,6 +60,8 @@ struct Launch {
   std::shared_ptr<Program> program;
   std::optional<SliceOf> slice;
   std::span<const std::uint64_t> ctas;  ///< the units, where they are not all of the grid in order
+  std::span<const std::uint32_t> sms;   ///< that the CTAs run on; empty: all
+  std::uint32_t sm_share = 1;           ///< how many that are
   bool in_turn = false;
   AccessObserver* observer = nullptr;
   RecordSink* records = nullptr;
@@ -79,6 +81,9 @@ struct Launch {
   std::uint32_t local_stride = 0;
   std::size_t recursion_bytes = 0;   ///< of a warp's stack on the host, for functions that call themselves; 0: none do
   std::uint64_t resident_limit = 1;  ///< units that may be started and not finished at the same time
+
+  /// The number of one of the SMs of its share.
+  std::uint32_t SmAt(std::uint32_t index) const { return sms.empty() ? index : sms[index]; }
 
   /// Machine code for what is being interpreted has come: the units that are left are better run by it.
   bool Superseded() const { return may_be_superseded && kernel->tier->better.load(std::memory_order_relaxed) != nullptr; }

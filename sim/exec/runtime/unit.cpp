@@ -171,14 +171,14 @@ void Unit::Begin(std::uint64_t index) {
   position_[0] = static_cast<std::uint32_t>(index - row * l.unit_grid[0]);
   position_[2] = static_cast<std::uint32_t>(row / l.unit_grid[1]);
   position_[1] = static_cast<std::uint32_t>(row - std::uint64_t{position_[2]} * l.unit_grid[1]);
-  sm_ = static_cast<std::uint32_t>(index % l.ctx.sm_count);
+  sm_ = static_cast<std::uint32_t>(index % l.sm_share);
   PlaceCtas();
 }
 
 void Unit::Advance() {
   const Launch& l = *launch;
   if (!l.ctas.empty()) return Begin(named_ + 1);
-  if (++sm_ == l.ctx.sm_count) sm_ = 0;
+  if (++sm_ == l.sm_share) sm_ = 0;
   if (++position_[0] != l.unit_grid[0])
     return ctas.size() == 1 && !check && l.kernel->reserved_shared_bytes == 0 ? MoveInRow() : PlaceCtas();
   position_[0] = 0;
@@ -194,7 +194,7 @@ void Unit::Advance() {
 void Unit::MoveInRow() {
   CtaCtx& ctx = ctas[0].ctx;
   ctx.ctaid[0] = position_[0];
-  ctx.smid = sm_;
+  ctx.smid = launch->SmAt(sm_);
   ctx.live_warps = launch->ctx.warps_per_cta;
 }
 
@@ -214,14 +214,14 @@ void Unit::PlaceCtas() {
   if (ctas.size() == 1) {
     CtaCtx& ctx = ctas[0].ctx;
     for (int d = 0; d < 3; ++d) ctx.ctaid[d] = position_[d];
-    ctx.smid = sm_;
+    ctx.smid = launch->SmAt(sm_);
     ctx.live_warps = lc.warps_per_cta;
     return;
   }
   std::uint32_t offset[3] = {0, 0, 0};
   for (Cta& cta : ctas) {
     for (int d = 0; d < 3; ++d) cta.ctx.ctaid[d] = position_[d] * lc.cluster[d] + offset[d];
-    cta.ctx.smid = sm_;
+    cta.ctx.smid = launch->SmAt(sm_);
     cta.ctx.live_warps = lc.warps_per_cta;
     if (++offset[0] == lc.cluster[0]) {
       offset[0] = 0;

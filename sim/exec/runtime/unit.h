@@ -161,7 +161,7 @@ struct Unit {
   std::uint32_t warp_capacity_ = 0, shape_ctas_ = 0;
   std::uint32_t position_[3] = {0, 0, 0};  // in the grid of units
   std::uint64_t named_ = 0;                // the place in Launch::ctas, if there are any
-  std::uint32_t sm_ = 0;                   // which multiprocessor it says it runs on
+  std::uint32_t sm_ = 0;                   // which multiprocessor of the launch's it says it runs on
   bool barriers_ = false;                  // some of its barriers go through the runtime
   std::uint32_t shape_[3] = {0, 0, 0};
   std::uint64_t adopted_serial_ = 0;

@@ -1,0 +1,24 @@
+#include "interpose/session/green_context.h"
+
+#include "interpose/session/device.h"
+#include "interpose/session/thread_state.h"
+
+namespace gridloom::session {
+
+GreenContext* GreenOf(const Stream& stream) {
+  if (stream.green() != nullptr) return stream.green();
+  const bool own = stream.kind() != Stream::Kind::kLegacy && stream.kind() != Stream::Kind::kPerThread;
+  return own ? nullptr : CurrentGreen();
+}
+
+std::vector<StreamPtr> StreamsOf(Context& context, const GreenContext* green) {
+  std::vector<StreamPtr> streams = context.Streams(green);
+  if (green != nullptr && green == CurrentGreen()) streams.push_back(context.FindStream(nullptr));
+  return streams;
+}
+
+std::uint32_t SmCount(const Context& context, const GreenContext* green) {
+  return green != nullptr ? static_cast<std::uint32_t>(green->sms().size()) : context.device().spec().sm.count;
+}
+
+}  // namespace gridloom::session

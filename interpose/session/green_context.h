@@ -1,0 +1,73 @@
+// Green contexts: a share of a device's SMs, with streams whose kernels run on them. All else they have of the device's primary context.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "interpose/api/cuda_types.h"
+#include "interpose/session/context.h"
+#include "interpose/session/sm_share.h"
+#include "interpose/session/stream.h"
+
+namespace gridloom::session {
+
+/// What cuDevResourceGenerateDesc makes: parts of one split.
+struct ResourceDescription {
+  int device = 0;
+  std::vector<std::uint32_t> sms;            ///< ascending
+  std::uint32_t smallest = 0, multiple = 0;  ///< as SmShare
+};
+
+/// As contexts they are never freed, only marked destroyed: threads may have them on their stacks, and streams outlive them.
+class GreenContext {
+ public:
+  GreenContext(Context& primary, ResourceDescription description)
+      : primary_(primary), id_(NextContextId()), description_(std::move(description)) {}
+
+  Context& primary() const { return primary_; }
+  std::uint64_t id() const { return id_; }
+  /// Numbers of its SMs, ascending.
+  std::span<const std::uint32_t> sms() const { return description_.sms; }
+  /// All of them.
+  SmShare share() {
+    return {.device = description_.device,
+            .of = handle(),
+            .count = static_cast<std::uint32_t>(sms().size()),
+            .smallest = description_.smallest,
+            .multiple = description_.multiple};
+  }
+
+  cuda::CUgreenCtx handle() { return reinterpret_cast<cuda::CUgreenCtx>(this); }
+  /// What cuCtxFromGreenCtx gives out: another handle than its own, which is none of a context.
+  cuda::CUcontext context_handle() { return reinterpret_cast<cuda::CUcontext>(reinterpret_cast<std::uintptr_t>(this) + kContextOffset); }
+  /// The green context whose context_handle() it would be.
+  static cuda::CUgreenCtx Unconverted(cuda::CUcontext handle) {
+    return reinterpret_cast<cuda::CUgreenCtx>(reinterpret_cast<std::uintptr_t>(handle) - kContextOffset);
+  }
+
+  bool destroyed() const { return destroyed_.load(std::memory_order_acquire); }
+  /// False when it was before.
+  bool Destroy() { return !destroyed_.exchange(true, std::memory_order_acq_rel); }
+
+ private:
+  static constexpr std::uintptr_t kContextOffset = 8;
+
+  Context& primary_;
+  const std::uint64_t id_;
+  const ResourceDescription description_;
+  std::atomic<bool> destroyed_{false};
+};
+
+/// The one that is current, converted to a context; null: none is.
+GreenContext* CurrentGreen();
+/// Whose SMs work has that is put into the stream now: the stream's own, or for default streams the current one. Null: all of the device's.
+GreenContext* GreenOf(const Stream& stream);
+/// The streams that work of `green` may be in: its own, and the default one where it is current. Null: all of the context's.
+std::vector<StreamPtr> StreamsOf(Context& context, const GreenContext* green);
+/// SMs that kernels of `green` run on, or, if that is null, those of the device.
+std::uint32_t SmCount(const Context& context, const GreenContext* green);
+
+}  // namespace gridloom::session
