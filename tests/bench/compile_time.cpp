@@ -1,7 +1,7 @@
-// compile_time: how long kernels of a PTX file take from PTX to object code, each in the processor time of the best of several runs. What
-// loading LLVM takes (40 ms, once a process) is not in it.
-//   build/compile_time --ptx FILE [--kernel NAME] [--block X] [--cpu x86-64-v3|x86-64] [--memcheck 1] [--runs N] [--ir FILE] [--object
-//   FILE]
+// compile_time: how long kernels of a PTX file take from PTX to object code, each in the processor time of the best of several runs; with
+// --bytecode 1 to what the interpreter runs. What loading LLVM takes (40 ms, once a process) is not in it.
+//   build/compile_time --ptx FILE [--kernel NAME] [--block X] [--cpu x86-64-v3|x86-64] [--memcheck 1] [--bytecode 1] [--runs N] [--ir FILE]
+//   [--object FILE]
 //                      [--llvm "-time-passes"]
 #include <llvm/IR/PassTimingInfo.h>
 #include <llvm/Support/CommandLine.h>
@@ -44,12 +44,16 @@ struct Best {
   double ms = std::numeric_limits<double>::max();
 };
 
-Best Measure(const ptx::Module& module, const char* kernel, const exec::CompileOptions& options, unsigned runs) {
+/// `bytecode`: what the interpreter runs, in place of machine code.
+Best Measure(const ptx::Module& module, const char* kernel, const exec::CompileOptions& options, bool bytecode, unsigned runs) {
   Best best;
   for (unsigned run = 0; run < std::max(1u, runs); ++run) {
+    exec::InterpretedKernel interpreted;
     const double before = CpuMs();
-    exec::gridloom_compile(&module, kernel, &options, &best.kernel);
+    if (bytecode) exec::gridloom_interpret(&module, kernel, &options, &interpreted);
+    else exec::gridloom_compile(&module, kernel, &options, &best.kernel);
     best.ms = std::min(best.ms, CpuMs() - before);
+    if (bytecode) best.kernel.error = interpreted.error + interpreted.refuses;
   }
   return best;
 }
@@ -59,12 +63,18 @@ Best Measure(const ptx::Module& module, const char* kernel, const exec::CompileO
 int main(int argc, char** argv) {
   std::string file, only, llvm_options, ir_file, object_file;
   exec::CompileOptions options;
-  unsigned block = 256, runs = 3, memcheck = 0, fetch_ahead = 0, few_lanes = options.few_lanes;
-  const bench::Option known[] = {{"--ptx", &file},           {"--kernel", &only},
-                                 {"--block", &block},        {"--cpu", &options.cpu},
-                                 {"--runs", &runs},          {"--memcheck", &memcheck},
-                                 {"--ir", &ir_file},         {"--object", &object_file},
-                                 {"--llvm", &llvm_options},  {"--fetch-ahead", &fetch_ahead},
+  unsigned block = 256, runs = 3, memcheck = 0, bytecode = 0, fetch_ahead = 0, few_lanes = options.few_lanes;
+  const bench::Option known[] = {{"--ptx", &file},
+                                 {"--kernel", &only},
+                                 {"--block", &block},
+                                 {"--cpu", &options.cpu},
+                                 {"--runs", &runs},
+                                 {"--memcheck", &memcheck},
+                                 {"--bytecode", &bytecode},
+                                 {"--ir", &ir_file},
+                                 {"--object", &object_file},
+                                 {"--llvm", &llvm_options},
+                                 {"--fetch-ahead", &fetch_ahead},
                                  {"--few-lanes", &few_lanes}};
   bench::ParseOptions(argc, argv, known);
   std::ifstream in(file);
@@ -87,7 +97,7 @@ int main(int argc, char** argv) {
     if (!function.is_entry || !function.body || (!only.empty() && function.name != only)) continue;
     any = true;
     const std::string name(function.name);
-    const Best best = Measure(*module, name.c_str(), options, runs);
+    const Best best = Measure(*module, name.c_str(), options, bytecode != 0, runs);
     failed |= !best.kernel.error.empty();
     std::printf("%9.1f ms %8zu bytes  %s%s%s%s\n", best.ms, best.kernel.object.size(), name.c_str(),
                 best.kernel.gives_way ? ", gives way" : "", best.kernel.error.empty() ? "" : ": ", best.kernel.error.c_str());
