@@ -39,19 +39,26 @@ struct CU_DEV_SM_RESOURCE_GROUP_PARAMS {
 inline constexpr unsigned CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING = 1, CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE = 2;
 inline constexpr unsigned CU_GREEN_CTX_DEFAULT_STREAM = 1;
 
+// ---- tensor maps, core dumps ------------------------------------------------------------------------------------------------
+
+enum CUtensorMapAllocClass : int {
+  CU_TENSOR_MAP_ALLOC_CLASS_AUTO = 0,
+  CU_TENSOR_MAP_ALLOC_CLASS_SMALL = 1,
+  CU_TENSOR_MAP_ALLOC_CLASS_LARGE = 2
+};
+using CUcoredumpCallbackHandle = struct CUcoredumpCallbackEntry_st*;
+using CUcoredumpStatusCallback = void (*)(void* user_data, int pid, CUdevice device);
+
 // ---- only passed to functions that are refused ---------------------------------------------------------------------------
 
 using CUlogicalEndpointId = std::uint32_t;
 enum CUlogicalEndpointIpcHandleType : int {};
-enum CUtensorMapAllocClass : int {};
 enum CUgraphRecaptureStatus : int {};
 struct CUlogicalEndpointProp;
 struct CUcliqueInfo;
 struct CUDA_FABRIC_COPY_BATCH_OP;
 struct CUstreamCigCaptureParams;
 using CUcheckpointOperationHandle = struct CUIcheckpointOperation_st*;
-using CUcoredumpCallbackHandle = struct CUcoredumpCallbackEntry_st*;
-using CUcoredumpStatusCallback = void (*)(void* user_data, int pid, CUdevice device);
 using CUgraphRecaptureCallback = CUresult (*)(void* data, CUgraphNode node, const CUgraphNodeParams* original,
                                               const CUgraphNodeParams* recaptured, CUgraphRecaptureStatus status);
 

@@ -78,6 +78,15 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* tensor_map, CUtensorMapDataType typ
   return Write(map, tensor_map);
 }
 
+// What lies outside of a tensor is never read here, so its memory need not be there whichever class is asked for: there is the small one
+// alone.
+CUresult cuTensorMapSetAllocationClass(CUtensorMap* tensor_map, CUtensorMapAllocClass alloc_class, CUtensorMapAllocClass* out_alloc_class) {
+  if (out_alloc_class != nullptr) *out_alloc_class = CU_TENSOR_MAP_ALLOC_CLASS_SMALL;
+  GL_CU_REQUIRE(tensor_map != nullptr && reinterpret_cast<uint64_t>(tensor_map) % alignof(CUtensorMap) == 0);
+  GL_CU_REQUIRE(alloc_class >= CU_TENSOR_MAP_ALLOC_CLASS_AUTO && alloc_class <= CU_TENSOR_MAP_ALLOC_CLASS_LARGE);
+  return CUDA_SUCCESS;
+}
+
 CUresult cuTensorMapReplaceAddress(CUtensorMap* tensor_map, void* address) {
   GL_CU_REQUIRE(tensor_map != nullptr && address != nullptr);
   auto map = std::bit_cast<TensorMap>(*tensor_map);

@@ -1,8 +1,10 @@
 // Functions that CUDA 13.1 to 13.5 added to the driver interface.
 #include <atomic>
+#include <cstdlib>
 #include <set>
 
 #include "interpose/api/newer_types.h"
+#include "interpose/api/tensor_map_types.h"
 #include "tests/interpose/fixture.h"
 
 using namespace gridloom;
@@ -214,4 +216,43 @@ TEST_CASE("NewerCalls_AreFoundByTheirVersion", "[newer]") {
   CUdriverProcAddressQueryResult why{};
   cuGetProcAddress_v2("cuStreamGetDevResource", &found, 13000, 0, &why);
   CHECK(found == nullptr);
+}
+
+TEST_CASE("CoredumpCallbacks_AreKeptUntilTheyAreGivenBack", "[newer]") {
+  const CUcoredumpStatusCallback never = [](void*, int, CUdevice) { std::abort(); };
+  int data = 0;
+  CUcoredumpCallbackHandle first = nullptr, second = nullptr, end = nullptr;
+  CU_OK(cuCoredumpRegisterStartCallback(never, &data, &first));
+  CU_OK(cuCoredumpRegisterStartCallback(never, &data, &second));
+  CU_OK(cuCoredumpRegisterCompleteCallback(never, nullptr, &end));
+  CU_OK(cuCoredumpRegisterCompleteCallback(never, nullptr, nullptr));
+  CHECK(first != second);
+  CHECK(cuCoredumpRegisterStartCallback(nullptr, &data, &first) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuCoredumpDeregisterStartCallback(end) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuCoredumpDeregisterCompleteCallback(first) == CUDA_ERROR_INVALID_VALUE);
+  CU_OK(cuCoredumpDeregisterStartCallback(first));
+  CHECK(cuCoredumpDeregisterStartCallback(first) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuCoredumpDeregisterStartCallback(nullptr) == CUDA_ERROR_INVALID_VALUE);
+  CU_OK(cuCoredumpDeregisterStartCallback(second));
+  CU_OK(cuCoredumpDeregisterCompleteCallback(end));
+}
+
+TEST_CASE("TensorMaps_HaveTheSmallAllocationClassWhateverIsAskedFor", "[newer]") {
+  const test::Fixture fixture;
+  CUtensorMap map;
+  std::memset(&map, 0x5a, sizeof map);
+  const CUtensorMap before = map;
+  for (const auto asked : {CU_TENSOR_MAP_ALLOC_CLASS_AUTO, CU_TENSOR_MAP_ALLOC_CLASS_SMALL, CU_TENSOR_MAP_ALLOC_CLASS_LARGE}) {
+    CUtensorMapAllocClass got = CU_TENSOR_MAP_ALLOC_CLASS_AUTO;
+    CU_OK(cuTensorMapSetAllocationClass(&map, asked, &got));
+    CHECK(got == CU_TENSOR_MAP_ALLOC_CLASS_SMALL);
+    CU_OK(cuTensorMapSetAllocationClass(&map, asked, nullptr));
+  }
+  for (const int wrong : {-1, 3}) {
+    CUtensorMapAllocClass got = CU_TENSOR_MAP_ALLOC_CLASS_LARGE;
+    CHECK(cuTensorMapSetAllocationClass(&map, static_cast<CUtensorMapAllocClass>(wrong), &got) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(got == CU_TENSOR_MAP_ALLOC_CLASS_SMALL);
+  }
+  CHECK(cuTensorMapSetAllocationClass(nullptr, CU_TENSOR_MAP_ALLOC_CLASS_SMALL, nullptr) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(std::memcmp(&map, &before, sizeof map) == 0);
 }
