@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -149,8 +150,9 @@ class Memcheck {
   void Race(Warp& warp, const LaneRequest& request, const SharedShadow::Finding& finding);
   void TellSync(Warp& warp, const SyncCheck::Findings& found);
   ErrorPlace PlaceOf(const Launch& launch, const MemcheckReport& report, std::uint32_t other_line) const;
-  template <typename Fill>
-  void Note(Warp& warp, MemcheckKind kind, const LaneRequest& request, std::uint64_t shown, std::uint32_t other_line, Fill fill);
+  /// `fill` completes the report of what was not known before.
+  using Fill = std::function<void(MemcheckReport&)>;
+  void Note(Warp& warp, MemcheckKind kind, const LaneRequest& request, std::uint64_t shown, std::uint32_t other_line, const Fill& fill);
   MemcheckAccess Describe(const Warp& warp, std::uint32_t lane, AccessKind kind, std::uint32_t bytes, std::uint32_t line) const;
 
   const std::uint32_t limit_;
