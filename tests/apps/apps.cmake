@@ -6,11 +6,10 @@
 #   AS name        the name of this variant            TIMEOUT s      time limit of the test (default 120)
 #   MISSING text   what Gridloom does not have yet: the test is skipped, aloud
 
-# Programs that memcheck rightly complains of: they pass bad pointers on purpose, or (cuBLAS's reduce_1Block_kernel)
-# read shared memory that no thread has written, and do not use it.
+# Programs that memcheck rightly complains of: they pass bad pointers on purpose.
 # (cub_primitives: the same kernels as thrust_algorithms, which runs under memcheck.)
 # divergent_sync and absent_lanes: masks of lanes that have gone on, which hardware lets pass.
-set(gridloom_not_for_memcheck divergent_sync absent_lanes cub_primitives device_assert illegal_address jit_link_after_fault stray_accesses memory_faults launch_errors copies host_memory cublas_vectors)
+set(gridloom_not_for_memcheck divergent_sync absent_lanes cub_primitives device_assert illegal_address jit_link_after_fault stray_accesses memory_faults launch_errors copies host_memory)
 
 # Programs that are about calls and not about kernels: one run is enough.
 set(gridloom_as_it_is_only create_destroy green_contexts)

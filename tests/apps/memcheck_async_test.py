@@ -3,7 +3,7 @@
 found, and nothing in the right ones. usage: memcheck_async_test.py GRIDLOOM SOURCE PROGRAM…"""
 import sys
 
-from memcheck_test import Test
+from memcheck_cases import main
 
 COPY = r"the copy: thread \(\d+,0,0\) at .*:\d+.*, which has not been waited for"
 # case: kind, what the text must contain (regular expressions), the program's own last line, times (None: not said)
@@ -21,21 +21,11 @@ DEFECTS = {
 MORE = {case: {"unfinished-copy", "race", "uninitialised"} for case in ("no-wait-of-group", "no-wait-at-mbarrier", "barrier-before-wait", "no-barrier")}
 
 
-def main():
-    tool, source = sys.argv[1:3]
-    failures = []
-    for program in sys.argv[3:]:
-        test = Test(tool, program, source, MORE)
-        for case, expected in DEFECTS.items():
-            test.defect(case, *expected)
-        done, _ = test.run(case="none")
-        test.check("none", done.returncode == 0 and "memcheck: no errors" in done.stderr, "is not clean", done)
-        failures += test.failures
-    for failure in failures:
-        print(failure)
-    print(f"{len(DEFECTS) * len(sys.argv[3:])} defects, {len(failures)} failures")
-    return 1 if failures else 0
+def cases(test):
+    for case, expected in DEFECTS.items():
+        test.defect(case, *expected)
+    test.clean()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(MORE, cases))

@@ -1,27 +1,19 @@
 #!/usr/bin/env python3
-"""What memcheck has found comes out however processes end, and whatever ended their kernels. usage: memcheck_ends_test.py GRIDLOOM PROGRAM"""
-import json
-import os
+"""What memcheck has found comes out however processes end, and whatever ended their kernels. usage: memcheck_ends_test.py GRIDLOOM SOURCE PROGRAM"""
 import signal
-import subprocess
 import sys
-import tempfile
 import unittest
 
-GRIDLOOM, PROGRAM = sys.argv[1:3]
+from memcheck_cases import run_checked
+
+GRIDLOOM, _, PROGRAM = sys.argv[1:4]
 ENDS = {"return": 0, "_exit": 0, "quick_exit": 0, "_Exit": 0, "abort": -signal.SIGABRT, "throw": -signal.SIGABRT, "signal": -signal.SIGSEGV}
 FAULTS = {"assert": "assert", "trap": "trap", "deadlock": "deadlock", "surface": "trap"}
 
 
 class Ends(unittest.TestCase):
     def run_tool(self, *words, options=()):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "found.json")
-            done = subprocess.run([GRIDLOOM, "run", "--memcheck", "--memcheck-json", path, *options, "--", *words],
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=100)
-            with open(path, encoding="utf-8") as file:
-                found = json.load(file)
-        return done, found
+        return run_checked(GRIDLOOM, words, options)
 
     def test_errors_come_out_whatever_the_end(self):
         for end in ENDS:
@@ -76,4 +68,4 @@ class Ends(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
+    unittest.main(argv=sys.argv[:1] + sys.argv[4:])

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """Runs memcheck_leaks under --leak-check: each sort of memory and object that it leaves behind has to be told, and nothing else.
-usage: memcheck_leaks_test.py GRIDLOOM PROGRAM"""
-import json
+usage: memcheck_leaks_test.py GRIDLOOM SOURCE PROGRAM"""
 import re
-import subprocess
 import sys
-import tempfile
+
+from memcheck_cases import main, run_checked
 
 # what is left: text, bytes
 MEMORY = {
@@ -18,20 +17,11 @@ OBJECTS = {"stream": 2, "event": 1, "graph": 1, "exec": 1, "texture": 1, "surfac
 SORTS = {"exec": "executable graph", "texture": "texture object", "surface": "surface object"}
 
 
-def main():
-    tool, program = sys.argv[1:3]
-    failures = []
+def cases(test):
+    check = test.check
 
     def run(*args, options=()):
-        with tempfile.NamedTemporaryFile(suffix=".json") as file:
-            command = [tool, "run", "--leak-check", "--memcheck-json", file.name, *options, "--", program, *args]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=100)
-            text = open(file.name).read()
-        return done, json.loads(text) if text else {}
-
-    def check(case, good, what, done):
-        if not good:
-            failures.append(f"{case}: {what}\n--- exit code {done.returncode}, output:\n{done.stdout}{done.stderr}")
+        return run_checked(test.tool, [test.program, *args], ["--leak-check", *options])
 
     done, found = run()
     check("nothing", done.returncode == 0 and "nothing leaked" in done.stderr, "is not clean", done)
@@ -55,11 +45,7 @@ def main():
         check(case, done.returncode == 1 and len(found.get("leaks", [])) + len(found.get("object_leaks", [])) == 1, "not told at a reset", done)
     done, found = run("stream", options=("--memcheck-checks", "leak"))
     check("checks", done.returncode == 0 and found.get("object_leaks") == [], "tells of a kind that is not asked for", done)
-    for failure in failures:
-        print(failure)
-    print(f"{len(MEMORY) + len(OBJECTS)} leaks, {len(failures)} failures")
-    return 1 if failures else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main({}, cases))

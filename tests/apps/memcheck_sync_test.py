@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Runs memcheck_sync case by case under memcheck: each wrong use of a barrier or .sync instruction has to be found, and nothing in the
-right programs. usage: memcheck_sync_test.py GRIDLOOM PROGRAM SOURCE"""
+right programs. usage: memcheck_sync_test.py GRIDLOOM SOURCE PROGRAM"""
 import re
 import sys
 
-from memcheck_test import Test
+from memcheck_cases import Test, main
 
 # case: kind, what the text must contain (regular expressions), the program's own last line, times (None: not said)
 DEFECTS = {
@@ -39,8 +39,6 @@ FAULTS = {
 
 
 class SyncTest(Test):
-    inlined = ("sm_30_intrinsics.hpp", "sm_70_rt.hpp", "sm_80_rt.hpp", "device_functions.h", "crt_device_functions.h")
-
     def fault(self, case, kind, text):
         done, found = self.run(case=case)
         self.check(case, done.returncode == 1 and found, "exit code is not 1", done)
@@ -48,10 +46,6 @@ class SyncTest(Test):
         self.check(case, [fault["kind"] for fault in faults] == [kind], f"found {faults}", done)
         for fault in faults:
             self.check(case, re.search(text, fault["what"]), f"says {fault['what']}", done)
-
-    def right(self):
-        done, found = self.run(case="none")
-        self.check("none", done.returncode == 0 and "memcheck: no errors" in done.stderr, "is not clean", done)
 
     def filters(self):
         done, found = self.run("--memcheck-checks", "sync-mask,race", case="some-lanes")
@@ -62,19 +56,14 @@ class SyncTest(Test):
         self.check("json", not {"space", "address", "access"} & finding.keys(), f"speaks of an access: {finding}", done)
 
 
-def main():
-    test = SyncTest(*sys.argv[1:4], MORE)
+def cases(test):
     for case, expected in DEFECTS.items():
         test.defect(case, *expected)
     for case, expected in FAULTS.items():
         test.fault(case, *expected)
-    test.right()
+    test.clean()
     test.filters()
-    for failure in test.failures:
-        print(failure)
-    print(f"{len(DEFECTS) + len(FAULTS)} defects, {len(test.failures)} failures")
-    return 1 if test.failures else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(MORE, cases, SyncTest))

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 """Runs memcheck_defects case by case under memcheck and compares text, JSON and exit code with what has to be found.
-usage: memcheck_test.py GRIDLOOM PROGRAM SOURCE"""
-import json
-import os
+usage: memcheck_test.py GRIDLOOM SOURCE PROGRAM"""
 import re
-import subprocess
 import sys
 import tempfile
+
+from memcheck_cases import Test, main
 
 # case: kind, what the text must contain (regular expressions), the program's own last line, accesses (None: not said)
 DEFECTS = {
@@ -42,55 +41,7 @@ CALLS = {
 MORE = {"race-raw": {"uninitialised", "race"}}
 
 
-class Test:
-    inlined = ()  # headers whose functions may be named in place of their callers
-
-    def __init__(self, tool, program, source, more):
-        self.tool, self.program, self.more, self.failures = tool, program, more, []
-        self.source = os.path.basename(source)
-        self.lines = open(source).read().splitlines()
-
-    def run(self, *options, case):
-        with tempfile.NamedTemporaryFile(suffix=".json") as file:
-            command = [self.tool, "run", "--memcheck", "--memcheck-json", file.name, *options, "--", self.program, case]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=100)
-            text = open(file.name).read()
-        return done, json.loads(text) if text else None
-
-    def check(self, case, good, what, done):
-        if not good:
-            self.failures.append(f"{case}: {what}\n--- exit code {done.returncode}, output:\n{done.stdout}{done.stderr}")
-
-    def defect(self, case, kind, texts, status, times):
-        done, found = self.run(case=case)
-        self.check(case, done.returncode == 1, "exit code is not 1", done)
-        for text in texts:
-            self.check(case, re.search(text, done.stderr), f"the text lacks {text}", done)
-        if status is not None:
-            self.check(case, done.stdout == f"{case}: {status}\n", f"the program did not see {status}", done)
-        self.check(case, found is not None, "no JSON", done)
-        if found is None:
-            return
-        kinds = {finding["kind"] for finding in found["findings"]}
-        self.check(case, kind in kinds and kinds <= self.more.get(case, {kind}), f"found {kinds}", done)
-        lines = [n for n, line in enumerate(self.lines, 1) if re.search(rf"// .*\b{case}(?![-\w])", line)]
-        for finding in found["findings"]:
-            if finding["kind"] != kind:
-                continue
-            source = os.path.basename(finding.get("file", ""))
-            self.check(case, source == self.source or source in self.inlined, f"names {source}", done)
-            self.check(case, source in self.inlined or finding.get("line") in lines, f"names line {finding.get('line')}, not {lines}", done)
-            self.check(case, f"{source}:{finding.get('line')} (PTX line {finding['ptx_line']})" in done.stderr, "no such place in the text", done)
-            self.check(case, times in (None, finding["times"]), f"{finding['times']} accesses", done)
-        if case not in self.more:
-            self.check(case, len({finding["line"] for finding in found["findings"]}) == len(found["findings"]), "tells twice of one line", done)
-
-    def call(self, case, text):
-        done, found = self.run(case=case)
-        self.check(case, done.returncode == 1, "exit code is not 1", done)
-        self.check(case, re.search(text, done.stderr), f"the text lacks {text}", done)
-        self.check(case, found and len(found["calls"]) == 1 and not found["findings"], "the JSON has something else", done)
-
+class DefectTest(Test):
     def filters(self):
         done, found = self.run("--memcheck-checks", "race,leak", case="uninitialised")
         self.check("checks", done.returncode == 0 and found and not found["findings"], "tells of a kind that is not asked for", done)
@@ -123,9 +74,7 @@ class Test:
         self.check("stacks", leaks and all(leak["host"]["allocated"] for leak in leaks), "leaks have none", done)
 
     def others(self):
-        done, found = self.run(case="none")
-        self.check("none", done.returncode == 0 and "memcheck: no errors" in done.stderr, "is not clean", done)
-        self.check("none", found == {"calls": [], "faults": [], "findings": [], "not_kept": 0}, "JSON is not empty", done)
+        self.clean()
         done, found = self.run("--leak-check", case="leak")
         self.check("leak", done.returncode == 1 and "2 allocations leaked" in done.stderr, "leaks are not counted", done)
         self.check("leak", found and [leak["bytes"] for leak in found["leaks"]] == [4000, 4096], "leaks are not named", done)
@@ -139,8 +88,7 @@ class Test:
         self.check("variable", found and not found["findings"] and found["not_kept"] == 2, "the limit is not kept", done)
 
 
-def main():
-    test = Test(*sys.argv[1:4], MORE)
+def cases(test):
     for case, expected in DEFECTS.items():
         test.defect(case, *expected)
     for case, text in CALLS.items():
@@ -148,11 +96,7 @@ def main():
     test.filters()
     test.host_stacks()
     test.others()
-    for failure in test.failures:
-        print(failure)
-    print(f"{len(DEFECTS) + len(CALLS)} defects, {len(test.failures)} failures")
-    return 1 if test.failures else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(MORE, cases, DefectTest))

@@ -48,6 +48,64 @@ std::string FileName(const ptx::Module& module, std::uint32_t number) {
   return {};
 }
 
+/// A place in the source as .loc directives name it.
+struct Place {
+  std::uint32_t file = 0, line = 0, column = 0;
+  bool operator==(const Place&) const = default;
+};
+
+/// Where the function that a .loc speaks of was inlined.
+std::optional<Place> InlinedAt(const ptx::LocDirective& loc) {
+  constexpr std::string_view kWord = "inlined_at";
+  const std::size_t at = loc.rest.find(kWord);
+  if (at == std::string_view::npos) return std::nullopt;
+  Place place;
+  const char* text = loc.rest.data() + at + kWord.size();
+  const char* const end = loc.rest.data() + loc.rest.size();
+  for (std::uint32_t* number : {&place.file, &place.line, &place.column}) {
+    while (text != end && *text == ' ') ++text;
+    const auto [behind, error] = std::from_chars(text, end, *number);
+    if (error != std::errc()) return std::nullopt;
+    text = behind;
+  }
+  return place;
+}
+
+/// A .loc of the place that says where it was inlined itself, in nested blocks, too.
+const ptx::LocDirective* FindInlined(const ptx::Block& block, const Place& place) {
+  for (const ptx::Statement& statement : block.statements) {
+    const auto* const loc = std::get_if<ptx::LocDirective>(&statement);
+    if (loc && Place{loc->file, loc->line, loc->column} == place && InlinedAt(*loc)) return loc;
+    const auto* const nested = std::get_if<std::unique_ptr<ptx::Block>>(&statement);
+    if (const auto* const inside = nested ? FindInlined(**nested, place) : nullptr) return inside;
+  }
+  return nullptr;
+}
+
+/// A header of a CUDA toolkit, which the program's author has not written: in an include folder below one that is named for CUDA.
+bool IsToolkitHeader(const std::string& path) {
+  const std::size_t include = path.rfind("/include/");
+  if (include == std::string::npos) return false;
+  const std::string_view before(path.data(), include);
+  return before.find("/cuda") != std::string_view::npos || before.find("/nvidia/") != std::string_view::npos ||
+         before.find("/targets/") != std::string_view::npos;
+}
+
+/// The place itself, or when it is in a toolkit's header the first caller outside of those, as far as functions were inlined.
+Place OutsideOfToolkit(const ptx::Module& module, const ptx::Block& body, const ptx::LocDirective& innermost) {
+  const Place own{innermost.file, innermost.line, innermost.column};
+  constexpr int kDeepest = 64;
+  const ptx::LocDirective* loc = &innermost;
+  for (int depth = 0; loc && depth < kDeepest; ++depth) {
+    if (!IsToolkitHeader(FileName(module, loc->file))) return {loc->file, loc->line, loc->column};
+    const auto caller = InlinedAt(*loc);
+    if (!caller) break;
+    if (!IsToolkitHeader(FileName(module, caller->file))) return *caller;
+    loc = FindInlined(body, *caller);
+  }
+  return own;
+}
+
 std::string RelativeToHere(const std::string& path) {
   std::error_code error;
   const std::filesystem::path here = std::filesystem::current_path(error);
@@ -76,9 +134,10 @@ std::optional<SourcePlace> FindSource(const ptx::Module& module, const ptx::Func
   const ptx::LocDirective* loc = nullptr;
   FindLoc(*function->body, ptx_line, loc);
   if (!loc || loc->line == 0) return std::nullopt;
-  const std::string file = FileName(module, loc->file);
+  const Place place = OutsideOfToolkit(module, *function->body, *loc);
+  const std::string file = FileName(module, place.file);
   if (file.empty()) return std::nullopt;
-  return SourcePlace{RelativeToHere(file), loc->line};
+  return SourcePlace{RelativeToHere(file), place.line};
 }
 
 CodePlace FindInCode(const ptx::Module& module, const ptx::Function* preferred, std::uint32_t ptx_line) {
