@@ -79,10 +79,6 @@ Requirement NeedsOf(const Instruction& instruction, const Form& form);
 /// The first modifier of an instruction that no table knows, null when all are known. Shapes of matrices (m64n128k16) are.
 const Modifier* UnknownModifierOf(const Instruction& instruction);
 
-/// The first modifier that has no place in its instruction: a word that others have, a second one where one is meant (.rn.rz), or a type
-/// too many. Null when each has its place. Words that no table knows have none.
-const Modifier* MisplacedModifierOf(const Instruction& instruction);
-
 /// All forms of an opcode, in the order they are tried.
 std::span<const Form> FormsOf(Opcode opcode);
 

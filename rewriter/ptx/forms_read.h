@@ -5,6 +5,9 @@
 #ifndef PTX_NEEDS
 #define PTX_NEEDS(...)
 #endif
+#ifndef PTX_WORDS
+#define PTX_WORDS(...)
+#endif
 #ifndef PTX_TAKES
 #define PTX_TAKES(...)
 #endif
@@ -20,6 +23,7 @@
 #include "rewriter/ptx/forms.def"
 #undef PTX_FORM
 #undef PTX_NEEDS
+#undef PTX_WORDS
 #undef PTX_TAKES
 #undef PTX_WITH
 #undef PTX_GROUP

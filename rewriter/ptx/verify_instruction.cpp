@@ -118,7 +118,10 @@ bool Verifier::VerifyCount(const Instruction& instruction, const Form& form) {
   // The second operation of a video instruction needs its third operand.
   const bool secondary =
       instruction.info().cls == OpClass::kVideo && (instruction.Has(Mod::kAdd) || instruction.Has(Mod::kMin) || instruction.Has(Mod::kMax));
-  const std::size_t least = secondary ? most : form.min_operands();
+  // A cache policy comes as the last operand.
+  const bool has_policy = std::ranges::find(instruction.modifiers, "L2::cache_hint", &Modifier::text) != instruction.modifiers.end();
+  const bool only_policy_is_optional = form.min_operands() + 1 == most && form.operands.back().optional;
+  const std::size_t least = secondary || (has_policy && only_policy_is_optional) ? most : form.min_operands();
   if (count >= least && count <= most) return true;
   Error(instruction.loc, "'" + instruction.FullName() + "' takes " + std::to_string(least) +
                              (least != most ? " to " + std::to_string(most) : "") + " operands, found " + std::to_string(count));

@@ -34,7 +34,8 @@ ModuleLifter::ModuleLifter(const ptx::Module& module, const ptx::Function& kerne
       options_(options),
       out_(out),
       symbols_(NumberSymbols(module)),
-      shared_(LayoutShared(module, kernel)) {
+      shared_(LayoutShared(module, kernel)),
+      lines_(module, kernel) {
   if (options.record == Recording::kNone) return;
   numbers_ = NumberInstructions(module, kernel);
   if (numbers_.instructions.size() >> RecordHeader::kInstructionBits != 0)
@@ -60,7 +61,7 @@ llvm::Function* ModuleLifter::FunctionFor(const ptx::Function& function) {
   auto* type = Signature(definition.returns, definition.params);
   it->second = llvm::Function::Create(type, llvm::Function::InternalLinkage, "gl_func_" + std::to_string(number->second), out_.ir());
   if (definition.name.starts_with("gridloom_")) it->second->addFnAttr(kOfPass);
-  AddSubprogram(*it->second, definition.name, definition.loc.line);
+  AddSubprogram(*it->second, definition.name, lines_.Begin(definition));
   pending_.push_back(&definition);
   return it->second;
 }
@@ -106,7 +107,7 @@ LiftedKernel ModuleLifter::Run() {
   LiftedKernel result;
   auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(out_.ir().getContext()), false);
   result.kernel = llvm::Function::Create(type, llvm::Function::ExternalLinkage, "gl_spmd_kernel", out_.ir());
-  AddSubprogram(*result.kernel, kernel_.name, kernel_.loc.line);
+  AddSubprogram(*result.kernel, kernel_.name, lines_.Begin(kernel_));
   FunctionLifter(*this, kernel_, result.kernel).Run();
   bool calls_indirectly = frames_[&kernel_].calls_indirectly;
   do {

@@ -70,7 +70,7 @@ void FunctionLifter::Run() {
   b_.SetInsertPoint(entry);
   entry_end_ = b_.CreateBr(body);
   b_.SetInsertPoint(body);
-  b_.line = function_.loc.line;
+  b_.line = module_.lines().Begin(function_);
   next_number_ = module_.first_number(function_);
   Flatten(*function_.body);
   PlaceParams();
@@ -109,10 +109,10 @@ void FunctionLifter::LiftFrom(std::size_t index) {
 
 bool FunctionLifter::LiftInstruction(const Instruction& inst) {
   inst_ = &inst;
-  b_.line = inst.loc.line;
+  b_.line = module_.lines().Of(function_, inst.loc.line);
   b_.record =
       inst.space() == StateSpace::kConst && module_.options().record == Recording::kGlobal ? Recording::kNone : module_.options().record;
-  b_.SetCurrentDebugLocation(llvm::DILocation::get(b_.getContext(), inst.loc.line, 0, ir_->getSubprogram()));
+  b_.SetCurrentDebugLocation(llvm::DILocation::get(b_.getContext(), b_.line, 0, ir_->getSubprogram()));
   terminated_ = false;
   RefuseUnknown(inst);
   const Handler handler = HandlerFor(inst.opcode);

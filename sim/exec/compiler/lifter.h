@@ -17,6 +17,7 @@
 #include "sim/exec/compiler/float_lanes.h"
 #include "sim/exec/compiler/lift.h"
 #include "sim/exec/compiler/spmd.h"
+#include "sim/exec/contract/code_lines.h"
 #include "sim/exec/contract/image_immediates.h"
 #include "sim/exec/contract/layout.h"
 #include "sim/exec/contract/tensor_copy_immediates.h"
@@ -62,6 +63,7 @@ class ModuleLifter {
   const CompileOptions& options() const { return options_; }
   const SymbolTable& symbols() const { return symbols_; }
   const SharedLayout& shared() const { return shared_; }
+  const CodeLines& lines() const { return lines_; }
   /// Number of a function's first instruction, for records.
   std::uint32_t first_number(const ptx::Function& function) const {
     const auto it = numbers_.first.find(&function);
@@ -101,6 +103,7 @@ class ModuleLifter {
   SpmdModule& out_;
   SymbolTable symbols_;
   SharedLayout shared_;
+  CodeLines lines_;
   InstructionNumbers numbers_;  ///< empty when nothing is recorded
   std::unordered_map<const ptx::Function*, llvm::Function*> functions_;
   std::vector<const ptx::Function*> pending_;

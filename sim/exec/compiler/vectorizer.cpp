@@ -62,7 +62,7 @@ void WarpFunction::KeepSlotsInMemory() {
   b_.SetInsertPoint(entry_->getTerminator());
   auto* type = llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy()}, false);
   auto* escape = llvm::InlineAsm::get(type, "", "r,~{memory}", true, false);
-  if (has_barriers_) b_.CreateCall(escape, {parked_});
+  if (barriers_ != 0) b_.CreateCall(escape, {parked_});
   if (slots_.size() * order_.blocks.size() <= kMostPhis) return;
   b_.CreateCall(escape, {mask_slot_});
   if (record_cursor_slot_) b_.CreateCall(escape, {record_cursor_slot_});

@@ -3,6 +3,7 @@
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/MDBuilder.h>
 
+#include "sim/exec/compiler/pending_set.h"
 #include "sim/exec/compiler/warp_function.h"
 
 namespace gridloom::exec {
@@ -31,7 +32,7 @@ void WarpFunction::PrepareBlocks() {
   for (BasicBlock* block : order_.blocks) {
     for (llvm::Instruction& instruction : *block) {
       const MarkerInfo* info = module_.MarkerOf(instruction);
-      has_barriers_ |= info && info->kind == MarkerKind::kBarrier;
+      barriers_ += info && info->kind == MarkerKind::kBarrier ? 1 : 0;
       if (info && info->kind == MarkerKind::kMeet) met_blocks_.insert(block->getSingleSuccessor());
     }
     const auto* branch = llvm::dyn_cast<llvm::BranchInst>(block->getTerminator());
@@ -56,15 +57,12 @@ void WarpFunction::EmitEntry() {
     return_slot_ = b_.CreateAlloca(WarpType(source_.getReturnType()), nullptr, "result");
   }
   // Masks are zero again when they have been taken, so at a warp's end all are.
-  b_.CreateStore(llvm::Constant::getNullValue(pending_masks_->getAllocatedType()), pending_masks_);
+  ClearArray(b_, pending_masks_);
   head_ = entry_;
   TakeRecordCursor();
   if (RunsByCta()) EmitLoopHead();
 
-  for (unsigned word = 0; word < pending_words_; ++word) {
-    SetPendingWord(word, b_.getInt64(0));
-    b_.CreateStore(b_.getInt64(0), b_.CreateConstInBoundsGEP2_32(words, parked_, 0, word));
-  }
+  for (llvm::AllocaInst* const set : {pending_, parked_}) ClearArray(b_, set);
   if (fuel_slot_) b_.CreateStore(b_.getInt32(kFuel), fuel_slot_);
   BasicBlock* start = NewBlock("start");
   b_.CreateBr(start);  // AtEntry inserts before this

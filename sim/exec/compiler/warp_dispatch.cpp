@@ -1,5 +1,6 @@
 // The lanes of a diverged warp that are not running: a set of pending blocks with a mask each, the arrival of lanes at a block,
 // and the dispatcher, which runs the earliest pending block.
+#include "sim/exec/compiler/pending_set.h"
 #include "sim/exec/compiler/warp_function.h"
 
 namespace gridloom::exec {
@@ -12,11 +13,6 @@ namespace {
 // A pending set of up to this many words is kept in registers; a larger one stays in memory.
 constexpr unsigned kRegisterWords = 2;
 
-std::uint64_t BitsFromTo(unsigned first, unsigned last) {  // both within one word, first <= last
-  const std::uint64_t upto = last == 63 ? ~std::uint64_t{0} : (std::uint64_t{1} << (last + 1)) - 1;
-  return upto & ~((std::uint64_t{1} << first) - 1);
-}
-
 }  // namespace
 
 Value* WarpFunction::PendingWord(unsigned word) {
@@ -28,16 +24,7 @@ void WarpFunction::SetPendingWord(unsigned word, Value* value) {
 }
 
 /// Nonzero (i64) when a block in [from, to] is pending.
-Value* WarpFunction::AnyPendingUpTo(unsigned from, unsigned to) {
-  Value* any = nullptr;
-  for (unsigned word = from / 64; word <= to / 64; ++word) {
-    const unsigned first = word == from / 64 ? from % 64 : 0;
-    const unsigned last = word == to / 64 ? to % 64 : 63;
-    Value* bits = b_.CreateAnd(PendingWord(word), b_.getInt64(BitsFromTo(first, last)));
-    any = any ? b_.CreateOr(any, bits) : bits;
-  }
-  return any;
-}
+Value* WarpFunction::AnyPendingUpTo(unsigned from, unsigned to) { return AnyBetween(b_, pending_, from, to); }
 
 Value* WarpFunction::AnyPending() { return AnyPendingUpTo(0, static_cast<unsigned>(order_.blocks.size()) - 1); }
 
@@ -131,7 +118,7 @@ void WarpFunction::ArriveBack(unsigned to, Value* mask) {
   b_.CreateBr(divergent_blocks_[to]);
   b_.SetInsertPoint(others);
   Pend(to, mask);
-  TakePending(NextPendingAfter(current_, to));
+  TakePending(NextAfter(b_, pending_, current_, to));
 }
 
 /// One trip of a loop that waits for other threads, on to `next`. Leaves the insert point where the fuel is used up and other
@@ -144,25 +131,6 @@ void WarpFunction::BurnFuel(Value* mask, BasicBlock* next) {
   b_.SetInsertPoint(tired);
   b_.CreateStore(b_.getInt32(kFuel), fuel_slot_);
   CallHelper(Helper::kWarpYield, mask, b_.getInt32(0), 0, {});
-}
-
-/// Number (i64) of the next pending block after `current`, going round; `but_not` only when it is the only one.
-Value* WarpFunction::NextPendingAfter(unsigned current, unsigned but_not) {
-  Value* choice = b_.getInt64(but_not);
-  const auto prefer = [&](unsigned word, std::uint64_t bits) {
-    if (but_not / 64 == word) bits &= ~(std::uint64_t{1} << (but_not % 64));
-    if (bits == 0) return;
-    Value* found = b_.CreateAnd(PendingWord(word), b_.getInt64(bits));
-    Value* index = b_.CreateAdd(b_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, found, b_.getFalse()), b_.getInt64(64 * word));
-    choice = b_.CreateSelect(b_.CreateICmpNE(found, b_.getInt64(0)), index, choice);
-  };
-  // Least preferred first: what comes before the current block, then what comes after it, nearest last.
-  const unsigned home = current / 64;
-  prefer(home, BitsFromTo(0, current % 64));
-  for (unsigned word = home; word-- > 0;) prefer(word, ~std::uint64_t{0});
-  for (unsigned word = pending_words_; word-- > home + 1;) prefer(word, ~std::uint64_t{0});
-  prefer(home, ~BitsFromTo(0, current % 64));
-  return choice;
 }
 
 /// Puts block number `index` (i64) into the set, or takes it out.
@@ -239,7 +207,7 @@ void WarpFunction::EmitDispatch() {
 
   b_.SetInsertPoint(empty);
   if (meetings_) MeetAgain(true);  // whom they wait for waits, too, or never comes
-  if (!has_barriers_) {
+  if (barriers_ == 0) {
     b_.CreateBr(done_);
     return;
   }

@@ -93,7 +93,6 @@ class WarpFunction {
   void Arrive(unsigned to, Value* mask);
   void ArriveBack(unsigned to, Value* mask);
   void BurnFuel(Value* mask, llvm::BasicBlock* next);
-  Value* NextPendingAfter(unsigned current, unsigned but_not);
   void TakePending(Value* index);
   void SetPendingBit(Value* index, bool pending);
   void EmitDispatch();
@@ -559,7 +558,7 @@ class WarpFunction {
   llvm::AllocaInst* return_slot_ = nullptr;
   llvm::AllocaInst* fuel_slot_ = nullptr;
   unsigned pending_words_ = 1;
-  bool has_barriers_ = false;
+  unsigned barriers_ = 0;                               ///< instructions
   llvm::DenseSet<const llvm::BasicBlock*> met_blocks_;  ///< those that follow a meeting
   llvm::AllocaInst* meetings_ = nullptr;                ///< a WarpMeetings; null without meetings
   llvm::BasicBlock* released_ = nullptr;                ///< makes the lanes pending that a helper has released

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 
+#include "sim/exec/compiler/out_of_line.h"
 #include "sim/exec/compiler/warp_function.h"
 #include "sim/exec/contract/recorded_event.h"
 #include "sim/exec/contract/warp_switch.h"
@@ -256,11 +257,23 @@ void WarpFunction::EmitShuffle(llvm::CallInst& call) {
   Define(&call, moved);
 }
 
-/// Hands the core to the next warp of the ring. When control comes back, all others have had their turn (warp_switch.h).
+/// Hands the core to the next warp of the ring. When control comes back, all others have had their turn (warp_switch.h). A kernel of many
+/// barriers calls a function for it: the list of what the assembly clobbers takes LLVM a millisecond to read.
 void WarpFunction::EmitRingSwitch() {
+  constexpr unsigned kMostInLine = 64;
   auto* type = llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy()}, false);
   auto* assembly = llvm::InlineAsm::get(type, kRingSwitchAsm, kRingSwitchConstraints, true, false);
-  b_.CreateCall(assembly, {warp_});
+  if (barriers_ <= kMostInLine) {
+    b_.CreateCall(assembly, {warp_});
+    return;
+  }
+  llvm::IRBuilder<> inside(context_);
+  llvm::Function* function = FunctionBeside(b_, "gl.ring_switch", type, inside);
+  if (inside.GetInsertBlock()) {
+    inside.CreateCall(assembly, {function->getArg(0)});
+    inside.CreateRetVoid();
+  }
+  b_.CreateCall(function, {warp_});
 }
 
 // ---------------------------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ llvm::FixedVectorType* DataType(llvm::IRBuilder<>& b, unsigned bytes, unsigned l
 
 /// Whether warps take turns in line. At a switch everything alive is spilled anyway, and a tree of sums in shared memory lost 5 to 10 % to
 /// slow paths that leave more to the caller's registers: such kernels keep 32 addresses and the usual call.
-bool WarpFunction::SwitchesInLine() const { return has_barriers_ && module_.simple_barriers; }
+bool WarpFunction::SwitchesInLine() const { return barriers_ != 0 && module_.simple_barriers; }
 
 /// The lanes' host addresses. What is worth a call of its own only if it happens is made there: base and index instead of 32 addresses,
 /// which cost four machine vectors to make and to keep.

@@ -1,5 +1,6 @@
 // Lanes of a diverged warp that wait for the rest of it at barriers, and lanes that have ended. Those that wait are kept as the
 // pending ones are, in a set of their own. .sync instructions: warp_meeting.cpp.
+#include "sim/exec/compiler/pending_set.h"
 #include "sim/exec/compiler/warp_function.h"
 
 namespace gridloom::exec {
@@ -12,14 +13,7 @@ using llvm::Value;
 // ---------------------------------------------------------------------------------------------------------------------
 
 /// Nonzero (i64) when lanes wait in `set`.
-Value* WarpFunction::AnyIn(llvm::AllocaInst* set) {
-  Value* any = nullptr;
-  for (unsigned word = 0; word < pending_words_; ++word) {
-    Value* bits = b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstInBoundsGEP2_32(set->getAllocatedType(), set, 0, word));
-    any = any ? b_.CreateOr(any, bits) : bits;
-  }
-  return any;
-}
+Value* WarpFunction::AnyIn(llvm::AllocaInst* set) { return AnyBetween(b_, set, 0, static_cast<unsigned>(order_.blocks.size()) - 1); }
 
 /// The active lanes wait in `set` to go on at `to`.
 void WarpFunction::WaitIn(llvm::AllocaInst* set, BasicBlock* to) {

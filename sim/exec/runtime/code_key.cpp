@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <variant>
 
+#include "sim/exec/contract/code_lines.h"
 #include "sim/exec/contract/reached.h"
 
 namespace gridloom::exec {
@@ -97,19 +98,21 @@ void AddVariable(const ptx::Variable& variable, const SymbolTable& symbols, cons
   hasher.AddAll(variable.sub_spaces);
 }
 
-void AddLines(const ptx::Block& block, Hasher& hasher) {
+/// Lines within the function, as CodeLines numbers them.
+void AddLines(const ptx::Block& block, std::uint32_t first, Hasher& hasher) {
   for (const ptx::Statement& statement : block.statements) {
-    if (const auto* const instruction = std::get_if<ptx::Instruction>(&statement)) hasher.Add(std::uint64_t{instruction->loc.line});
-    else if (const auto* const nested = std::get_if<std::unique_ptr<ptx::Block>>(&statement)) AddLines(**nested, hasher);
+    if (const auto* const nested = std::get_if<std::unique_ptr<ptx::Block>>(&statement)) AddLines(**nested, first, hasher);
+    const auto* const instruction = std::get_if<ptx::Instruction>(&statement);
+    if (instruction == nullptr) continue;
+    hasher.Add(instruction->loc.line == 0 ? ~std::uint64_t{0} : std::uint64_t{instruction->loc.line - first});
   }
 }
 
 void AddFunction(const ptx::Function& function, const SymbolTable& symbols, const ptx::SymbolNames& names, Hasher& hasher) {
   hasher.Add(NumberOf(symbols.function_index, &function));
   hasher.Add(std::uint64_t{function.target_sm});
-  hasher.Add(std::uint64_t{function.loc.line});
   hasher.Add(ptx::PrintFunctionCode(function, names));
-  if (function.body) AddLines(*function.body, hasher);
+  if (function.body) AddLines(*function.body, LinesOf(function).first, hasher);
 }
 
 /// Functions that initialisers name, for a kernel that may call them.

@@ -1,6 +1,7 @@
 // What the compiled code of a kernel depends on in its module, as a number: the name of the code in the disk cache. Comments, blanks, names
 // of files, .loc, debug sections, values in tables, functions that the kernel does not reach, and names that nobody outside of the module
-// knows are none of it (nvcc makes such names from the path of the source); lines of the PTX are, as faults and memcheck name them.
+// knows are none of it (nvcc makes such names from the path of the source). Faults and memcheck name lines of the PTX: how the lines of a
+// function lie to each other is part of it, where the function stands in the text is not (CodeLines).
 #pragma once
 
 #include "rewriter/ptx/ir.h"

@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "sim/exec/contract/code_lines.h"
 #include "sim/exec/contract/grid_workspace.h"
 #include "sim/exec/contract/layout.h"
 #include "sim/exec/runtime/device_heap.h"
@@ -327,6 +328,7 @@ void EngineImpl::AddLine(const LaunchParams& params, const LoadedKernel& kernel,
     const FindLineFn find_line = builder_.LoadFindLine();
     if (find_line) fault.ptx_line = find_line(&module, params.kernel->name.c_str(), &kernel.options, offset, kernel.code->text_bytes());
   }
+  fault.ptx_line = CodeLines(module, *params.kernel->function).PtxLine(fault.ptx_line);
   if (fault.ptx_line == 0) return;
   std::string line = ", PTX line " + std::to_string(fault.ptx_line);
   if (const auto source = FindSource(module, params.kernel->function, fault.ptx_line)) line += " (" + source->text() + ")";
@@ -339,7 +341,7 @@ void EngineImpl::ReportStray(const LaunchParams& params, const LoadedKernel& ker
   std::string place = "kernel " + params.kernel->name;
   const Dim3& cta = launch.stray.cta;
   place += ", CTA (" + std::to_string(cta.x) + "," + std::to_string(cta.y) + "," + std::to_string(cta.z) + ")";
-  if (launch.stray.line != 0) place += ", PTX line " + std::to_string(launch.stray.line);
+  if (const std::uint32_t line = PtxLineOf(launch, launch.stray.line)) place += ", PTX line " + std::to_string(line);
   options_.log(place + ": it uses memory that was not allocated, near enough to an allocation that a GPU lets it: " +
                DescribeAddress(memory_, launch.stray.address) + "; run --memcheck names every such access");
 }

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "sim/exec/contract/code_lines.h"
 #include "sim/exec/memcheck.h"
 #include "sim/exec/runtime/unit.h"
 #include "sim/exec/runtime/worker.h"
@@ -36,6 +37,11 @@ std::string DescribeIn(Space space, const Launch& launch, const Warp* warp, std:
 bool HasAddress(FaultKind kind) { return kind == FaultKind::kIllegalAddress || kind == FaultKind::kMisalignedAddress; }
 
 }  // namespace
+
+std::uint32_t PtxLineOf(const Launch& launch, std::uint32_t line) {
+  if (line == 0 || !launch.program || launch.info == nullptr) return line;
+  return CodeLines(launch.program->module(), *launch.info->function).PtxLine(line);
+}
 
 std::string DescribeAddress(const DeviceMemory& memory, std::uint64_t address) {
   std::string text = Hex(address);

@@ -13,8 +13,13 @@ struct Warp;
 /// Lane number for faults of a whole warp.
 inline constexpr std::uint32_t kNoLane = 32;
 
+/// What a line that compiled code gave is in the PTX (CodeLines). 0: not known. Walks the kernel's functions. Where there is no program, as
+/// in tests of the runtime alone, lines are what they are.
+std::uint32_t PtxLineOf(const Launch& launch, std::uint32_t line);
+
 /// Ends the launch: notes the fault unless an earlier one is noted, tells the other workers to stop, and goes back to the
 /// worker. Callers must not own anything that a destructor would have to free: the warp's stack is simply left.
+/// `line`: as compiled code gives it; the engine turns it into one of the PTX when the grid has ended.
 /// `space`: of the address; shared and local ones are described beside the CTA's and the thread's memory.
 [[noreturn]] void RaiseFault(Warp& warp, FaultKind kind, std::uint32_t lane, std::uint64_t address, std::uint32_t line, const char* text,
                              Space space = Space::kGeneric);

@@ -553,7 +553,7 @@ std::string Unit::DescribeWaiting() const {
     else if (warp.wait_barrier == kClusterBarrier) text += " waits at the cluster's barrier";
     else if (warp.wait_barrier >= kFirstGroupBarrier) text += " waits for its warp group";
     else text += " waits at barrier " + std::to_string(warp.wait_barrier);
-    if (warp.line != 0) text += " (PTX line " + std::to_string(warp.line) + ")";
+    if (const std::uint32_t line = PtxLineOf(*launch, warp.line)) text += " (PTX line " + std::to_string(line) + ")";
   }
   if (left_out != 0) text += " and " + std::to_string(left_out) + " more warps";
   return text;

@@ -7,6 +7,7 @@
 #include "rewriter/ptx/defuse.h"
 #include "rewriter/ptx/parser.h"
 #include "rewriter/ptx/printer.h"
+#include "rewriter/ptx/word_rules.h"
 
 using namespace gridloom;
 using namespace gridloom::ptx;
@@ -63,14 +64,15 @@ bool HasAddress(Opcode opcode) {
   });
 }
 
-// "" when each word of the instruction has its place, else the first that has none.
+// "" when each word of the instruction has its place, else the first that has none, or what words are missing.
 std::string Misplaced(const std::string& instruction) {
   DiagnosticSink sink;
   const auto module =
       ParseModule(".version 9.0\n.target sm_90a\n.entry k() {\n.reg .b32 %r<4>; .reg .b64 %d<4>;\n" + instruction + ";\n}", sink);
   REQUIRE(!sink.has_errors());
-  const Modifier* misplaced = MisplacedModifierOf(std::get<Instruction>(module->functions.back().body->statements.back()));
-  return misplaced == nullptr ? "" : std::string(misplaced->text);
+  const std::string wrong = WrongWordsOf(std::get<Instruction>(module->functions.back().body->statements.back()), 90);
+  const std::size_t begin = wrong.find("'."), end = wrong.rfind('\'');
+  return begin == std::string::npos ? wrong : wrong.substr(begin + 2, end - begin - 2);
 }
 
 TEST_CASE("Words_HaveTheirPlaces") {

@@ -171,9 +171,21 @@ TEST_CASE("CodeKey_WhatAllKernelsDependOn_IsInAll", "[code_key]") {
   CHECK(Others(Changed(".extern .shared .align 16", ".extern .shared .align 32")) == all);
 }
 
-TEST_CASE("CodeKey_LinesOfThePtx_AreInIt", "[code_key]") {
-  CHECK(Others(Changed("// the place", "// the\n//place")) == "plain calls by_table names_child");
-  CHECK(Others(Changed(".loc 1 13 3", "\n.loc 1 13 3")) == "plain calls by_table names_child");
+TEST_CASE("CodeKey_LinesWithinAFunction_AreInIt", "[code_key]") {
+  CHECK(Others(Changed("// the place", "// the\n//place")) == "plain");
+  CHECK(Others(Changed(".loc 1 13 3", "\n.loc 1 13 3")) == "plain");
+  CHECK(Others(Changed("add.u32 %a2, %a1, 7;", "\nadd.u32 %a2, %a1, 7;")) == "calls by_table");
+  CHECK(Others(Changed("add.u32 %a2, %a1, 7;\n  st.param", "add.u32 %a2, %a1, 7; st.param")) == "calls by_table");
+}
+
+TEST_CASE("CodeKey_WhereAFunctionStands_IsNotInIt", "[code_key]") {
+  CHECK(Others(Changed("// made from", "// a line more\n\n// made from")).empty());
+  CHECK(Others(Changed(".global .u32 counts", "\n// counts\n.global .u32 counts")).empty());
+  CHECK(Others(Changed(".visible .entry plain", "\n.visible .entry plain")).empty());
+  CHECK(Others(Changed(".func (.param .u32 r) callee", "\n\n\n.func (.param .u32 r) callee")).empty());
+  CHECK(
+      Others(Changed("{\n  .reg .u32 %a<3>;\n  ld.param", "\n{ .reg .u32 %a<3>;\n\n  ld.param")).empty());  // before its first instruction
+  CHECK(Others(Changed("mov.u32 %a1, 8;", "mov.u32 %a1, 8;\n\n\n")).empty());  // in a function that nobody calls
   CHECK(Others(Changed("info_string0", "\n\ninfo_string0")).empty());
 }
 

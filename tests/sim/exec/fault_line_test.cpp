@@ -96,7 +96,7 @@ struct FoundFault {
   std::string memcheck;
 };
 
-FoundFault RunStores(const std::string& text, const std::string& cache, bool memcheck) {
+FoundFault RunStores(const std::string& text, const std::string& cache, bool memcheck, std::uint32_t which = 0) {
   FoundFault found;
   exec::Engine::Options options;
   options.cache_dir = cache;
@@ -107,7 +107,7 @@ FoundFault RunStores(const std::string& text, const std::string& cache, bool mem
   const std::uint64_t good = executor.Upload(std::vector<std::uint32_t>(64));
   const std::uint64_t bad = executor.Upload(std::vector<std::uint32_t>(1 << 20));
   executor.Free(bad);
-  const ParamBlock params = ParamBlock().Add(good).Add(bad + 4096).Add(std::uint32_t{0});
+  const ParamBlock params = ParamBlock().Add(good).Add(bad + 4096).Add(which);
   exec::LaunchParams launch;
   launch.grid = {2, 1, 1};
   launch.block = {64, 1, 1};
@@ -135,11 +135,24 @@ TEST_CASE("Fault_InCachedCodeOfATextWithOtherSources_NamesThese") {
   INFO(said(second));
   CHECK(second.cache_hit);
   CHECK(names(second, "31", "/tmp/second.cu:21"));
-  // A line more, in a comment: the code names another line.
-  const FoundFault third = RunStores("// a line more\n" + StoresOf("second", "21"), cache.path(), memcheck);
+  // Lines more above the functions: the same code, other lines.
+  std::string moved = "// a line more\n" + StoresOf("second", "21");
+  moved.insert(moved.find(".visible .entry stores"), "// and two\n// more\n");
+  const FoundFault third = RunStores(moved, cache.path(), memcheck);
   INFO(said(third));
-  CHECK_FALSE(third.cache_hit);
-  CHECK(names(third, "32", "/tmp/second.cu:21"));
+  CHECK(third.cache_hit);
+  CHECK(names(third, "34", "/tmp/second.cu:21"));
+  // In the function that is called, which has moved by one line.
+  const FoundFault fourth = RunStores(moved, cache.path(), memcheck, 1);
+  INFO(said(fourth));
+  CHECK(fourth.cache_hit);
+  CHECK(names(fourth, "9", "/tmp/second.cu:30"));
+  // A line more between instructions: other code.
+  moved.insert(moved.find("  setp.eq.u32"), "\n");
+  const FoundFault fifth = RunStores(moved, cache.path(), memcheck);
+  INFO(said(fifth));
+  CHECK_FALSE(fifth.cache_hit);
+  CHECK(names(fifth, "35", "/tmp/second.cu:21"));
 }
 
 namespace {

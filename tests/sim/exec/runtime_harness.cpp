@@ -64,6 +64,19 @@ Harness::Harness(unsigned threads, Engine::Options options, const DeviceMemory::
   engine = std::move(*made);
 }
 
+namespace {
+
+constexpr std::uint32_t kLines = 64;
+
+/// Lines 1 to kLines in each kernel, as if it had a text of its own: what a test's code says of lines is then the line of a message.
+void NumberLines(ptx::Block& body) {
+  std::uint32_t line = 0;
+  for (ptx::Statement& statement : body.statements)
+    if (auto* const instruction = std::get_if<ptx::Instruction>(&statement)) instruction->loc.line = ++line;
+}
+
+}  // namespace
+
 int Harness::compilations() { return g_compilations; }
 
 void Harness::Add(const std::string& name, NativeKernel kernel) {
@@ -77,10 +90,15 @@ void Harness::Add(const std::string& name, NativeKernel kernel) {
 
 void Harness::Link() {
   std::string text = ".version 8.0\n.target sm_90\n.address_size 64\n";
-  for (const std::string& name : names_) text += ".visible .entry " + name + "(.param .u64 p0)\n{\n ret;\n}\n";
+  for (const std::string& name : names_) {
+    text += ".visible .entry " + name + "(.param .u64 p0)\n{\n";
+    for (std::uint32_t i = 0; i < kLines; ++i) text += " ret;\n";
+    text += "}\n";
+  }
   DiagnosticSink sink;
   auto module = ptx::ParseModule(text, sink);
   REQUIRE(!sink.has_errors());
+  for (ptx::Function& function : module->functions) NumberLines(*function.body);
   auto loaded = Program::Load(std::move(module), text, *memory);
   REQUIRE(loaded.ok());
   program = std::move(*loaded);

@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "rewriter/ptx/parser.h"
+#include "rewriter/ptx/verifier.h"
+#include "rewriter/support/diagnostic.h"
 #include "tests/sim/exec/executor_fixture.h"
 
 using namespace gridloom;
@@ -103,10 +105,10 @@ TEST_CASE("WordsThatNeedAnother_AreRefusedByNameWhereTheyAreLaunched") {
                               {"ld.nc.u32 %r1, [%rd1];", "needs .global with .nc"},
                               {"ld.mmio.relaxed.gpu.global.u32 %r1, [%rd1];", "needs .sys with .mmio"},
                               {"st.release.global.u32 [%rd1], %r1;", "needs one of .cta, .cluster, .gpu, .sys with .release"},
-                              {"fence.acq_rel;", "needs one of .cta, .cluster, .gpu, .sys, .proxy, .alias"},
+                              {"fence.acq_rel;", "needs one of .cta, .cluster, .gpu, .sys"},
                               {"fence.proxy;", "needs one of .alias, "},
-                              {"membar;", "needs one of .cta, .gl, .sys, "},
-                              {"max.xorsign.f32 %f1, %f2, %f1;", "needs .abs with .xorsign"},
+                              {"membar;", "needs one of .cta, .gl, .sys, .proxy"},
+                              {"max.xorsign.f32 %f1, %f2, %f1;", "needs .abs"},
                               {"fma.f32 %f1, %f2, %f1, %f2;", "needs one of .rn, .rz, .rm, .rp"},
                               {"div.f32 %f1, %f2, %f1;", "needs one of .approx, .full, .rn, .rz, .rm, .rp"},
                               {"ex2.f32 %f1, %f2;", "needs .approx"},
@@ -118,6 +120,68 @@ TEST_CASE("WordsThatNeedAnother_AreRefusedByNameWhereTheyAreLaunched") {
                               {"prefetch.global [%rd1];", "needs one of .L1, .L2, "},
                               {"red.global.u32 [%rd1], %r1;", "needs one of .and, .or, "}};
   ExpectRefused(instructions, "8.0");
+}
+
+namespace {
+
+/// What is wrong with an instruction, or nothing.
+std::string WrongWith(const std::string& instruction) {
+  const std::string text =
+      ".version 8.6\n.target sm_100\n.address_size 64\n.entry k() {\n"
+      ".reg .b16 %h<4>; .reg .f32 %f<4>; .reg .f64 %g<4>; .reg .b32 %r<4>; .reg .b64 %rd<4>;\n" +
+      instruction + "\nret;\n}\n";
+  DiagnosticSink parsed, sink;
+  const auto module = ptx::ParseModule(text, parsed);
+  if (parsed.has_errors()) return FormatDiagnostics(parsed, "ptx", text);
+  for (const ptx::Statement& statement : module->functions.front().body->statements) {
+    const auto* const found = std::get_if<ptx::Instruction>(&statement);
+    if (found != nullptr && !ptx::VerifyInstruction(*module, *found, sink)) return sink.diagnostics().front().message;
+  }
+  return "";
+}
+
+}  // namespace
+
+// Words that are those of the opcode, but of another one of its forms, or of other types.
+TEST_CASE("WordsOfAnotherForm_AreRefusedByName") {
+  const Named instructions = {
+      {"cvt.relu.f16.f16 %h1, %h2;", "does not take '.relu'"},
+      {"cvt.rn.ftz.f64.u32 %g1, %r1;", "does not take '.ftz'"},
+      {"cvt.rna.f32.f64 %f1, %g1;", "does not take '.rna'"},
+      {"cvt.sat.u32.u8 %r1, %h1;", "does not take '.sat'"},
+      {"cvt.rzi.f32.f16 %f1, %h1;", "does not take '.rzi'"},
+      {"fence.proxy.alias.acq_rel.gpu;", "does not take '.acq_rel'"},
+      {"fence.proxy.async::generic.acquire.cluster;", "needs .sync_restrict::shared::cluster"},
+      {"max.abs.f32 %f1, %f2, %f3;", "needs .xorsign"},
+      {"prefetch.const.L1 [%rd1];", "does not take '.L1'"},
+      {"prefetch.local.L2::evict_last [%rd1];", "does not take '.L2::evict_last'"},
+      {"cp.async.ca.shared::cluster.global [%r1], [%rd1], 16;", "does not take '.shared::cluster'"},
+      {"cp.async.wait_all.noinc;", "does not take '.noinc'"},
+      {"cp.async.bulk.commit_group.read;", "does not take '.read'"},
+      {"cp.async.bulk.tensor.1d.shared::cta.global.im2col.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2}], [%r3];",
+       "does not take '.im2col'"},
+      {"mbarrier.init.parity.shared.b64 [%r1], 1;", "does not take '.parity'"},
+      {"mbarrier.arrive.release.shared.b64 %rd1, [%r1];", "needs one of .cta, .cluster"},
+      {"membar.gpu;", "does not take '.gpu'"},
+      {"barrier.cluster.arrive.acquire;", "does not take '.acquire'"},
+      {"tensormap.replace.tile.cp_fenceproxy.global.b1024.b32 [%rd1], %r1;", "does not take '.cp_fenceproxy'"},
+  };
+  for (const auto& [instruction, wrong] : instructions) {
+    INFO(instruction << ": " << WrongWith(instruction));
+    CHECK(WrongWith(instruction).find(wrong) != std::string::npos);
+  }
+}
+
+TEST_CASE("WordsOfAForm_AreTaken") {
+  for (const char* const instruction :
+       {"cvt.rn.relu.satfinite.bf16.f32 %h1, %f1;", "cvt.rn.ftz.bf16.f32 %h1, %f1;", "cvt.sat.s16.u16 %h1, %h2;",
+        "cvt.rzi.ftz.sat.f32.f32 %f1, %f2;", "max.NaN.abs.f32 %f1, %f2, %f3, %f1;", "max.ftz.xorsign.abs.f32 %f1, %f2, %f3;",
+        "prefetch.L2::evict_last [%rd1];", "fence.proxy.alias.release.sys;", "fence.mbarrier_init.release.cluster;",
+        "cp.async.ca.shared.global.L2::128B [%r1], [%rd1], 4;", "mbarrier.arrive.expect_tx.shared.b64 _, [%r1], 4;",
+        "barrier.cluster.wait.acquire;", "membar.proxy.alias;"}) {
+    INFO(instruction);
+    CHECK(WrongWith(instruction) == "");
+  }
 }
 
 // PTX 9.4.

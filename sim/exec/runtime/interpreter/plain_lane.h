@@ -27,12 +27,20 @@ struct PlainLane {
   template <typename T>
   static constexpr unsigned kBits = sizeof(T) * 8;
 
+  /// The second operand of what may be commuted: of two NaNs in f64 a processor passes on its first operand, and which one that is,
+  /// compilers choose. In f32 all NaNs are the same in the end (lift_nan.h).
+  template <typename T>
+  [[gnu::always_inline]] static T BehindNan(T first, T second) {
+    if constexpr (std::is_same_v<T, double>) return __builtin_isunordered(first, first) ? first : second;
+    else return second;
+  }
+
   template <ByteCode code, typename T>
   [[gnu::always_inline]] static T Binary(T a, T b) {
     if constexpr (kIsFloat<T>) {
-      if constexpr (code == ByteCode::kFAdd) return a + b;
+      if constexpr (code == ByteCode::kFAdd) return a + BehindNan(a, b);
       else if constexpr (code == ByteCode::kFSub) return a - b;
-      else if constexpr (code == ByteCode::kFMul) return a * b;
+      else if constexpr (code == ByteCode::kFMul) return a * BehindNan(a, b);
       else if constexpr (code == ByteCode::kFDiv) return a / b;
       else if constexpr (std::is_same_v<T, float>) return __builtin_copysignf(a, b);
       else return __builtin_copysign(a, b);

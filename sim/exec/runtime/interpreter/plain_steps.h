@@ -71,7 +71,10 @@ struct PlainSteps {
     T* const __restrict out = f.Out<T>(s.dst);
     for (unsigned i = 0; i < 32; ++i) {
       if constexpr (std::is_same_v<T, float>) out[i] = __builtin_fmaf(a[i], b[i], c[i]);
-      else out[i] = __builtin_fma(a[i], b[i], c[i]);
+      else {
+        const T second = L::BehindNan(a[i], b[i]);
+        out[i] = __builtin_fma(a[i], second, L::BehindNan(second, c[i]));
+      }
     }
   }
   template <bool left, ByteType type>

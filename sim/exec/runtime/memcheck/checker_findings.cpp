@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "sim/exec/runtime/fault.h"
 #include "sim/exec/runtime/helpers.h"
 #include "sim/exec/runtime/memcheck/check_support.h"
 #include "sim/exec/runtime/memcheck/places.h"
@@ -14,12 +15,12 @@ MemcheckAccess Memcheck::Describe(const Warp& warp, std::uint32_t lane, AccessKi
   MemcheckAccess access;
   access.kind = kind;
   access.bytes = bytes;
-  access.ptx_line = line;
   const std::uint32_t at = std::min(lane, kWarpSize - 1);
   access.thread = {warp.ctx.tid[0][at], warp.ctx.tid[1][at], warp.ctx.tid[2][at]};
   const Launch& launch = LaunchOf(warp);
-  if (line == 0 || !launch.program) return access;
-  if (auto source = FindSource(launch.program->module(), launch.info ? launch.info->function : nullptr, line)) {
+  access.ptx_line = PtxLineOf(launch, line);
+  if (access.ptx_line == 0 || !launch.program) return access;
+  if (auto source = FindSource(launch.program->module(), launch.info ? launch.info->function : nullptr, access.ptx_line)) {
     access.file = std::move(source->file);
     access.source_line = source->line;
   }
@@ -41,7 +42,11 @@ std::string LineOf(const Launch& launch, std::uint32_t line) {
 }  // namespace
 
 Memcheck::ErrorPlace Memcheck::PlaceOf(const Launch& launch, const MemcheckReport& report, std::uint32_t other_line) const {
-  ErrorPlace place{.kernel = report.kernel, .kind = report.kind, .what = {}, .other = LineOf(launch, other_line), .space = report.space};
+  ErrorPlace place{.kernel = report.kernel,
+                   .kind = report.kind,
+                   .what = {},
+                   .other = LineOf(launch, PtxLineOf(launch, other_line)),
+                   .space = report.space};
   const MemcheckAccess& access = report.access;
   if (!access.file.empty()) {
     place.what = access.file + ":" + std::to_string(access.source_line);

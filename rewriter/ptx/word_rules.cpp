@@ -1,0 +1,304 @@
+// Whether the words of an instruction go together: as a whole, where forms.def has the words of each form (PTX_WORDS); elsewhere word by
+// word (PTX_TAKES, PTX_WITH).
+#include "rewriter/ptx/word_rules.h"
+
+#include <functional>
+#include <optional>
+
+#include "rewriter/ptx/form.h"
+#include "rewriter/ptx/forms_parse.h"
+
+namespace gridloom::ptx {
+namespace {
+
+struct TakesRow {
+  Opcode opcode;
+  std::string_view types, words;
+};
+constexpr TakesRow kTakesRows[] = {
+#define PTX_TAKES(opcode, types, words) {Opcode::opcode, types, words},
+#include "rewriter/ptx/forms_read.h"
+};
+
+struct WithRow {
+  Opcode opcode;
+  std::string_view types, word, others;
+};
+constexpr WithRow kWithRows[] = {
+#define PTX_WITH(opcode, types, word, others) {Opcode::opcode, types, word, others},
+#include "rewriter/ptx/forms_read.h"
+};
+
+struct WordsRow {
+  Opcode opcode;
+  std::string_view types, words;
+};
+constexpr WordsRow kWordsRows[] = {
+#define PTX_WORDS(opcode, types, words) {Opcode::opcode, types, words},
+#include "rewriter/ptx/forms_read.h"
+};
+
+struct GroupRow {
+  std::string_view name, members;
+};
+constexpr GroupRow kGroupRows[] = {
+#define PTX_GROUP(name, members) {name, members},
+#include "rewriter/ptx/forms_read.h"
+};
+
+// Words between bars, with those of groups ("@round") in their place.
+std::vector<std::string_view> Alternatives(std::string_view text) {
+  std::vector<std::string_view> out;
+  ForEachPart(text, '|', [&](std::string_view word) {
+    if (word.front() != '@') return out.push_back(word);
+    const auto* group = std::ranges::find(kGroupRows, word.substr(1), &GroupRow::name);
+    GL_CHECK(group != std::end(kGroupRows), "forms.def: unknown group");
+    const auto members = Alternatives(group->members);
+    out.insert(out.end(), members.begin(), members.end());
+  });
+  return out;
+}
+
+/// Words that exclude each other.
+using WordGroup = std::vector<std::string_view>;
+
+/// The types that an instruction has where a row counts; none: any.
+using RowTypes = std::array<std::vector<ScalarType>, 2>;
+
+RowTypes ParseRowTypes(std::string_view text) {
+  RowTypes out;
+  const std::size_t slash = std::min(text.find('/'), text.size());
+  const std::string_view types[] = {text.substr(0, slash), text.substr(std::min(slash + 1, text.size()))};
+  for (std::size_t i = 0; i < 2; ++i) {
+    ForEachPart(types[i], ' ', [&](std::string_view names) {
+      for (const std::string_view name : Alternatives(names)) AppendTypes(name, out[i]);
+    });
+  }
+  return out;
+}
+
+struct Takes {
+  Opcode opcode = Opcode::kUnknown;
+  RowTypes types;
+  std::vector<WordGroup> groups;
+};
+
+Takes ParseTakes(const TakesRow& row) {
+  Takes takes{.opcode = row.opcode, .types = ParseRowTypes(row.types), .groups = {}};
+  ForEachPart(row.words, ' ', [&](std::string_view words) { takes.groups.push_back(Alternatives(words)); });
+  return takes;
+}
+
+struct With {
+  Opcode opcode = Opcode::kUnknown;
+  RowTypes types;
+  std::vector<std::string_view> words, others;
+};
+
+With ParseWith(const WithRow& row) {
+  return {.opcode = row.opcode, .types = ParseRowTypes(row.types), .words = Alternatives(row.word), .others = Alternatives(row.others)};
+}
+
+/// One of some words, or none of them; or that the instruction has so many operands.
+struct WordItem {
+  WordGroup words;
+  bool optional = false;
+  std::optional<std::size_t> operands = std::nullopt;
+};
+
+/// The words of a form.
+struct WholeWords {
+  Opcode opcode = Opcode::kUnknown;
+  RowTypes types;
+  std::vector<WordItem> items;
+};
+
+WholeWords ParseWords(const WordsRow& row) {
+  WholeWords whole{.opcode = row.opcode, .types = ParseRowTypes(row.types), .items = {}};
+  ForEachPart(row.words, ' ', [&](std::string_view text) {
+    WordItem item;
+    if (text.front() == '#') item.operands = static_cast<std::size_t>(text[1] - '0');
+    item.optional = text.front() == '[';
+    if (!item.operands) item.words = Alternatives(item.optional ? text.substr(1, text.size() - 2) : text);
+    whole.items.push_back(std::move(item));
+  });
+  return whole;
+}
+
+struct WordTable {
+  std::vector<Takes> takes;
+  std::array<std::span<const Takes>, kOpcodeCount> takes_by_opcode;
+  std::vector<With> with;
+  std::array<std::span<const With>, kOpcodeCount> with_by_opcode;
+  std::vector<WholeWords> whole;
+  std::array<std::span<const WholeWords>, kOpcodeCount> whole_by_opcode;
+};
+
+const WordTable& Table() {
+  static const auto* table = [] {
+    auto* out = new WordTable;
+    for (const TakesRow& row : kTakesRows) out->takes.push_back(ParseTakes(row));
+    IndexByOpcode<Takes>(out->takes, out->takes_by_opcode);
+    for (const WithRow& row : kWithRows) out->with.push_back(ParseWith(row));
+    IndexByOpcode<With>(out->with, out->with_by_opcode);
+    for (const WordsRow& row : kWordsRows) out->whole.push_back(ParseWords(row));
+    IndexByOpcode<WholeWords>(out->whole, out->whole_by_opcode);
+    return out;
+  }();
+  return *table;
+}
+
+std::size_t IndexOf(const Instruction& instruction) { return static_cast<std::size_t>(instruction.opcode); }
+
+bool Counts(const RowTypes& row, const Instruction& instruction) {
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    const std::vector<ScalarType>& types = row[i];
+    if (!types.empty() && std::ranges::find(types, instruction.type(i)) == types.end()) return false;
+  }
+  return true;
+}
+
+/// Whether the instruction takes the word: some group has it, and none has it with another one that came before.
+bool HasPlace(const Instruction& instruction, std::string_view word, std::span<const std::string_view> before) {
+  bool found = false;
+  for (const Takes& takes : Table().takes_by_opcode[IndexOf(instruction)]) {
+    if (!Counts(takes.types, instruction)) continue;
+    for (const WordGroup& group : takes.groups) {
+      if (std::ranges::find(group, word) == group.end()) continue;
+      found = true;
+      if (std::ranges::any_of(before, [&](std::string_view other) { return std::ranges::find(group, other) != group.end(); })) return false;
+    }
+  }
+  return found;
+}
+
+/// The words of an instruction that are no types and no shapes, each once; and the first type or shape too many, or null.
+struct Words {
+  std::vector<std::string_view> words;
+  const Modifier* extra = nullptr;
+};
+
+Words WordsOf(const Instruction& instruction) {
+  const Form* form = FormOf(instruction);
+  const std::size_t most_types = form != nullptr && !form->types.empty() ? form->types.size() : SIZE_MAX;
+  const bool has_shapes = instruction.info().cls == OpClass::kTensor;
+  Words out;
+  std::size_t types = 0, shapes = 0;
+  for (const Modifier& modifier : instruction.modifiers) {
+    const bool is_type = modifier.mod == Mod::kType, is_shape = has_shapes && IsShape(modifier.text);
+    if (is_type || is_shape) {
+      if ((is_type ? ++types > most_types : ++shapes > 1) && out.extra == nullptr) out.extra = &modifier;
+      continue;
+    }
+    const std::string_view word = modifier.text.substr(0, modifier.text.find('['));  // const[2] of old modules
+    if (std::ranges::find(out.words, word) == out.words.end()) out.words.push_back(word);
+  }
+  return out;
+}
+
+std::string Refusal(std::string_view word) { return "does not take '." + std::string(word) + "'"; }
+
+std::string Need(const WordGroup& words) {
+  std::string text = words.size() > 1 ? "needs one of " : "needs ";
+  for (const std::string_view& word : words) text += (&word == &words.front() ? "." : ", .") + std::string(word);
+  return text;
+}
+
+bool HasAny(std::span<const std::string_view> words, const WordGroup& group) {
+  return std::ranges::any_of(words, [&](std::string_view word) { return std::ranges::find(group, word) != group.end(); });
+}
+
+/// Whether each of the words has a place of its own in the form.
+bool HasPlaces(const WholeWords& form, std::span<const std::string_view> words) {
+  std::size_t placed = 0;
+  for (const WordItem& item : form.items) {
+    const auto here =
+        std::ranges::count_if(words, [&](std::string_view word) { return std::ranges::find(item.words, word) != item.words.end(); });
+    if (here > 1) return false;
+    placed += static_cast<std::size_t>(here);
+  }
+  return placed == words.size();
+}
+
+/// What the form needs and the words are not; null: nothing.
+const WordItem* MissingOf(const WholeWords& form, std::span<const std::string_view> words) {
+  for (const WordItem& item : form.items)
+    if (!item.optional && !item.operands && !HasAny(words, item.words)) return &item;
+  return nullptr;
+}
+
+bool FitsOperands(const WholeWords& form, const Instruction& instruction) {
+  return std::ranges::all_of(form.items,
+                             [&](const WordItem& item) { return !item.operands || item.operands == instruction.operands.size(); });
+}
+
+/// As many types as the forms ask for. Too few are told of elsewhere.
+bool HasAllTypes(const Instruction& instruction) {
+  std::size_t asked = 0;
+  for (const WholeWords& form : Table().whole_by_opcode[IndexOf(instruction)])
+    for (std::size_t i = 0; i < form.types.size(); ++i)
+      if (!form.types[i].empty()) asked = std::max(asked, i + 1);
+  return asked != 0 && instruction.type(asked - 1) != ScalarType::kNone;
+}
+
+const Modifier* LastTypeOf(const Instruction& instruction) {
+  const Modifier* last = nullptr;
+  for (const Modifier& modifier : instruction.modifiers)
+    if (modifier.mod == Mod::kType) last = &modifier;
+  return last;
+}
+
+/// Of an opcode whose forms' words are written down. The word that is told of is the first one that no form has together with those before.
+std::string WrongInForms(const Instruction& instruction, std::span<const std::string_view> words, bool needs_are_known) {
+  std::vector<const WholeWords*> left;
+  for (const WholeWords& form : Table().whole_by_opcode[IndexOf(instruction)])
+    if (Counts(form.types, instruction)) left.push_back(&form);
+  if (left.empty() && HasAllTypes(instruction)) return Refusal(LastTypeOf(instruction)->text);
+  const auto fits = [&](const WholeWords* form) { return FitsOperands(*form, instruction); };
+  if (std::ranges::any_of(left, fits)) std::erase_if(left, std::not_fn(fits));  // a wrong number of operands is told of elsewhere
+  for (std::size_t i = 1; i <= words.size(); ++i) {
+    std::erase_if(left, [&](const WholeWords* form) { return !HasPlaces(*form, words.first(i)); });
+    if (left.empty()) return Refusal(words[i - 1]);
+  }
+  WordGroup missing;
+  for (const WholeWords* const form : left) {
+    const WordItem* const item = needs_are_known ? MissingOf(*form, words) : nullptr;
+    if (item == nullptr) return "";
+    for (const std::string_view word : item->words)
+      if (std::ranges::find(missing, word) == missing.end()) missing.push_back(word);
+  }
+  return missing.empty() ? "" : Need(missing);
+}
+
+/// Of other opcodes: whether each word has a place.
+std::string WrongWords(const Instruction& instruction, std::span<const std::string_view> words) {
+  for (std::size_t i = 0; i < words.size(); ++i)
+    if (!HasPlace(instruction, words[i], words.first(i))) return Refusal(words[i]);
+  return "";
+}
+
+/// And whether words that need others have them.
+std::string MissingWords(const Instruction& instruction, std::span<const std::string_view> words) {
+  for (const With& with : Table().with_by_opcode[IndexOf(instruction)]) {
+    if (!Counts(with.types, instruction) || (!with.words.empty() && !HasAny(words, with.words)) || HasAny(words, with.others)) continue;
+    if (with.words.empty()) return Need(with.others);
+    const auto word = std::ranges::find_if(with.words, [&](std::string_view one) { return std::ranges::find(words, one) != words.end(); });
+    return Need(with.others) + " with ." + std::string(*word);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string WrongWordsOf(const Instruction& instruction, unsigned ptx) {
+  constexpr unsigned kNeedsAreKnownSince = 63;
+  const bool needs_are_known = ptx >= kNeedsAreKnownSince;
+  const auto [words, extra] = WordsOf(instruction);
+  const bool whole = !Table().whole_by_opcode[IndexOf(instruction)].empty();
+  std::string wrong = whole ? WrongInForms(instruction, words, needs_are_known) : WrongWords(instruction, words);
+  if (wrong.empty() && extra != nullptr) wrong = Refusal(extra->text);
+  if (wrong.empty() && !whole && needs_are_known) wrong = MissingWords(instruction, words);
+  return wrong;
+}
+
+}  // namespace gridloom::ptx
