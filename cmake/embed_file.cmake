@@ -5,7 +5,7 @@ string(REGEX REPLACE "([0-9a-f][0-9a-f])" "'\\\\x\\1'," bytes "${bytes}")
 file(WRITE ${OUTPUT}
   "#include <string_view>\n"
   "namespace ${NAMESPACE} {\n"
-  "static constexpr char kBytes[] = {\n${bytes}\n};\n"
+  "static constexpr char ${SYMBOL}Bytes[] = {\n${bytes}\n};\n"
   "extern const std::string_view ${SYMBOL};\n"
-  "const std::string_view ${SYMBOL}{kBytes, sizeof kBytes};\n"
+  "const std::string_view ${SYMBOL}{${SYMBOL}Bytes, sizeof ${SYMBOL}Bytes};\n"
   "}\n")

@@ -1,9 +1,12 @@
-# gridloom_test(name SOURCES … [DEPENDS …] [LABELS …] [ARGS …] [PARTS …]): a Catch2 program of one folder, registered with CTest.
-# It runs in the source tree, so that tests find tests/data by a relative path. PARTS: beginnings of names of test cases that
+# gridloom_test(name SOURCES … [DEPENDS …] [LABELS …] [ARGS …] [PARTS …] [APART]): a Catch2 program of one folder, registered with CTest.
+# APART: as gridloom_library has it. It runs in the source tree, so that tests find tests/data by a relative path. PARTS: beginnings of names of test cases that
 # take long; each runs as a test of CTest's of its own, NAME.BEGINNING, so that processors share them, and NAME runs the others.
 function(gridloom_test name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LABELS;ARGS;PARTS" ${ARGN})
+  cmake_parse_arguments(ARG "APART" "" "SOURCES;DEPENDS;LABELS;ARGS;PARTS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
+  if(NOT ARG_APART)
+    gridloom_use_unity(${name})
+  endif()
   target_link_libraries(${name} PRIVATE gl_test_main ${ARG_DEPENDS})
   target_compile_options(${name} PRIVATE ${GRIDLOOM_TEST_OPTIONS})
   gridloom_use_precompiled(${name} gl_precompiled_test)

@@ -42,7 +42,7 @@ std::string_view WhyInOrder(std::uint64_t handle) {
 }
 
 /// What becomes of a function.
-struct Plan {
+struct Aggregation {
   std::set<const Instruction*> drop;                         ///< calls, and what passes their arguments
   std::set<const Instruction*> succeed;                      ///< loads of the results of calls that are dropped
   std::set<const ptx::Variable*> undeclare;                  ///< .param variables of calls that are dropped
@@ -83,7 +83,7 @@ class Planner {
   }
 
   const std::vector<PlaceReport>& places() const { return places_; }
-  const Plan& plan() const { return plan_; }
+  const Aggregation& plan() const { return plan_; }
 
  private:
   const Instruction& At(std::uint32_t instruction) const { return *cfg_.instructions()[instruction].instruction; }
@@ -188,7 +188,7 @@ class Planner {
   const analysis::Cfg cfg_;
   const StreamHandles handles_;
   std::vector<PlaceReport> places_;
-  Plan plan_;
+  Aggregation plan_;
   std::map<std::uint32_t, std::string> kept_launches_;  ///< why
   std::set<std::size_t> kept_streams_;
   std::set<std::size_t> looked_at_;  ///< streams that are not made, whose handles tell what to do
@@ -197,7 +197,7 @@ class Planner {
 /// Carries out a plan.
 class Editor {
  public:
-  Editor(ptx::Module& module, Function& function, const Plan& plan) : module_(module), editor_(module, function), plan_(plan) {}
+  Editor(ptx::Module& module, Function& function, const Aggregation& plan) : module_(module), editor_(module, function), plan_(plan) {}
 
   void Run() {
     EditStatements(*editor_.function().body, [this](Statement& statement, Replacement& replacement) {
@@ -253,7 +253,7 @@ class Editor {
 
   ptx::Module& module_;
   FunctionEditor editor_;
-  const Plan& plan_;
+  const Aggregation& plan_;
 };
 
 /// One run over one module.

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "rewriter/passes/module_text.h"
 #include "rewriter/ptx/parser.h"
 #include "rewriter/ptx/visit.h"
 #include "rewriter/support/check.h"
@@ -14,13 +15,7 @@ namespace {
 
 using ptx::Function;
 
-constexpr std::string_view kHead = ".version 6.0\n.target sm_60\n.address_size 64\n";
-
-/// Replaces all of a text. The texts are short.
-std::string With(std::string text, std::string_view what, std::string_view by) {
-  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size()) text.replace(at, what.size(), by);
-  return text;
-}
+constexpr std::string_view kModuleHead = ".version 6.0\n.target sm_60\n.address_size 64\n";
 
 // Of each function: what it calls, then itself. ORIGINAL and STREAM stand for names and handles.
 
@@ -162,7 +157,7 @@ Function& AddFunction(ptx::Module& module, AddedFunction which, const Function& 
   // What looks at the handle calls what launches groups.
   if (which == AddedFunction::kEitherBuffer) AddFunction(module, AddedFunction::kGroup, original, user);
   if (which == AddedFunction::kEitherKernel) AddFunction(module, AddedFunction::kGroupOfKernel, original, user);
-  const std::string source = std::string(kHead) + With(text.text, "ORIGINAL", original.name);
+  const std::string source = std::string(kModuleHead) + With(text.text, "ORIGINAL", original.name);
   DiagnosticSink sink;
   const auto parsed = ptx::ParseModule(source, sink);
   GL_CHECK(!sink.has_errors(), FormatDiagnostics(sink, "text of a pass", source).c_str());

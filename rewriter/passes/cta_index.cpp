@@ -23,12 +23,12 @@ using ptx::Statement;
 struct ValueInfo {
   std::string_view special, param;
 };
-constexpr ValueInfo kInfo[] = {
+constexpr ValueInfo kValueInfo[] = {
 #define X(id, special, param) {special, param},
     GL_CTA_VALUES(X)
 #undef X
 };
-const ValueInfo& Info(CtaValue value) { return kInfo[static_cast<std::size_t>(value)]; }
+const ValueInfo& Info(CtaValue value) { return kValueInfo[static_cast<std::size_t>(value)]; }
 bool Has(const CtaValues& values, CtaValue value) { return values[static_cast<std::size_t>(value)]; }
 bool IsWide(CtaValue value) { return value == CtaValue::kGridId; }
 

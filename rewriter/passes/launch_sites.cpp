@@ -49,9 +49,9 @@ bool Mentions(const Operand& operand, const Operand& reg) {
 }
 
 /// Follows the buffers of one function.
-class Finder {
+class SiteFinder {
  public:
-  explicit Finder(const Cfg& cfg) : cfg_(cfg), memory_(cfg, WritesNothing) {}
+  explicit SiteFinder(const Cfg& cfg) : cfg_(cfg), memory_(cfg, WritesNothing) {}
 
   std::vector<LaunchSite> Run() {
     std::vector<LaunchSite> sites;
@@ -223,6 +223,6 @@ bool HasLaunchSites(const Function& function) {
   return found;
 }
 
-std::vector<LaunchSite> LaunchSitesOf(const Cfg& cfg) { return Finder(cfg).Run(); }
+std::vector<LaunchSite> LaunchSitesOf(const Cfg& cfg) { return SiteFinder(cfg).Run(); }
 
 }  // namespace gridloom::passes

@@ -22,10 +22,6 @@ namespace {
 
 constexpr int kDepth = 12;  // of a chain of definitions that is followed; a longer one counts as unknown
 
-bool IsPlainRegister(const Operand& operand) {
-  return operand.kind == OperandKind::kRegister && operand.element == 0 && !operand.negated && !operand.minus && operand.selector.empty();
-}
-
 bool IsMove(const Instruction& instruction) { return instruction.info().cls == ptx::OpClass::kMove; }
 
 /// Computes from its operands alone.
@@ -97,8 +93,7 @@ LoopRounds::LoopRounds(const analysis::Cfg& cfg) : cfg_(cfg), accesses_(cfg.inst
 }
 
 RegisterId LoopRounds::IdOf(const Operand& operand) const {
-  return IsPlainRegister(operand) && operand.variable != nullptr ? registers_.Find(*operand.variable, operand.index)
-                                                                 : analysis::kNoRegister;
+  return operand.IsPlainRegister() ? registers_.Find(*operand.variable, operand.index) : analysis::kNoRegister;
 }
 
 bool LoopRounds::IsWritten(const BlockSet& loop, RegisterId id) const {

@@ -46,7 +46,7 @@ std::string WhyNotSpecial(const Operand& operand, bool of_kernel) {
   }
 }
 
-std::string WhyNotInstruction(const Instruction& instruction, bool of_kernel) {
+std::string WhyNotMerged(const Instruction& instruction, bool of_kernel) {
   switch (instruction.opcode) {
     case Opcode::kUnknown: return "has an instruction that is not known";
     case Opcode::kGriddepcontrol: return "controls when another grid starts";
@@ -242,7 +242,7 @@ std::string WhyNotMerged(const analysis::CallGraph& calls, const Function& kerne
     std::string why;
     ptx::VisitStatements(*function.body, [&](const Statement& statement) {
       const auto* const instruction = std::get_if<Instruction>(&statement);
-      if (instruction != nullptr && why.empty()) why = WhyNotInstruction(*instruction, &function == &kernel);
+      if (instruction != nullptr && why.empty()) why = WhyNotMerged(*instruction, &function == &kernel);
     });
     if (!why.empty()) return name + why;
   }

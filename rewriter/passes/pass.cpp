@@ -7,7 +7,7 @@ namespace gridloom::passes {
 
 namespace {
 
-constexpr HiddenRoleInfo kInfo[] = {
+constexpr HiddenRoleInfo kRoleInfo[] = {
 #define X(id, text, bytes, meaning) {text, bytes, meaning},
     GL_HIDDEN_ROLES(X)
 #undef X
@@ -16,7 +16,7 @@ constexpr std::string_view kInfix = "_gl_";  ///< between a kernel's name and a 
 
 }  // namespace
 
-const HiddenRoleInfo& Info(HiddenRole role) { return kInfo[static_cast<std::size_t>(role)]; }
+const HiddenRoleInfo& Info(HiddenRole role) { return kRoleInfo[static_cast<std::size_t>(role)]; }
 
 // k_gl_first_x, or with underscores behind it where that name was taken.
 std::optional<HiddenRole> HiddenRoleOf(const ptx::Function& kernel, const ptx::Variable& param) {
@@ -24,8 +24,8 @@ std::optional<HiddenRole> HiddenRoleOf(const ptx::Function& kernel, const ptx::V
   if (!rest.starts_with(kernel.name) || !rest.substr(kernel.name.size()).starts_with(kInfix)) return std::nullopt;
   rest.remove_prefix(kernel.name.size() + kInfix.size());
   rest = rest.substr(0, rest.find_last_not_of('_') + 1);
-  for (std::size_t i = 0; i < std::size(kInfo); ++i) {
-    if (kInfo[i].text == rest && kInfo[i].bytes == param.bytes()) return static_cast<HiddenRole>(i);
+  for (std::size_t i = 0; i < std::size(kRoleInfo); ++i) {
+    if (kRoleInfo[i].text == rest && kRoleInfo[i].bytes == param.bytes()) return static_cast<HiddenRole>(i);
   }
   return std::nullopt;
 }

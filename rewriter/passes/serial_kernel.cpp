@@ -46,7 +46,7 @@ bool OnlyInGrid(const Operand& operand, bool of_kernel) {
   }
 }
 
-std::string WhyNotInstruction(const Instruction& instruction, bool of_kernel) {
+std::string WhyNotSerial(const Instruction& instruction, bool of_kernel) {
   switch (instruction.info().cls) {
     case ptx::OpClass::kBarrier:
     case ptx::OpClass::kMbarrier: return "waits for other threads";
@@ -166,7 +166,7 @@ std::string WhyNotSerial(const analysis::CallGraph& calls, const CtaWaits& waits
     ptx::VisitStatements(*function.body, [&](const Statement& statement) {
       const auto* const instruction = std::get_if<Instruction>(&statement);
       if (instruction == nullptr || !why.empty()) return;
-      why = WhyNotInstruction(*instruction, one == node);
+      why = WhyNotSerial(*instruction, one == node);
       if (!why.empty()) why = "it " + why + in + " (" + instruction->FullName() + ", line " + std::to_string(instruction->loc.line) + ")";
     });
     if (!why.empty()) return why;

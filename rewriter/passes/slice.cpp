@@ -60,7 +60,7 @@ std::optional<std::string> WhyNotSpecial(const Operand& operand) {
   }
 }
 
-std::optional<std::string> WhyNotInstruction(const Instruction& instruction) {
+std::optional<std::string> WhyNotSliced(const Instruction& instruction) {
   switch (instruction.opcode) {
     case Opcode::kUnknown: return "instruction " + instruction.FullName() + " is not known";
     case Opcode::kGriddepcontrol: return "the end of the grid controls the start of another (griddepcontrol)";
@@ -87,7 +87,7 @@ std::optional<SliceRefusal> WhyNotFunction(const ptx::Function& function) {
   ptx::VisitStatements(*function.body, [&](ptx::Statement& statement) {
     const auto* instruction = std::get_if<Instruction>(&statement);
     if (instruction == nullptr || refusal) return;
-    if (auto reason = WhyNotInstruction(*instruction)) refusal = SliceRefusal{std::move(*reason), instruction->loc};
+    if (auto reason = WhyNotSliced(*instruction)) refusal = SliceRefusal{std::move(*reason), instruction->loc};
   });
   return refusal;
 }

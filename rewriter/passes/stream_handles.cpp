@@ -94,9 +94,10 @@ bool HasSignature(const ptx::Function& function, RuntimeCall call) {
 }
 
 /// Finds a function's launches and streams, and what is to be said against each stream.
-class Finder {
+class HandleFinder {
  public:
-  Finder(const Cfg& cfg, ThreadMemory& memory, const StreamHandles& handles, std::vector<StreamUse>& uses, std::vector<MadeStream>& made)
+  HandleFinder(const Cfg& cfg, ThreadMemory& memory, const StreamHandles& handles, std::vector<StreamUse>& uses,
+               std::vector<MadeStream>& made)
       : cfg_(cfg), memory_(memory), handles_(handles), uses_(uses), made_(made), liveness_(cfg) {}
 
   void Run() {
@@ -380,7 +381,7 @@ StreamArgument StreamArgumentOf(RuntimeCall call) {
 
 StreamHandles::StreamHandles(const Cfg& cfg) : cfg_(cfg), memory_(cfg, Written) {
   const auto calls = [](const analysis::CfgInstruction& at) { return StreamArgumentOf(CallOf(*at.instruction)).arguments != 0; };
-  if (std::ranges::any_of(cfg.instructions(), calls)) Finder(cfg_, memory_, *this, uses_, made_).Run();
+  if (std::ranges::any_of(cfg.instructions(), calls)) HandleFinder(cfg_, memory_, *this, uses_, made_).Run();
 }
 
 bool StreamHandles::IsSequence(std::uint32_t call) const {

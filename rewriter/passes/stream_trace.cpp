@@ -13,11 +13,6 @@ using ptx::StateSpace;
 
 namespace {
 
-bool IsPlainRegister(const Operand& operand) {
-  return operand.kind == OperandKind::kRegister && operand.variable != nullptr && operand.element == 0 && !operand.negated &&
-         !operand.minus && operand.selector.empty();
-}
-
 std::string NameOf(const Instruction& call) {
   const ptx::Function* const callee = analysis::CalleeOf(call);
   return callee == nullptr ? "a function" : PublicName(callee->name);
@@ -54,7 +49,7 @@ void StreamTrace::Add(StreamSource source) {
 /// What an operand of the instruction at `at` holds.
 void StreamTrace::Value(const Operand& operand, std::uint32_t at) {
   if (operand.kind == OperandKind::kInt) return Add({.kind = StreamSource::Kind::kConstant, .handle = operand.int_literal.value});
-  if (!IsPlainRegister(operand)) return Unknown("is computed");
+  if (!operand.IsPlainRegister()) return Unknown("is computed");
   searches_.push_back({{.variable = operand.variable, .index = operand.index}, cfg_.instructions()[at].block, at});
 }
 
@@ -83,7 +78,7 @@ bool StreamTrace::FromRegister(const Item& item, std::uint32_t at) {
   if (!std::ranges::binary_search(writers, at)) return false;
   const Instruction& instruction = *cfg_.instructions()[at].instruction;
   const auto& operands = instruction.operands;
-  const bool plain = IsPlainRegister(operands[0]) && ptx::BytesOf(instruction.type()) == bytes_ && instruction.vector_width() == 1;
+  const bool plain = operands[0].IsPlainRegister() && ptx::BytesOf(instruction.type()) == bytes_ && instruction.vector_width() == 1;
   if (plain && instruction.opcode == Opcode::kMov && operands.size() == 2) {
     Value(operands[1], at);
   } else if (plain && instruction.opcode == Opcode::kSelp && operands.size() == 4) {

@@ -98,7 +98,7 @@ std::optional<std::string> WhyNotSpecial(std::string_view text) {
   }
 }
 
-std::optional<std::string> WhyNotInstruction(const Instruction& instruction) {
+std::optional<std::string> WhyNotTask(const Instruction& instruction) {
   switch (instruction.opcode) {
     case Opcode::kUnknown: return "instruction " + instruction.FullName() + " is not known";
     case Opcode::kGriddepcontrol: return "the end of the grid controls the start of another (griddepcontrol)";
@@ -163,7 +163,7 @@ class Examination {
     const analysis::Uniformity uniformity(cfg);
     for (const analysis::CfgInstruction& at : cfg.instructions()) {
       const Instruction& instruction = *at.instruction;
-      if (auto reason = WhyNotInstruction(instruction)) {
+      if (auto reason = WhyNotTask(instruction)) {
         refusal_ = Refusal{std::move(*reason), instruction.loc};
         return false;
       }

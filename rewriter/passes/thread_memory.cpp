@@ -17,10 +17,6 @@ namespace {
 
 constexpr std::size_t kMostOrigins = 32;  // of a pointer; with more it may lead anywhere
 
-bool IsPlain(const Operand& operand) { return operand.element == 0 && !operand.negated && !operand.minus && operand.selector.empty(); }
-bool IsPlainRegister(const Operand& operand) {
-  return operand.kind == OperandKind::kRegister && operand.variable != nullptr && IsPlain(operand);
-}
 bool IsOwn(const Operand& operand) {
   if (operand.kind != OperandKind::kSymbol || operand.variable == nullptr) return false;
   return operand.variable->space == StateSpace::kLocal || operand.variable->space == StateSpace::kParam;
@@ -96,8 +92,8 @@ const std::vector<CallArgument>& ThreadMemory::CallsWith(const Variable& param) 
 
 // A register that is written once has that value wherever it has one. Sums and conversions of addresses lead on.
 std::optional<Place> ThreadMemory::PointsTo(const Operand& value, int depth) const {
-  if (IsOwn(value) && IsPlain(value)) return Place{value.variable, value.offset};
-  if (!IsPlainRegister(value) || depth == 0) return std::nullopt;
+  if (IsOwn(value) && value.IsPlain()) return Place{value.variable, value.offset};
+  if (!value.IsPlainRegister() || depth == 0) return std::nullopt;
   const auto& writers = Writers(value);
   if (writers.size() != 1) return std::nullopt;
   const Instruction& from = *cfg_.instructions()[writers[0]].instruction;

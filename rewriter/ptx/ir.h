@@ -96,6 +96,10 @@ enum class OperandKind : std::uint8_t {
 };
 
 struct Operand {
+  /// Taken as it is: neither negated nor a part of what it names.
+  bool IsPlain() const { return element == 0 && !negated && !minus && selector.empty(); }
+  bool IsPlainRegister() const { return kind == OperandKind::kRegister && variable != nullptr && IsPlain(); }
+
   OperandKind kind = OperandKind::kName;
   SourceLoc loc;
   bool negated = false;                 ///< !p

@@ -27,7 +27,7 @@ std::uint64_t HashOf(std::string_view name) {
   return hash;
 }
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+bool IsDecimal(char c) { return c >= '0' && c <= '9'; }
 
 }  // namespace
 
@@ -119,7 +119,7 @@ Symbol SymbolTable::Find(std::string_view name) const {
   // The whole run of digits first: `%r12` is nearly always element 12 of `%r<n>`, rarely element 2 of `%r1<n>`.
   constexpr std::size_t kMostDigits = 9;
   std::size_t first_digit = name.size();
-  while (first_digit > 1 && IsDigit(name[first_digit - 1]) && name.size() - first_digit < kMostDigits) --first_digit;
+  while (first_digit > 1 && IsDecimal(name[first_digit - 1]) && name.size() - first_digit < kMostDigits) --first_digit;
   for (std::size_t i = first_digit; i < name.size(); ++i) {
     const Symbol element = FindInRange(name.substr(0, i), name.substr(i));
     if (!element.found()) continue;

@@ -9,8 +9,6 @@ namespace {
 /// CrcsReady: of so many SMs one is kept empty for blocks that need not wait, where kernels behind the oldest have such.
 constexpr std::size_t kReservedPart = 2;
 
-Slice Rest(const KernelView& kernel) { return {.kernel = kernel.id, .ctas = kernel.ctas - kernel.started}; }
-
 /// Some of its blocks have not started, and it is no profiler.
 bool Waits(const KernelView& kernel) { return !kernel.all_started() && kernel.priority <= 0; }
 

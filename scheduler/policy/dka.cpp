@@ -20,8 +20,6 @@ const KernelView* Find(const Snapshot& snapshot, std::uint64_t launch) {
   return kernel != snapshot.kernels.end() ? &*kernel : nullptr;
 }
 
-Slice Rest(const KernelView& kernel) { return {.kernel = kernel.id, .ctas = kernel.ctas - kernel.started}; }
-
 }  // namespace
 
 void Dka::Watch(const Snapshot& snapshot) {

@@ -25,8 +25,6 @@ bool Alike(const CoSchedule& a, const CoSchedule& b) {
   return std::ranges::equal(a.parts, b.parts, alike);
 }
 
-Slice Rest(const KernelView& kernel) { return {.kernel = kernel.id, .ctas = kernel.ctas - kernel.started}; }
-
 }  // namespace
 
 /// What could be started of one of the two kinds.

@@ -84,6 +84,9 @@ struct Slice {
   std::span<const std::uint32_t> sms{};
 };
 
+/// All blocks of a kernel that have not started.
+inline Slice Rest(const KernelView& kernel) { return {.kernel = kernel.id, .ctas = kernel.ctas - kernel.started}; }
+
 class Policy {
  public:
   virtual ~Policy() = default;

@@ -26,10 +26,10 @@ constexpr std::uint64_t kEngineBytes = 32u << 20;
 /// And of its tenant's memory at most.
 constexpr std::uint64_t kEngineShare = 8;
 /// A work that has not ended here, and one that it waits for.
-constexpr std::uint64_t kWorkBytes = 2560, kWaitBytes = 64;
+constexpr std::uint64_t kAloneWorkBytes = 2560, kAloneWaitBytes = 64;
 /// The time when one ended.
-constexpr std::uint64_t kEndBytes = 8;
-constexpr std::uint64_t kPayBackEvery = 256;
+constexpr std::uint64_t kAloneEndBytes = 8;
+constexpr std::uint64_t kAlonePayBackEvery = 256;
 
 }  // namespace
 
@@ -239,9 +239,10 @@ Place AloneProgram::Own(Place place) const {
 bool AloneProgram::Pay(const Place& place) {
   if (finished_ || device_->given_up()) return false;
   const std::uint64_t works = ++works_;
-  if (works % kPayBackEvery == 0) charge_->ShrinkTo((works - record_->counted()) * (kWorkBytes + kWaitBytes) + works * kEndBytes);
+  if (works % kAlonePayBackEvery == 0)
+    charge_->ShrinkTo((works - record_->counted()) * (kAloneWorkBytes + kAloneWaitBytes) + works * kAloneEndBytes);
   const TenantAccount& account = *device_->options_.account;
-  if (account.bytes() <= account.limits().bytes / 2 && charge_->Add(kWorkBytes + place.after.size() * kWaitBytes)) return true;
+  if (account.bytes() <= account.limits().bytes / 2 && charge_->Add(kAloneWorkBytes + place.after.size() * kAloneWaitBytes)) return true;
   device_->GiveUp("the tenant's programs need the memory that is left (timing_memory)");
   return false;
 }

@@ -3,7 +3,7 @@
 namespace gridloom::timing {
 namespace {
 
-constexpr CounterInfo kTable[] = {
+constexpr CounterInfo kCounterTable[] = {
 #define SM_COUNTER(name, unit, meaning) {#name, unit, meaning, [](const Counters& counters, std::size_t) { return counters.sm.name; }},
 #include "sim/timing/counters.def"
 #define MEMORY_COUNTER(name, unit, meaning) \
@@ -79,6 +79,6 @@ LaunchCounters& LaunchCounters::operator-=(const LaunchCounters& other) {
   return *this;
 }
 
-std::span<const CounterInfo> CounterTable() { return kTable; }
+std::span<const CounterInfo> CounterTable() { return kCounterTable; }
 
 }  // namespace gridloom::timing

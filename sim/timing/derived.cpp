@@ -27,7 +27,7 @@ double DramUse(const Activity& a) {
   return Ratio(Number(MemoryOf(a).dram_busy_cycles), cycles);
 }
 
-constexpr DerivedInfo kTable[] = {
+constexpr DerivedInfo kDerivedTable[] = {
     {"seconds", "s", "simulated time", [](const Activity& a) { return a.seconds(); }},
     {"ipc", "instructions/cycle", "warp instructions per cycle, of the whole device",
      [](const Activity& a) { return Ratio(Number(SmOf(a).warp_instructions), Number(a.cycles)); }},
@@ -71,11 +71,11 @@ constexpr SchedulerState kStates[] = {
 
 }  // namespace
 
-std::span<const DerivedInfo> DerivedTable() { return kTable; }
+std::span<const DerivedInfo> DerivedTable() { return kDerivedTable; }
 
 double Derived(std::string_view name, const Activity& activity) {
-  const auto info = std::ranges::find(kTable, name, &DerivedInfo::name);
-  GL_CHECK(info != std::end(kTable), "no such derived figure");
+  const auto info = std::ranges::find(kDerivedTable, name, &DerivedInfo::name);
+  GL_CHECK(info != std::end(kDerivedTable), "no such derived figure");
   return info->value(activity);
 }
 

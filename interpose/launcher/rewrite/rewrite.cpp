@@ -101,7 +101,7 @@ std::string Place(const passes::KernelOutcome& kernel) {
 }
 
 /// "line 12: changed, unless the launch goes into …", or why not.
-std::string PlaceText(const passes::PlaceReport& place) {
+std::string PlaceLine(const passes::PlaceReport& place) {
   std::string text = "line " + std::to_string(place.loc.line) + (place.changed ? ": changed" : ": not changed");
   if (!place.reason.empty()) text += (place.changed ? ", unless " : ": ") + place.reason;
   return text;
@@ -116,7 +116,7 @@ std::string OutcomeText(const Piece& piece) {
     table.Add({std::string(TextOf(kernel.status)), DemangledName(kernel.kernel), what});
     // A kernel that was refused as a whole has said why.
     for (const passes::PlaceReport& place : kernel.places) {
-      if (kernel.status != KernelStatus::kRefused || kernel.places.size() > 1) table.Add({"", "", PlaceText(place)});
+      if (kernel.status != KernelStatus::kRefused || kernel.places.size() > 1) table.Add({"", "", PlaceLine(place)});
     }
   }
   for (const passes::AddedKernel& kernel : piece.rewritten.added)

@@ -23,7 +23,7 @@
 namespace gridloom::launcher {
 namespace {
 
-using Json = nlohmann::json;
+using SortedJson = nlohmann::json;
 
 volatile sig_atomic_t g_child = 0;
 
@@ -63,7 +63,7 @@ struct Process {
   int pid = 0;
   std::string program;
   bool ended = false;
-  Json all = {{"findings", Json::array()}, {"calls", Json::array()}, {"faults", Json::array()}, {"not_kept", 0}};
+  SortedJson all = {{"findings", SortedJson::array()}, {"calls", SortedJson::array()}, {"faults", SortedJson::array()}, {"not_kept", 0}};
 
   std::size_t errors() const { return all["findings"].size() + all["calls"].size() + all["faults"].size() + leaks(); }
   std::size_t leaks() const {
@@ -73,7 +73,7 @@ struct Process {
   }
 };
 
-bool HasLists(const Json& all) {
+bool HasLists(const SortedJson& all) {
   for (const char* const key : {"findings", "calls", "faults"}) {
     if (!all.contains(key) || !all[key].is_array()) return false;
   }
@@ -86,7 +86,7 @@ std::vector<Process> ReadJournal(const std::string& text) {
   std::vector<Process> processes;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
-    const Json json = ParseJson<Json>(line);
+    const SortedJson json = ParseJson<SortedJson>(line);
     if (!json.is_object() || !json.contains("pid") || !json["pid"].is_number_integer()) continue;
     const int pid = json["pid"].get<int>();
     if (json.contains("program") && json["program"].is_string()) {
@@ -110,14 +110,14 @@ std::vector<Process> ReadJournal(const std::string& text) {
 }
 
 /// As one process writes it; where several have used a GPU, each entry says which.
-Json Merged(const std::vector<Process>& processes) {
+SortedJson Merged(const std::vector<Process>& processes) {
   if (processes.size() == 1) return processes.front().all;
-  Json merged = {{"findings", Json::array()}, {"calls", Json::array()}, {"faults", Json::array()}, {"not_kept", 0}};
+  SortedJson merged = {{"findings", SortedJson::array()}, {"calls", SortedJson::array()}, {"faults", SortedJson::array()}, {"not_kept", 0}};
   std::uint64_t not_kept = 0;
   for (const Process& process : processes) {
     for (const char* const list : {"findings", "calls", "faults", "leaks", "object_leaks"}) {
       if (!process.all.contains(list)) continue;
-      for (Json entry : process.all[list]) {
+      for (SortedJson entry : process.all[list]) {
         if (!entry.is_object()) continue;
         entry["pid"] = process.pid;
         entry["program"] = process.program;

@@ -11,7 +11,6 @@
 namespace gridloom::exec {
 namespace {
 
-using llvm::Instruction;
 using llvm::Value;
 
 const MarkerInfo* MarkerOf(const SpmdModule& spmd, const Value& value) {
@@ -19,7 +18,7 @@ const MarkerInfo* MarkerOf(const SpmdModule& spmd, const Value& value) {
   return call && call->getCalledFunction() ? spmd.Find(call->getCalledFunction()) : nullptr;
 }
 
-bool IsZero(const Value* value) {
+bool IsNull(const Value* value) {
   const auto* constant = llvm::dyn_cast<llvm::Constant>(value);
   return constant && constant->isNullValue();
 }
@@ -47,16 +46,16 @@ class Follower {
   void Run() {
     FindTainted();
     if (tainted_.empty()) return;
-    std::vector<Instruction*> order;
+    std::vector<llvm::Instruction*> order;
     const llvm::ReversePostOrderTraversal<llvm::Function*> blocks(&function_);
     for (llvm::BasicBlock* block : blocks) {
-      for (Instruction& instruction : *block) order.push_back(&instruction);
+      for (llvm::Instruction& instruction : *block) order.push_back(&instruction);
     }
-    for (Instruction* instruction : order) {
+    for (llvm::Instruction* instruction : order) {
       if (tainted_.contains(instruction)) Follow(*instruction);
     }
     for (llvm::PHINode* phi : phis_) FillPhi(*phi);
-    for (Instruction* instruction : order) CheckUses(*instruction);
+    for (llvm::Instruction* instruction : order) CheckUses(*instruction);
   }
 
  private:
@@ -74,7 +73,7 @@ class Follower {
     const auto add = [&](const Value& value) {
       if (tainted_.insert(&value).second) pending.push_back(&value);
     };
-    for (const Instruction& instruction : llvm::instructions(function_)) {
+    for (const llvm::Instruction& instruction : llvm::instructions(function_)) {
       const MarkerInfo* info = MarkerOf(spmd_, instruction);
       if (info && ReadsShared(*info) && BitsOf(info->element) != 0 && !instruction.use_empty()) add(instruction);
       if (info && IsShuffle(*info)) add(instruction);
@@ -83,13 +82,13 @@ class Follower {
       const Value* value = pending.back();
       pending.pop_back();
       for (const llvm::User* user : value->users()) {
-        if (const auto* next = llvm::dyn_cast<Instruction>(user); next && Passes(*next, *value)) add(*next);
+        if (const auto* next = llvm::dyn_cast<llvm::Instruction>(user); next && Passes(*next, *value)) add(*next);
       }
     }
   }
 
   /// Whether the result of an instruction has invalid bits where `operand` has.
-  bool Passes(const Instruction& instruction, const Value& operand) const {
+  bool Passes(const llvm::Instruction& instruction, const Value& operand) const {
     if (llvm::isa<llvm::ExtractValueInst>(instruction)) return BitsOf(instruction.getType()) != 0;
     if (const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction)) return PassesCall(*call, operand);
     if (BitsOf(instruction.getType()) == 0) return false;
@@ -127,21 +126,21 @@ class Follower {
   }
   /// The value's own bits.
   Value* Bits(Value* value) { return b_.CreateBitCast(value, BitsType(value->getType())); }
-  Value* Or(Value* a, Value* b) { return IsZero(a) ? b : IsZero(b) ? a : b_.CreateOr(a, b); }
-  Value* And(Value* a, Value* b) { return IsZero(a) ? a : IsZero(b) ? b : b_.CreateAnd(a, b); }
+  Value* Or(Value* a, Value* b) { return IsNull(a) ? b : IsNull(b) ? a : b_.CreateOr(a, b); }
+  Value* And(Value* a, Value* b) { return IsNull(a) ? a : IsNull(b) ? b : b_.CreateAnd(a, b); }
   Value* IsAny(Value* bits) {
     return bits->getType()->isIntegerTy(1) ? bits : b_.CreateICmpNE(bits, llvm::ConstantInt::get(bits->getType(), 0));
   }
   /// All bits of `type` where there is any.
   Value* AllOrNone(Value* bits, const llvm::Type* type) { return b_.CreateSExt(IsAny(bits), BitsType(type)); }
-  Value* AnyOperand(const Instruction& instruction) {
+  Value* AnyOperand(const llvm::Instruction& instruction) {
     Value* any = b_.getFalse();
     for (const llvm::Use& use : instruction.operands())
       if (tainted_.contains(use.get()) && bits_.contains(use.get())) any = Or(any, IsAny(InvalidBits(use.get())));
     return any;
   }
 
-  void Follow(Instruction& instruction) {
+  void Follow(llvm::Instruction& instruction) {
     if (auto* phi = llvm::dyn_cast<llvm::PHINode>(&instruction)) {
       b_.SetInsertPoint(phi);
       bits_[phi] = b_.CreatePHI(BitsType(phi->getType()), phi->getNumIncomingValues());
@@ -160,7 +159,7 @@ class Follower {
       bits->addIncoming(InvalidBits(phi.getIncomingValue(i)), phi.getIncomingBlock(i));
   }
 
-  Value* BitsOfResult(Instruction& instruction) {
+  Value* BitsOfResult(llvm::Instruction& instruction) {
     llvm::Type* type = instruction.getType();
     if (auto* extract = llvm::dyn_cast<llvm::ExtractValueInst>(&instruction)) {
       const auto found = parts_.find(extract->getAggregateOperand());
@@ -199,26 +198,26 @@ class Follower {
     if (op.getType()->isVectorTy()) return both;
     switch (op.getOpcode()) {
       // A zero decides an and, a one an or.
-      case Instruction::And: return Or(And(x, y), Or(And(x, op.getOperand(1)), And(op.getOperand(0), y)));
-      case Instruction::Or:
-        return Or(And(x, y), Or(IsZero(x) ? x : b_.CreateAnd(x, b_.CreateNot(op.getOperand(1))),
-                                IsZero(y) ? y : b_.CreateAnd(b_.CreateNot(op.getOperand(0)), y)));
-      case Instruction::Xor:
-      case Instruction::FAdd:
-      case Instruction::FSub:
-      case Instruction::FMul:
-      case Instruction::FDiv:
-      case Instruction::FRem: return both;
-      case Instruction::Shl:
-      case Instruction::LShr:
-      case Instruction::AShr: {
-        Value* const moved = IsZero(x) ? x : b_.CreateBinOp(op.getOpcode(), x, op.getOperand(1));
-        return IsZero(y) ? moved : Or(moved, AllOrNone(y, op.getType()));
+      case llvm::Instruction::And: return Or(And(x, y), Or(And(x, op.getOperand(1)), And(op.getOperand(0), y)));
+      case llvm::Instruction::Or:
+        return Or(And(x, y), Or(IsNull(x) ? x : b_.CreateAnd(x, b_.CreateNot(op.getOperand(1))),
+                                IsNull(y) ? y : b_.CreateAnd(b_.CreateNot(op.getOperand(0)), y)));
+      case llvm::Instruction::Xor:
+      case llvm::Instruction::FAdd:
+      case llvm::Instruction::FSub:
+      case llvm::Instruction::FMul:
+      case llvm::Instruction::FDiv:
+      case llvm::Instruction::FRem: return both;
+      case llvm::Instruction::Shl:
+      case llvm::Instruction::LShr:
+      case llvm::Instruction::AShr: {
+        Value* const moved = IsNull(x) ? x : b_.CreateBinOp(op.getOpcode(), x, op.getOperand(1));
+        return IsNull(y) ? moved : Or(moved, AllOrNone(y, op.getType()));
       }
       // A carry goes to the left.
-      case Instruction::Add:
-      case Instruction::Sub:
-      case Instruction::Mul: return b_.CreateOr(both, b_.CreateNeg(both));
+      case llvm::Instruction::Add:
+      case llvm::Instruction::Sub:
+      case llvm::Instruction::Mul: return b_.CreateOr(both, b_.CreateNeg(both));
       default: return AllOrNone(both, op.getType());
     }
   }
@@ -226,12 +225,12 @@ class Follower {
   Value* BitsOfCast(llvm::CastInst& cast) {
     Value* const bits = InvalidBits(cast.getOperand(0));
     llvm::Type* const type = cast.getType();
-    if (cast.getOpcode() == Instruction::BitCast) return bits;
+    if (cast.getOpcode() == llvm::Instruction::BitCast) return bits;
     if (type->isVectorTy()) return AllOrNone(bits, type);
     switch (cast.getOpcode()) {
-      case Instruction::Trunc: return b_.CreateTrunc(bits, type);
-      case Instruction::ZExt: return b_.CreateZExt(bits, type);
-      case Instruction::SExt: return b_.CreateSExt(bits, type);
+      case llvm::Instruction::Trunc: return b_.CreateTrunc(bits, type);
+      case llvm::Instruction::ZExt: return b_.CreateZExt(bits, type);
+      case llvm::Instruction::SExt: return b_.CreateSExt(bits, type);
       default: return AllOrNone(bits, type);
     }
   }
@@ -240,7 +239,7 @@ class Follower {
     Value* const invalid = Or(InvalidBits(compare.getOperand(0)), InvalidBits(compare.getOperand(1)));
     if (compare.getType()->isVectorTy()) return AllOrNone(invalid, compare.getType());
     Value* any = IsAny(invalid);
-    if (!llvm::isa<llvm::ICmpInst>(compare) || !compare.isEquality() || IsZero(invalid)) return any;
+    if (!llvm::isa<llvm::ICmpInst>(compare) || !compare.isEquality() || IsNull(invalid)) return any;
     // Two that differ where both are valid are not equal, whatever the rest is.
     Value* const differs = b_.CreateAnd(b_.CreateXor(compare.getOperand(0), compare.getOperand(1)), b_.CreateNot(invalid));
     return b_.CreateAnd(any, b_.CreateNot(IsAny(differs)));
@@ -250,9 +249,9 @@ class Follower {
     Value* const x = InvalidBits(select.getTrueValue());
     Value* const y = InvalidBits(select.getFalseValue());
     if (select.getCondition()->getType()->isVectorTy()) return AllOrNone(AnyOperand(select), select.getType());
-    Value* const chosen = IsZero(x) && IsZero(y) ? x : b_.CreateSelect(select.getCondition(), x, y);
+    Value* const chosen = IsNull(x) && IsNull(y) ? x : b_.CreateSelect(select.getCondition(), x, y);
     Value* const condition = InvalidBits(select.getCondition());
-    if (IsZero(condition)) return chosen;
+    if (IsNull(condition)) return chosen;
     // An invalid choice between two that are alike is none.
     Value* const differ = b_.CreateXor(Bits(select.getTrueValue()), Bits(select.getFalseValue()));
     return Or(chosen, b_.CreateAnd(AllOrNone(condition, select.getType()), Or(differ, Or(x, y))));
@@ -325,7 +324,7 @@ class Follower {
   }
 
   // --- what they decide ---
-  void CheckUses(Instruction& instruction) {
+  void CheckUses(llvm::Instruction& instruction) {
     b_.SetInsertPoint(&instruction);
     b_.line = LineOf(instruction);
     if (auto* branch = llvm::dyn_cast<llvm::BranchInst>(&instruction)) {
@@ -350,7 +349,7 @@ class Follower {
   void Check(const Value* value, InvalidUse use) {
     if (!bits_.contains(value)) return;
     Value* const bits = InvalidBits(value);
-    if (!IsZero(bits)) b_.CallHelper(Helper::kUseInvalid, {}, {IsAny(bits)}, static_cast<std::uint64_t>(use));
+    if (!IsNull(bits)) b_.CallHelper(Helper::kUseInvalid, {}, {IsAny(bits)}, static_cast<std::uint64_t>(use));
   }
 
   /// What is stored takes its invalid bits along.
@@ -361,7 +360,7 @@ class Follower {
       Value* const value = store.getArgOperand(1 + i);
       if (BitsOf(value->getType()) < 8) return;
       inputs.push_back(InvalidBits(value));
-      any |= !IsZero(inputs.back());
+      any |= !IsNull(inputs.back());
     }
     if (!any) return;
     b_.SetInsertPoint(store.getNextNode());
@@ -371,8 +370,8 @@ class Follower {
   }
 
   /// PTX line, 0 where it is not known. Accesses say it themselves; what has none is as good as what stands before it.
-  std::uint32_t LineOf(const Instruction& instruction) const {
-    for (const Instruction* at = &instruction; at; at = at->getPrevNode()) {
+  std::uint32_t LineOf(const llvm::Instruction& instruction) const {
+    for (const llvm::Instruction* at = &instruction; at; at = at->getPrevNode()) {
       if (const llvm::DebugLoc& loc = at->getDebugLoc(); loc && loc.getLine() != 0) return loc.getLine();
     }
     return 0;

@@ -9,8 +9,8 @@
 namespace gridloom::exec {
 namespace {
 
-bool IsHalf(ScalarType type) { return type == ScalarType::kF16; }
-bool IsBFloat(ScalarType type) { return type == ScalarType::kBF16; }
+bool IsOneHalf(ScalarType type) { return type == ScalarType::kF16; }
+bool IsOneBFloat(ScalarType type) { return type == ScalarType::kBF16; }
 
 enum class Integral : std::uint8_t { kNo, kNearest, kZero, kDown, kUp };
 
@@ -22,13 +22,6 @@ Integral IntegralOf(const Instruction& inst) {
   return Integral::kNo;
 }
 
-Rounding RoundingOf(const Instruction& inst) {
-  if (inst.Has(Mod::kRz)) return Rounding::kRz;
-  if (inst.Has(Mod::kRm)) return Rounding::kRm;
-  if (inst.Has(Mod::kRp)) return Rounding::kRp;
-  return Rounding::kRn;
-}
-
 }  // namespace
 
 template <>
@@ -36,7 +29,7 @@ void FunctionLifter::Lift<semantic::Cvt>(const Instruction& inst) {
   const ScalarType to = inst.type(0), from = inst.type(1);
   auto simple = [](ScalarType type) {
     return ptx::IsInteger(type) ? ptx::BitsOf(type) >= 8 && ptx::BitsOf(type) <= 64 && ptx::Info(type).lanes == 1
-                                : IsHalf(type) || IsBFloat(type) || type == ScalarType::kF32 || type == ScalarType::kF64;
+                                : IsOneHalf(type) || IsOneBFloat(type) || type == ScalarType::kF32 || type == ScalarType::kF64;
   };
   if (!simple(to) || !simple(from) || OpCount() != 2) return LiftCvtPacked(inst);
   Value* source = Read(Op(1), from);
@@ -107,12 +100,12 @@ Value* FunctionLifter::IntToFloat(const Instruction& inst, Value* source, Scalar
 }
 
 Value* FunctionLifter::HalfToFloat(Value* half, ScalarType type) {
-  return IsBFloat(type) ? emit_.BFloatToFloat(half) : emit_.HalfToFloat(half);
+  return IsOneBFloat(type) ? emit_.BFloatToFloat(half) : emit_.HalfToFloat(half);
 }
 
 // f32 (rounded to odd if it was not exact) -> f16 or bf16 in a given direction.
 Value* FunctionLifter::RoundToHalf(Value* x, ScalarType type, Rounding rounding) {
-  Value* nearest = IsBFloat(type) ? emit_.FloatToBFloat(x) : emit_.FloatToHalf(x);
+  Value* nearest = IsOneBFloat(type) ? emit_.FloatToBFloat(x) : emit_.FloatToHalf(x);
   if (rounding == Rounding::kRn) return nearest;
   Value* back = HalfToFloat(nearest, type);
   Value* down = b_.CreateSelect(b_.CreateFCmpOLT(x, back), emit_.NextBits(nearest, false), nearest);
@@ -126,7 +119,7 @@ Value* FunctionLifter::RoundToHalf(Value* x, ScalarType type, Rounding rounding)
 Value* FunctionLifter::FloatToFloat(const Instruction& inst, Value* x, ScalarType from, ScalarType to) {
   const bool ftz = inst.Has(Mod::kFtz);
   const Rounding rounding = RoundingOf(inst);
-  if (IsHalf(from) || IsBFloat(from)) x = HalfToFloat(x, from);
+  if (IsOneHalf(from) || IsOneBFloat(from)) x = HalfToFloat(x, from);
   if (ftz && from == ScalarType::kF32) x = emit_.Flush(x);
   switch (IntegralOf(inst)) {
     case Integral::kNo: break;
@@ -143,7 +136,7 @@ Value* FunctionLifter::FloatToFloat(const Instruction& inst, Value* x, ScalarTyp
     if (to == ScalarType::kF32 && from_double) x = emit_.Round(exact, rounding);
     // Without an instruction for it, an f16 is widened by integers, which no pass takes for arithmetic (lift_nan.h). So is a bf16, whose
     // NaN a GPU keeps in f32 (a shift) and ptxas makes anew in f64.
-    const bool by_integers = (IsHalf(from) && module_.options().cpu == "x86-64") || (IsBFloat(from) && to == ScalarType::kF64);
+    const bool by_integers = (IsOneHalf(from) && module_.options().cpu == "x86-64") || (IsOneBFloat(from) && to == ScalarType::kF64);
     if (by_integers) x = b_.CreateSelect(emit_.IsNaN(x), emit_.FromBits32(0x7fffffff), x);
     if (to == ScalarType::kF32) return ftz ? emit_.Flush(x) : x;
     if (from_double) return x;
@@ -158,7 +151,7 @@ Value* FunctionLifter::FloatToFloat(const Instruction& inst, Value* x, ScalarTyp
 
 // .satfinite: an infinity becomes the largest finite number, NaN the canonical one.
 Value* FunctionLifter::SaturateHalf(Value* half, ScalarType type) {
-  const std::uint16_t infinity = IsBFloat(type) ? 0x7f80 : 0x7c00;
+  const std::uint16_t infinity = IsOneBFloat(type) ? 0x7f80 : 0x7c00;
   Value* is_infinite = b_.CreateICmpEQ(b_.CreateAnd(half, 0x7fff), b_.getInt16(infinity));
   return b_.CreateSelect(is_infinite, b_.CreateSub(half, b_.getInt16(1)), half);
 }
@@ -166,7 +159,7 @@ Value* FunctionLifter::SaturateHalf(Value* half, ScalarType type) {
 // Rounds to integral, clamps to the destination's range. NaN: 0, but the most negative number (as bits) when the source is
 // f64 or the destination has 64 bits.
 Value* FunctionLifter::FloatToInt(const Instruction& inst, Value* x, ScalarType from, ScalarType to) {
-  if (IsHalf(from) || IsBFloat(from)) x = HalfToFloat(x, from);
+  if (IsOneHalf(from) || IsOneBFloat(from)) x = HalfToFloat(x, from);
   if (inst.Has(Mod::kFtz) && from == ScalarType::kF32) x = emit_.Flush(x);
   switch (IntegralOf(inst)) {
     case Integral::kNearest: x = emit_.RoundNearest(x); break;

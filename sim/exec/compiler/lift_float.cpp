@@ -6,13 +6,6 @@
 namespace gridloom::exec {
 namespace {
 
-Rounding RoundingOf(const Instruction& inst) {
-  if (inst.Has(Mod::kRz)) return Rounding::kRz;
-  if (inst.Has(Mod::kRm)) return Rounding::kRm;
-  if (inst.Has(Mod::kRp)) return Rounding::kRp;
-  return Rounding::kRn;
-}
-
 FloatModifiers ModifiersOf(const Instruction& inst) {
   return {.ftz = inst.Has(Mod::kFtz), .sat = inst.Has(Mod::kSat), .relu = inst.Has(Mod::kRelu)};
 }

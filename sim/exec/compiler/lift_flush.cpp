@@ -11,7 +11,7 @@
 namespace gridloom::exec {
 namespace {
 
-constexpr const char* kMark = "gl.flush.f32";
+constexpr const char* kFlushMark = "gl.flush.f32";
 
 using Visited = llvm::SmallPtrSet<const llvm::Value*, 16>;
 
@@ -61,7 +61,7 @@ llvm::Value* MarkFlush(llvm::IRBuilder<>& builder, llvm::Value* x) {
     return value.isDenormal() ? llvm::ConstantFP::getZero(x->getType(), value.isNegative()) : constant;
   }
   llvm::Module& module = *builder.GetInsertBlock()->getModule();
-  llvm::FunctionCallee mark = module.getOrInsertFunction(kMark, x->getType(), x->getType());
+  llvm::FunctionCallee mark = module.getOrInsertFunction(kFlushMark, x->getType(), x->getType());
   auto* function = llvm::cast<llvm::Function>(mark.getCallee());
   function->setDoesNotAccessMemory();
   function->setDoesNotThrow();
@@ -69,7 +69,7 @@ llvm::Value* MarkFlush(llvm::IRBuilder<>& builder, llvm::Value* x) {
 }
 
 void ExpandFlushes(llvm::Module& module) {
-  llvm::Function* mark = module.getFunction(kMark);
+  llvm::Function* mark = module.getFunction(kFlushMark);
   if (!mark) return;
   llvm::SmallPtrSet<llvm::Function*, 8> functions;
   for (llvm::User* user : mark->users()) functions.insert(llvm::cast<llvm::Instruction>(user)->getFunction());

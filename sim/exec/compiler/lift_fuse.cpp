@@ -21,7 +21,7 @@ using llvm::Value;
 using ptx::Opcode;
 using ptx::ScalarType;
 
-constexpr const char* kMark = "gl.float.";
+constexpr const char* kFloatMark = "gl.float.";
 constexpr const char* kBranches = "gl.branches";
 
 // An operation as the first argument of its mark.
@@ -39,7 +39,7 @@ FloatOperation Decode(const CallInst& mark) {
 
 bool IsMark(const Value* value) {
   const auto* call = llvm::dyn_cast<CallInst>(value);
-  return call && call->getCalledFunction() && call->getCalledFunction()->getName().starts_with(kMark);
+  return call && call->getCalledFunction() && call->getCalledFunction()->getName().starts_with(kFloatMark);
 }
 
 // The add, sub or mul of a function, in the order of its instructions.
@@ -247,7 +247,7 @@ Value* MarkFloat(llvm::IRBuilder<>& builder, const FloatOperation& operation, ll
   types.append(inputs.size(), type);
   // One mark per shape; an i32 and a float of as many bits are two.
   const std::string name =
-      kMark + std::to_string(inputs.size()) + (type->isIntegerTy() ? ".i" : ".f") + std::to_string(type->getScalarSizeInBits());
+      kFloatMark + std::to_string(inputs.size()) + (type->isIntegerTy() ? ".i" : ".f") + std::to_string(type->getScalarSizeInBits());
   llvm::Module& module = *builder.GetInsertBlock()->getModule();
   llvm::FunctionCallee mark = module.getOrInsertFunction(name, llvm::FunctionType::get(type, types, false));
   auto* function = llvm::cast<llvm::Function>(mark.getCallee());
@@ -267,7 +267,7 @@ void MarkBranches(llvm::IRBuilder<>& builder) {
 void FuseProducts(llvm::Module& module, bool portable) {
   std::vector<llvm::Function*> marks;
   for (llvm::Function& function : module) {
-    if (function.getName().starts_with(kMark)) marks.push_back(&function);
+    if (function.getName().starts_with(kFloatMark)) marks.push_back(&function);
   }
   llvm::SmallPtrSet<llvm::Function*, 8> functions;
   for (const llvm::Function* mark : marks) {

@@ -13,39 +13,38 @@
 namespace gridloom::exec {
 namespace {
 
-using llvm::Instruction;
 using llvm::Value;
 
 constexpr const char* kRegisterCast = "gl.register";
 constexpr const char* kConversion = "gl.conversion";
-constexpr const char* kFloatMark = "gl.float.";
-constexpr const char* kFlushMark = "gl.flush.";
+constexpr const char* kFloatPrefix = "gl.float.";
+constexpr const char* kFlushPrefix = "gl.flush.";
 constexpr std::uint32_t kNaN = 0x7fffffff;
 
-llvm::StringRef CalleeOf(const Instruction& instruction) {
+llvm::StringRef CalleeOf(const llvm::Instruction& instruction) {
   const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
   return call && call->getCalledFunction() ? call->getCalledFunction()->getName() : llvm::StringRef();
 }
 
-bool IsFloatIntrinsic(const Instruction& instruction) {
+bool IsFloatIntrinsic(const llvm::Instruction& instruction) {
   const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
   return call && call->getType()->isFloatingPointTy();
 }
 
-bool IsArithmetic(const Instruction& instruction) {
+bool IsArithmetic(const llvm::Instruction& instruction) {
   switch (instruction.getOpcode()) {
-    case Instruction::FAdd:
-    case Instruction::FSub:
-    case Instruction::FMul:
-    case Instruction::FDiv:
-    case Instruction::FNeg: return true;
-    default: return IsFloatIntrinsic(instruction) || CalleeOf(instruction).starts_with(kFloatMark);
+    case llvm::Instruction::FAdd:
+    case llvm::Instruction::FSub:
+    case llvm::Instruction::FMul:
+    case llvm::Instruction::FDiv:
+    case llvm::Instruction::FNeg: return true;
+    default: return IsFloatIntrinsic(instruction) || CalleeOf(instruction).starts_with(kFloatPrefix);
   }
 }
 
 /// Whether a value is a result of arithmetic, or one of two that were chosen between.
 bool IsResult(const Value& value) {
-  const auto* instruction = llvm::dyn_cast<Instruction>(&value);
+  const auto* instruction = llvm::dyn_cast<llvm::Instruction>(&value);
   if (!instruction) return false;
   const auto* select = llvm::dyn_cast<llvm::SelectInst>(instruction);
   return select ? IsResult(*select->getTrueValue()) || IsResult(*select->getFalseValue()) : IsArithmetic(*instruction);
@@ -53,18 +52,18 @@ bool IsResult(const Value& value) {
 
 /// Whether the instruction computes an f32: its NaN is not an operand's. Changes of sign count, as those of a GPU do; so does what is
 /// rounded from an exact result in f64, but not an f64 of the program's.
-bool Computes(const Instruction& instruction) {
+bool Computes(const llvm::Instruction& instruction) {
   if (!instruction.getType()->isFloatTy()) return false;
   switch (instruction.getOpcode()) {
-    case Instruction::FPExt: return instruction.getOperand(0)->getType()->isHalfTy();
-    case Instruction::FPTrunc: return IsResult(*instruction.getOperand(0));
+    case llvm::Instruction::FPExt: return instruction.getOperand(0)->getType()->isHalfTy();
+    case llvm::Instruction::FPTrunc: return IsResult(*instruction.getOperand(0));
     default: return IsArithmetic(instruction);
   }
 }
 
 /// Whether the instruction passes on one of its operands, bits and all.
-bool Carries(const Instruction& instruction) {
-  if (instruction.getType()->isFloatTy() && CalleeOf(instruction).starts_with(kFlushMark)) return true;
+bool Carries(const llvm::Instruction& instruction) {
+  if (instruction.getType()->isFloatTy() && CalleeOf(instruction).starts_with(kFlushPrefix)) return true;
   if (llvm::isa<llvm::PHINode, llvm::SelectInst>(instruction)) return true;
   return llvm::isa<llvm::BitCastInst>(instruction) && instruction.getMetadata(kRegisterCast) != nullptr;
 }
@@ -72,7 +71,7 @@ bool Carries(const Instruction& instruction) {
 bool IsWord(const llvm::Type* type) { return type->isFloatTy() || type->isIntegerTy(32); }
 
 /// Whether the instruction sees the bits of an operand. Arithmetic and the lifter's own casts do not.
-bool Sees(const Instruction& instruction) {
+bool Sees(const llvm::Instruction& instruction) {
   if (Computes(instruction) || Carries(instruction) || llvm::isa<llvm::FCmpInst, llvm::BitCastInst>(instruction)) return false;
   if (llvm::isa<llvm::CastInst>(instruction))
     return instruction.getOperand(0)->getType()->isIntegerTy() || instruction.getMetadata(kConversion) != nullptr;
@@ -80,7 +79,7 @@ bool Sees(const Instruction& instruction) {
 }
 
 /// Whether the instruction gives no NaN, or one with the right bits: numbers made of integers, and what the lifter puts together itself.
-bool IsRightAnyway(const Instruction& instruction) {
+bool IsRightAnyway(const llvm::Instruction& instruction) {
   if (llvm::isa<llvm::SIToFPInst, llvm::UIToFPInst>(instruction)) return true;
   return llvm::isa<llvm::BitCastInst>(instruction) && instruction.getMetadata(kRegisterCast) == nullptr;
 }
@@ -92,12 +91,12 @@ class Canonicalizer {
   void Run() {
     FindComputed();
     if (reached_.empty()) return;
-    std::vector<Instruction*> seers;
+    std::vector<llvm::Instruction*> seers;
     for (llvm::BasicBlock* block : llvm::ReversePostOrderTraversal<llvm::Function*>(&function_)) {
-      for (Instruction& instruction : *block)
+      for (llvm::Instruction& instruction : *block)
         if (Sees(instruction)) seers.push_back(&instruction);
     }
-    for (Instruction* const seer : seers) Visit(*seer);
+    for (llvm::Instruction* const seer : seers) Visit(*seer);
   }
 
  private:
@@ -105,26 +104,26 @@ class Canonicalizer {
   void FindComputed() {
     std::vector<Value*> pending;
     for (llvm::BasicBlock& block : function_)
-      for (Instruction& instruction : block)
+      for (llvm::Instruction& instruction : block)
         if (Computes(instruction)) pending.push_back(&instruction);
     while (!pending.empty()) {
       Value* const value = pending.back();
       pending.pop_back();
       if (!reached_.insert(value).second) continue;
       for (llvm::User* user : value->users()) {
-        auto* carrier = llvm::dyn_cast<Instruction>(user);
+        auto* carrier = llvm::dyn_cast<llvm::Instruction>(user);
         if (carrier && Carries(*carrier) && IsWord(carrier->getType())) pending.push_back(carrier);
       }
     }
   }
 
-  void Visit(Instruction& seer) {
+  void Visit(llvm::Instruction& seer) {
     for (llvm::Use& use : seer.operands()) {
       if (!IsWord(use->getType()) || !reached_.contains(use.get())) continue;
       const Origins origins = OriginsOf(use.get());
       if (origins.computed.empty()) continue;
       if (origins.others) {
-        for (Instruction* const origin : origins.computed) CanonicalizeOrigin(*origin);
+        for (llvm::Instruction* const origin : origins.computed) CanonicalizeOrigin(*origin);
       } else {
         Value*& known = seen_[{use.get(), seer.getParent()}];
         if (!known) known = Canonical(*use.get(), &seer);
@@ -134,7 +133,7 @@ class Canonicalizer {
   }
 
   struct Origins {
-    std::vector<Instruction*> computed;
+    std::vector<llvm::Instruction*> computed;
     bool others = false;  ///< values that keep their bits
   };
 
@@ -150,7 +149,7 @@ class Canonicalizer {
         origins.others |= IsOtherNaN(*constant);
         continue;
       }
-      auto* const instruction = llvm::dyn_cast<Instruction>(at);
+      auto* const instruction = llvm::dyn_cast<llvm::Instruction>(at);
       if (!instruction || done_.contains(at)) {
         origins.others = true;
       } else if (Computes(*instruction)) {
@@ -177,7 +176,7 @@ class Canonicalizer {
   }
 
   /// The value with a NaN's bits, as an f32 or as its bits.
-  Value* Canonical(Value& value, Instruction* before) {
+  Value* Canonical(Value& value, llvm::Instruction* before) {
     llvm::IRBuilder<> b(before);
     Value* number = b.CreateBitCast(&value, b.getFloatTy());
     Value* bits = b.CreateBitCast(&value, b.getInt32Ty());
@@ -188,11 +187,11 @@ class Canonicalizer {
   }
 
   /// Where results meet what was not computed, each has its bits from the beginning.
-  void CanonicalizeOrigin(Instruction& origin) {
+  void CanonicalizeOrigin(llvm::Instruction& origin) {
     if (!origins_done_.insert(&origin).second) return;
     std::vector<llvm::Use*> uses;
     for (llvm::Use& use : origin.uses()) {
-      const auto& user = *llvm::cast<Instruction>(use.getUser());
+      const auto& user = *llvm::cast<llvm::Instruction>(use.getUser());
       if (Carries(user) || Sees(user)) uses.push_back(&use);
     }
     Value* const result = Canonical(origin, origin.getNextNode());
@@ -203,7 +202,7 @@ class Canonicalizer {
   llvm::SmallPtrSet<Value*, 32> reached_;
   llvm::DenseMap<std::pair<Value*, llvm::BasicBlock*>, Value*> seen_;
   llvm::SmallPtrSet<Value*, 32> done_;
-  llvm::SmallPtrSet<Instruction*, 8> origins_done_;
+  llvm::SmallPtrSet<llvm::Instruction*, 8> origins_done_;
 };
 
 }  // namespace

@@ -91,7 +91,7 @@ bool IsAccumulator(MatrixType factor, MatrixType accumulator) {
   return accumulator == MatrixType::kF32;
 }
 
-MatrixRounding RoundingOf(const Instruction& inst) {
+MatrixRounding MatrixRoundingOf(const Instruction& inst) {
   if (inst.Has(Mod::kRz)) return MatrixRounding::kZero;
   if (inst.Has(Mod::kRm)) return MatrixRounding::kDown;
   if (inst.Has(Mod::kRp)) return MatrixRounding::kUp;
@@ -135,7 +135,7 @@ MmaImm FunctionLifter::MmaImmOf(const Instruction& inst) const {
   MmaImm imm{.m = static_cast<std::uint8_t>(shape->m), .n = static_cast<std::uint8_t>(shape->n), .k = shape->k};
   imm.types = static_cast<std::uint8_t>(static_cast<unsigned>(a) | static_cast<unsigned>(b) << 4);
   imm.accumulators = static_cast<std::uint8_t>(static_cast<unsigned>(c) | static_cast<unsigned>(d) << 4);
-  imm.rounding = RoundingOf(inst);
+  imm.rounding = MatrixRoundingOf(inst);
   // wmma's fragments do not depend on the layout their matrix was loaded with.
   imm.flags = wmma ? 0 : LayoutFlags(inst);
   if (!wmma && !imm.is_quad_pair() && imm.flags != 0) RefuseInstruction();

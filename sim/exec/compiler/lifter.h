@@ -45,6 +45,14 @@ inline bool HasText(const Instruction& inst, std::string_view text) {
   return std::ranges::any_of(inst.modifiers, [&](const ptx::Modifier& modifier) { return modifier.text == text; });
 }
 
+/// Of a rounding modifier; to the nearest even value without one.
+inline Rounding RoundingOf(const Instruction& inst) {
+  if (inst.Has(Mod::kRz)) return Rounding::kRz;
+  if (inst.Has(Mod::kRm)) return Rounding::kRm;
+  if (inst.Has(Mod::kRp)) return Rounding::kRp;
+  return Rounding::kRn;
+}
+
 /// A scalar travels in a register of LLVM; anything else lies in local memory and travels as its offset.
 inline bool IsDirect(const ptx::Variable& variable) { return variable.dims.empty() && variable.vector == 1; }
 

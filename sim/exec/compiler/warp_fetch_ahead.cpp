@@ -8,7 +8,7 @@ using llvm::Value;
 
 namespace {
 
-constexpr std::uint64_t kLine = 64;
+constexpr std::uint64_t kCacheLine = 64;
 /// Between the first lane and the last one: beyond, lanes do not lie side by side.
 constexpr std::uint64_t kMostSpan = 4096;
 
@@ -54,8 +54,8 @@ void WarpFunction::FetchAhead(const llvm::CallInst& call, std::uint64_t array) {
   llvm::AllocaInst* const slot = FetchedUntil(array);
   Value* until = b_.CreateLoad(b_.getInt64Ty(), slot);
   Value* span = b_.CreateSub(high, low);
-  Value* end = b_.CreateAdd(b_.CreateAdd(high, span), b_.getInt64(kLine));
-  Value* fetched = b_.CreateAnd(b_.CreateICmpUGE(until, low), b_.CreateICmpULE(until, b_.CreateAdd(end, b_.getInt64(kLine))));
+  Value* end = b_.CreateAdd(b_.CreateAdd(high, span), b_.getInt64(kCacheLine));
+  Value* fetched = b_.CreateAnd(b_.CreateICmpUGE(until, low), b_.CreateICmpULE(until, b_.CreateAdd(end, b_.getInt64(kCacheLine))));
   Value* from = b_.CreateSelect(fetched, until, low);
   Value* wanted = b_.CreateAnd(b_.CreateICmpULE(span, b_.getInt64(kMostSpan)), b_.CreateICmpULT(from, end));
   BasicBlock *before = b_.GetInsertBlock(), *fetch = NewBlock("fetch"), *done = NewBlock("fetched");
@@ -65,7 +65,7 @@ void WarpFunction::FetchAhead(const llvm::CallInst& call, std::uint64_t array) {
   at->addIncoming(from, before);
   b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
                      {b_.CreateIntToPtr(at, b_.getPtrTy()), b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
-  Value* next = b_.CreateAdd(at, b_.getInt64(kLine));
+  Value* next = b_.CreateAdd(at, b_.getInt64(kCacheLine));
   at->addIncoming(next, fetch);
   b_.CreateStore(next, slot);
   b_.CreateCondBr(b_.CreateICmpULT(next, end), fetch, done);

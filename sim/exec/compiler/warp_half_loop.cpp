@@ -11,7 +11,6 @@ using llvm::Value;
 
 namespace {
 
-constexpr unsigned kHalf = kWarpSize / 2;
 /// With so few lanes left each runs the rest alone.
 constexpr unsigned kFewOfHalf = 4;
 
@@ -48,7 +47,9 @@ Value* AsWords(llvm::IRBuilder<>& b, Value* lanes, Each each) {
   return b.CreateBitCast(b.CreateTrunc(moved, with(moved, number)), with(moved, element));
 }
 
-Value* HalfOf(llvm::IRBuilder<>& b, Value* lanes, unsigned half) { return b.CreateShuffleVector(lanes, Steps(half * kHalf, 1, kHalf)); }
+Value* HalfOf(llvm::IRBuilder<>& b, Value* lanes, unsigned half) {
+  return b.CreateShuffleVector(lanes, Steps(half * kHalfWarp, 1, kHalfWarp));
+}
 
 }  // namespace
 
@@ -58,14 +59,14 @@ Value* HalfOf(llvm::IRBuilder<>& b, Value* lanes, unsigned half) { return b.Crea
 
 /// The numbers of the lanes in `mask`, 16 or fewer, in order: <16 x i32>.
 Value* WarpFunction::PlacesOf(Value* mask) {
-  auto* words = llvm::FixedVectorType::get(b_.getInt32Ty(), kHalf);
-  auto* bits = llvm::FixedVectorType::get(b_.getInt1Ty(), kHalf);
+  auto* words = llvm::FixedVectorType::get(b_.getInt32Ty(), kHalfWarp);
+  auto* bits = llvm::FixedVectorType::get(b_.getInt1Ty(), kHalfWarp);
   const auto mask_of = [&](Value* lanes) { return b_.CreateBitCast(b_.CreateTrunc(lanes, b_.getInt16Ty()), bits); };
   Value* numbers[2];
   for (unsigned half = 0; half < 2; ++half) {
-    llvm::SmallVector<llvm::Constant*, kHalf> own;
-    for (unsigned lane = 0; lane < kHalf; ++lane) own.push_back(b_.getInt32(half * kHalf + lane));
-    Value* active = mask_of(b_.CreateLShr(mask, half * kHalf));
+    llvm::SmallVector<llvm::Constant*, kHalfWarp> own;
+    for (unsigned lane = 0; lane < kHalfWarp; ++lane) own.push_back(b_.getInt32(half * kHalfWarp + lane));
+    Value* active = mask_of(b_.CreateLShr(mask, half * kHalfWarp));
     numbers[half] = b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_compress, {words},
                                        {llvm::ConstantVector::get(own), llvm::Constant::getNullValue(words), active});
   }
@@ -81,7 +82,7 @@ void WarpFunction::BeginHalfWarp() {
   Value* count = b_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, mask_);
   mask_ = b_.CreateSub(b_.CreateShl(b_.getInt32(1), count), b_.getInt32(1));
   mask_lanes_ = nullptr;
-  width_ = kHalf;
+  width_ = kHalfWarp;
 }
 
 /// The half warp's lanes among those of a whole warp.
@@ -96,15 +97,15 @@ Value* WarpFunction::Unpack(Value* packed) {
   return AsWords(b_, packed, [&](Value* words) {
     llvm::Type* type = words->getType();
     const auto expand = [&](Value* data, Value* mask) {
-      Value* lanes = b_.CreateBitCast(b_.CreateTrunc(mask, b_.getInt16Ty()), llvm::FixedVectorType::get(b_.getInt1Ty(), kHalf));
+      Value* lanes = b_.CreateBitCast(b_.CreateTrunc(mask, b_.getInt16Ty()), llvm::FixedVectorType::get(b_.getInt1Ty(), kHalfWarp));
       return b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_expand, {type}, {data, llvm::Constant::getNullValue(type), lanes});
     };
-    llvm::SmallVector<llvm::Constant*, kHalf> numbers;
-    for (unsigned lane = 0; lane < kHalf; ++lane) numbers.push_back(b_.getInt32(lane));
+    llvm::SmallVector<llvm::Constant*, kHalfWarp> numbers;
+    for (unsigned lane = 0; lane < kHalfWarp; ++lane) numbers.push_back(b_.getInt32(lane));
     Value* in_low = b_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, b_.CreateAnd(packed_, b_.getInt32(0xffff)));
-    Value* from = b_.CreateAdd(b_.CreateVectorSplat(kHalf, in_low), llvm::ConstantVector::get(numbers));
+    Value* from = b_.CreateAdd(b_.CreateVectorSplat(kHalfWarp, in_low), llvm::ConstantVector::get(numbers));
     Value* behind = b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_permvar_si_512, {}, {words, from});
-    return b_.CreateShuffleVector(expand(words, packed_), expand(behind, b_.CreateLShr(packed_, kHalf)), Steps(0, 1, kWarpSize));
+    return b_.CreateShuffleVector(expand(words, packed_), expand(behind, b_.CreateLShr(packed_, kHalfWarp)), Steps(0, 1, kWarpSize));
   });
 }
 

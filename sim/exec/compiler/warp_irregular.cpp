@@ -6,6 +6,7 @@
 #include <llvm/Support/MathExtras.h>
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "sim/exec/compiler/warp_function.h"
@@ -16,10 +17,6 @@ using llvm::BasicBlock;
 using llvm::Value;
 
 namespace {
-
-constexpr unsigned kHalf = kWarpSize / 2;
-
-unsigned Log2(unsigned value) { return static_cast<unsigned>(__builtin_ctz(value)); }
 
 llvm::SmallVector<int, 128> Range(unsigned first, unsigned count) {
   llvm::SmallVector<int, 128> numbers;
@@ -86,7 +83,7 @@ WarpFunction::IndexBounds WarpFunction::MakeBounds(const Irregular& at, llvm::Ar
 /// The bits of an index that tell whether its address is aligned.
 unsigned WarpFunction::BoundsRotation(const Irregular& at, const Access& access) {
   const std::int64_t scale = at.factor << at.shift;
-  return scale % access.align == 0 ? 0 : Log2(access.align) - Log2(static_cast<unsigned>(scale));
+  return scale % access.align == 0 ? 0 : std::countr_zero(access.align) - std::countr_zero(static_cast<unsigned>(scale));
 }
 
 /// Bounds for all places, made at the entry where that is possible.
@@ -120,7 +117,7 @@ Value* WarpFunction::IrregularInRange(llvm::ArrayRef<Irregular> places, const Ac
     outside = b_.CreateICmpUGE(steps, Splat(bounds.steps));
   } else {
     Value* offsets = window.low ? b_.CreateSub(at.lanes, Splat(window.low)) : at.lanes;
-    const unsigned shift = Log2(access.align);
+    const unsigned shift = std::countr_zero(access.align);
     if (shift != 0) {
       offsets = b_.CreateIntrinsic(llvm::Intrinsic::fshr, {offsets->getType()}, {offsets, offsets, Splat(b_.getInt64(shift))});
     }
@@ -184,7 +181,7 @@ Value* WarpFunction::GatherWhole(const Irregular& at, const Access& access, cons
   if (access.bytes < 4) return GatherSmall(at, access, window);
   if (half_warp() && at.index && access.bytes == 4) {
     // LLVM would move the widening of an index out of the loop, and gather 8 lanes at a time.
-    auto* words = llvm::FixedVectorType::get(b_.getInt32Ty(), kHalf);
+    auto* words = llvm::FixedVectorType::get(b_.getInt32Ty(), kHalfWarp);
     return b_.CreateIntrinsic(
         llvm::Intrinsic::x86_avx512_mask_gather_dpi_512, {},
         {llvm::Constant::getNullValue(words), HostBase(at, window), ScaledIndex(at), MaskLanes(), b_.getInt32(1u << at.shift)});
@@ -237,11 +234,11 @@ std::vector<Value*> WarpFunction::LoadQuads(llvm::ArrayRef<Irregular> places, co
   const PieceLoads pieces = PiecesAt(places, access, window);
   // Rows of 4 x 4 matrices: row j of a half holds lanes j, j+4, j+8, j+12. All places a row at a time, so that few offsets are live.
   std::vector<Value*> parts(places.size() * 4);
-  for (unsigned half = 0; half < width_ / kHalf; ++half) {
+  for (unsigned half = 0; half < width_ / kHalfWarp; ++half) {
     std::vector<std::array<Value*, 4>> rows(places.size());
     for (unsigned row = 0; row < 4; ++row) {
       Value* at_lane[4];
-      for (unsigned i = 0; i < 4; ++i) at_lane[i] = OffsetOf(pieces, half * kHalf + row + 4 * i);
+      for (unsigned i = 0; i < 4; ++i) at_lane[i] = OffsetOf(pieces, half * kHalfWarp + row + 4 * i);
       for (std::size_t place = 0; place < places.size(); ++place) rows[place][row] = LoadFour(pieces, place, at_lane);
     }
     for (std::size_t place = 0; place < places.size(); ++place) {
@@ -293,7 +290,7 @@ std::array<Value*, 4> WarpFunction::Transpose(const std::array<Value*, 4>& rows)
     for (unsigned block = 0; block < 4; ++block) {
       for (unsigned i = 0; i < 4; ++i) {
         const unsigned pair = i / words, from = block * 4 + (high ? 2 : 0) + (words == 1 ? pair / 2 : i % 2);
-        pick.push_back(static_cast<int>(pair % 2 == 0 ? from : from + kHalf));
+        pick.push_back(static_cast<int>(pair % 2 == 0 ? from : from + kHalfWarp));
       }
     }
     return b_.CreateShuffleVector(a, b, pick);

@@ -6,6 +6,7 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 
 #include "sim/exec/compiler/warp_function.h"
@@ -17,14 +18,10 @@ using llvm::Value;
 
 namespace {
 
-constexpr unsigned kHalf = kWarpSize / 2;
-
 std::pair<std::int64_t, std::int64_t> Extent(const LanePattern& pattern) {
   const auto [low, high] = std::minmax_element(pattern.begin(), pattern.end());
   return {*low, *high};
 }
-
-unsigned Log2(unsigned value) { return static_cast<unsigned>(__builtin_ctz(value)); }
 
 }  // namespace
 
@@ -140,7 +137,7 @@ std::optional<WarpFunction::Linear> WarpFunction::AsLinear(Value* address) {
 bool WarpFunction::ProvenInRange(const Value* address, const Access& access) const {
   if (access.space != Space::kShared || module_.options.clusters) return false;
   const llvm::KnownBits known = llvm::computeKnownBits(address, source_.getDataLayout());
-  if (known.countMinTrailingZeros() < Log2(access.bytes)) return false;
+  if (known.countMinTrailingZeros() < static_cast<unsigned>(std::countr_zero(access.bytes))) return false;
   const llvm::APInt most = known.getMaxValue();
   return most.getActiveBits() < 32 && most.getZExtValue() + access.bytes <= module_.static_shared_bytes;
 }
@@ -153,7 +150,7 @@ Value* WarpFunction::LinearInRange(const Linear& linear, const Access& access, c
   }
   Value* first = b_.CreateAdd(linear.base, b_.getInt64(static_cast<std::uint64_t>(low)));
   if (window.low) first = b_.CreateSub(first, window.low);
-  const unsigned shift = Log2(access.bytes);
+  const unsigned shift = std::countr_zero(access.bytes);
   if (shift != 0) first = b_.CreateIntrinsic(llvm::Intrinsic::fshr, {b_.getInt64Ty()}, {first, first, b_.getInt64(shift)});
   Value* ok = b_.CreateICmpULT(first, ScaledLimit(window, shift, static_cast<std::uint64_t>(high - low)));
   return linear.valid ? b_.CreateAnd(ok, linear.valid) : ok;
@@ -176,8 +173,8 @@ Value* WarpFunction::HostLanes(Value* addresses, const Access& access, const Win
 
 WarpFunction::HalfKind WarpFunction::Classify(const LanePattern& pattern, unsigned half, unsigned bytes) {
   bool consecutive = true, same = true;
-  for (unsigned lane = 0; lane < kHalf; ++lane) {
-    const std::int64_t offset = pattern[half * kHalf + lane] - pattern[half * kHalf];
+  for (unsigned lane = 0; lane < kHalfWarp; ++lane) {
+    const std::int64_t offset = pattern[half * kHalfWarp + lane] - pattern[half * kHalfWarp];
     consecutive &= offset == static_cast<std::int64_t>(lane) * bytes;
     same &= offset == 0;
   }
@@ -187,7 +184,7 @@ WarpFunction::HalfKind WarpFunction::Classify(const LanePattern& pattern, unsign
 /// <16*count x i1>: the active lanes of a half, each repeated `count` times.
 Value* WarpFunction::HalfMask(unsigned half, unsigned count) {
   llvm::SmallVector<int, 128> pick;
-  for (unsigned i = 0; i < kHalf * count; ++i) pick.push_back(static_cast<int>(half * kHalf + i / count));
+  for (unsigned i = 0; i < kHalfWarp * count; ++i) pick.push_back(static_cast<int>(half * kHalfWarp + i / count));
   return b_.CreateShuffleVector(MaskLanes(), pick);
 }
 
@@ -244,7 +241,7 @@ Value* WarpFunction::Interleave(const std::vector<Value*>& parts) {
 /// <16*count x T> from a half whose lanes are consecutive or all the same, at base + offset.
 Value* WarpFunction::LoadHalf(Value* base, std::int64_t offset, HalfKind kind, unsigned half, const Access& access) {
   Value* at = b_.CreateIntToPtr(b_.CreateAdd(base, b_.getInt64(static_cast<std::uint64_t>(offset))), b_.getPtrTy());
-  auto* wide = llvm::FixedVectorType::get(access.element, kHalf * access.count);
+  auto* wide = llvm::FixedVectorType::get(access.element, kHalfWarp * access.count);
   if (kind == HalfKind::kConsecutive) {
     if (!divergent_) return b_.CreateAlignedLoad(wide, at, llvm::Align(std::min(access.align, 16u)), access.strong);
     return b_.CreateMaskedLoad(wide, at, llvm::Align(access.element_bytes), HalfMask(half, access.count),
@@ -259,7 +256,7 @@ Value* WarpFunction::LoadHalf(Value* base, std::int64_t offset, HalfKind kind, u
   for (unsigned part = 0; part < access.count; ++part) {
     Value* element = b_.CreateAlignedLoad(access.element, b_.CreateConstGEP1_64(b_.getInt8Ty(), at, part * access.element_bytes),
                                           llvm::Align(1), access.strong);
-    parts.push_back(b_.CreateVectorSplat(kHalf, element));
+    parts.push_back(b_.CreateVectorSplat(kHalfWarp, element));
   }
   return Interleave(parts);
 }
@@ -269,7 +266,7 @@ std::vector<Value*> WarpFunction::LoadHalves(const Linear& linear, const Access&
   Value* base = window.host ? b_.CreateAdd(linear.base, window.host) : linear.base;
   Value* halves[2];
   for (unsigned half = 0; half < 2; ++half) {
-    halves[half] = LoadHalf(base, linear.pattern[half * kHalf], Classify(linear.pattern, half, access.bytes), half, access);
+    halves[half] = LoadHalf(base, linear.pattern[half * kHalfWarp], Classify(linear.pattern, half, access.bytes), half, access);
   }
   llvm::SmallVector<int, 128> both;
   for (unsigned i = 0; i < kWarpSize * access.count; ++i) both.push_back(static_cast<int>(i));
@@ -414,7 +411,7 @@ void WarpFunction::EmitLoad(llvm::CallInst& call, const MarkerInfo& info) {
 /// Stores the lanes of a half to consecutive places from the host address `at`.
 void WarpFunction::StoreHalf(Value* at, unsigned half, const Access& access, const std::vector<Value*>& values) {
   llvm::SmallVector<int, 16> pick;
-  for (unsigned lane = 0; lane < kHalf; ++lane) pick.push_back(static_cast<int>(half * kHalf + lane));
+  for (unsigned lane = 0; lane < kHalfWarp; ++lane) pick.push_back(static_cast<int>(half * kHalfWarp + lane));
   std::vector<Value*> parts;
   for (Value* value : values) parts.push_back(b_.CreateShuffleVector(value, pick));
   Value* wide = Interleave(parts);
@@ -429,7 +426,7 @@ void WarpFunction::StoreHalf(Value* at, unsigned half, const Access& access, con
 void WarpFunction::StoreHalves(const Linear& linear, const Access& access, const Window& window, const std::vector<Value*>& values) {
   Value* base = window.host ? b_.CreateAdd(linear.base, window.host) : linear.base;
   for (unsigned half = 0; half < 2; ++half) {
-    StoreHalf(b_.CreateAdd(base, b_.getInt64(static_cast<std::uint64_t>(linear.pattern[half * kHalf]))), half, access, values);
+    StoreHalf(b_.CreateAdd(base, b_.getInt64(static_cast<std::uint64_t>(linear.pattern[half * kHalfWarp]))), half, access, values);
   }
 }
 

@@ -9,7 +9,6 @@ namespace {
 
 using llvm::Value;
 
-constexpr unsigned kHalfLanes = kWarpSize / 2;
 constexpr std::uint32_t kTowardZero = 3 | 8;  // rounding operand of EVEX intrinsics: chop, no exceptions
 constexpr std::uint32_t kNotNormal = 0xbf;    // VFPCLASS: NaNs, zeros, infinities, subnormals
 
@@ -19,8 +18,8 @@ constexpr std::uint32_t kNotNormal = 0xbf;    // VFPCLASS: NaNs, zeros, infiniti
 /// multiplies the float after y1: then y2 is right for all 2^23 significands and every y0 with a relative error up to 2^-14 (tried:
 /// y1 the float below 1/b, and those beside it where 1/b is within an eighth of the distance).
 Value* NewtonHalf(llvm::IRBuilder<>& b, Value* x) {
-  auto* floats = llvm::FixedVectorType::get(b.getFloatTy(), kHalfLanes);
-  auto* words = llvm::FixedVectorType::get(b.getInt32Ty(), kHalfLanes);
+  auto* floats = llvm::FixedVectorType::get(b.getFloatTy(), kHalfWarp);
+  auto* words = llvm::FixedVectorType::get(b.getInt32Ty(), kHalfWarp);
   const auto fma = [&](Value* p, Value* q, Value* r) { return b.CreateIntrinsic(llvm::Intrinsic::fma, {floats}, {p, q, r}); };
   Value* one = llvm::ConstantFP::get(floats, 1);
   Value* minus_x = b.CreateFNeg(x);
@@ -40,8 +39,8 @@ Value* NewtonHalf(llvm::IRBuilder<>& b, Value* x) {
 Value* WarpFunction::EmitReciprocal(Value* x) {
   llvm::Type* type = x->getType();
   llvm::SmallVector<Value*, 2> newton, odd;  // per 16 lanes: a whole warp has two, a half warp (warp_half_loop.cpp) one
-  for (unsigned first = 0; first < width_; first += kHalfLanes) {
-    newton.push_back(NewtonHalf(b_, b_.CreateShuffleVector(x, llvm::createSequentialMask(first, kHalfLanes, 0))));
+  for (unsigned first = 0; first < width_; first += kHalfWarp) {
+    newton.push_back(NewtonHalf(b_, b_.CreateShuffleVector(x, llvm::createSequentialMask(first, kHalfWarp, 0))));
     odd.push_back(b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_fpclass_ps_512, {}, {newton.back(), b_.getInt32(kNotNormal)}));
   }
   Value* wrong = ToBits(llvm::concatenateVectors(b_, odd));

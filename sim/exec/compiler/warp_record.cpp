@@ -402,16 +402,15 @@ Value* WarpFunction::PutDistances(Value* low, Value* distances) {
     return PutWords(record_cursor_, {b_.getInt64(NearLanes::kAllLanes), low, active});
   }
   Value* const begin = b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), record_cursor_, NearLanes::kHeadWords);
-  constexpr unsigned kHalf = kWarpSize / 2;
-  auto* words = llvm::FixedVectorType::get(b_.getInt32Ty(), kHalf);
+  auto* words = llvm::FixedVectorType::get(b_.getInt32Ty(), kHalfWarp);
   Value* count = b_.getInt64(0);
   for (unsigned half = 0; half < 2; ++half) {
-    llvm::SmallVector<int, kHalf> numbers(kHalf);
-    std::iota(numbers.begin(), numbers.end(), static_cast<int>(half * kHalf));
-    Value* bits = b_.CreateTrunc(half == 0 ? mask_ : b_.CreateLShr(mask_, kHalf), b_.getInt16Ty());
+    llvm::SmallVector<int, kHalfWarp> numbers(kHalfWarp);
+    std::iota(numbers.begin(), numbers.end(), static_cast<int>(half * kHalfWarp));
+    Value* bits = b_.CreateTrunc(half == 0 ? mask_ : b_.CreateLShr(mask_, kHalfWarp), b_.getInt16Ty());
     Value* together = b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_compress, {words},
                                          {b_.CreateShuffleVector(distances, numbers), llvm::Constant::getNullValue(words),
-                                          b_.CreateBitCast(bits, llvm::FixedVectorType::get(b_.getInt1Ty(), kHalf))});
+                                          b_.CreateBitCast(bits, llvm::FixedVectorType::get(b_.getInt1Ty(), kHalfWarp))});
     b_.CreateAlignedStore(together, b_.CreateInBoundsGEP(b_.getInt32Ty(), begin, count), llvm::Align(4));
     count = b_.CreateAdd(count, b_.CreateZExt(b_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, bits), b_.getInt64Ty()));
   }

@@ -9,12 +9,6 @@ namespace gridloom::exec {
 using llvm::BasicBlock;
 using llvm::Value;
 
-namespace {
-
-constexpr unsigned kHalf = kWarpSize / 2;
-
-}  // namespace
-
 /// Distance of consecutive lanes in units of what the addresses are kept in, 0: never a whole number of them.
 std::int64_t WarpFunction::RowStep(const Irregular& at, const Access& access) {
   const std::int64_t unit = at.index ? at.factor << at.shift : 1;
@@ -49,10 +43,10 @@ Value* WarpFunction::RowsSeen(const llvm::CallInst& store, const Irregular& at, 
 /// i1: the active lanes of each half lie `step` apart, in units of what the addresses are kept in.
 Value* WarpFunction::HalvesInStep(Value* lanes, std::int64_t step) {
   LanePattern steps;
-  for (unsigned lane = 0; lane < kWarpSize; ++lane) steps[lane] = static_cast<std::int64_t>(lane % kHalf) * step;
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) steps[lane] = static_cast<std::int64_t>(lane % kHalfWarp) * step;
   Value* starts = b_.CreateSub(lanes, PatternVector(steps, lanes->getType()->getScalarType()));
   llvm::SmallVector<int, 32> first;
-  for (unsigned lane = 0; lane < kWarpSize; ++lane) first.push_back(static_cast<int>(lane / kHalf * kHalf));
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) first.push_back(static_cast<int>(lane / kHalfWarp * kHalfWarp));
   Value* differ = b_.CreateICmpNE(starts, b_.CreateShuffleVector(starts, first));
   if (divergent_) differ = b_.CreateAnd(differ, MaskLanes());
   return b_.CreateICmpEQ(ToBits(differ), b_.getInt32(0));
@@ -62,10 +56,10 @@ Value* WarpFunction::HalvesInStep(Value* lanes, std::int64_t step) {
 Value* WarpFunction::HalfAddress(const Irregular& at, unsigned half, const Window& window) {
   Value* start = nullptr;
   if (at.index) {
-    Value* index = b_.CreateSExt(b_.CreateExtractElement(at.index, std::uint64_t{half * kHalf}), b_.getInt64Ty());
+    Value* index = b_.CreateSExt(b_.CreateExtractElement(at.index, std::uint64_t{half * kHalfWarp}), b_.getInt64Ty());
     start = b_.CreateAdd(Base(at.address), b_.CreateMul(index, b_.getInt64(static_cast<std::uint64_t>(at.factor << at.shift))));
   } else {
-    start = b_.CreateExtractElement(at.lanes, std::uint64_t{half * kHalf});
+    start = b_.CreateExtractElement(at.lanes, std::uint64_t{half * kHalfWarp});
   }
   return window.host ? b_.CreateAdd(start, window.host) : start;
 }

@@ -11,6 +11,7 @@ namespace gridloom::exec {
 
 inline constexpr std::uint32_t kAbiVersion = 12;
 inline constexpr unsigned kWarpSize = 32;
+inline constexpr unsigned kHalfWarp = kWarpSize / 2;
 
 struct WarpCtx;
 struct CtaCtx;
