@@ -134,7 +134,7 @@ struct WordTable {
   std::array<std::span<const WholeWords>, kOpcodeCount> whole_by_opcode;
 };
 
-const WordTable& Table() {
+const WordTable& Rules() {
   static const auto* table = [] {
     auto* out = new WordTable;
     for (const TakesRow& row : kTakesRows) out->takes.push_back(ParseTakes(row));
@@ -161,7 +161,7 @@ bool Counts(const RowTypes& row, const Instruction& instruction) {
 /// Whether the instruction takes the word: some group has it, and none has it with another one that came before.
 bool HasPlace(const Instruction& instruction, std::string_view word, std::span<const std::string_view> before) {
   bool found = false;
-  for (const Takes& takes : Table().takes_by_opcode[IndexOf(instruction)]) {
+  for (const Takes& takes : Rules().takes_by_opcode[IndexOf(instruction)]) {
     if (!Counts(takes.types, instruction)) continue;
     for (const WordGroup& group : takes.groups) {
       if (std::ranges::find(group, word) == group.end()) continue;
@@ -235,7 +235,7 @@ bool FitsOperands(const WholeWords& form, const Instruction& instruction) {
 /// As many types as the forms ask for. Too few are told of elsewhere.
 bool HasAllTypes(const Instruction& instruction) {
   std::size_t asked = 0;
-  for (const WholeWords& form : Table().whole_by_opcode[IndexOf(instruction)])
+  for (const WholeWords& form : Rules().whole_by_opcode[IndexOf(instruction)])
     for (std::size_t i = 0; i < form.types.size(); ++i)
       if (!form.types[i].empty()) asked = std::max(asked, i + 1);
   return asked != 0 && instruction.type(asked - 1) != ScalarType::kNone;
@@ -251,7 +251,7 @@ const Modifier* LastTypeOf(const Instruction& instruction) {
 /// Of an opcode whose forms' words are written down. The word that is told of is the first one that no form has together with those before.
 std::string WrongInForms(const Instruction& instruction, std::span<const std::string_view> words, bool needs_are_known) {
   std::vector<const WholeWords*> left;
-  for (const WholeWords& form : Table().whole_by_opcode[IndexOf(instruction)])
+  for (const WholeWords& form : Rules().whole_by_opcode[IndexOf(instruction)])
     if (Counts(form.types, instruction)) left.push_back(&form);
   if (left.empty() && HasAllTypes(instruction)) return Refusal(LastTypeOf(instruction)->text);
   const auto fits = [&](const WholeWords* form) { return FitsOperands(*form, instruction); };
@@ -279,7 +279,7 @@ std::string WrongWords(const Instruction& instruction, std::span<const std::stri
 
 /// And whether words that need others have them.
 std::string MissingWords(const Instruction& instruction, std::span<const std::string_view> words) {
-  for (const With& with : Table().with_by_opcode[IndexOf(instruction)]) {
+  for (const With& with : Rules().with_by_opcode[IndexOf(instruction)]) {
     if (!Counts(with.types, instruction) || (!with.words.empty() && !HasAny(words, with.words)) || HasAny(words, with.others)) continue;
     if (with.words.empty()) return Need(with.others);
     const auto word = std::ranges::find_if(with.words, [&](std::string_view one) { return std::ranges::find(words, one) != words.end(); });
@@ -294,7 +294,7 @@ std::string WrongWordsOf(const Instruction& instruction, unsigned ptx) {
   constexpr unsigned kNeedsAreKnownSince = 63;
   const bool needs_are_known = ptx >= kNeedsAreKnownSince;
   const auto [words, extra] = WordsOf(instruction);
-  const bool whole = !Table().whole_by_opcode[IndexOf(instruction)].empty();
+  const bool whole = !Rules().whole_by_opcode[IndexOf(instruction)].empty();
   std::string wrong = whole ? WrongInForms(instruction, words, needs_are_known) : WrongWords(instruction, words);
   if (wrong.empty() && extra != nullptr) wrong = Refusal(extra->text);
   if (wrong.empty() && !whole && needs_are_known) wrong = MissingWords(instruction, words);
