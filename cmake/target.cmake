@@ -14,6 +14,12 @@ function(gridloom_use_unity target)
   endif()
 endfunction()
 
+# gridloom_lists(FILES…): lists to which a new thing of a kind is added. They are compiled by themselves: the tests of docs/extending.md put
+# changed ones in their place.
+function(gridloom_lists)
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
+
 # gridloom_library(name SOURCES … [DEPENDS …] [OPTIONS …] [APART]): a static library of one folder; options of the compiler besides the
 # usual ones. APART: each file is compiled by itself, as files that are alike, such as parts, have names alike for themselves.
 function(gridloom_library name)
