@@ -54,7 +54,7 @@ CUcontext ContextOf(const Pointee& to) {
 constexpr std::uint64_t kMappingIds = std::uint64_t{1} << 62, kBlockIds = std::uint64_t{1} << 61;
 
 template <typename T>
-CUresult Answer(void* data, T value) {
+CUresult Store(void* data, T value) {
   std::memcpy(data, &value, sizeof(value));
   return CUDA_SUCCESS;
 }
@@ -62,9 +62,9 @@ CUresult Answer(void* data, T value) {
 /// What holds for reserved ranges, too, whether something is mapped there or not.
 CUresult GetRangeAttribute(void* data, CUpointer_attribute attribute, const Pointee& to) {
   switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return Answer<CUdeviceptr>(data, to.allocation.base);
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return Answer<std::size_t>(data, to.allocation.bytes);
-    case CU_POINTER_ATTRIBUTE_MAPPED: return Answer<bool>(data, !to.reserved() || to.mapped);
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return Store<CUdeviceptr>(data, to.allocation.base);
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return Store<std::size_t>(data, to.allocation.bytes);
+    case CU_POINTER_ATTRIBUTE_MAPPED: return Store<bool>(data, !to.reserved() || to.mapped);
     default: return CUDA_ERROR_INVALID_VALUE;
   }
 }
@@ -72,26 +72,26 @@ CUresult GetRangeAttribute(void* data, CUpointer_attribute attribute, const Poin
 CUresult GetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr pointer, const Pointee& to) {
   const exec::Allocation& a = to.allocation;
   switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT: return Answer<CUcontext>(data, ContextOf(to));
-    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: return Answer<unsigned>(data, to.at_host() ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
+    case CU_POINTER_ATTRIBUTE_CONTEXT: return Store<CUcontext>(data, ContextOf(to));
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: return Store<unsigned>(data, to.at_host() ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
       GL_CU_REQUIRE(!(to.at_host() && to.pool != nullptr && !to.pool->device_access()));  // host memory that no device was let into
-      return Answer<CUdeviceptr>(data, pointer);
-    case CU_POINTER_ATTRIBUTE_HOST_POINTER: GL_CU_REQUIRE(to.at_host() || to.managed()); return Answer<CUdeviceptr>(data, pointer);
-    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return Answer<unsigned>(data, to.device.notes().Of(a).sync_memops);
-    case CU_POINTER_ATTRIBUTE_BUFFER_ID: return Answer<std::uint64_t>(data, to.mapped ? kMappingIds + to.mapped->id : a.id);
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED: return Answer<unsigned>(data, to.managed());
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return Answer<int>(data, to.device.ordinal());
+      return Store<CUdeviceptr>(data, pointer);
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER: GL_CU_REQUIRE(to.at_host() || to.managed()); return Store<CUdeviceptr>(data, pointer);
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return Store<unsigned>(data, to.device.notes().Of(a).sync_memops);
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID: return Store<std::uint64_t>(data, to.mapped ? kMappingIds + to.mapped->id : a.id);
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED: return Store<unsigned>(data, to.managed());
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return Store<int>(data, to.device.ordinal());
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-      return Answer<std::uint64_t>(data, to.mapped ? to.mapped->handle_types : CU_MEM_HANDLE_TYPE_NONE);
-    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return Answer<unsigned>(data, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
-    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return Answer<CUmemoryPool>(data, to.pool_handle());
-    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: return Answer<std::size_t>(data, to.mapped ? to.mapped->bytes : a.bytes);
-    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: return Answer<CUdeviceptr>(data, to.mapped ? to.mapped->base : a.base);
-    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: return Answer<std::uint64_t>(data, to.mapped ? kBlockIds + to.mapped->block_id : a.id);
+      return Store<std::uint64_t>(data, to.mapped ? to.mapped->handle_types : CU_MEM_HANDLE_TYPE_NONE);
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return Store<unsigned>(data, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return Store<CUmemoryPool>(data, to.pool_handle());
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: return Store<std::size_t>(data, to.mapped ? to.mapped->bytes : a.bytes);
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: return Store<CUdeviceptr>(data, to.mapped ? to.mapped->base : a.base);
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: return Store<std::uint64_t>(data, to.mapped ? kBlockIds + to.mapped->block_id : a.id);
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
-    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: return Answer<bool>(data, false);
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: return Store<bool>(data, false);
     default: return GetRangeAttribute(data, attribute, to);
   }
 }

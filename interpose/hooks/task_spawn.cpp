@@ -9,7 +9,7 @@ using namespace gridloom::cuda;
 namespace {
 
 template <typename Body>
-int Answer(api::Need need, Body body) noexcept {
+int AnswerWith(api::Need need, Body body) noexcept {
   if (api::CurrentMode() == api::Mode::kReal) return CUDA_ERROR_NOT_SUPPORTED;
   if (const CUresult status = api::CheckNeed(need); status != CUDA_SUCCESS) return status;
   try {
@@ -27,7 +27,7 @@ extern "C" {
 
 __attribute__((visibility("default"))) int gridloomTaskSpawn(void* function, const unsigned* grid, const unsigned* block,
                                                              unsigned shared_bytes, void** params, unsigned long long* task) {
-  return Answer(api::Need::kLaunch, [&](session::Context& context) {
+  return AnswerWith(api::Need::kLaunch, [&](session::Context& context) {
     session::LaunchRequest request;
     request.function = static_cast<CUfunction>(function);
     request.grid = {grid[0], grid[1], grid[2]};
@@ -42,15 +42,15 @@ __attribute__((visibility("default"))) int gridloomTaskSpawn(void* function, con
 }
 
 __attribute__((visibility("default"))) int gridloomTaskWait(unsigned long long task) {
-  return Answer(api::Need::kContext, [&](session::Context& context) { return session::WaitForTask(context, task); });
+  return AnswerWith(api::Need::kContext, [&](session::Context& context) { return session::WaitForTask(context, task); });
 }
 
 __attribute__((visibility("default"))) int gridloomTaskCheck(unsigned long long task) {
-  return Answer(api::Need::kContext, [&](session::Context& context) { return session::CheckTask(context, task); });
+  return AnswerWith(api::Need::kContext, [&](session::Context& context) { return session::CheckTask(context, task); });
 }
 
 __attribute__((visibility("default"))) int gridloomTaskWaitAll() {
-  return Answer(api::Need::kContext, [&](session::Context& context) {
+  return AnswerWith(api::Need::kContext, [&](session::Context& context) {
     session::WaitForSpawnedTasks(context);
     return context.status();
   });
