@@ -23,7 +23,7 @@ CUresult FindEvent(CUevent handle, EventPtr* event) {
 }
 
 /// Events of a live capture stand for graph nodes: the host can neither wait for them nor ask.
-CUresult RefuseCaptured(const session::Event& event) { return hooks::RefuseCaptured(event, CUDA_ERROR_CAPTURED_EVENT); }
+CUresult RefuseCapturedEvent(const session::Event& event) { return hooks::RefuseCaptured(event, CUDA_ERROR_CAPTURED_EVENT); }
 
 /// Between the two works, in simulated time if that is known.
 double ElapsedNs(const session::Event& start, const session::Event& end, const session::Task& from, const session::Task& to) {
@@ -72,7 +72,7 @@ CUresult cuEventRecord(CUevent event, CUstream stream) { return cuEventRecordWit
 CUresult cuEventQuery(CUevent handle) {
   EventPtr event;
   GL_CU_TRY(FindEvent(handle, &event));
-  GL_CU_TRY(RefuseCaptured(*event));
+  GL_CU_TRY(RefuseCapturedEvent(*event));
   event->context().CloseBatches();
   const auto marker = event->marker();
   if (event->context().failed()) return event->context().status();
@@ -87,7 +87,7 @@ CUresult cuEventQuery(CUevent handle) {
 CUresult cuEventSynchronize(CUevent handle) {
   EventPtr event;
   GL_CU_TRY(FindEvent(handle, &event));
-  GL_CU_TRY(RefuseCaptured(*event));
+  GL_CU_TRY(RefuseCapturedEvent(*event));
   event->context().CloseBatches();
   if (const auto marker = event->marker()) session::TaskPool::Get().Wait(marker);
   if (auto* const timeline = session::HostTimeline::Get()) timeline->Wait(event->work());
