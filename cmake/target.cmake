@@ -14,9 +14,9 @@ function(gridloom_use_unity target)
   endif()
 endfunction()
 
-# gridloom_lists(FILES…): lists to which a new thing of a kind is added. They are compiled by themselves: the tests of docs/extending.md put
-# changed ones in their place.
-function(gridloom_lists)
+# gridloom_apart(FILES…): files of this folder that are compiled by themselves: those that tests link others in place of (lists to which
+# docs/extending.md adds a row, for one), and those whose names for themselves are alike.
+function(gridloom_apart)
   set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 
