@@ -65,9 +65,19 @@ double Integral(double x, Mode mode) {
   }
 }
 
+/// Whether a type has all values of another one: then `.sat` has nothing to do, and is no word of the conversion.
+bool HasAllOf(std::string_view to, std::string_view from) {
+  const bool is_signed = to[0] == 's', from_signed = from[0] == 's';
+  return from_signed == is_signed ? TypeBits(to) >= TypeBits(from) : is_signed && TypeBits(to) > TypeBits(from);
+}
+
+/// There are no conversions between bf16 and integers of 8 bits.
+bool Exists(std::string_view integer, std::string_view floating) { return floating != "bf16" || TypeBits(integer) != 8; }
+
 void AddIntToInt(std::vector<InstructionCase>& cases, std::string_view to, std::string_view from) {
   const std::string types = "." + std::string(to) + "." + std::string(from) + " %d0, %s0;";
   cases.push_back(Exact("cvt" + types, to, {from}, [=](const Values& in) { return static_cast<std::uint64_t>(IntValue(from, in.v[0])); }));
+  if (HasAllOf(to, from)) return;
   cases.push_back(Exact("cvt.sat" + types, to, {from}, [=](const Values& in) {
     const unsigned bits = TypeBits(to);
     const __int128 low = to[0] == 's' ? -(static_cast<__int128>(1) << (bits - 1)) : 0;
@@ -77,12 +87,14 @@ void AddIntToInt(std::vector<InstructionCase>& cases, std::string_view to, std::
 }
 
 void AddIntToFloat(std::vector<InstructionCase>& cases, std::string_view to, std::string_view from) {
+  if (!Exists(from, to)) return;
   for (const ModeName& m : kModes) {
     cases.push_back(Exact("cvt" + m.suffix + "." + std::string(to) + "." + std::string(from) + " %d0, %s0;", to, {from},
                           [=, mode = m.mode](const Values& in) {
                             const __int128 value = IntValue(from, in.v[0]);
                             return Pack(to, static_cast<Quad>(value), value < 0, mode);
                           }));
+    if (to == "bf16") continue;  // which has no .sat
     // Of an integer, 0 and 1 are all that lies in [0, 1].
     cases.push_back(Exact("cvt" + m.suffix + ".sat." + std::string(to) + "." + std::string(from) + " %d0, %s0;", to, {from},
                           [=, mode = m.mode](const Values& in) { return Pack(to, IntValue(from, in.v[0]) > 0 ? 1 : 0, false, mode); }));
@@ -90,6 +102,7 @@ void AddIntToFloat(std::vector<InstructionCase>& cases, std::string_view to, std
 }
 
 void AddFloatToInt(std::vector<InstructionCase>& cases, std::string_view to, std::string_view from) {
+  if (!Exists(to, from)) return;
   for (const ModeName& m : kIntegralModes) {
     for (const bool ftz : {false, true}) {
       if (ftz && from != "f32") continue;
@@ -131,6 +144,7 @@ void AddFloatToFloat(std::vector<InstructionCase>& cases, std::string_view to, s
   for (const bool ftz : {false, true}) {
     if (ftz && to != "f32" && from != "f32") continue;
     for (const bool sat : {false, true}) {
+      if (sat && (to == "bf16" || from == "bf16")) continue;
       const std::string suffix = std::string(ftz ? ".ftz" : "") + (sat ? ".sat" : "");
       if (narrows) {
         for (const ModeName& m : kModes) {
