@@ -19,7 +19,7 @@ F64 = "an f64 has the bits that the processor gives"
 CLAMP = "a sum that overflows is clamped, as the PTX manual says"
 DIFFERENT["nan_bits"] = {
     "abs.f32#1": SIGN, "neg.f32#3": SIGN, "neg.bf16x2#1": SIGN, "neg.f64#1": SIGN, "neg.f64#2": SIGN, "abs.f64#1": SIGN,
-    "fma.rn.f64#1": F64,
+    "add.f64#4": F64, "add.f64#5": F64, "mul.f64#1": F64,
     "vadd.u32.u32.u32.sat#1": CLAMP,
 }
 DIFFERENT["attributes"] = {

@@ -17,7 +17,6 @@ struct RangeCall {
   std::uint64_t cta_index = 0;  ///< linear, x fastest
   std::uint32_t warp = 0;       ///< of the CTA
   std::uint32_t lane = 0;
-  std::uint32_t line = 0;   ///< of the PTX: the instruction
   std::uint64_t array = 0;  ///< an address in the allocation that is meant
   std::uint64_t base = 0;
   std::uint64_t stride = 0;

@@ -104,7 +104,7 @@ void RecordRange(Warp& warp, std::uint64_t imm, const RangeCall& call) {
 
 }  // namespace
 
-void Helper_kRange(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
+void Helper_kRange(WarpCtx* ctx, std::uint32_t mask, std::uint32_t, std::uint64_t imm, void* const* args) {
   Warp& warp = WarpOf(ctx);
   const Launch& launch = LaunchOf(warp);
   if (launch.ranges == nullptr && launch.records == nullptr) return;
@@ -112,13 +112,7 @@ void Helper_kRange(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::ui
   ForEachLane(mask, [&](std::uint32_t lane) {
     const auto word = [&](int i) { return static_cast<const std::uint64_t*>(args[i])[lane]; };
     const auto flags = [&](int i) { return static_cast<const std::uint32_t*>(args[i])[lane]; };
-    RangeCall call{.op = range.op,
-                   .cta_index = CtaNumber(warp),
-                   .warp = warp.ctx.warp_id,
-                   .lane = lane,
-                   .line = line,
-                   .array = word(0),
-                   .base = word(1)};
+    RangeCall call{.op = range.op, .cta_index = CtaNumber(warp), .warp = warp.ctx.warp_id, .lane = lane, .array = word(0), .base = word(1)};
     if (range.strided) {
       call.stride = word(2);
       call.count = word(3);
