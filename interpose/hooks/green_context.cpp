@@ -122,7 +122,7 @@ CUresult WaitEvent(Context& context, const GreenContext* green, CUevent handle) 
   std::vector<StreamPtr> streams;
   GL_CU_TRY(StreamsFor(context, green, handle, &event, &streams));
   for (const StreamPtr& stream : streams) GL_CU_TRY(session::Submit(*stream, session::EventWaitOp{event}));
-  // Streams that come later wait, too, for what the event stands for now.
+  // A stream that is made later waits for the event, too, in the state that it has now.
   OwnStream behind(context);
   for (const EventPtr& gate : context.Gates(green)) GL_CU_TRY(behind.WaitFor(gate));
   GL_CU_TRY(behind.WaitFor(event));

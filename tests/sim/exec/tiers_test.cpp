@@ -192,11 +192,17 @@ TEST_CASE("BackgroundCompiler_ServiceDoesNotStart_SaysSoAndIsNotAskedAgain") {
   CHECK(!compiler.available());
 }
 
+/// A service that never answers, and ends when hung up.
+std::string SilentService(const Folder& folder) {
+  std::string service = folder.path() + "/service";
+  std::ofstream(service) << "#!/bin/sh\nexec cat <&" << background::kServiceSocket << " >/dev/null\n";
+  std::filesystem::permissions(service, std::filesystem::perms::owner_all);
+  return service;
+}
+
 TEST_CASE("BackgroundCompiler_EndsWhileTheServiceStarts_HangsUp") {
   const Folder folder;
-  const std::string service = folder.path() + "/service";
-  std::ofstream(service) << "#!/bin/sh\nexec cat <&" << background::kServiceSocket << " >/dev/null\n";  // never answers, ends when hung up
-  std::filesystem::permissions(service, std::filesystem::perms::owner_all);
+  const std::string service = SilentService(folder);
   DiagnosticSink sink;
   const std::shared_ptr<ptx::Module> module = ptx::ParseModule(LargeKernel(5, false), sink);
   std::atomic<int> told = 0;
@@ -214,9 +220,7 @@ TEST_CASE("BackgroundCompiler_EndsWhileTheServiceStarts_HangsUp") {
 
 TEST_CASE("BackgroundCompiler_HangsUpBeforeAJobIsSent_TellsNobody") {
   const Folder folder;
-  const std::string service = folder.path() + "/service";
-  std::ofstream(service) << "#!/bin/sh\nexec cat <&" << background::kServiceSocket << " >/dev/null\n";  // never answers, ends when hung up
-  std::filesystem::permissions(service, std::filesystem::perms::owner_all);
+  const std::string service = SilentService(folder);
   DiagnosticSink sink;
   const std::shared_ptr<ptx::Module> module = ptx::ParseModule(LargeKernel(5, false), sink);
   std::atomic<int> told = 0;
