@@ -39,7 +39,9 @@ CUresult AllocateFrom(std::shared_ptr<MemoryPool> pool, CUdeviceptr* pointer, st
   }
   if (address == 0) return CUDA_ERROR_OUT_OF_MEMORY;
   *pointer = address;
-  return CUDA_SUCCESS;
+  // The memory is there at once. As a work of the legacy stream the allocation still stands between those of blocking streams.
+  if (stream->kind() != session::Stream::Kind::kLegacy) return CUDA_SUCCESS;
+  return session::Submit(*stream, session::EmptyOp{}, session::Waiting::kIfIdle);
 }
 
 /// The device that a pool at that place belongs to: pools of host memory belong to the first one, which reaches all of it.

@@ -59,6 +59,14 @@ bool HostTimeline::Describe(const Operation& operation, HostAction& action) {
   return true;
 }
 
+/// Whether any work of the stream has to be known, as later ones of blocking streams come behind it, and it behind earlier ones.
+bool HostTimeline::Separates(const Stream& stream) {
+  if (stream.kind() != Stream::Kind::kLegacy) return false;
+  const std::lock_guard lock(mutex_);
+  const auto tails = tails_.find(&stream.context());
+  return tails != tails_.end() && !tails->second.blocking.empty();
+}
+
 /// The next work of the stream: what it waits for by the rules of default streams (CUDA driver API, "Stream synchronization
 /// behavior").
 HostAction HostTimeline::At(Stream& stream) {
@@ -150,7 +158,7 @@ void HostTimeline::Leave(std::uint64_t address, std::uint64_t bytes) {
 void HostTimeline::Add(Stream& stream, Operation& operation) {
   if (std::holds_alternative<BatchOp>(operation)) ShareMemory();  // it may write where the host polls
   HostAction what;
-  if (!Describe(operation, what)) return;
+  if (!Describe(operation, what) && !Separates(stream)) return;
   const std::optional<Source> source = SourceOf(operation, what);
   FillOrder* const order = source ? FillOrder::Get() : nullptr;
   if (order != nullptr) what.ranks = order->Take(source->place, source->bytes);

@@ -72,6 +72,7 @@ class HostTimeline {
     void Forget(const Tails& awaited);
   };
   trace::HostAction At(Stream& stream);
+  bool Separates(const Stream& stream);
   std::uint64_t Record(trace::HostAction action, Operation* operation, const HostView::Lane& lane, const BeforeWork* before = nullptr);
   void Look(const Operation& operation, const HostView::Lane& lane, std::uint64_t work);
   static HostView::Lane LaneOf(const Stream& stream);

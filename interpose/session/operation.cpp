@@ -286,8 +286,9 @@ CUresult Submit(Stream& stream, Operation operation, Waiting waiting) {
   std::vector<TaskPtr> after;
   if (const auto* wait = std::get_if<EventWaitOp>(&operation)) {
     TaskPtr marker = wait->event->marker();
-    if (marker == nullptr || marker->done()) return CUDA_SUCCESS;
-    after.push_back(std::move(marker));
+    const bool over = marker == nullptr || marker->done();
+    if (over && stream.kind() != Stream::Kind::kLegacy) return CUDA_SUCCESS;
+    if (!over) after.push_back(std::move(marker));
   }
   EventPtr record;
   if (auto* op = std::get_if<EventRecordOp>(&operation)) record = op->event;

@@ -101,6 +101,38 @@ TEST_CASE("LegacyStream_WaitsForBlockingStreamsOnly", "[stream]") {
   CU_OK(cuCtxSynchronize());
 }
 
+TEST_CASE("LegacyStream_WorksWithNothingToDo_StandBetweenBlockingStreams", "[stream]") {
+  const test::Fixture fixture;
+  Gate gate;
+  const Streams streams;
+  const Streams others(CU_STREAM_NON_BLOCKING);
+  CUevent event = nullptr;
+  CU_OK(cuEventCreate(&event, CU_EVENT_DEFAULT));
+  CUdeviceptr memory = 0;
+  const std::string work = GENERATE(as<std::string>(), "allocation", "wait for an event that was never recorded", "wait for what is over");
+  INFO(work);
+  if (work == "wait for what is over") {
+    CU_OK(cuEventRecord(event, others.a));
+    CU_OK(cuEventSynchronize(event));
+  }
+  Launch(fixture.Function("nothing"), streams.a, kBlocked);
+  gate.WaitUntilEntered();
+  if (work == "allocation") CU_OK(cuMemAllocAsync(&memory, 256, nullptr));
+  else CU_OK(cuStreamWaitEvent(nullptr, event, 0));
+  Launch(fixture.Function("nothing"), streams.b);
+  Launch(fixture.Function("nothing"), others.b);
+  CU_OK(cuStreamSynchronize(others.b));
+  for (int look = 0; look < 50; ++look) {
+    CHECK(cuStreamQuery(streams.b) == CUDA_ERROR_NOT_READY);
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  gate.Open();
+  CU_OK(cuStreamSynchronize(streams.b));
+  if (memory != 0) CU_OK(cuMemFreeAsync(memory, nullptr));
+  CU_OK(cuEventDestroy_v2(event));
+  CU_OK(cuCtxSynchronize());
+}
+
 TEST_CASE("PerThreadStreams_AreSeparateAndBlocking", "[stream]") {
   const test::Fixture fixture;
   Gate gate;

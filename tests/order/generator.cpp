@@ -148,7 +148,8 @@ class Drawing {
     if (choice < 68 && mix_.destroy) return DestroyStream();
     if (choice < 76 && mix_.blocks) return Block();
     if (choice < 84 && mix_.pools) return PoolBlock();
-    if (choice < 96 && mix_.graphs) return Graph();
+    if (choice < 95 && mix_.graphs) return Graph();
+    if (choice < 97) return ThroughLegacyStream();
     return Synchronous();
   }
   void Works() {
@@ -165,6 +166,25 @@ class Drawing {
       fill.to = AnyMemory({Memory::kDevice, Memory::kPinned, Memory::kManaged});
     }
     if (numbers_.Chance(50)) AddHostWork();
+  }
+  /// Two blocking streams have nothing between them but a work of the legacy stream that takes no time.
+  void ThroughLegacyStream() {
+    const int before = NewStream(true), behind = NewStream(true);
+    AddKernel(before, LongSpin());
+    int block = -1;
+    switch (numbers_.Below(mix_.pools ? 3 : 2)) {
+      case 0: Add(Kind::kWaitEvent, kLegacy, NewEvent()); break;  // never recorded
+      case 1: {
+        const int other = NewStream(false), event = NewEvent();
+        Add(Kind::kRecord, other, event);
+        Add(Kind::kSyncEvent, 0, event);
+        Add(Kind::kWaitEvent, kLegacy, event);
+        break;
+      }
+      default: Add(Kind::kAlloc, kLegacy, block = blocks_++); break;
+    }
+    AddWork(behind);
+    if (block >= 0) Add(Kind::kFreeAsync, kLegacy, block);
   }
   void ForkAndJoin() {
     const int from = AStream(), to = AStream();
