@@ -111,7 +111,10 @@ cuda::CUresult Enter(cuda::CUresult (*hook)(Args...), Args... args) noexcept {
 template <Fn F, bool kTwin, typename... Args>
 cuda::CUresult Refuse(const char* why, Args... args) noexcept {
   if (CurrentMode() == Mode::kReal) return CallReal<F, kTwin, Args...>(args...);
-  return AnswerUnsupported(F, why);
+  const cuda::CUresult needed = CheckNeed(Need::kInit);
+  const cuda::CUresult status = needed == cuda::CUDA_SUCCESS ? AnswerUnsupported(F, why) : needed;
+  if (g_looks_at_calls.load(std::memory_order_relaxed)) LookAtCall(F, status);
+  return status;
 }
 
 }  // namespace gridloom::api

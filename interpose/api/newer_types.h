@@ -49,17 +49,24 @@ enum CUtensorMapAllocClass : int {
 using CUcoredumpCallbackHandle = struct CUcoredumpCallbackEntry_st*;
 using CUcoredumpStatusCallback = void (*)(void* user_data, int pid, CUdevice device);
 
+// ---- graphs that are captured anew -------------------------------------------------------------------------------------------
+
+enum CUgraphRecaptureStatus : int {
+  CU_GRAPH_RECAPTURE_ELIGIBLE_FOR_UPDATE = 0,
+  CU_GRAPH_RECAPTURE_INELIGIBLE_FOR_UPDATE = 1,
+  CU_GRAPH_RECAPTURE_ERROR = 2
+};
+using CUgraphRecaptureCallback = CUresult (*)(void* data, CUgraphNode node, const CUgraphNodeParams* original,
+                                              const CUgraphNodeParams* recaptured, CUgraphRecaptureStatus status);
+
 // ---- only passed to functions that are refused ---------------------------------------------------------------------------
 
 using CUlogicalEndpointId = std::uint32_t;
 enum CUlogicalEndpointIpcHandleType : int {};
-enum CUgraphRecaptureStatus : int {};
 struct CUlogicalEndpointProp;
 struct CUcliqueInfo;
 struct CUDA_FABRIC_COPY_BATCH_OP;
 struct CUstreamCigCaptureParams;
 using CUcheckpointOperationHandle = struct CUIcheckpointOperation_st*;
-using CUgraphRecaptureCallback = CUresult (*)(void* data, CUgraphNode node, const CUgraphNodeParams* original,
-                                              const CUgraphNodeParams* recaptured, CUgraphRecaptureStatus status);
 
 }  // namespace gridloom::cuda

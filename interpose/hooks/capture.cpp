@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "hooks/support.h"
+#include "interpose/session/recapture.h"
 
 namespace gridloom::hooks {
 
@@ -79,6 +80,22 @@ CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph_handle, cons
   std::vector<GraphNode*> nodes;
   GL_CU_TRY(FindNodes(*graph, dependencies, count, &nodes));
   return session::BeginCapture(stream, mode, graph, std::move(nodes));
+}
+
+CUresult cuStreamBeginRecaptureToGraph(CUstream handle, CUstreamCaptureMode mode, CUgraph graph_handle, CUgraphRecaptureCallback callback,
+                                       void* user_data) {
+  StreamPtr stream;
+  GL_CU_TRY(FindStream(handle, &stream));
+  const auto graph = TheProcess().graphs.Find(graph_handle);
+  GL_CU_REQUIRE(graph != nullptr);
+  GL_CU_TRY(session::BeginCapture(stream, mode, graph, {}, std::make_shared<session::Recapture>(callback, user_data)));
+  session::UserObjects objects;
+  {
+    const auto lock = graph->Lock();
+    objects.swap(graph->user_objects);
+  }
+  session::ReleaseAll(objects);
+  return CUDA_SUCCESS;
 }
 
 CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph_handle) {

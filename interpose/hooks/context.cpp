@@ -19,7 +19,7 @@ CUresult Create(CUcontext* context, unsigned flags, CUdevice ordinal) {
 }
 
 /// A context that can be made current. A primary one that was destroyed can: it comes back to life.
-CUresult FindUsable(CUcontext handle, Context** context, session::GreenContext** green) {
+CUresult FindUsable(CUcontext handle, Context** context, session::GreenPtr* green) {
   *context = TheProcess().FindContext(handle);
   if (*context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   *green = TheProcess().FindGreen(handle);
@@ -55,9 +55,9 @@ CUresult cuCtxDestroy_v2(CUcontext handle) {
 
 CUresult cuCtxPushCurrent_v2(CUcontext handle) {
   Context* context = nullptr;
-  session::GreenContext* green = nullptr;
+  session::GreenPtr green;
   GL_CU_TRY(FindUsable(handle, &context, &green));
-  session::PushContext(context, green);
+  session::PushContext(context, green.get());
   return CUDA_SUCCESS;
 }
 
@@ -74,9 +74,9 @@ CUresult cuCtxSetCurrent(CUcontext handle) {
     return CUDA_SUCCESS;
   }
   Context* context = nullptr;
-  session::GreenContext* green = nullptr;
+  session::GreenPtr green;
   GL_CU_TRY(FindUsable(handle, &context, &green));
-  session::SetContext(context, green);
+  session::SetContext(context, green.get());
   return CUDA_SUCCESS;
 }
 
@@ -106,7 +106,7 @@ CUresult cuCtxGetApiVersion(CUcontext handle, unsigned* version) {
 
 CUresult cuCtxGetId(CUcontext handle, std::uint64_t* id) {
   Context* context = nullptr;
-  session::GreenContext* green = nullptr;
+  session::GreenPtr green;
   GL_CU_REQUIRE(id != nullptr);
   GL_CU_TRY(FindContext(handle, &context, &green));
   *id = green != nullptr ? green->id() : context->id();
@@ -140,7 +140,7 @@ CUresult Synchronize(Context& context, const session::GreenContext& green) {
 
 CUresult cuCtxSynchronize_v2(CUcontext handle) {
   Context* context = nullptr;
-  session::GreenContext* green = nullptr;
+  session::GreenPtr green;
   GL_CU_TRY(FindContext(handle, &context, &green));
   if (green != nullptr) return Synchronize(*context, *green);
   GL_CU_TRY(session::RefuseWhileAnyCaptures(*context));

@@ -1,6 +1,7 @@
 // Resources of devices as green contexts divide them: what there is, and its parts. SMs are the only ones; there are no work queues to
 // speak of.
 #include <algorithm>
+#include <mutex>
 
 #include "hooks/support.h"
 #include "interpose/api/newer_types.h"
@@ -51,6 +52,17 @@ void WriteRest(SmShare rest, std::uint64_t split, CUdevResource* remainder) {
   if (rest.count != 0) session::Write(rest, remainder);
 }
 
+/// No call gives a description back, so that equal ones are one.
+CUdevResourceDesc HandleOf(std::shared_ptr<session::ResourceDescription> made) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  CUdevResourceDesc known = nullptr;
+  TheProcess().resource_descriptions.ForEach([&](const std::shared_ptr<session::ResourceDescription>& one) {
+    if (*one == *made) known = reinterpret_cast<CUdevResourceDesc>(one.get());
+  });
+  return known != nullptr ? known : TheProcess().resource_descriptions.Add(std::move(made));
+}
+
 }  // namespace
 
 CUresult cuDeviceGetDevResource(CUdevice ordinal, CUdevResource* resource, CUdevResourceType type) {
@@ -61,13 +73,13 @@ CUresult cuDeviceGetDevResource(CUdevice ordinal, CUdevResource* resource, CUdev
 
 CUresult cuCtxGetDevResource(CUcontext handle, CUdevResource* resource, CUdevResourceType type) {
   Context* context = nullptr;
-  session::GreenContext* green = nullptr;
+  session::GreenPtr green;
   GL_CU_TRY(FindContext(handle, &context, &green));
-  return Describe(ShareOf(*context, green), type, resource);
+  return Describe(ShareOf(*context, green.get()), type, resource);
 }
 
 CUresult cuGreenCtxGetDevResource(CUgreenCtx handle, CUdevResource* resource, CUdevResourceType type) {
-  session::GreenContext* green = nullptr;
+  session::GreenPtr green;
   GL_CU_TRY(FindGreen(handle, &green));
   return Describe(green->share(), type, resource);
 }
@@ -143,7 +155,7 @@ CUresult cuDevResourceGenerateDesc(CUdevResourceDesc* desc, CUdevResource* resou
   }
   std::ranges::sort(made->sms);
   if (std::ranges::adjacent_find(made->sms) != made->sms.end()) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
-  *desc = TheProcess().resource_descriptions.Add(std::move(made));
+  *desc = HandleOf(std::move(made));
   return CUDA_SUCCESS;
 }
 

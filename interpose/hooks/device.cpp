@@ -48,9 +48,15 @@ CUresult cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice ordinal) {
 }
 
 // Succeeds for numbers nobody knows: the runtime asks for attributes of newer drivers and gives up on the first error.
+namespace {
+
+constexpr CUdevice_attribute kNewestAttribute = CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_LOCALIZED_MEMORY_SUPPORTED;  // of CUDA 13.5
+
+}  // namespace
+
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice ordinal) {
   Device* device = nullptr;
-  GL_CU_REQUIRE(value != nullptr);
+  GL_CU_REQUIRE(value != nullptr && attribute > 0 && attribute <= kNewestAttribute);
   GL_CU_TRY(FindDevice(ordinal, &device));
   *value = device->Attribute(attribute);
   return CUDA_SUCCESS;

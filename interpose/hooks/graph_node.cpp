@@ -222,9 +222,7 @@ CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode handle, CUgraph* graph) {
   std::shared_ptr<GraphNode> node;
   session::ChildOp* op = nullptr;
   GL_CU_TRY(FindNode(handle, &node, &op));
-  // The node owns the graph; the handle stays valid as long as the node.
-  if (TheProcess().graphs.Find(op->graph->handle()) == nullptr) TheProcess().graphs.Add(op->graph);
-  *graph = op->graph->handle();
+  *graph = session::HandleOf(*op);
   return CUDA_SUCCESS;
 }
 CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode node, CUevent* event) { return GetEvent<session::EventRecordOp>(node, event); }
@@ -248,39 +246,14 @@ CUresult cuGraphMemFreeNodeGetParams(CUgraphNode handle, CUdeviceptr* pointer) {
   return CUDA_SUCCESS;
 }
 
-namespace {
-
-CUresult GetConditional(CUgraphNode handle, CUDA_CONDITIONAL_NODE_PARAMS* params) {
-  std::shared_ptr<GraphNode> node;
-  session::ConditionalOp* op = nullptr;
-  GL_CU_TRY(FindNode(handle, &node, &op));
-  *params = {op->condition->handle(), op->type, static_cast<unsigned>(op->bodies->handles.size()), op->bodies->handles.data(), nullptr};
-  return CUDA_SUCCESS;
-}
-
-}  // namespace
-
 // Whoever wants a node's parameters without knowing its type.
 CUresult cuGraphNodeGetParams(CUgraphNode handle, CUgraphNodeParams* params) {
   GL_CU_REQUIRE(params != nullptr);
   std::shared_ptr<GraphNode> node;
   GL_CU_TRY(FindNode(handle, &node));
-  std::memset(params, 0, sizeof(*params));
-  params->type = node->type();
-  switch (params->type) {
-    case CU_GRAPH_NODE_TYPE_KERNEL: return cuGraphKernelNodeGetParams_v2(handle, &params->kernel);
-    case CU_GRAPH_NODE_TYPE_MEMCPY: return cuGraphMemcpyNodeGetParams(handle, &params->memcpy.copy);
-    case CU_GRAPH_NODE_TYPE_MEMSET: return cuGraphMemsetNodeGetParams(handle, &params->memset.params);
-    case CU_GRAPH_NODE_TYPE_HOST: return cuGraphHostNodeGetParams(handle, &params->host);
-    case CU_GRAPH_NODE_TYPE_GRAPH: return cuGraphChildGraphNodeGetGraph(handle, &params->graph.graph);
-    case CU_GRAPH_NODE_TYPE_EVENT_RECORD: return cuGraphEventRecordNodeGetEvent(handle, &params->event);
-    case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return cuGraphEventWaitNodeGetEvent(handle, &params->event);
-    case CU_GRAPH_NODE_TYPE_MEM_ALLOC: return cuGraphMemAllocNodeGetParams(handle, &params->alloc);
-    case CU_GRAPH_NODE_TYPE_MEM_FREE: return cuGraphMemFreeNodeGetParams(handle, &params->free_pointer);
-    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: return cuGraphBatchMemOpNodeGetParams(handle, &params->mem_op);
-    case CU_GRAPH_NODE_TYPE_CONDITIONAL: return GetConditional(handle, &params->conditional);
-    default: return CUDA_SUCCESS;  // an empty node has none
-  }
+  const auto lock = node->graph.Lock();
+  session::Describe(*node, params);
+  return CUDA_SUCCESS;
 }
 
 // ---- attributes of kernel nodes ------------------------------------------------------------------------------------------------

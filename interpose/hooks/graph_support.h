@@ -10,6 +10,7 @@ namespace gridloom::hooks {
 using session::Graph;
 using session::GraphExec;
 using session::GraphNode;
+using session::IsMemory;
 
 inline CUresult FindGraph(CUgraph handle, std::shared_ptr<Graph>* graph) {
   *graph = TheProcess().graphs.Find(handle);
@@ -29,10 +30,6 @@ CUresult FindNode(CUgraphNode handle, std::shared_ptr<GraphNode>* node, Op** op)
   GL_CU_TRY(FindNode(handle, node));
   *op = std::get_if<Op>(&(*node)->operation);
   return *op != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-/// Memory nodes keep what they were made with.
-inline bool IsMemory(const session::Operation& operation) {
-  return std::holds_alternative<session::AllocOp>(operation) || std::holds_alternative<session::FreeOp>(operation);
 }
 /// Writes up to *count handles and the number there are; a null array only asks for the number. Room left over is nulled.
 template <typename Range, typename Handle>

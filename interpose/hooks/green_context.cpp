@@ -10,11 +10,12 @@ namespace gridloom::hooks {
 
 using session::EventPtr;
 using session::GreenContext;
+using session::GreenPtr;
 using session::Stream;
 using session::StreamPtr;
 
-CUresult FindGreen(CUgreenCtx handle, GreenContext** green) {
-  *green = TheProcess().greens.Find(handle).get();
+CUresult FindGreen(CUgreenCtx handle, GreenPtr* green) {
+  *green = TheProcess().greens.Find(handle);
   if (*green == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   return (*green)->destroyed() ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_SUCCESS;
 }
@@ -36,15 +37,17 @@ CUresult cuGreenCtxCreate(CUgreenCtx* context, CUdevResourceDesc desc, CUdevice 
 }
 
 CUresult cuGreenCtxDestroy(CUgreenCtx handle) {
-  GreenContext* green = nullptr;
+  GreenPtr green;
   GL_CU_TRY(FindGreen(handle, &green));
-  for (const StreamPtr& stream : green->primary().Streams(green)) session::AbandonCapture(*stream);
+  for (const StreamPtr& stream : green->primary().Streams(green.get())) session::AbandonCapture(*stream);
   if (!green->Destroy()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  green->primary().SetGate(green.get(), nullptr);
+  TheProcess().ShelveGreen(*green);
   return cuDevicePrimaryCtxRelease(green->primary().device().ordinal());
 }
 
 CUresult cuCtxFromGreenCtx(CUcontext* context, CUgreenCtx handle) {
-  GreenContext* green = nullptr;
+  GreenPtr green;
   GL_CU_REQUIRE(context != nullptr);
   GL_CU_TRY(FindGreen(handle, &green));
   *context = green->context_handle();
@@ -53,7 +56,7 @@ CUresult cuCtxFromGreenCtx(CUcontext* context, CUgreenCtx handle) {
 
 CUresult cuGreenCtxGetId(CUgreenCtx handle, std::uint64_t* id) {
   GL_CU_REQUIRE(id != nullptr);
-  GreenContext* green = session::CurrentGreen();
+  GreenPtr green = session::CurrentGreenPtr();
   if (handle != nullptr || green == nullptr) GL_CU_TRY(FindGreen(handle, &green));
   if (green->destroyed()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   *id = green->id();
@@ -61,7 +64,7 @@ CUresult cuGreenCtxGetId(CUgreenCtx handle, std::uint64_t* id) {
 }
 
 CUresult cuGreenCtxStreamCreate(CUstream* stream, CUgreenCtx handle, unsigned flags, int priority) {
-  GreenContext* green = nullptr;
+  GreenPtr green;
   GL_CU_REQUIRE(stream != nullptr && flags == CU_STREAM_NON_BLOCKING);
   GL_CU_TRY(FindGreen(handle, &green));
   GL_CU_TRY(green->primary().status());
@@ -135,29 +138,29 @@ CUresult WaitEvent(Context& context, const GreenContext* green, CUevent handle) 
 }  // namespace
 
 CUresult cuGreenCtxRecordEvent(CUgreenCtx handle, CUevent event) {
-  GreenContext* green = nullptr;
+  GreenPtr green;
   GL_CU_TRY(FindGreen(handle, &green));
-  return RecordEvent(green->primary(), green, event);
+  return RecordEvent(green->primary(), green.get(), event);
 }
 
 CUresult cuGreenCtxWaitEvent(CUgreenCtx handle, CUevent event) {
-  GreenContext* green = nullptr;
+  GreenPtr green;
   GL_CU_TRY(FindGreen(handle, &green));
-  return WaitEvent(green->primary(), green, event);
+  return WaitEvent(green->primary(), green.get(), event);
 }
 
 CUresult cuCtxRecordEvent(CUcontext handle, CUevent event) {
   Context* context = nullptr;
-  GreenContext* green = nullptr;
+  GreenPtr green;
   GL_CU_TRY(FindContext(handle, &context, &green));
-  return RecordEvent(*context, green, event);
+  return RecordEvent(*context, green.get(), event);
 }
 
 CUresult cuCtxWaitEvent(CUcontext handle, CUevent event) {
   Context* context = nullptr;
-  GreenContext* green = nullptr;
+  GreenPtr green;
   GL_CU_TRY(FindContext(handle, &context, &green));
-  return WaitEvent(*context, green, event);
+  return WaitEvent(*context, green.get(), event);
 }
 
 }  // namespace gridloom::hooks

@@ -6,6 +6,7 @@
 #include "interpose/hooks/vmm.h"
 #include "interpose/session/allocation_notes.h"
 #include "interpose/session/operation.h"
+#include "interpose/session/residency.h"
 #include "sim/exec/extent.h"
 #include "sim/exec/program.h"
 
@@ -292,6 +293,46 @@ CUresult cuMemRangeGetAttributes(void** data, std::size_t* data_bytes, CUmem_ran
                                  CUdeviceptr pointer, std::size_t bytes) {
   GL_CU_REQUIRE(data != nullptr && data_bytes != nullptr && attributes != nullptr && count != 0);
   for (std::size_t i = 0; i < count; ++i) GL_CU_TRY(cuMemRangeGetAttribute(data[i], data_bytes[i], attributes[i], pointer, bytes));
+  return CUDA_SUCCESS;
+}
+
+namespace {
+
+/// Managed memory lies where it was prefetched to last. Other memory, and what never was, lies at the host as far as it was touched.
+CUresult Locate(std::uintptr_t begin, std::uintptr_t end, std::size_t sampling, const CUmemLocation& prefetched, CUmemLocation* to) {
+  const auto resident = session::IsMostlyResident(begin, end, sampling);
+  GL_CU_REQUIRE(resident);
+  if (prefetched.type != CU_MEM_LOCATION_TYPE_NONE) *to = prefetched;
+  else *to = {*resident ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_NONE, 0};
+  return CUDA_SUCCESS;
+}
+
+/// Where the range was prefetched to. Managed memory, or memory that is nothing of CUDA's.
+CUresult FindPrefetched(CUdeviceptr pointer, std::size_t bytes, CUmemLocation* prefetched) {
+  Device& device = ThisContext().device();
+  *prefetched = {CU_MEM_LOCATION_TYPE_NONE, 0};
+  if (!device.memory().Find(pointer)) return CUDA_SUCCESS;
+  exec::Allocation allocation;
+  GL_CU_TRY(FindManaged(pointer, bytes, &allocation));
+  *prefetched = device.notes().Of(allocation).prefetched;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult cuMemGetLocationInfo(CUdeviceptr pointer, std::size_t bytes, std::size_t summary_granularity, std::size_t sampling_granularity,
+                              CUmemLocation* location_out) {
+  constexpr std::size_t kSampling = 64 << 10;  // where the program leaves it to the driver
+  GL_CU_REQUIRE(pointer != 0 && location_out != nullptr && summary_granularity != 0 && summary_granularity <= bytes);
+  GL_CU_REQUIRE(sampling_granularity <= summary_granularity && bytes <= ~pointer);
+  const std::size_t sampling = sampling_granularity != 0 ? sampling_granularity : kSampling;
+  CUmemLocation prefetched;
+  GL_CU_TRY(FindPrefetched(pointer, bytes, &prefetched));
+  for (std::size_t at = 0, region = 0; at < bytes; ++region) {
+    const std::size_t size = std::min(summary_granularity, bytes - at);
+    GL_CU_TRY(Locate(pointer + at, pointer + at + size, sampling, prefetched, &location_out[region]));
+    at += size;
+  }
   return CUDA_SUCCESS;
 }
 

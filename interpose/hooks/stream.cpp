@@ -11,9 +11,9 @@ namespace gridloom::hooks {
 using session::Stream;
 using session::StreamPtr;
 
-CUresult CreateStream(Context& context, session::GreenContext* green, Stream::Kind kind, int priority, CUstream* handle) {
+CUresult CreateStream(Context& context, session::GreenPtr green, Stream::Kind kind, int priority, CUstream* handle) {
   const StreamPtr stream = context.CreateStream(kind, std::clamp(priority, -5, 0), green);
-  for (const session::EventPtr& gate : context.Gates(green)) GL_CU_TRY(session::Submit(*stream, session::EventWaitOp{gate}));
+  for (const session::EventPtr& gate : context.Gates(green.get())) GL_CU_TRY(session::Submit(*stream, session::EventWaitOp{gate}));
   *handle = stream->handle();
   return CUDA_SUCCESS;
 }
@@ -21,7 +21,7 @@ CUresult CreateStream(Context& context, session::GreenContext* green, Stream::Ki
 CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priority) {
   GL_CU_REQUIRE(stream != nullptr && (flags & ~static_cast<unsigned>(CU_STREAM_NON_BLOCKING)) == 0);
   const auto kind = (flags & CU_STREAM_NON_BLOCKING) != 0 ? Stream::Kind::kNonBlocking : Stream::Kind::kBlocking;
-  return CreateStream(ThisContext(), session::CurrentGreen(), kind, priority, stream);
+  return CreateStream(ThisContext(), session::CurrentGreenPtr(), kind, priority, stream);
 }
 CUresult cuStreamCreate(CUstream* stream, unsigned flags) { return cuStreamCreateWithPriority(stream, flags, 0); }
 

@@ -62,17 +62,17 @@ inline CUresult FindContext(CUcontext handle, Context** context) {
   return (*context)->destroyed() ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_SUCCESS;
 }
 /// The same with the green context that was converted to it, or null.
-inline CUresult FindContext(CUcontext handle, Context** context, session::GreenContext** green) {
+inline CUresult FindContext(CUcontext handle, Context** context, session::GreenPtr* green) {
   GL_CU_TRY(FindContext(handle, context));
-  *green = handle == nullptr ? session::CurrentGreen() : TheProcess().FindGreen(handle);
+  *green = handle == nullptr ? session::CurrentGreenPtr() : TheProcess().FindGreen(handle);
   return *green != nullptr && (*green)->destroyed() ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_SUCCESS;
 }
 /// A green context that has not been destroyed.
-CUresult FindGreen(CUgreenCtx handle, session::GreenContext** green);
+CUresult FindGreen(CUgreenCtx handle, session::GreenPtr* green);
 /// `status`, and the capture becomes invalid, for an event of a capture that is going on.
 CUresult RefuseCaptured(const session::Event& event, CUresult status);
 /// A new stream, of `green` unless that is null. It waits for what the context's streams were told to wait for.
-CUresult CreateStream(Context& context, session::GreenContext* green, session::Stream::Kind kind, int priority, CUstream* stream);
+CUresult CreateStream(Context& context, session::GreenPtr green, session::Stream::Kind kind, int priority, CUstream* stream);
 /// Stores through an optional result pointer.
 template <typename T, typename V>
 void Store(T* pointer, V value) {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <span>
 #include <thread>
 
 #include "interpose/real/call.h"
@@ -48,6 +49,18 @@ std::uint64_t StreamNumber(const RealLaunch& launch, CUcontext context) {
   return number + reinterpret_cast<std::uint64_t>(context) * 0x9e3779b97f4a7c15ULL;
 }
 
+/// Its own attribute's or, without one, its stream's, as CUDA counts: the smaller number is the more urgent one.
+int PriorityOf(const RealLaunch& launch) {
+  if (launch.config != nullptr) {
+    const std::span attributes(launch.config->attrs, launch.config->num_attrs);
+    const auto own = std::ranges::find(attributes, CU_LAUNCH_ATTRIBUTE_PRIORITY, &CUlaunchAttribute::id);
+    if (own != attributes.end()) return own->value.priority;
+  }
+  int priority = 0;
+  static_cast<void>(RealTwin<Fn::cuStreamGetPriority>(launch.per_thread, launch.stream, &priority));
+  return priority;
+}
+
 /// `known`: the kernel, if it is known; `divisible`: it may go in slices.
 protocol::LaunchRecord RecordOf(const RealLaunch& launch, const RealKernel* known, bool divisible) {
   const char* name = nullptr;
@@ -58,8 +71,6 @@ protocol::LaunchRecord RecordOf(const RealLaunch& launch, const RealKernel* know
     static_cast<void>(Real<Fn::cuFuncGetAttribute>(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, launch.function));
     static_cast<void>(Real<Fn::cuFuncGetAttribute>(&shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, launch.function));
   }
-  int priority = 0;
-  static_cast<void>(RealTwin<Fn::cuStreamGetPriority>(launch.per_thread, launch.stream, &priority));
   CUcontext context = nullptr;
   static_cast<void>(Real<Fn::cuCtxGetCurrent>(&context));
   const std::string text = name != nullptr ? name : RowOf(launch.entry).name;
@@ -69,7 +80,7 @@ protocol::LaunchRecord RecordOf(const RealLaunch& launch, const RealKernel* know
           .threads_per_cta = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(launch.threads_per_cta, 1, kMostThreads)),
           .registers_per_thread = static_cast<std::uint32_t>(std::clamp(registers, 0, 255)),
           .shared_bytes = std::min(launch.shared_bytes + static_cast<std::uint32_t>(std::max(shared, 0)), 1u << 28),
-          .priority = std::clamp(-priority, -100, 100),  // CUDA's smaller number is the more urgent one
+          .priority = std::clamp(-PriorityOf(launch), -100, 100),
           .divisible = divisible,
           .name = text};
 }

@@ -6,6 +6,7 @@
 #include "interpose/session/device.h"
 #include "interpose/session/graph_memory.h"
 #include "interpose/session/process.h"
+#include "interpose/session/recapture.h"
 #include "interpose/session/thread_state.h"
 
 namespace gridloom::session {
@@ -52,6 +53,14 @@ void AddUnique(std::vector<GraphNode*>& nodes, const std::vector<GraphNode*>& mo
   }
 }
 
+/// The node of the capture's graph that the next operation becomes. With the graph locked.
+CUresult TakeNode(Capture& capture, const Operation& operation, const std::vector<GraphNode*>& dependencies, GraphNode** node) {
+  if (capture.recapture == nullptr) return capture.graph->AddNode(operation, dependencies, node);
+  const CUresult status = capture.recapture->Next(*capture.graph, operation, dependencies, node);
+  if (status != CUDA_SUCCESS) Invalidate(capture);
+  return status;
+}
+
 }  // namespace
 
 std::recursive_mutex& CaptureMutex() {
@@ -75,15 +84,14 @@ CUresult CaptureOperation(Stream& stream, const Operation& operation, bool host_
   if (capture.invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   const auto graph_lock = capture.graph->Lock();
   GraphNode* node = nullptr;
-  const auto status = capture.graph->AddNode(operation, stream.capture_tail, &node);
-  if (status != CUDA_SUCCESS) return status;
+  if (const auto status = TakeNode(capture, operation, stream.capture_tail, &node); status != CUDA_SUCCESS) return status;
   stream.capture_tail = {node};
   *captured = true;
   return CUDA_SUCCESS;
 }
 
-CUresult BeginCapture(const StreamPtr& stream, CUstreamCaptureMode mode, std::shared_ptr<Graph> graph,
-                      std::vector<GraphNode*> dependencies) {
+CUresult BeginCapture(const StreamPtr& stream, CUstreamCaptureMode mode, std::shared_ptr<Graph> graph, std::vector<GraphNode*> dependencies,
+                      std::shared_ptr<Recapture> recapture) {
   static std::uint64_t next_id = 1;
   if (mode < CU_STREAM_CAPTURE_MODE_GLOBAL || mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
   if (stream->kind() == Stream::Kind::kLegacy) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -96,6 +104,7 @@ CUresult BeginCapture(const StreamPtr& stream, CUstreamCaptureMode mode, std::sh
   capture->origin = stream.get();
   capture->streams.push_back(stream);
   capture->graph = std::move(graph);
+  capture->recapture = std::move(recapture);
   stream->capture = capture;
   stream->capture_tail = std::move(dependencies);
   TheCaptures().all.push_back(std::move(capture));
@@ -129,6 +138,8 @@ CUresult EndCapture(const StreamPtr& stream, std::shared_ptr<Graph>* graph) {
       }
     }
   }
+  if (status == CUDA_SUCCESS && capture->recapture != nullptr && !capture->recapture->complete(*capture->graph))
+    status = CUDA_ERROR_GRAPH_RECAPTURE_FAILURE;
   Finish(capture);
   if (status == CUDA_SUCCESS) *graph = capture->graph;
   else if (capture->listed) Process::Get().graphs.Remove(capture->graph->handle());
@@ -210,8 +221,10 @@ CUresult CaptureAllocation(Stream& stream, std::size_t bytes, CUdeviceptr* point
   AllocOp op;
   if (const auto status = MakeAllocOp(stream.context().device(), params, &op); status != CUDA_SUCCESS) return status;
   bool captured = false;
+  const std::lock_guard lock(CaptureMutex());
   if (const auto status = CaptureOperation(stream, op, false, &captured); status != CUDA_SUCCESS) return status;
-  *pointer = op.memory->address();
+  // One that is captured anew keeps its memory.
+  *pointer = captured ? std::get<AllocOp>(stream.capture_tail.front()->operation).params.pointer : op.params.pointer;
   return CUDA_SUCCESS;
 }
 

@@ -14,6 +14,8 @@
 
 namespace gridloom::session {
 
+class Recapture;
+
 /// One capture sequence: the stream it began in and those that joined it through events.
 class Capture {
  public:
@@ -23,6 +25,7 @@ class Capture {
   Stream* origin = nullptr;
   std::vector<StreamPtr> streams;  ///< all that take part, the origin first
   std::shared_ptr<Graph> graph;
+  std::shared_ptr<Recapture> recapture;  ///< the graph's nodes get what is captured; null: nodes are added to it
   bool invalidated = false;
   bool listed = false;  ///< the program has been given the graph's handle before the capture's end
 };
@@ -35,7 +38,7 @@ std::recursive_mutex& CaptureMutex();
 cuda::CUresult CaptureOperation(Stream& stream, const Operation& operation, bool host_waits, bool* captured);
 
 cuda::CUresult BeginCapture(const StreamPtr& stream, cuda::CUstreamCaptureMode mode, std::shared_ptr<Graph> graph,
-                            std::vector<GraphNode*> dependencies);
+                            std::vector<GraphNode*> dependencies, std::shared_ptr<Recapture> recapture = nullptr);
 cuda::CUresult EndCapture(const StreamPtr& stream, std::shared_ptr<Graph>* graph);
 /// cuEventRecord and cuStreamWaitEvent when a capture is involved; `captured` as above.
 cuda::CUresult CaptureRecord(Stream& stream, const EventPtr& event, unsigned flags, bool* captured);

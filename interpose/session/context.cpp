@@ -24,8 +24,12 @@ using namespace cuda;
 
 std::uint64_t NextContextId() { return g_next_id.fetch_add(1, std::memory_order_relaxed); }
 
-Stream::Stream(Context& context, Kind kind, int priority, GreenContext* green)
-    : context_(context), kind_(kind), green_(green), priority_(priority), id_(g_next_id.fetch_add(1, std::memory_order_relaxed)) {}
+Stream::Stream(Context& context, Kind kind, int priority, std::shared_ptr<GreenContext> green)
+    : context_(context),
+      kind_(kind),
+      green_(std::move(green)),
+      priority_(priority),
+      id_(g_next_id.fetch_add(1, std::memory_order_relaxed)) {}
 
 bool Stream::detached() const { return green_ != nullptr && green_->destroyed(); }
 
@@ -64,8 +68,8 @@ StreamPtr Context::per_thread_stream() {
   return stream;
 }
 
-StreamPtr Context::CreateStream(Stream::Kind kind, int priority, GreenContext* green) {
-  auto stream = std::make_shared<Stream>(*this, kind, priority, green);
+StreamPtr Context::CreateStream(Stream::Kind kind, int priority, std::shared_ptr<GreenContext> green) {
+  auto stream = std::make_shared<Stream>(*this, kind, priority, std::move(green));
   const std::lock_guard lock(queue_mutex_);
   streams_.push_back(stream);
   by_handle_[stream->handle()] = stream;
@@ -93,7 +97,8 @@ std::vector<EventPtr> Context::Gates(const GreenContext* green) const {
 
 void Context::SetGate(const GreenContext* green, EventPtr event) {
   const std::lock_guard lock(queue_mutex_);
-  gates_[green] = std::move(event);
+  if (event != nullptr) gates_[green] = std::move(event);
+  else gates_.erase(green);
 }
 
 std::size_t Context::created_streams() const {
@@ -423,6 +428,7 @@ Context& ThisContext() { return *CurrentContext(); }
 void PushContext(Context* context, GreenContext* green) {
   WatchThreadEnd();
   context->on_stacks.fetch_add(1, std::memory_order_relaxed);
+  if (green != nullptr) green->Hold();
   if (t_state.depth < ThreadState::kInlineDepth) {
     t_state.stack[t_state.depth] = {context, green};
   } else {
@@ -433,10 +439,11 @@ void PushContext(Context* context, GreenContext* green) {
 }
 
 Context* PopContext() {
-  Context* const top = CurrentContext();
   if (t_state.depth == 0) return nullptr;
+  const auto [top, green] = Top();
   --t_state.depth;
   top->on_stacks.fetch_sub(1, std::memory_order_relaxed);
+  if (green != nullptr) green->LetGo();
   if (t_state.overflow != nullptr && t_state.depth >= ThreadState::kInlineDepth) {
     t_state.overflow->pop_back();
     if (t_state.overflow->empty()) delete std::exchange(t_state.overflow, nullptr);

@@ -83,11 +83,12 @@ class Context final : public exec::AllocationOwner {
   /// The default stream of the calling thread.
   StreamPtr per_thread_stream();
   /// `green`: of this context, or null.
-  StreamPtr CreateStream(Stream::Kind kind, int priority, GreenContext* green = nullptr);
+  StreamPtr CreateStream(Stream::Kind kind, int priority, std::shared_ptr<GreenContext> green = nullptr);
   /// Those that have not been destroyed, of one green context, or of the context and all its green ones with the legacy stream.
   std::vector<StreamPtr> Streams(const GreenContext* green);
   /// What streams wait for that are created later, by cuCtxWaitEvent or, for those of a green context, cuGreenCtxWaitEvent.
   std::vector<EventPtr> Gates(const GreenContext* green) const;
+  /// Null: for nothing any more.
   void SetGate(const GreenContext* green, EventPtr event);
   /// How many of them have not been destroyed.
   std::size_t created_streams() const;

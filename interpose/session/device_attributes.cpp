@@ -1,4 +1,6 @@
 // Answers of cuDeviceGetAttribute: the device file's numbers, and what this driver can do.
+#include <climits>
+
 #include "interpose/session/device.h"
 
 namespace gridloom::session {
@@ -126,6 +128,7 @@ int Device::Attribute(CUdevice_attribute attribute) const {
     case CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED: return at_least_90;
     case CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS: return 0;
     case CU_DEVICE_ATTRIBUTE_NUMA_ID: return -1;
+    case CU_DEVICE_ATTRIBUTE_TENSOR_MAP_LARGE_TENSOR_MIN_SIZE: return INT_MAX;  // no tensor is large: all maps are of one class
     default: return 0;
   }
 }

@@ -5,6 +5,22 @@
 
 namespace gridloom::session {
 
+void GreenContext::Hold() {
+  const std::lock_guard lock(places_mutex_);
+  if (places_++ == 0) self_ = shared_from_this();
+}
+
+void GreenContext::LetGo() {
+  std::shared_ptr<GreenContext> last;  // goes when the mutex is free
+  const std::lock_guard lock(places_mutex_);
+  if (--places_ == 0) last = std::move(self_);
+}
+
+GreenPtr CurrentGreenPtr() {
+  GreenContext* const green = CurrentGreen();
+  return green != nullptr ? green->shared_from_this() : nullptr;
+}
+
 GreenContext* GreenOf(const Stream& stream) {
   if (stream.green() != nullptr) return stream.green();
   const bool own = stream.kind() != Stream::Kind::kLegacy && stream.kind() != Stream::Kind::kPerThread;

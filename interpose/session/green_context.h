@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <utility>
 #include <vector>
@@ -19,10 +21,12 @@ struct ResourceDescription {
   int device = 0;
   std::vector<std::uint32_t> sms;            ///< ascending
   std::uint32_t smallest = 0, multiple = 0;  ///< as SmShare
+  bool operator==(const ResourceDescription&) const = default;
 };
 
-/// As contexts they are never freed, only marked destroyed: threads may have them on their stacks, and streams outlive them.
-class GreenContext {
+/// A destroyed one is freed when nothing has it any more: no stream, no operation, no thread's stack, and not the list of those that the
+/// program may still name (Process::ShelveGreen).
+class GreenContext : public std::enable_shared_from_this<GreenContext> {
  public:
   GreenContext(Context& primary, ResourceDescription description)
       : primary_(primary), id_(NextContextId()), description_(std::move(description)) {}
@@ -41,28 +45,32 @@ class GreenContext {
   }
 
   cuda::CUgreenCtx handle() { return reinterpret_cast<cuda::CUgreenCtx>(this); }
-  /// What cuCtxFromGreenCtx gives out: another handle than its own, which is none of a context.
-  cuda::CUcontext context_handle() { return reinterpret_cast<cuda::CUcontext>(reinterpret_cast<std::uintptr_t>(this) + kContextOffset); }
-  /// The green context whose context_handle() it would be.
-  static cuda::CUgreenCtx Unconverted(cuda::CUcontext handle) {
-    return reinterpret_cast<cuda::CUgreenCtx>(reinterpret_cast<std::uintptr_t>(handle) - kContextOffset);
-  }
+  /// What cuCtxFromGreenCtx gives out. It has the same value: the runtime of 13.5 destroys an execution context by it.
+  cuda::CUcontext context_handle() { return reinterpret_cast<cuda::CUcontext>(this); }
 
   bool destroyed() const { return destroyed_.load(std::memory_order_acquire); }
   /// False when it was before.
   bool Destroy() { return !destroyed_.exchange(true, std::memory_order_acq_rel); }
 
- private:
-  static constexpr std::uintptr_t kContextOffset = 8;
+  /// A place of a thread's stack has it until it calls LetGo, which may free it.
+  void Hold();
+  void LetGo();
 
+ private:
   Context& primary_;
   const std::uint64_t id_;
   const ResourceDescription description_;
   std::atomic<bool> destroyed_{false};
+  std::mutex places_mutex_;
+  std::uint32_t places_ = 0;            ///< how many of threads' stacks have it
+  std::shared_ptr<GreenContext> self_;  ///< while some do
 };
+
+using GreenPtr = std::shared_ptr<GreenContext>;
 
 /// The one that is current, converted to a context; null: none is.
 GreenContext* CurrentGreen();
+GreenPtr CurrentGreenPtr();
 /// Whose SMs work has that is put into the stream now: the stream's own, or for default streams the current one. Null: all of the device's.
 GreenContext* GreenOf(const Stream& stream);
 /// The streams that work of `green` may be in: its own, and the default one where it is current. Null: all of the context's.

@@ -187,7 +187,7 @@ CUresult CompleteKernelOp(Context& context, const LaunchRequest& request, Kernel
   op->stack_bytes = context.stack_limit();
   op->cooperative = request.cooperative;
   op->priority = request.priority;
-  op->green = request.green;
+  if (request.green != nullptr) op->green = request.green->shared_from_this();
   // Grids from the device run with their parent, whole unless everything runs in slices.
   const bool brokered = !request.from_device && BrokerLink::WantsSlices(op->grid.count(), context.device().spec().sm.count);
   if (SliceSize() != 0 || brokered) op->kernel->BindSliced(context, &op->bound);

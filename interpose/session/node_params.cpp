@@ -1,5 +1,7 @@
 #include "interpose/session/node_params.h"
 
+#include <cstring>
+
 #include "interpose/session/capture.h"
 #include "interpose/session/copy.h"
 #include "interpose/session/graph_memory.h"
@@ -34,7 +36,8 @@ CUresult MakeOperation(Context& context, const CUDA_KERNEL_NODE_PARAMS_v2& p, Op
   request.grid = {p.grid_dim_x, p.grid_dim_y, p.grid_dim_z};
   request.block = {p.block_dim_x, p.block_dim_y, p.block_dim_z};
   request.dynamic_shared_bytes = p.shared_mem_bytes;
-  request.green = p.context != nullptr ? Process::Get().FindGreen(p.context) : CurrentGreen();
+  const GreenPtr named = p.context != nullptr ? Process::Get().FindGreen(p.context) : nullptr;
+  request.green = p.context != nullptr ? named.get() : CurrentGreen();
   request.kernel_params = p.kernel_params;
   request.extra = p.extra;
   KernelOp op;
@@ -147,6 +150,45 @@ void Describe(GraphNode& node, const KernelOp& op, CUDA_KERNEL_NODE_PARAMS_v2* p
         nullptr,
         op.kernel->kernel_handle(),
         nullptr};
+}
+
+CUgraph HandleOf(const ChildOp& child) {
+  auto& graphs = Process::Get().graphs;
+  if (graphs.Find(child.graph->handle()) == nullptr) graphs.Add(child.graph);
+  return child.graph->handle();
+}
+
+namespace {
+
+/// Fills in the parameters of a node's kind.
+struct NodeDescriber {
+  GraphNode& node;
+  CUgraphNodeParams& p;
+
+  void operator()(const EmptyOp&) const {}  // has none
+  void operator()(const KernelOp& op) const { Describe(node, op, &p.kernel); }
+  void operator()(const CopyOp& op) const { p.memcpy.copy = op.described; }
+  void operator()(const FillOp& op) const { p.memset.params = op.params; }
+  void operator()(const HostOp& op) const { p.host = {op.function, op.data}; }
+  void operator()(const EventRecordOp& op) const { p.event = reinterpret_cast<CUevent>(op.event.get()); }
+  void operator()(const EventWaitOp& op) const { p.event = reinterpret_cast<CUevent>(op.event.get()); }
+  void operator()(const AllocOp& op) const { p.alloc = op.params; }
+  void operator()(const FreeOp& op) const { p.free_pointer = op.address; }
+  void operator()(const BatchOp& op) const {
+    p.mem_op = {nullptr, static_cast<unsigned>(op.items.size()), const_cast<CUstreamBatchMemOpParams*>(op.items.data()), op.flags};
+  }
+  void operator()(const ChildOp& op) const { p.graph.graph = HandleOf(op); }
+  void operator()(const ConditionalOp& op) const {
+    p.conditional = {op.condition->handle(), op.type, static_cast<unsigned>(op.bodies->handles.size()), op.bodies->handles.data(), nullptr};
+  }
+};
+
+}  // namespace
+
+void Describe(GraphNode& node, CUgraphNodeParams* params) {
+  std::memset(params, 0, sizeof(*params));
+  params->type = node.type();
+  std::visit(NodeDescriber{node, *params}, node.operation);
 }
 
 }  // namespace gridloom::session

@@ -25,6 +25,11 @@ cuda::CUDA_KERNEL_NODE_PARAMS_v2 Widen(const cuda::CUDA_KERNEL_NODE_PARAMS_v1& p
 /// What a kernel node was given. The parameter pointers lead into the node and stay valid until it is changed.
 void Describe(GraphNode& node, const KernelOp& op, cuda::CUDA_KERNEL_NODE_PARAMS_v2* params);
 
+/// The same of a node of any kind; arrays in it are the node's, too. With the graph locked.
+void Describe(GraphNode& node, cuda::CUgraphNodeParams* params);
+/// The handle of a child node's graph, which is the node's own and stays valid as long as the node.
+cuda::CUgraph HandleOf(const ChildOp& child);
+
 /// The context a node belongs to: the one named, else the current one.
 cuda::CUresult NodeContext(cuda::CUcontext handle, Context** context);
 

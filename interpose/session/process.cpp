@@ -183,12 +183,17 @@ Device* Process::FindDevice(CUdevice ordinal) const {
   return ordinal >= 0 && static_cast<std::size_t>(ordinal) < devices_.size() ? devices_[static_cast<std::size_t>(ordinal)].get() : nullptr;
 }
 
+namespace {
+
+constexpr std::size_t kShelved = 64;  // for so many more the handle of a destroyed context is known as one
+
+}  // namespace
+
 Context& Process::AddContext(Device& device) {
-  constexpr std::size_t kKept = 64;  // for so many more the handle of a destroyed context is known as one
   {
     const std::lock_guard lock(shelf_mutex_);
     const auto free = [&](const Context* context) { return &context->device() == &device && context->on_stacks == 0; };
-    const auto found = shelf_.size() > kKept ? std::ranges::find_if(shelf_, free) : shelf_.end();
+    const auto found = shelf_.size() > kShelved ? std::ranges::find_if(shelf_, free) : shelf_.end();
     if (found != shelf_.end()) {
       Context& context = **found;
       shelf_.erase(found);
@@ -212,11 +217,20 @@ void Process::ForgetThread(std::uint64_t thread) {
 
 Context* Process::FindContext(CUcontext handle) const {
   if (Context* const context = contexts_.Find(handle).get()) return context;
-  GreenContext* const green = FindGreen(handle);
+  const GreenPtr green = FindGreen(handle);
   return green == nullptr ? nullptr : &green->primary();
 }
 
-GreenContext* Process::FindGreen(CUcontext handle) const { return greens.Find(GreenContext::Unconverted(handle)).get(); }
+GreenPtr Process::FindGreen(CUcontext handle) const { return greens.Find(reinterpret_cast<CUgreenCtx>(handle)); }
+
+void Process::ShelveGreen(GreenContext& green) {
+  GreenPtr oldest;  // goes when the mutex is free
+  const std::lock_guard lock(shelf_mutex_);
+  green_shelf_.push_back(green.handle());
+  if (green_shelf_.size() <= kShelved) return;
+  oldest = greens.Remove(green_shelf_.front());
+  green_shelf_.pop_front();
+}
 
 Context* Process::FindContext(const exec::Program& program) const {
   Context* context = nullptr;

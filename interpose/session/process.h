@@ -74,7 +74,9 @@ class Process {
   /// Null for a handle that was never a context. A green context's primary one for what it was converted to.
   Context* FindContext(cuda::CUcontext handle) const;
   /// The green context that was converted to `handle`; null: none was.
-  GreenContext* FindGreen(cuda::CUcontext handle) const;
+  std::shared_ptr<GreenContext> FindGreen(cuda::CUcontext handle) const;
+  /// It was destroyed: for a while its handle is known as that of a destroyed one.
+  void ShelveGreen(GreenContext& green);
   /// The context that a module's program was loaded in; null when none has asked for it yet.
   Context* FindContext(const exec::Program& program) const;
   template <typename Function>
@@ -97,7 +99,7 @@ class Process {
   HandleTable<MemoryPool, cuda::CUmemoryPool> pools;
   HandleTable<UserObject, cuda::CUuserObject> user_objects;
   HandleTable<LinkJob, cuda::CUlinkState> link_jobs;
-  HandleTable<GreenContext, cuda::CUgreenCtx> greens;  ///< destroyed ones, too
+  HandleTable<GreenContext, cuda::CUgreenCtx> greens;  ///< the last destroyed ones, too
   HandleTable<ResourceDescription, cuda::CUdevResourceDesc> resource_descriptions;
 
   /// What belongs to a context and goes with it: modules, events, arrays, memory.
@@ -127,7 +129,8 @@ class Process {
   bool launch_blocking_ = false;
   HandleTable<Context, cuda::CUcontext> contexts_;
   std::mutex shelf_mutex_;
-  std::deque<Context*> shelf_;  ///< destroyed ones that can become others, the oldest first
+  std::deque<Context*> shelf_;                ///< destroyed ones that can become others, the oldest first
+  std::deque<cuda::CUgreenCtx> green_shelf_;  ///< destroyed ones that are still in `greens`, the oldest first
 };
 
 }  // namespace gridloom::session

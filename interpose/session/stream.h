@@ -23,12 +23,12 @@ struct LaunchBatch;
 class Stream {
  public:
   enum class Kind : std::uint8_t { kLegacy, kPerThread, kBlocking, kNonBlocking };
-  Stream(Context& context, Kind kind, int priority, GreenContext* green = nullptr);
+  Stream(Context& context, Kind kind, int priority, std::shared_ptr<GreenContext> green = nullptr);
 
   Context& context() const { return context_; }
   Kind kind() const { return kind_; }
   /// Whose SMs its kernels run on; null: the device's, or those of the green context that is current.
-  GreenContext* green() const { return green_; }
+  GreenContext* green() const { return green_.get(); }
   /// Its green context is no more: all that can be done with it is to destroy it.
   bool detached() const;
   bool blocking() const { return kind_ != Kind::kNonBlocking; }
@@ -49,7 +49,7 @@ class Stream {
   friend class Context;
   Context& context_;
   const Kind kind_;
-  GreenContext* const green_;
+  const std::shared_ptr<GreenContext> green_;
   std::atomic<int> priority_;
   const std::uint64_t id_;
 

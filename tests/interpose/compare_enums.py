@@ -12,7 +12,12 @@ text = re.sub(r"//.*", "", (api / "cuda_enums.h").read_text())
 names = re.findall(r"\b(CU\w+) = ", text)
 for table in ("results.def", "device_attributes.def"):
     names += re.findall(r"^GL_\w+\((\w+),", (api / table).read_text(), re.M)
-NEWER = {"CUDA_ERROR_STREAM_DETACHED": 13050}  # what not every toolkit that this is built with has: from which one on it is compared
+# What not every toolkit that this is built with has: from which one on it is compared.
+NEWER = dict.fromkeys(("CUDA_ERROR_STREAM_DETACHED", "CUDA_ERROR_GRAPH_RECAPTURE_FAILURE", "CUDA_ERROR_FABRIC_NOT_READY"), 13050)
+NEWEST_ATTRIBUTE_OF_13_0 = 147
+for name, value in re.findall(r"^GL_\w+\((\w+), (\d+)\)", (api / "device_attributes.def").read_text(), re.M):
+    if int(value) > NEWEST_ATTRIBUTE_OF_13_0:
+        NEWER[name] = 13050
 
 
 def comparison(name):

@@ -277,8 +277,7 @@ TEST_CASE("GreenContext_MadeCurrent_IsWhatDefaultAndNewStreamsAreOf", "[green]")
   const test::Fixture fixture;
   const Green green(Split(OfDevice(), 1, 8));
   const CUcontext context = green.context();
-  CHECK(context != reinterpret_cast<CUcontext>(green.handle()));
-  CHECK(cuCtxPushCurrent_v2(reinterpret_cast<CUcontext>(green.handle())) == CUDA_ERROR_INVALID_CONTEXT);
+  CHECK(context == reinterpret_cast<CUcontext>(green.handle()));  // the runtime destroys it by this handle
   CU_OK(cuCtxPushCurrent_v2(context));
   CUcontext current = nullptr;
   CU_OK(cuCtxGetCurrent(&current));
@@ -408,4 +407,126 @@ TEST_CASE("GreenContext_Events_StandForAllItsStreams", "[green]") {
   FakeEngine::Get().set_body({});
   CU_OK(cuEventDestroy_v2(event));
   for (const CUstream stream : {a, b, c, later, plain}) CU_OK(cuStreamDestroy_v2(stream));
+}
+
+TEST_CASE("GreenContexts_OfWhichThereWereThousands_LeaveNothing", "[green]") {
+  const test::Fixture fixture;
+  const auto parts = Split(OfDevice(), 1, 8);
+  const CUdevResourceDesc desc = Describe(parts);
+  CHECK(Describe(parts) == Describe(parts));  // nothing gives them back
+  CHECK(desc != nullptr);
+  std::set<CUgreenCtx> handles;
+  std::set<std::uint64_t> ids;
+  CUevent event = nullptr;
+  CU_OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  constexpr int kRounds = 2000;
+  for (int i = 0; i < kRounds; ++i) {
+    CUgreenCtx green = nullptr;
+    std::uint64_t id = 0;
+    CU_OK(cuGreenCtxCreate(&green, desc, 0, CU_GREEN_CTX_DEFAULT_STREAM));
+    CU_OK(cuGreenCtxGetId(green, &id));
+    CHECK(ids.insert(id).second);
+    CU_OK(cuGreenCtxWaitEvent(green, event));
+    CUstream stream = nullptr;
+    CU_OK(cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0));
+    CU_OK(cuLaunchKernel(fixture.Function("nothing"), 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr));
+    CU_OK(cuStreamDestroy_v2(stream));
+    CU_OK(cuGreenCtxDestroy(green));
+    CHECK(cuGreenCtxDestroy(green) == CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    handles.insert(green);
+  }
+  // Memory that is freed comes back: had all of them been kept, there would be as many handles as rounds.
+  CHECK(handles.size() < kRounds / 4);
+  CU_OK(cuEventDestroy_v2(event));
+}
+
+TEST_CASE("GreenContext_ThatAThreadHas_IsThereUntilItLetsItGo", "[green]") {
+  const test::Fixture fixture;
+  const auto parts = Split(OfDevice(), 1, 8);
+  const auto make = [&] {
+    CUgreenCtx green = nullptr;
+    CU_OK(cuGreenCtxCreate(&green, Describe(parts), 0, CU_GREEN_CTX_DEFAULT_STREAM));
+    return green;
+  };
+  const CUgreenCtx held = make();
+  CUcontext context = nullptr;
+  CU_OK(cuCtxFromGreenCtx(&context, held));
+  std::atomic<int> step{0};
+  std::atomic<bool> right{false};
+  std::thread other([&] {
+    bool ok = cuCtxPushCurrent_v2(context) == CUDA_SUCCESS && cuCtxPushCurrent_v2(context) == CUDA_SUCCESS;
+    step = 1;
+    while (step != 2) std::this_thread::yield();
+    CUcontext current = nullptr;
+    ok = ok && cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == context;
+    ok = ok && cuMemFree_v2(1) == CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    ok = ok && cuCtxPopCurrent_v2(&current) == CUDA_SUCCESS && current == context;
+    right = ok;  // the other place goes with the thread
+  });
+  while (step != 1) std::this_thread::yield();
+  CU_OK(cuGreenCtxDestroy(held));
+  std::set<CUgreenCtx> handles;
+  for (int i = 0; i < 500; ++i) {
+    const CUgreenCtx green = make();
+    handles.insert(green);
+    CU_OK(cuGreenCtxDestroy(green));
+  }
+  CHECK(!handles.contains(held));  // nobody else is where it is
+  CHECK(cuGreenCtxDestroy(held) == CUDA_ERROR_INVALID_CONTEXT);
+  step = 2;
+  other.join();
+  CHECK(right);
+}
+
+TEST_CASE("GreenContext_OfANodeOrAStream_OutlivesItsHandle", "[green]") {
+  const test::Fixture fixture;
+  const auto parts = Split(OfDevice(), 1, 8);
+  auto green = std::make_unique<Green>(parts);
+  const unsigned sms = green->sms();
+  const CUstream stream = green->NewStream();
+  CU_OK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+  CU_OK(cuLaunchKernel(fixture.Function("nothing"), 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr));
+  CUgraph graph = nullptr;
+  CU_OK(cuStreamEndCapture(stream, &graph));
+  CUgraphExec exec = nullptr;
+  CU_OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+  green.reset();
+  for (int i = 0; i < 200; ++i) Green other(parts);
+  CHECK(cuStreamQuery(stream) == CUDA_ERROR_STREAM_DETACHED);
+  std::size_t ran_on = 0;
+  FakeEngine::Get().set_body([&](const exec::LaunchParams& launch) {
+    ran_on = launch.sms.size();
+    return exec::LaunchFault{};
+  });
+  CU_OK(cuGraphLaunch(exec, nullptr));
+  CU_OK(cuStreamSynchronize(nullptr));
+  FakeEngine::Get().set_body({});
+  CHECK(ran_on == sms);
+  CU_OK(cuGraphExecDestroy(exec));
+  CU_OK(cuGraphDestroy(graph));
+  CU_OK(cuStreamDestroy_v2(stream));
+}
+
+// How a runtime finds out that an execution context may be destroyed, and what it destroys then.
+TEST_CASE("ExportTable_TellsGreenContextsFromOthers", "[green]") {
+  const test::Fixture fixture;
+  const Green green(Split(OfDevice(), 1, 8));
+  constexpr CUuuid kChecks = {{0x26, 0x3E, 0x88, 0x60, 0x7C, 0xD2, 0x61, 0x43, 0x92, 0xF6, 0xBB, 0xD5, 0x00, 0x6D, 0xFA, 0x7E}};
+  const void* address = nullptr;
+  CU_OK(cuGetExportTable(&address, &kChecks));
+  const auto check = reinterpret_cast<CUresult (*)(CUcontext, unsigned*, CUcontext*)>(static_cast<void* const*>(address)[2]);
+  unsigned is_green = 99;
+  CUcontext primary = nullptr;
+  CU_OK(check(green.context(), &is_green, &primary));
+  CHECK((is_green == 1 && primary == fixture.context));
+  CU_OK(check(green.context(), &is_green, nullptr));
+  CHECK(is_green == 1);
+  CU_OK(check(fixture.context, &is_green, &primary));
+  CHECK(is_green == 0);
+  CU_OK(check(nullptr, &is_green, nullptr));
+  CHECK(is_green == 0);
+  CU_OK(cuCtxPushCurrent_v2(green.context()));
+  CU_OK(check(nullptr, &is_green, nullptr));
+  CHECK(is_green == 1);
+  CU_OK(cuCtxPopCurrent_v2(nullptr));
 }

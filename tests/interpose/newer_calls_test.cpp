@@ -1,6 +1,9 @@
 // Functions that CUDA 13.1 to 13.5 added to the driver interface.
+#include <sys/mman.h>
+
 #include <atomic>
 #include <cstdlib>
+#include <limits>
 #include <set>
 
 #include "interpose/api/newer_types.h"
@@ -255,4 +258,282 @@ TEST_CASE("TensorMaps_HaveTheSmallAllocationClassWhateverIsAskedFor", "[newer]")
   }
   CHECK(cuTensorMapSetAllocationClass(nullptr, CU_TENSOR_MAP_ALLOC_CLASS_SMALL, nullptr) == CUDA_ERROR_INVALID_VALUE);
   CHECK(std::memcmp(&map, &before, sizeof map) == 0);
+}
+
+namespace {
+
+/// What a recapture's function was told, and what it answers.
+struct Told {
+  std::vector<CUgraphNode> nodes;
+  std::vector<unsigned> before, after;  ///< widths of grids
+  CUresult answer = CUDA_SUCCESS;
+
+  static CUresult Call(void* data, CUgraphNode node, const CUgraphNodeParams* before, const CUgraphNodeParams* after,
+                       CUgraphRecaptureStatus status) {
+    Told& told = *static_cast<Told*>(data);
+    CHECK(status == CU_GRAPH_RECAPTURE_ELIGIBLE_FOR_UPDATE);
+    CHECK((before->type == CU_GRAPH_NODE_TYPE_KERNEL && after->type == CU_GRAPH_NODE_TYPE_KERNEL));
+    told.nodes.push_back(node);
+    told.before.push_back(before->kernel.grid_dim_x);
+    told.after.push_back(after->kernel.grid_dim_x);
+    return told.answer;
+  }
+};
+
+/// Memory, two launches into it, and the memory back.
+class Captured {
+ public:
+  explicit Captured(const test::Fixture& fixture) : fixture_(fixture) {
+    CU_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CU_OK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    memory = Allocate();
+    CU_OK(Fill(1, 7));
+    CU_OK(Fill(2, 8));
+    CU_OK(cuMemFreeAsync(memory, stream));
+    CU_OK(cuStreamEndCapture(stream, &graph));
+  }
+  ~Captured() {
+    static_cast<void>(cuGraphDestroy(graph));
+    static_cast<void>(cuStreamDestroy_v2(stream));
+  }
+  CUresult Begin(Told* told) {
+    return cuStreamBeginRecaptureToGraph(stream, CU_STREAM_CAPTURE_MODE_RELAXED, graph, told != nullptr ? &Told::Call : nullptr, told);
+  }
+  CUdeviceptr Allocate(std::size_t bytes = 256) const {
+    CUdeviceptr pointer = 0;
+    CU_OK(cuMemAllocAsync(&pointer, bytes, stream));
+    return pointer;
+  }
+  CUresult Fill(unsigned grid, std::uint32_t value) const {
+    unsigned char flag = 0;
+    CUdeviceptr target = memory;
+    void* params[] = {&target, &value, &flag};
+    return cuLaunchKernel(fixture_.Function("fill"), grid, 1, 1, 1, 1, 1, 0, stream, params, nullptr);
+  }
+  std::vector<CUgraphNode> Nodes() const {
+    CUgraphNode nodes[8];
+    std::size_t count = 8;
+    CU_OK(cuGraphGetNodes(graph, nodes, &count));
+    return {nodes, nodes + count};
+  }
+  /// Values that the two launches of the graph have.
+  std::vector<std::uint32_t> Launched() const {
+    CUgraphExec exec = nullptr;
+    CU_OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    FakeEngine::Get().TakeLaunches();
+    CU_OK(cuGraphLaunch(exec, stream));
+    CU_OK(cuStreamSynchronize(stream));
+    CU_OK(cuGraphExecDestroy(exec));
+    std::vector<std::uint32_t> values;
+    for (const auto& launch : FakeEngine::Get().TakeLaunches()) values.push_back(test::Param<std::uint32_t>(launch, 8));
+    return values;
+  }
+
+  CUstream stream = nullptr;
+  CUgraph graph = nullptr;
+  CUdeviceptr memory = 0;
+
+ private:
+  const test::Fixture& fixture_;
+};
+
+}  // namespace
+
+TEST_CASE("Recapture_GivesTheNodesThatThereAreOtherParameters", "[newer]") {
+  const test::Fixture fixture;
+  Captured captured(fixture);
+  const auto nodes = captured.Nodes();
+  REQUIRE(nodes.size() == 4);
+  CHECK(captured.Launched() == std::vector<std::uint32_t>{7, 8});
+  for (const bool tells : {true, false}) {
+    Told told;
+    CU_OK(captured.Begin(tells ? &told : nullptr));
+    CHECK(captured.Allocate() == captured.memory);
+    CU_OK(captured.Fill(1, 7));
+    CU_OK(captured.Fill(3, tells ? 9 : 10));
+    CU_OK(cuMemFreeAsync(captured.memory, captured.stream));
+    CUgraph same = nullptr;
+    CU_OK(cuStreamEndCapture(captured.stream, &same));
+    CHECK(same == captured.graph);
+    CHECK(captured.Nodes() == nodes);
+    CHECK(captured.Launched() == std::vector<std::uint32_t>{7, tells ? 9u : 10u});
+    if (!tells) continue;
+    CHECK(told.nodes == std::vector<CUgraphNode>{nodes[2]});  // the other one is as it was
+    CHECK(told.before == std::vector<unsigned>{2});
+    CHECK(told.after == std::vector<unsigned>{3});
+  }
+}
+
+TEST_CASE("Recapture_OfAnotherGraph_Fails", "[newer]") {
+  const test::Fixture fixture;
+  const auto ends = [](Captured& captured, CUresult expected) {
+    CUgraph graph = nullptr;
+    CHECK(cuStreamEndCapture(captured.stream, &graph) == expected);
+    CHECK(graph == nullptr);
+    CHECK(cuStreamQuery(captured.stream) == CUDA_SUCCESS);
+  };
+  {
+    INFO("an operation of another kind");
+    Captured captured(fixture);
+    CU_OK(captured.Begin(nullptr));
+    CHECK(captured.Fill(1, 7) == CUDA_ERROR_GRAPH_RECAPTURE_FAILURE);
+    CHECK(captured.Fill(1, 7) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    ends(captured, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  }
+  {
+    INFO("memory of another size");
+    Captured captured(fixture);
+    CU_OK(captured.Begin(nullptr));
+    CUdeviceptr pointer = 0;
+    CHECK(cuMemAllocAsync(&pointer, 512, captured.stream) == CUDA_ERROR_GRAPH_RECAPTURE_FAILURE);
+    ends(captured, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  }
+  {
+    INFO("other dependencies");
+    Captured captured(fixture);
+    CU_OK(captured.Begin(nullptr));
+    captured.Allocate();
+    CU_OK(cuStreamUpdateCaptureDependencies(captured.stream, nullptr, 0, CU_STREAM_SET_CAPTURE_DEPENDENCIES));
+    CHECK(captured.Fill(1, 7) == CUDA_ERROR_GRAPH_RECAPTURE_FAILURE);
+    ends(captured, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  }
+  {
+    INFO("the program refuses");
+    Captured captured(fixture);
+    Told told;
+    told.answer = CUDA_ERROR_UNKNOWN;
+    CU_OK(captured.Begin(&told));
+    captured.Allocate();
+    CHECK(captured.Fill(1, 6) == CUDA_ERROR_GRAPH_RECAPTURE_FAILURE);
+    CHECK(told.nodes.size() == 1);
+    ends(captured, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  }
+  {
+    INFO("fewer operations, then more");
+    Captured captured(fixture);
+    CU_OK(captured.Begin(nullptr));
+    captured.Allocate();
+    ends(captured, CUDA_ERROR_GRAPH_RECAPTURE_FAILURE);
+    CU_OK(captured.Begin(nullptr));
+    captured.Allocate();
+    CU_OK(captured.Fill(1, 7));
+    CU_OK(captured.Fill(2, 8));
+    CU_OK(cuMemFreeAsync(captured.memory, captured.stream));
+    CHECK(captured.Fill(1, 7) == CUDA_ERROR_GRAPH_RECAPTURE_FAILURE);
+    ends(captured, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  }
+  Captured captured(fixture);
+  const auto begin = [&](CUstream stream, CUgraph graph, int mode) {
+    return cuStreamBeginRecaptureToGraph(stream, static_cast<CUstreamCaptureMode>(mode), graph, nullptr, nullptr);
+  };
+  CHECK(begin(captured.stream, nullptr, 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(begin(captured.stream, captured.graph, 3) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(begin(nullptr, captured.graph, 0) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+}
+
+TEST_CASE("Recapture_GivesUserObjectsBack", "[newer]") {
+  const test::Fixture fixture;
+  Captured captured(fixture);
+  static std::atomic<int> gone;
+  gone = 0;
+  CUuserObject object = nullptr;
+  int data = 0;
+  CU_OK(cuUserObjectCreate(
+      &object, &data, [](void*) { ++gone; }, 1, 1));
+  CU_OK(cuGraphRetainUserObject(captured.graph, object, 1, 1));
+  CHECK(gone == 0);
+  CU_OK(captured.Begin(nullptr));
+  CHECK(gone == 1);
+  CUgraph graph = nullptr;
+  CHECK(cuStreamEndCapture(captured.stream, &graph) == CUDA_ERROR_GRAPH_RECAPTURE_FAILURE);
+}
+
+TEST_CASE("LocationInfo_TellsWhereManagedAndPageableMemoryLies", "[newer]") {
+  const test::Fixture fixture;
+  constexpr std::size_t kRegion = 1 << 20;
+  const auto ask = [](CUdeviceptr pointer, std::size_t bytes, std::size_t summary, std::size_t sampling) {
+    std::vector<CUmemLocation> locations((bytes + summary - 1) / summary);
+    CU_OK(cuMemGetLocationInfo(pointer, bytes, summary, sampling, locations.data()));
+    std::vector<int> types;
+    for (const CUmemLocation& location : locations) types.push_back(location.type);
+    return types;
+  };
+  constexpr int kNone = CU_MEM_LOCATION_TYPE_NONE, kHost = CU_MEM_LOCATION_TYPE_HOST, kDevice = CU_MEM_LOCATION_TYPE_DEVICE;
+  CUdeviceptr managed = 0;
+  CU_OK(cuMemAllocManaged(&managed, 4 * kRegion, CU_MEM_ATTACH_GLOBAL));
+  void* const managed_bytes = reinterpret_cast<void*>(managed);
+  std::memset(managed_bytes, 1, 4 * kRegion);
+  CHECK(ask(managed, 3 * kRegion + 5, kRegion, 0) == std::vector<int>{kHost, kHost, kHost, kHost});
+  CU_OK(cuMemPrefetchAsync_v2(managed, 4 * kRegion, {CU_MEM_LOCATION_TYPE_DEVICE, 0}, 0, nullptr));
+  CHECK(ask(managed, 4 * kRegion, 2 * kRegion, kRegion) == std::vector<int>{kDevice, kDevice});
+  // Pageable memory, of which one region was touched.
+  void* const pageable = mmap(nullptr, 4 * kRegion, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(pageable != MAP_FAILED);
+  static_cast<void>(madvise(pageable, 4 * kRegion, MADV_NOHUGEPAGE));
+  const auto at = reinterpret_cast<CUdeviceptr>(pageable);
+  std::memset(static_cast<char*>(pageable) + kRegion, 1, kRegion);
+  CHECK(ask(at, 3 * kRegion + 5, kRegion, 0) == std::vector<int>{kNone, kHost, kNone, kNone});
+  CHECK(ask(at + kRegion, kRegion, kRegion, 1) == std::vector<int>{kHost});
+  CHECK(ask(at, 4 * kRegion, 4 * kRegion, 4096) == std::vector<int>{kNone});
+
+  CUmemLocation location;
+  CUdeviceptr device = 0;
+  CU_OK(cuMemAlloc_v2(&device, 4096));
+  CHECK(cuMemGetLocationInfo(device, 4096, 4096, 0, &location) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuMemGetLocationInfo(4096, 4096, 4096, 0, &location) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuMemGetLocationInfo(managed, 5 * kRegion, kRegion, 0, &location) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuMemGetLocationInfo(managed, kRegion, 0, 0, &location) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuMemGetLocationInfo(managed, kRegion, kRegion + 1, 0, &location) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuMemGetLocationInfo(managed, kRegion, 4096, 8192, &location) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuMemGetLocationInfo(managed, kRegion, kRegion, 0, nullptr) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuMemGetLocationInfo(managed, ~std::size_t{0}, kRegion, 0, &location) == CUDA_ERROR_INVALID_VALUE);
+  CU_OK(cuMemHostRegister_v2(pageable, kRegion, 0));
+  CHECK(cuMemGetLocationInfo(at, kRegion, kRegion, 0, &location) == CUDA_ERROR_INVALID_VALUE);
+  CU_OK(cuMemHostUnregister(pageable));
+  munmap(pageable, 4 * kRegion);
+  CU_OK(cuMemFree_v2(device));
+  CU_OK(cuMemFree_v2(managed));
+}
+
+TEST_CASE("WhatADeviceHasNot_ItsAttributesSay_AndItsCallsRefuse", "[newer]") {
+  const test::Fixture fixture;
+  const auto attribute = [](CUdevice_attribute which) {
+    int value = -1;
+    CU_OK(cuDeviceGetAttribute(&value, which, 0));
+    return value;
+  };
+  for (const auto which : {CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED,
+                           CU_DEVICE_ATTRIBUTE_LOGICAL_ENDPOINT_UNICAST_SUPPORTED, CU_DEVICE_ATTRIBUTE_LOGICAL_ENDPOINT_MULTICAST_SUPPORTED,
+                           CU_DEVICE_ATTRIBUTE_LOGICAL_ENDPOINT_SUPPORTED_HANDLE_TYPES, CU_DEVICE_ATTRIBUTE_VULKAN_CIG_STREAMS_SUPPORTED})
+    CHECK(attribute(which) == 0);
+  CHECK(attribute(CU_DEVICE_ATTRIBUTE_TENSOR_MAP_LARGE_TENSOR_MIN_SIZE) == std::numeric_limits<int>::max());
+  int value = 0;
+  for (const int unknown : {0, -1, 162, 9999})
+    CHECK(cuDeviceGetAttribute(&value, static_cast<CUdevice_attribute>(unknown), 0) == CUDA_ERROR_INVALID_VALUE);
+
+  std::size_t count = 0;
+  CUuuid uuid;
+  CUlogicalEndpointId id = 0;
+  int state = 0;
+  CHECK(cuDeviceGetCliqueCount(&count, 0) == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(cuDeviceGetCliqueInfo(nullptr, &count, 0) == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(cuDeviceGetFabricClusterUuid(&uuid, 0) == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(cuFabricCpyBatchAsync(0, nullptr, 0, reinterpret_cast<CUstream>(2)) == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(cuLogicalEndpointIdReserve(&id, 1) == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(cuLogicalEndpointIdRelease(id, 1) == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(cuLogicalEndpointCreate(id, nullptr) == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(cuLogicalEndpointDestroy(id) == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(cuLogicalEndpointAddDevice(id, 0) == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(cuLogicalEndpointBindAddr(id, 0, 0, nullptr, 0, 0) == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(cuLogicalEndpointBindMem(id, 0, 0, {}, 0, 0, 0) == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(cuLogicalEndpointUnbind(id, 0, 0, 0) == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(cuLogicalEndpointExport(nullptr, id, {}) == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(cuLogicalEndpointImport(id, nullptr, {}) == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(cuLogicalEndpointGetLimits(nullptr, nullptr, nullptr) == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(cuLogicalEndpointQuery(id, 1, &state) == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(cuMulticastBindMem_v2({}, 0, 0, {}, 0, 0, 0) == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(cuMulticastBindAddr_v2({}, 0, 0, 0, 0, 0) == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(cuStreamBeginCaptureToCig(nullptr, nullptr) == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(cuStreamEndCaptureToCig(nullptr) == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(cuCheckpointOperationComplete(nullptr) == CUDA_ERROR_NOT_SUPPORTED);
 }

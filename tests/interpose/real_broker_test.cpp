@@ -47,6 +47,53 @@ TEST_CASE("RealLaunch_WhileAnotherTenantHasTheDevice_Waits") {
   CHECK(Launches() == before + 1);
 }
 
+TEST_CASE("RealLaunch_WithAPriorityAttribute_GoesBeforeThoseWithout") {
+  constexpr unsigned kAll = 100'000;  // more than the device holds
+  Fixture f("priority");
+  const auto other = f.Join("other");
+  protocol::Client::Ticket ticket;
+  std::uint64_t granted = 0;
+  REQUIRE(other->Announce(broker::LaunchOf(kAll, false), &ticket) == Verdict::kGranted);
+  REQUIRE(other->Wait(ticket, 0, &granted) == Verdict::kGranted);
+  Kernels(CUDA_ERROR_NOT_READY);
+  const unsigned long before = Launches();
+  std::atomic<bool> plain_launched{false}, urgent_launched{false};
+  std::thread plain([&] {
+    CHECK(Launch(kAll, 100) == CUDA_SUCCESS);
+    plain_launched = true;
+  });
+  const auto waiting = [&](int launches) { return f.Eventually([&] { return f.Real()["in_flight"] == launches; }); };
+  CHECK(waiting(1));
+  std::thread urgent([&] {
+    CUlaunchAttribute attributes[2] = {};
+    attributes[0].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+    attributes[1].id = CU_LAUNCH_ATTRIBUTE_PRIORITY;
+    attributes[1].value.priority = -5;
+    const CUlaunchConfig config{.grid_dim_x = kAll,
+                                .grid_dim_y = 1,
+                                .grid_dim_z = 1,
+                                .block_dim_x = 32,
+                                .block_dim_y = 1,
+                                .block_dim_z = 1,
+                                .shared_mem_bytes = 0,
+                                .stream = reinterpret_cast<CUstream>(200),
+                                .attrs = attributes,
+                                .num_attrs = 2};
+    CHECK(cuLaunchKernelEx(&config, nullptr, nullptr, nullptr) == CUDA_SUCCESS);
+    urgent_launched = true;
+  });
+  CHECK(waiting(2));
+  CHECK(Launches() == before);
+  other->End(ticket, kAll, false);
+  CHECK(f.Eventually([&] { return Launches() == before + 1 && (urgent_launched || plain_launched); }));
+  CHECK(urgent_launched);
+  CHECK(!plain_launched);
+  Kernels(CUDA_SUCCESS);
+  urgent.join();
+  plain.join();
+  CHECK(Launches() == before + 2);
+}
+
 TEST_CASE("RealLaunch_OfAStreamWhoseLastOneRuns_WaitsForItsEnd_OthersDoNot") {
   Fixture f;
   Kernels(CUDA_ERROR_NOT_READY);
