@@ -3,21 +3,40 @@
 #include <algorithm>
 
 #include "rewriter/support/suggest.h"
-#include "sim/study/crcs/crcs.h"
-#include "sim/study/dtbl/dtbl.h"
 #include "sim/study/kernelet/kernelet.h"
-#include "sim/study/pagoda/pagoda.h"
-#include "sim/study/pipeline/pipeline.h"
+#include "sim/study/paper/paper.h"
 
 namespace gridloom::study {
+
+// Papers as data.
+namespace crcs {
+extern const Paper kPaper;
+}
+namespace dtbl {
+extern const Paper kPaper;
+}
+namespace pagoda {
+extern const Paper kPaper;
+}
+namespace pipeline {
+extern const Paper kPaper;
+}
+
 namespace {
 
+template <const Paper& paper>
+Result<std::unique_ptr<Study>> MakePaper(const Settings& settings, const Environment& environment) {
+  return MakePaperStudy(paper, settings, environment);
+}
+
 constexpr StudyRow kStudies[] = {
-    {"crcs", "CRCS and PPCS (Kim et al.): dependent kernels that overlap with each other, copies and storage", MakeCrcs},
-    {"dtbl", "Dynamic thread block launch (Wang et al.): kernels that launch kernels, or thread blocks that join others", MakeDtbl},
+    {"crcs", "CRCS and PPCS (Kim et al.): dependent kernels that overlap with each other, copies and storage", MakePaper<crcs::kPaper>},
+    {"dtbl", "Dynamic thread block launch (Wang et al.): kernels that launch kernels, or thread blocks that join others",
+     MakePaper<dtbl::kPaper>},
     {"kernelet", "Kernelet (Zhong and He): kernel slicing, a Markov chain for pairs of kernels, co-scheduling", MakeKernelet},
-    {"pagoda", "Pagoda (Yeh et al.): narrow tasks under a kernel that stays on the device, and what it is compared with", MakePagoda},
-    {"pipeline", "Task pipelines (Mu et al.): kernels of different data sets side by side, labels in L2", MakePipeline},
+    {"pagoda", "Pagoda (Yeh et al.): narrow tasks under a kernel that stays on the device, and what it is compared with",
+     MakePaper<pagoda::kPaper>},
+    {"pipeline", "Task pipelines (Mu et al.): kernels of different data sets side by side, labels in L2", MakePaper<pipeline::kPaper>},
 };
 
 }  // namespace

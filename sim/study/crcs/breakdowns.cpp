@@ -4,8 +4,6 @@
 namespace gridloom::study::crcs {
 namespace {
 
-using Row = std::vector<nlohmann::ordered_json>;
-
 constexpr const char* kStages[] = {"prelude", "H2D copy", "first kernel", "other kernels", "last kernel", "D2H copy", "postlude", "rest"};
 
 std::vector<std::string> Columns(std::vector<std::string> first) {
@@ -37,14 +35,14 @@ Result<Exhibit> Fig2(const Settings& settings, Runs& runs) {
   for (const std::string& program : settings.Below("fig2.sizes")) {
     GL_TRY(sizes, settings.Numbers("fig2.sizes." + program));
     for (const double size : sizes) {
-      wanted.push_back({.workload = program, .arguments = {Number("--size=%.0f", size)}, .device = device});
+      wanted.push_back({.program = program, .arguments = {Number("--size=%.0f", size)}, .device = device});
       sizes_of.push_back(size);
     }
   }
-  GL_TRY(times, runs.Measure(wanted));
+  GL_TRY(times, runs.Measure<Times>(wanted));
   double most = 0;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    exhibit.rows.push_back(WithShares({device, wanted[i].workload, sizes_of[i], times[i].kernels, times[i].total}, times[i]));
+    exhibit.rows.push_back(WithShares({device, wanted[i].program, sizes_of[i], times[i].kernels, times[i].total}, times[i]));
     most = std::max(most, 100 * (times[i].read + times[i].write) / times[i].total);
   }
   GL_TRY(paper, settings.Text("paper.findings.fig2"));
@@ -60,10 +58,10 @@ Result<Exhibit> Fig11(const Settings&, Runs& runs) {
                   .columns = Columns({"device", "workload", "kernels", "total ms"}),
                   .drawings = {{.caption = "per cent of the run time", .unit = "%", .names = {1}, .values = {4, 5, 6, 7, 8, 9, 10, 11}}}};
   std::vector<Run> wanted;
-  for (const std::string& workload : runs.workloads()) wanted.push_back({.workload = workload});
-  GL_TRY(times, runs.Measure(wanted));
+  for (const std::string& workload : runs.programs()) wanted.push_back({.program = workload});
+  GL_TRY(times, runs.Measure<Times>(wanted));
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    exhibit.rows.push_back(WithShares({runs.device(), wanted[i].workload, times[i].kernels, times[i].total}, times[i]));
+    exhibit.rows.push_back(WithShares({runs.device(), wanted[i].program, times[i].kernels, times[i].total}, times[i]));
   }
   return exhibit;
 }

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/device/device_files.h"
 #include "sim/study/crcs/exhibits.h"
 
 namespace gridloom::study::crcs {
@@ -14,21 +13,21 @@ Result<Exhibit> Profilers(const Settings& settings, Runs& runs) {
       .columns = {"device", "workload", "run time ms", "profilers ms", "profilers %", "instructions of profilers %", "of release code %"},
       .drawings = {{.caption = "time in profilers", .unit = "% of the run time", .names = {1}, .values = {4}}}};
   std::vector<Run> wanted;
-  for (const std::string& workload : runs.workloads()) {
-    for (const char* policy : {"serial", "crcs-fifo"}) wanted.push_back({.workload = workload, .policy = policy});
+  for (const std::string& workload : runs.programs()) {
+    for (const char* policy : {kSerial, kFifo}) wanted.push_back({.program = workload, .scheme = policy});
   }
-  GL_TRY(times, runs.Measure(wanted));
+  GL_TRY(times, runs.Measure<Times>(wanted));
   double sum = 0, most = 0;
-  for (std::size_t i = 0; i < runs.workloads().size(); ++i) {
+  for (std::size_t i = 0; i < runs.programs().size(); ++i) {
     const Times &base = times[2 * i], &overlapped = times[2 * i + 1];
     const double share = 100 * overlapped.profilers / overlapped.total;
-    exhibit.rows.push_back({runs.device(), runs.workloads()[i], overlapped.total, overlapped.profilers, share,
+    exhibit.rows.push_back({runs.device(), runs.programs()[i], overlapped.total, overlapped.profilers, share,
                             100 * overlapped.profiler_instructions / base.kernel_instructions,
                             100 * (overlapped.kernel_instructions / base.kernel_instructions - 1)});
     sum += share;
     most = std::max(most, share);
   }
-  const double mean = sum / static_cast<double>(runs.workloads().size());
+  const double mean = sum / static_cast<double>(runs.programs().size());
   GL_TRY(paper, settings.Text("paper.findings.profilers"));
   const std::string ours = Number("%.2f", mean) + " % on average, " + Number("%.1f", most) + " % at most";
   exhibit.findings.push_back({"profilers' share of the run time", ours, paper});
@@ -39,7 +38,7 @@ Result<Exhibit> Profilers(const Settings& settings, Runs& runs) {
 
 Result<Exhibit> Storage(const Settings& settings, Runs& runs) {
   Exhibit exhibit{.name = {}, .title = "Bits that the mechanisms need on the chip", .columns = {"device", "what", "KiB"}};
-  GL_TRY(device, runs.DeviceOf({.policy = "crcs-ppcs"}));
+  GL_TRY(device, runs.DeviceOf({.scheme = kPpcs}));
   const auto number = [&](const std::string& key) { return settings.Number("storage." + key); };
   GL_TRY(entries, number("tlb_entries"));
   GL_TRY(kernel_bits, number("kernel_id_bits"));
@@ -67,8 +66,8 @@ Result<Exhibit> Storage(const Settings& settings, Runs& runs) {
   exhibit.findings.push_back({"overhead", Number("%.2f %%", share), paper});
   exhibit.notes.push_back("Together " + Number("%.2f", share) + " % of caches and shared memory; the paper: " + paper + ".");
   std::vector<Run> wanted;
-  for (const std::string& workload : runs.workloads()) wanted.push_back({.workload = workload, .policy = "crcs-ppcs"});
-  GL_TRY(times, runs.Measure(wanted));
+  for (const std::string& workload : runs.programs()) wanted.push_back({.program = workload, .scheme = kPpcs});
+  GL_TRY(times, runs.Measure<Times>(wanted));
   double references = 0, kernels = 0;
   for (const Times& one : times) {
     references = std::max(references, one.most_references);

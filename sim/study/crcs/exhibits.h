@@ -1,12 +1,14 @@
 // The figures, tables and numbers of the paper's evaluation, and what goes beyond it.
 #pragma once
 
-#include <string>
-
-#include "sim/study/crcs/runs.h"
-#include "sim/study/experiment/exhibit.h"
+#include "sim/study/crcs/outcomes.h"
+#include "sim/study/paper/parts.h"
+#include "sim/study/paper/runs.h"
 
 namespace gridloom::study::crcs {
+
+// Schemes are policies.
+constexpr char kSerial[] = "serial", kFifo[] = "crcs-fifo", kPpcs[] = "crcs-ppcs", kReady[] = "crcs-ready";
 
 // Speed-ups over one stage after the other (speedups.cpp).
 Result<Exhibit> Fig9(const Settings& settings, Runs& runs);    ///< bounds, CRCS with FIFO and with PPCS
@@ -24,8 +26,5 @@ Result<Exhibit> Storage(const Settings& settings, Runs& runs);    ///< bits on t
 // On other hardware (sweeps.cpp).
 Result<Exhibit> Readings(const Settings& settings, Runs& runs);  ///< where the paper is open
 Result<Exhibit> Pays(const Settings& settings, Runs& runs);      ///< storage, PCIe, pages, devices
-
-/// What the paper says of a workload, or null: a number below `paper.KEY.WORKLOAD`.
-nlohmann::ordered_json PaperValue(const Settings& settings, const std::string& key, const std::string& workload);
 
 }  // namespace gridloom::study::crcs

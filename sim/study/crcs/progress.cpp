@@ -13,7 +13,10 @@ Result<Exhibit> Fig10(const Settings& settings, Runs& runs) {
           {.kind = Drawing::Kind::kLines, .caption = "thread blocks that have ended", .unit = "%", .names = {1}, .values = {2, 3}}}};
   GL_TRY(schedulers, settings.List("fig10.schedulers"));
   for (const std::string& policy : schedulers) {
-    GL_TRY(progress, runs.MeasureProgress({.workload = workload, .policy = policy}));
+    Run run{.program = workload, .scheme = policy};
+    run.inputs.kept_ctas = Progress::kMostCtas;
+    GL_TRY(measured, runs.Measure<Progress>({run}));
+    const Progress& progress = measured.front();
     double later = 0, done = 0;  // of all kernels but the first, at the end of the prelude
     for (std::size_t kernel = 0; kernel < progress.kernels.size(); ++kernel) {
       const std::vector<double>& ends = progress.kernels[kernel];

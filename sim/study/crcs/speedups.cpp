@@ -7,12 +7,6 @@
 namespace gridloom::study::crcs {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-constexpr const char* kFifo = "crcs-fifo";
-constexpr const char* kPpcs = "crcs-ppcs";
-constexpr const char* kReady = "crcs-ready";
-
 /// Time without copies, while nothing else overlaps: what integrated GPUs could do at most.
 double WithoutCopies(const Times& times) { return times.total - times.to_device - times.to_host; }
 
@@ -35,14 +29,6 @@ class Mean {
 
 std::string Percent(double value) { return Number("%.1f %%", value); }
 
-/// A finding that the file has the paper's side of (`paper.findings.NAME`).
-Status AddFinding(const Settings& settings, const std::string& what, const std::string& key, double ours, Exhibit& exhibit) {
-  GL_TRY(paper, settings.Text("paper.findings." + key));
-  exhibit.findings.push_back({what, Percent(ours), paper});
-  exhibit.notes.push_back(what + ": " + Percent(ours) + "; the paper: " + paper + ".");
-  return {};
-}
-
 }  // namespace
 
 Result<Exhibit> Fig9(const Settings& settings, Runs& runs) {
@@ -53,17 +39,17 @@ Result<Exhibit> Fig9(const Settings& settings, Runs& runs) {
       .drawings = {{.caption = "speed-up over the baseline", .unit = "%", .names = {1}, .values = {3, 4, 5, 7}},
                    {.caption = "CRCS + PPCS, and the paper's", .unit = "%", .names = {1}, .values = {7, 8}}}};
   std::vector<Run> wanted;
-  for (const std::string& workload : runs.workloads()) {
-    for (const char* policy : {"serial", kFifo, kPpcs}) wanted.push_back({.workload = workload, .policy = policy});
+  for (const std::string& workload : runs.programs()) {
+    for (const char* policy : {kSerial, kFifo, kPpcs}) wanted.push_back({.program = workload, .scheme = policy});
   }
-  GL_TRY(times, runs.Measure(wanted));
+  GL_TRY(times, runs.Measure<Times>(wanted));
   Mean no_copies, single, fifo, ppcs, over;
   double most = 0, most_over = -100;
-  for (std::size_t i = 0; i < runs.workloads().size(); ++i) {
+  for (std::size_t i = 0; i < runs.programs().size(); ++i) {
     const Times &base = times[3 * i], &with_fifo = times[3 * i + 1], &with_ppcs = times[3 * i + 2];
     const double gains[] = {Gain(base.total, WithoutCopies(base)), Gain(base.total, WithSingleKernels(base)),
                             Gain(base.total, with_fifo.total), Gain(base.total, with_ppcs.total)};
-    const std::string& name = runs.workloads()[i];
+    const std::string& name = runs.programs()[i];
     exhibit.rows.push_back({runs.device(), name, base.total, gains[0], gains[1], gains[2], PaperValue(settings, "fifo", name), gains[3],
                             PaperValue(settings, "ppcs", name)});
     no_copies.Add(gains[0]);
@@ -77,11 +63,11 @@ Result<Exhibit> Fig9(const Settings& settings, Runs& runs) {
   }
   exhibit.rows.push_back({runs.device(), "mean", nullptr, no_copies.value(), single.value(), fifo.value(), nullptr, ppcs.value(),
                           PaperValue(settings, "ppcs", "mean")});
-  GL_TRY_STATUS(AddFinding(settings, "CRCS with PPCS, mean", "ppcs_mean", ppcs.value(), exhibit));
-  GL_TRY_STATUS(AddFinding(settings, "CRCS with PPCS, at most", "ppcs_most", most, exhibit));
-  GL_TRY_STATUS(AddFinding(settings, "bound of overlapping one kernel, mean", "single_mean", single.value(), exhibit));
-  GL_TRY_STATUS(AddFinding(settings, "PPCS over FIFO, mean", "over_mean", over.value(), exhibit));
-  GL_TRY_STATUS(AddFinding(settings, "PPCS over FIFO, at most", "over_most", most_over, exhibit));
+  GL_TRY_STATUS(AddFinding(settings, "CRCS with PPCS, mean", "ppcs_mean", Percent(ppcs.value()), exhibit));
+  GL_TRY_STATUS(AddFinding(settings, "CRCS with PPCS, at most", "ppcs_most", Percent(most), exhibit));
+  GL_TRY_STATUS(AddFinding(settings, "bound of overlapping one kernel, mean", "single_mean", Percent(single.value()), exhibit));
+  GL_TRY_STATUS(AddFinding(settings, "PPCS over FIFO, mean", "over_mean", Percent(over.value()), exhibit));
+  GL_TRY_STATUS(AddFinding(settings, "PPCS over FIFO, at most", "over_most", Percent(most_over), exhibit));
   return exhibit;
 }
 
@@ -95,11 +81,11 @@ Result<Exhibit> Fig12(const Settings& settings, Runs& runs) {
   GL_TRY(launches, settings.Numbers("fig12.launches"));
   std::vector<Run> wanted;
   for (const double count : launches) {
-    for (const char* policy : {"serial", kFifo, kPpcs}) {
-      wanted.push_back({.workload = workload, .arguments = {Number("--launches=%.0f", count)}, .policy = policy});
+    for (const char* policy : {kSerial, kFifo, kPpcs}) {
+      wanted.push_back({.program = workload, .scheme = policy, .arguments = {Number("--launches=%.0f", count)}});
     }
   }
-  GL_TRY(times, runs.Measure(wanted));
+  GL_TRY(times, runs.Measure<Times>(wanted));
   for (std::size_t i = 0; i < launches.size(); ++i) {
     const Times& base = times[3 * i];
     const std::string count = Number("%.0f", launches[i]);
@@ -118,15 +104,15 @@ Result<Exhibit> Random(const Settings& settings, Runs& runs) {
       .columns = {"device", "workload", "interleaved", "p.", "array by array", "at random", "p. random", "random - interleaved"},
       .drawings = {{.caption = "speed-up over the baseline", .unit = "%", .names = {1}, .values = {2, 4, 5}}}};
   std::vector<Run> wanted;
-  for (const std::string& workload : runs.workloads()) {
-    wanted.push_back({.workload = workload});
+  for (const std::string& workload : runs.programs()) {
+    wanted.push_back({.program = workload});
     for (const char* order : {"interleaved", "arrays", "random"}) {
-      wanted.push_back({.workload = workload, .policy = kPpcs, .keys = {{"hardware.crcs.order", order}}});
+      wanted.push_back({.program = workload, .scheme = kPpcs, .keys = {{"hardware.crcs.order", order}}});
     }
   }
-  GL_TRY(times, runs.Measure(wanted));
-  for (std::size_t i = 0; i < runs.workloads().size(); ++i) {
-    const std::string& name = runs.workloads()[i];
+  GL_TRY(times, runs.Measure<Times>(wanted));
+  for (std::size_t i = 0; i < runs.programs().size(); ++i) {
+    const std::string& name = runs.programs()[i];
     double gains[3];
     for (std::size_t order = 0; order < 3; ++order) gains[order] = Gain(times[4 * i].total, times[4 * i + 1 + order].total);
     exhibit.rows.push_back({runs.device(), name, gains[0], PaperValue(settings, "ppcs", name), gains[1], gains[2],
@@ -144,18 +130,18 @@ Result<Exhibit> Beyond(const Settings&, Runs& runs) {
   constexpr const char* kForms[] = {"interval", "strided"};
   constexpr const char* kPolicies[] = {kFifo, kPpcs, kReady};
   std::vector<Run> wanted;
-  for (const std::string& workload : runs.workloads()) {
-    wanted.push_back({.workload = workload});
+  for (const std::string& workload : runs.programs()) {
+    wanted.push_back({.program = workload});
     for (const char* form : kForms) {
       for (const char* policy : kPolicies) {
-        wanted.push_back({.workload = workload, .policy = policy, .keys = {{"hardware.crcs.ranges", form}}});
+        wanted.push_back({.program = workload, .scheme = policy, .keys = {{"hardware.crcs.ranges", form}}});
       }
     }
   }
-  GL_TRY(times, runs.Measure(wanted));
+  GL_TRY(times, runs.Measure<Times>(wanted));
   Mean means[2][3];
   double behind[2] = {};
-  for (std::size_t i = 0; i < runs.workloads().size(); ++i) {
+  for (std::size_t i = 0; i < runs.programs().size(); ++i) {
     const Times* const all = &times[7 * i];
     for (std::size_t form = 0; form < 2; ++form) {
       double gains[3];
@@ -167,7 +153,7 @@ Result<Exhibit> Beyond(const Settings&, Runs& runs) {
       const double lost = 100 * (all[3 + 3 * form].total / best - 1);
       behind[form] = std::max(behind[form], lost);
       exhibit.rows.push_back(
-          {runs.device(), runs.workloads()[i], kForms[form], gains[0], gains[1], gains[2], std::max(gains[0], gains[1]) - gains[2]});
+          {runs.device(), runs.programs()[i], kForms[form], gains[0], gains[1], gains[2], std::max(gains[0], gains[1]) - gains[2]});
     }
   }
   for (std::size_t form = 0; form < 2; ++form) {

@@ -6,15 +6,13 @@
 namespace gridloom::study::crcs {
 namespace {
 
-using Keys = std::map<std::string, std::string>;
+constexpr const char* kPolicies[] = {kFifo, kPpcs, kReady};
 
-constexpr const char* kPolicies[] = {"crcs-fifo", "crcs-ppcs", "crcs-ready"};
-
-/// Hardware that programs are replayed on under all policies. Keys of the part do not apply to the baseline.
+/// Hardware that programs are replayed on under all policies. Keys of the part mean nothing to the baseline, which has none.
 struct Setting {
-  std::vector<nlohmann::ordered_json> names;  ///< the row's first cells
+  Row names;  ///< the row's first cells
   std::string device;
-  Keys keys, part_keys;
+  DeviceKeys keys;
 };
 
 /// Rows of the settings: their names, then the mean gain under each policy over the workloads, in per cent. The mean of ratios of times is
@@ -23,14 +21,12 @@ Status AddRows(const std::vector<Setting>& settings, const std::vector<std::stri
   std::vector<Run> wanted;
   for (const Setting& setting : settings) {
     for (const std::string& workload : workloads) {
-      wanted.push_back({.workload = workload, .device = setting.device, .keys = setting.keys});
-      for (const char* policy : kPolicies) {
-        Run& run = wanted.emplace_back(Run{.workload = workload, .device = setting.device, .policy = policy, .keys = setting.keys});
-        run.keys.insert(setting.part_keys.begin(), setting.part_keys.end());
-      }
+      wanted.push_back({.program = workload, .device = setting.device, .keys = setting.keys});
+      for (const char* policy : kPolicies)
+        wanted.push_back({.program = workload, .scheme = policy, .device = setting.device, .keys = setting.keys});
     }
   }
-  GL_TRY(times, runs.Measure(wanted));
+  GL_TRY(times, runs.Measure<Times>(wanted));
   const Times* next = times.data();
   for (const Setting& setting : settings) {
     double gains[std::size(kPolicies)] = {}, total = 0;
@@ -39,7 +35,7 @@ Status AddRows(const std::vector<Setting>& settings, const std::vector<std::stri
       for (std::size_t policy = 0; policy < std::size(kPolicies); ++policy)
         gains[policy] += std::log(next[0].total / next[1 + policy].total);
     }
-    auto row = setting.names;
+    Row row = setting.names;
     row.push_back(total);
     for (const double gain : gains) row.push_back(100 * (std::exp(gain / static_cast<double>(workloads.size())) - 1));
     exhibit.rows.push_back(std::move(row));
@@ -56,17 +52,9 @@ Result<Exhibit> Readings(const Settings& settings, Runs& runs) {
                   .title = "Readings of what the paper leaves open: mean speed-up over the workloads, in per cent",
                   .columns = {"device", "reading", "baseline ms", "CRCS+FIFO", "CRCS+PPCS", "crcs-ready"},
                   .drawings = {{.caption = "mean speed-up", .unit = "%", .names = {1}, .values = {3, 4, 5}}}};
-  std::vector<Setting> variants = {{.names = {runs.device(), "default"}, .device = {}, .keys = {}, .part_keys = {}}};
-  for (const std::string& name : settings.Below("readings")) {
-    GL_TRY(values, settings.List("readings." + name));
-    Setting& variant = variants.emplace_back(Setting{.names = {runs.device(), name}, .device = {}, .keys = {}, .part_keys = {}});
-    for (const std::string& value : values) {
-      const std::size_t equals = value.find('=');
-      if (equals == std::string::npos) return Error{settings.name() + ": readings." + name + " must be KEY=VALUE, not '" + value + "'"};
-      const std::string key = value.substr(0, equals);
-      (key.starts_with("hardware.") ? variant.part_keys : variant.keys)[key] = value.substr(equals + 1);
-    }
-  }
+  GL_TRY(readings, ReadingsFrom(settings));
+  std::vector<Setting> variants;
+  for (const auto& [name, keys] : readings) variants.push_back({.names = {runs.device(), name}, .device = {}, .keys = keys});
   GL_TRY(workloads, settings.List("readings_of"));
   GL_TRY_STATUS(AddRows(variants, workloads, runs, exhibit));
   return exhibit;
@@ -86,13 +74,13 @@ Result<Exhibit> Pays(const Settings& settings, Runs& runs) {
   GL_TRY(fast, settings.Number("pays.fast_mb_s"));
   std::vector<Setting> variants;
   const auto add = [&](const std::string& device, const std::string& varied, double rate, double link, double page) {
-    Setting variant{.names = {device, varied, rate, nullptr, page}, .device = device, .keys = {}, .part_keys = {}};
+    Setting variant{.names = {device, varied, rate, nullptr, page}, .device = device, .keys = {}};
     variant.keys["timing.host.storage_mb_s"] = Whole(rate);
     if (link != 0) {
       variant.names[3] = link;
       variant.keys["timing.pcie.to_device_mb_s"] = variant.keys["timing.pcie.to_host_mb_s"] = Whole(link);
     }
-    variant.part_keys["hardware.crcs.page_bytes"] = Whole(page * 1024);
+    variant.keys["hardware.crcs.page_bytes"] = Whole(page * 1024);
     variants.push_back(std::move(variant));
   };
   constexpr double kPage = 4;

@@ -3,12 +3,22 @@
 #include <cmath>
 #include <functional>
 
-#include "sim/study/dtbl/exhibits.h"
+#include "sim/study/dtbl/outcome.h"
+#include "sim/study/paper/paper.h"
+#include "sim/study/paper/parts.h"
 
 namespace gridloom::study::dtbl {
 namespace {
 
-using Row = std::vector<nlohmann::ordered_json>;
+// The paper's versions of a program (5.2 C). All but the flat one are replays of one trace.
+constexpr char kFlat[] = "flat", kCdpIdeal[] = "CDPI", kDtblIdeal[] = "DTBLI", kCdp[] = "CDP", kDtbl[] = "DTBL";
+constexpr Scheme kSchemes[] = {
+    {.name = kFlat, .policy = "leftover", .arguments = "--form=flat"},
+    {.name = kCdpIdeal, .policy = "leftover", .arguments = "--form=cdp", .launches = "cdp-ideal"},
+    {.name = kDtblIdeal, .policy = "leftover", .arguments = "--form=cdp", .launches = "dtbl-ideal"},
+    {.name = kCdp, .policy = "leftover", .arguments = "--form=cdp", .launches = "cdp"},
+    {.name = kDtbl, .policy = "leftover", .arguments = "--form=cdp", .launches = "dtbl"},
+};
 
 /// Rows' values of one column, and their mean.
 class Column {
@@ -27,21 +37,6 @@ class Column {
   double count_ = 0;
 };
 
-/// What the paper says of a pair, or null: a number below `paper.KEY.PAIR`.
-nlohmann::ordered_json PaperValue(const Settings& settings, const std::string& key, const std::string& pair) {
-  const std::vector<std::string> known = settings.Below("paper." + key);
-  if (std::ranges::find(known, pair) == known.end()) return nullptr;
-  const auto number = settings.Number("paper." + key + "." + pair);
-  return number.ok() ? nlohmann::ordered_json(*number) : nlohmann::ordered_json(nullptr);
-}
-
-Status AddFinding(const Settings& settings, const std::string& what, const std::string& key, const std::string& ours, Exhibit& exhibit) {
-  GL_TRY(paper, settings.Text("paper.findings." + key));
-  exhibit.findings.push_back({what, ours, paper});
-  exhibit.notes.push_back(what + ": " + ours + "; the paper: " + paper + ".");
-  return {};
-}
-
 /// Columns that are computed from the outcomes of a pair; the last row has their means.
 struct Value {
   std::string name;
@@ -49,23 +44,23 @@ struct Value {
   bool ratio = false;  ///< its mean is geometric
 };
 
-Result<Exhibit> TableOf(const Settings& settings, Runs& runs, const std::string& title, const std::vector<Form>& forms,
+Result<Exhibit> TableOf(const Settings& settings, Runs& runs, const std::string& title, const std::vector<std::string>& forms,
                         const std::vector<Value>& values, const std::string& paper, const std::vector<std::size_t>& drawn,
                         const std::string& unit, std::vector<Column>& columns) {
   Exhibit exhibit{.name = {}, .title = title, .columns = {"device", "pair"}};
   for (const Value& value : values) exhibit.columns.push_back(value.name);
   exhibit.columns.emplace_back("the paper");
   exhibit.drawings = {{.caption = title, .unit = unit, .names = {1}, .values = drawn}};
-  GL_TRY(outcomes, runs.MeasureAll(forms));
+  GL_TRY(outcomes, runs.MeasureAll<Outcome>(forms));
   columns.assign(values.size(), {});
-  for (std::size_t i = 0; i < runs.pairs().size(); ++i) {
-    Row row = {runs.device(), runs.pairs()[i]};
+  for (std::size_t i = 0; i < runs.programs().size(); ++i) {
+    Row row = {runs.device(), runs.programs()[i]};
     for (std::size_t v = 0; v < values.size(); ++v) {
       const double value = values[v].of(outcomes[i]);
       columns[v].Add(value);
-      row.push_back(std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr));
+      row.push_back(Cell(value));
     }
-    row.push_back(PaperValue(settings, paper, runs.pairs()[i]));
+    row.push_back(PaperValue(settings, paper, runs.programs()[i]));
     exhibit.rows.push_back(std::move(row));
   }
   Row row = {runs.device(), "mean"};
@@ -77,17 +72,15 @@ Result<Exhibit> TableOf(const Settings& settings, Runs& runs, const std::string&
 
 double Percent(double part, double whole) { return whole == 0 ? std::nan("") : 100 * (part / whole - 1); }
 
-}  // namespace
-
 Result<Exhibit> Fig6(const Settings& settings, Runs& runs) {
   std::vector<Column> columns;
-  GL_TRY(exhibit, TableOf(settings, runs, "Warp activity: active threads of the threads of warps that issue, per cent",
-                          {Form::kFlat, Form::kCdp, Form::kDtbl},
-                          {{"flat", [](const auto& of) { return of[0].warp_activity(); }},
-                           {"CDP", [](const auto& of) { return of[1].warp_activity(); }},
-                           {"DTBL", [](const auto& of) { return of[2].warp_activity(); }},
-                           {"DTBL over flat, points", [](const auto& of) { return of[2].warp_activity() - of[0].warp_activity(); }}},
-                          "activity", {2, 3, 4}, "%", columns));
+  GL_TRY(exhibit,
+         TableOf(settings, runs, "Warp activity: active threads of the threads of warps that issue, per cent", {kFlat, kCdp, kDtbl},
+                 {{"flat", [](const auto& of) { return of[0].warp_activity(); }},
+                  {"CDP", [](const auto& of) { return of[1].warp_activity(); }},
+                  {"DTBL", [](const auto& of) { return of[2].warp_activity(); }},
+                  {"DTBL over flat, points", [](const auto& of) { return of[2].warp_activity() - of[0].warp_activity(); }}},
+                 "activity", {2, 3, 4}, "%", columns));
   GL_TRY_STATUS(
       AddFinding(settings, "warp activity of DTBL over flat, mean", "activity", Number("%+.1f points", columns[3].mean()), exhibit));
   return exhibit;
@@ -95,14 +88,14 @@ Result<Exhibit> Fig6(const Settings& settings, Runs& runs) {
 
 Result<Exhibit> Fig7(const Settings& settings, Runs& runs) {
   std::vector<Column> columns;
-  GL_TRY(exhibit, TableOf(settings, runs, "DRAM efficiency: data cycles of the cycles in which a channel has requests",
-                          {Form::kFlat, Form::kCdp, Form::kDtbl},
-                          {{"flat", [](const auto& of) { return of[0].dram_efficiency(); }},
-                           {"CDP", [](const auto& of) { return of[1].dram_efficiency(); }},
-                           {"DTBL", [](const auto& of) { return of[2].dram_efficiency(); }},
-                           {"CDP / flat", [](const auto& of) { return of[1].dram_efficiency() / of[0].dram_efficiency(); }, true},
-                           {"DTBL / flat", [](const auto& of) { return of[2].dram_efficiency() / of[0].dram_efficiency(); }, true}},
-                          "dram", {2, 3, 4}, "", columns));
+  GL_TRY(exhibit,
+         TableOf(settings, runs, "DRAM efficiency: data cycles of the cycles in which a channel has requests", {kFlat, kCdp, kDtbl},
+                 {{"flat", [](const auto& of) { return of[0].dram_efficiency(); }},
+                  {"CDP", [](const auto& of) { return of[1].dram_efficiency(); }},
+                  {"DTBL", [](const auto& of) { return of[2].dram_efficiency(); }},
+                  {"CDP / flat", [](const auto& of) { return of[1].dram_efficiency() / of[0].dram_efficiency(); }, true},
+                  {"DTBL / flat", [](const auto& of) { return of[2].dram_efficiency() / of[0].dram_efficiency(); }, true}},
+                 "dram", {2, 3, 4}, "", columns));
   GL_TRY_STATUS(
       AddFinding(settings, "DRAM efficiency of CDP over flat, mean", "dram_cdp", Number("%.2fx", columns[3].geometric()), exhibit));
   GL_TRY_STATUS(
@@ -113,8 +106,7 @@ Result<Exhibit> Fig7(const Settings& settings, Runs& runs) {
 Result<Exhibit> Fig8(const Settings& settings, Runs& runs) {
   std::vector<Column> columns;
   const auto occupancy = [](std::size_t form) { return [form](const std::vector<Outcome>& of) { return of[form].occupancy(); }; };
-  GL_TRY(exhibit, TableOf(settings, runs, "Occupancy: warps resident of those that fit, per cent",
-                          {Form::kCdpIdeal, Form::kDtblIdeal, Form::kCdp, Form::kDtbl},
+  GL_TRY(exhibit, TableOf(settings, runs, "Occupancy: warps resident of those that fit, per cent", {kCdpIdeal, kDtblIdeal, kCdp, kDtbl},
                           {{"CDPI", occupancy(0)},
                            {"DTBLI", occupancy(1)},
                            {"CDP", occupancy(2)},
@@ -134,8 +126,7 @@ Result<Exhibit> Fig8(const Settings& settings, Runs& runs) {
 Result<Exhibit> Fig9(const Settings& settings, Runs& runs) {
   std::vector<Column> columns;
   const auto waiting = [](std::size_t form) { return [form](const std::vector<Outcome>& of) { return of[form].waiting(); }; };
-  GL_TRY(exhibit, TableOf(settings, runs, "From a launch to its first thread block, cycles",
-                          {Form::kCdpIdeal, Form::kDtblIdeal, Form::kCdp, Form::kDtbl},
+  GL_TRY(exhibit, TableOf(settings, runs, "From a launch to its first thread block, cycles", {kCdpIdeal, kDtblIdeal, kCdp, kDtbl},
                           {{"CDPI", waiting(0)},
                            {"DTBLI", waiting(1)},
                            {"CDP", waiting(2)},
@@ -152,7 +143,7 @@ Result<Exhibit> Fig9(const Settings& settings, Runs& runs) {
 Result<Exhibit> Fig10(const Settings& settings, Runs& runs) {
   std::vector<Column> columns;
   const auto mean = [](const Outcome& of) { return of.byte_cycles / of.busy_cycles; };
-  GL_TRY(exhibit, TableOf(settings, runs, "Device memory of pending launches, bytes", {Form::kCdp, Form::kDtbl},
+  GL_TRY(exhibit, TableOf(settings, runs, "Device memory of pending launches, bytes", {kCdp, kDtbl},
                           {{"CDP, at most", [](const auto& of) { return of[0].most_bytes; }},
                            {"DTBL, at most", [](const auto& of) { return of[1].most_bytes; }},
                            {"CDP, on average", [=](const auto& of) { return mean(of[0]); }},
@@ -171,15 +162,14 @@ Result<Exhibit> Fig11(const Settings& settings, Runs& runs) {
   const auto faster = [](std::size_t form) {
     return [form](const std::vector<Outcome>& of) { return of[0].busy_cycles / of[form].busy_cycles; };
   };
-  GL_TRY(exhibit,
-         TableOf(settings, runs, "Speed-up over the flat form", {Form::kFlat, Form::kCdpIdeal, Form::kDtblIdeal, Form::kCdp, Form::kDtbl},
-                 {{"CDPI", faster(1), true},
-                  {"DTBLI", faster(2), true},
-                  {"CDP", faster(3), true},
-                  {"DTBL", faster(4), true},
-                  {"DTBL / CDP", [](const auto& of) { return of[3].busy_cycles / of[4].busy_cycles; }, true},
-                  {"flat, us", [](const auto& of) { return of[0].microseconds(); }}},
-                 "speedup", {2, 3, 4, 5}, "x", columns));
+  GL_TRY(exhibit, TableOf(settings, runs, "Speed-up over the flat form", {kFlat, kCdpIdeal, kDtblIdeal, kCdp, kDtbl},
+                          {{"CDPI", faster(1), true},
+                           {"DTBLI", faster(2), true},
+                           {"CDP", faster(3), true},
+                           {"DTBL", faster(4), true},
+                           {"DTBL / CDP", [](const auto& of) { return of[3].busy_cycles / of[4].busy_cycles; }, true},
+                           {"flat, us", [](const auto& of) { return of[0].microseconds(); }}},
+                          "speedup", {2, 3, 4, 5}, "x", columns));
   const std::pair<const char*, const char*> kFindings[] = {{"CDPI", "speedup_cdpi"},
                                                            {"DTBLI", "speedup_dtbli"},
                                                            {"CDP", "speedup_cdp"},
@@ -202,7 +192,7 @@ Result<Exhibit> Fig12(const Settings& settings, Runs& runs) {
                   .columns = {"device", "pair"}};
   std::vector<std::vector<Outcome>> by_size;
   for (const double size : sizes) {
-    GL_TRY(outcomes, runs.MeasureAll({Form::kDtbl}, {{"hardware.dtbl.agt_entries", Number("%.0f", size)}}));
+    GL_TRY(outcomes, runs.MeasureAll<Outcome>({kDtbl}, {{"hardware.dtbl.agt_entries", Number("%.0f", size)}}));
     std::vector<Outcome> column;
     for (const auto& of : outcomes) column.push_back(of[0]);
     by_size.push_back(std::move(column));
@@ -214,8 +204,8 @@ Result<Exhibit> Fig12(const Settings& settings, Runs& runs) {
   if (base == sizes.end()) return Error{settings.name() + ": fig12.usual is none of fig12.entries"};
   const auto& usual_of = by_size[static_cast<std::size_t>(base - sizes.begin())];
   std::vector<Column> columns(sizes.size());
-  for (std::size_t i = 0; i < runs.pairs().size(); ++i) {
-    Row row = {runs.device(), runs.pairs()[i]};
+  for (std::size_t i = 0; i < runs.programs().size(); ++i) {
+    Row row = {runs.device(), runs.programs()[i]};
     for (std::size_t s = 0; s < sizes.size(); ++s) {
       const double faster = usual_of[i].busy_cycles / by_size[s][i].busy_cycles;
       columns[s].Add(faster);
@@ -241,14 +231,13 @@ Result<Exhibit> Matches(const Settings& settings, Runs& runs) {
   Exhibit exhibit{.name = {},
                   .title = "Groups of thread blocks that found a kernel of their code to join",
                   .columns = {"device", "pair", "launches", "joined", "no such kernel", "in order", "joined, %", "did not fit the table"}};
-  GL_TRY(outcomes, runs.MeasureAll({Form::kDtbl}));
+  GL_TRY(outcomes, runs.MeasureAll<Outcome>({kDtbl}));
   Column joined;
-  for (std::size_t i = 0; i < runs.pairs().size(); ++i) {
+  for (std::size_t i = 0; i < runs.programs().size(); ++i) {
     const Outcome& of = outcomes[i][0];
     const double share = of.launches == 0 ? std::nan("") : 100 * of.joined / of.launches;
     joined.Add(share);
-    exhibit.rows.push_back({runs.device(), runs.pairs()[i], of.launches, of.joined, of.unmatched, of.ordered,
-                            std::isfinite(share) ? nlohmann::ordered_json(share) : nlohmann::ordered_json(nullptr), of.spills});
+    exhibit.rows.push_back({runs.device(), runs.programs()[i], of.launches, of.joined, of.unmatched, of.ordered, Cell(share), of.spills});
   }
   GL_TRY_STATUS(
       AddFinding(settings, "groups that joined a kernel, mean of pairs that launch", "matches", Number("%.1f %%", joined.mean()), exhibit));
@@ -260,13 +249,9 @@ Result<Exhibit> Readings(const Settings& settings, Runs& runs) {
       .name = {},
       .title = "Where the paper is open: speed-up over the flat form, geometric means",
       .columns = {"device", "reading", "CDPI", "DTBLI", "CDP", "DTBL", "DTBL / CDP", "waiting DTBL over CDP, %", "footprint, %"}};
-  std::vector<std::pair<std::string, std::map<std::string, std::string>>> readings = {{"default", {}}};
-  for (const std::string& name : settings.Below("readings")) {
-    GL_TRY(keys, KeysFrom(settings, "readings." + name));
-    readings.emplace_back(name, std::move(keys));
-  }
+  GL_TRY(readings, ReadingsFrom(settings));
   for (const auto& [name, keys] : readings) {
-    GL_TRY(outcomes, runs.MeasureAll({Form::kFlat, Form::kCdpIdeal, Form::kDtblIdeal, Form::kCdp, Form::kDtbl}, keys));
+    GL_TRY(outcomes, runs.MeasureAll<Outcome>({kFlat, kCdpIdeal, kDtblIdeal, kCdp, kDtbl}, keys));
     Column speed[5], waiting, footprint;
     for (const auto& of : outcomes) {
       for (std::size_t form = 1; form < 5; ++form) speed[form - 1].Add(of[0].busy_cycles / of[form].busy_cycles);
@@ -291,8 +276,7 @@ Result<Exhibit> Devices(const Settings& settings, Runs& runs) {
                   .columns = {"device", "launches take, % of the device's", "CDP", "DTBL", "DTBL / CDP"}};
   for (const std::string& device : devices) {
     for (const double percent : percents) {
-      GL_TRY(outcomes,
-             runs.MeasureAll({Form::kFlat, Form::kCdp, Form::kDtbl}, {{"timing.device_launch.percent", Number("%.0f", percent)}}, device));
+      GL_TRY(outcomes, runs.MeasureAll<Outcome>({kFlat, kCdp, kDtbl}, {{"timing.device_launch.percent", Number("%.0f", percent)}}, device));
       Column cdp, dtbl, over;
       for (const auto& of : outcomes) {
         cdp.Add(of[0].busy_cycles / of[1].busy_cycles);
@@ -304,5 +288,25 @@ Result<Exhibit> Devices(const Settings& settings, Runs& runs) {
   }
   return exhibit;
 }
+
+constexpr ExhibitRow<Runs> kExhibits[] = {
+    {"fig6", Fig6},          ///< warp activity
+    {"fig7", Fig7},          ///< DRAM efficiency
+    {"fig8", Fig8},          ///< occupancy of the SMs
+    {"fig9", Fig9},          ///< from a launch to its first thread block
+    {"fig10", Fig10},        ///< device memory that pending launches take
+    {"fig11", Fig11},        ///< speed-up over the flat form
+    {"fig12", Fig12},        ///< sizes of the aggregated group table
+    {"matches", Matches},    ///< groups that found a kernel to join
+    {"readings", Readings},  ///< where the paper is open: each replaces one default
+    {"devices", Devices},    ///< on other devices, and with launches that cost less
+};
+
+}  // namespace
+
+/// J. Wang, N. Rubin, A. Sidelnik and S. Yalamanchili, "Dynamic thread block launch: a lightweight execution mechanism to support irregular
+/// applications on GPUs", ISCA 2015 (docs/device-launches.md).
+extern constinit const Paper kPaper{
+    .name = "dtbl", .version = 1, .exhibits = kExhibits, .schemes = kSchemes, .programs = "pairs", .names_programs = true, .tried = kDtbl};
 
 }  // namespace gridloom::study::dtbl

@@ -1,10 +1,13 @@
-// What a study of a paper is. A study is one class, a row in sim/study/studies.cpp, files in configs/experiments and a page
-// (docs/experiments.md says which, in which order).
+// What a study of a paper is: exhibits, and what measures for them. A study is a row in sim/study/studies.cpp, files in configs/experiments
+// and a page (docs/experiments.md says which, in which order). Papers that replay programs need no class of their own (sim/study/paper).
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "rewriter/support/result.h"
@@ -43,5 +46,67 @@ Result<std::vector<sim::DeviceSpec>> DevicesOf(const Settings& settings);
 
 /// Measurements that are kept in the environment's folder.
 Result<std::unique_ptr<RateCache>> OpenCache(const Environment& environment);
+
+/// An exhibit, and how it is made from the settings and from what measures for it.
+template <typename Subject>
+struct ExhibitRow {
+  std::string_view name;  ///< "fig13"
+  Result<Exhibit> (*show)(const Settings& settings, Subject& subject);
+};
+
+/// A study whose exhibits are rows. Its subject measures for all of them; it is made from settings, environment and `more`, which outlive
+/// it, and has
+///   Status ReadSettings();              reads and checks what it needs of the settings; measures nothing
+///   Status Begin(Measurements& kept);   comes before the first exhibit; `kept` outlives the subject
+template <typename Subject>
+class StudyOf final : public Study {
+ public:
+  using Rows = std::span<const ExhibitRow<Subject>>;
+
+  template <typename... More>
+  static Result<std::unique_ptr<Study>> Make(Rows rows, const Settings& settings, const Environment& environment, const More&... more) {
+    std::unique_ptr<StudyOf> study(new StudyOf(rows, settings, environment, more...));
+    GL_TRY_STATUS(study->subject_.ReadSettings());
+    return std::unique_ptr<Study>(std::move(study));
+  }
+
+  std::vector<std::string> Exhibits() const override {
+    std::vector<std::string> names;
+    for (const ExhibitRow<Subject>& row : rows_) names.emplace_back(row.name);
+    return names;
+  }
+
+  Result<Exhibit> Show(const std::string& name) override {
+    const auto row = std::ranges::find(rows_, name, &ExhibitRow<Subject>::name);
+    if (row == rows_.end()) return Error{settings_.name() + ": the study has no exhibit '" + name + "'"};
+    GL_TRY_STATUS(Begin());
+    GL_TRY(exhibit, row->show(settings_, subject_));
+    exhibit.name = name;
+    return exhibit;
+  }
+
+ private:
+  template <typename... More>
+  StudyOf(Rows rows, const Settings& settings, const Environment& environment, const More&... more)
+      : rows_(rows), settings_(settings), environment_(environment), subject_(settings_, environment_, more...) {}
+
+  Status Begin() {
+    if (begun_) return {};
+    GL_TRY(cache, OpenCache(environment_));
+    cache_ = std::move(cache);
+    measurements_ = std::make_unique<Measurements>(*cache_, environment_.threads, environment_.progress);
+    GL_TRY_STATUS(subject_.Begin(*measurements_));
+    begun_ = true;
+    return {};
+  }
+
+  const Rows rows_;
+  const Settings settings_;
+  const Environment environment_;
+  std::unique_ptr<RateCache> cache_;
+  std::unique_ptr<Measurements> measurements_;
+  bool begun_ = false;
+  Subject subject_;  // last: it measures with the above
+};
 
 }  // namespace gridloom::study

@@ -17,7 +17,7 @@ Result<double> PaperIpcUnit(const Settings& settings, const KernelStudy& study) 
   return peak / (sm.schedulers * sm.issue_width);
 }
 
-Result<Exhibit> Table4(const Settings& settings, const DeviceStudies& studies) {
+Result<Exhibit> Table4(const Settings& settings, DeviceStudies& studies) {
   Exhibit exhibit{.name = "table4",
                   .title = "Memory and computational characteristics, ours beside the paper's (p.)",
                   .columns = {"device", "kernel", "PUR", "p. PUR", "MUR", "p. MUR", "occupancy", "p. occ.", "R_m", "uncoalesced"},
@@ -47,7 +47,7 @@ Result<Exhibit> Table4(const Settings& settings, const DeviceStudies& studies) {
   return exhibit;
 }
 
-Result<Exhibit> Fig6(const Settings& settings, const DeviceStudies& studies) {
+Result<Exhibit> Fig6(const Settings& settings, DeviceStudies& studies) {
   Exhibit exhibit{.name = "fig6",
                   .title = "Overhead of sliced execution, T_s / T_ns - 1, by slice size",
                   .columns = {"device", "kernel", "blocks per SM", "slice", "overhead %", "smallest slice"},
@@ -120,7 +120,7 @@ Exhibit ComparisonExhibit(std::string name, std::string title) {
           .drawings = {{.caption = "IPC", .unit = "instructions/cycle", .names = {1, 2}, .values = {3, 4}}}};
 }
 
-Result<Exhibit> Fig7(const Settings& settings, const DeviceStudies& studies) {
+Result<Exhibit> Fig7(const Settings& settings, DeviceStudies& studies) {
   Exhibit exhibit = ComparisonExhibit("fig7", "Predicted and measured IPC of single kernels, in the paper's unit");
   for (const LayoutStudies& layouts : studies) {
     const auto& study = layouts.front();
@@ -182,7 +182,7 @@ Status ComparePairs(const Settings& settings, KernelStudy& study, const ChooseLo
   return {};
 }
 
-Result<Exhibit> Fig8(const Settings& settings, const DeviceStudies& studies) {
+Result<Exhibit> Fig8(const Settings& settings, DeviceStudies& studies) {
   Exhibit exhibit = ComparisonExhibit("fig8", "Predicted and measured IPC of pairs, in the slice ratio that the model chooses");
   GL_TRY(note, settings.Text("paper.notes.fig8"));
   for (const LayoutStudies& layouts : studies)
@@ -190,7 +190,7 @@ Result<Exhibit> Fig8(const Settings& settings, const DeviceStudies& studies) {
   return exhibit;
 }
 
-Result<Exhibit> Fig9(const Settings& settings, const DeviceStudies& studies) {
+Result<Exhibit> Fig9(const Settings& settings, DeviceStudies& studies) {
   Exhibit exhibit = ComparisonExhibit("fig9", "Predicted and measured IPC of pairs, as many blocks of each");
   const auto one_to_one = [](const KernelStudy& study, std::size_t a, std::size_t b) { return study.OneToOne(a, b); };
   GL_TRY(note, settings.Text("paper.notes.fig9"));
@@ -199,7 +199,7 @@ Result<Exhibit> Fig9(const Settings& settings, const DeviceStudies& studies) {
   return exhibit;
 }
 
-Result<Exhibit> Fig10(const Settings& settings, const DeviceStudies& studies) {
+Result<Exhibit> Fig10(const Settings& settings, DeviceStudies& studies) {
   Exhibit exhibit{.name = "fig10",
                   .title = "Predicted IPC of kernels with uncoalesced accesses, with and without the third state",
                   .columns = {"device", "kernel", "uncoalesced", "measured IPC", "predicted IPC", "all coalesced"},
@@ -221,7 +221,7 @@ Result<Exhibit> Fig10(const Settings& settings, const DeviceStudies& studies) {
   return exhibit;
 }
 
-Result<Exhibit> Fig11(const Settings& settings, const DeviceStudies& studies) {
+Result<Exhibit> Fig11(const Settings& settings, DeviceStudies& studies) {
   Exhibit exhibit = ComparisonExhibit("fig11", "IPC of pairs predicted as if one warp scheduler served the SM");
   GL_TRY(note, settings.Text("paper.notes.fig11"));
   for (const LayoutStudies& layouts : studies) {
@@ -233,7 +233,7 @@ Result<Exhibit> Fig11(const Settings& settings, const DeviceStudies& studies) {
   return exhibit;
 }
 
-Result<Exhibit> Fig12(const Settings& settings, const DeviceStudies& studies) {
+Result<Exhibit> Fig12(const Settings& settings, DeviceStudies& studies) {
   GL_TRY(finding, settings.Text("paper.findings.fig12"));
   GL_TRY(note, settings.Text("paper.notes.fig12"));
   Exhibit exhibit{.name = "fig12",
@@ -276,7 +276,7 @@ std::size_t PrunedPairs(const std::vector<model::KernelProfile>& kernels, double
   return pruned;
 }
 
-Result<Exhibit> Table6(const Settings& settings, const DeviceStudies& studies) {
+Result<Exhibit> Table6(const Settings& settings, DeviceStudies& studies) {
   Exhibit exhibit{.name = "table6", .title = "", .columns = {"alpha_m"}};
   GL_TRY(device, settings.Text("paper.table6.device"));
   GL_TRY(alphas, settings.Numbers("paper.table6.alpha_p"));
@@ -315,27 +315,13 @@ Result<Exhibit> Table6(const Settings& settings, const DeviceStudies& studies) {
   return exhibit;
 }
 
-struct Entry {
-  const char* name;
-  Result<Exhibit> (*show)(const Settings& settings, const DeviceStudies& studies);
-};
-constexpr Entry kExhibits[] = {{"table4", Table4}, {"fig6", Fig6},     {"fig7", Fig7},         {"fig8", Fig8},     {"fig9", Fig9},
-                               {"fig10", Fig10},   {"fig11", Fig11},   {"fig12", Fig12},       {"table6", Table6}, {"fig13", Fig13},
-                               {"fig14", Fig14},   {"probes", Probes}, {"together", Together}, {"pairs", Pairs}};
+constexpr ExhibitRow<DeviceStudies> kExhibits[] = {{"table4", Table4},     {"fig6", Fig6},   {"fig7", Fig7},   {"fig8", Fig8},
+                                                   {"fig9", Fig9},         {"fig10", Fig10}, {"fig11", Fig11}, {"fig12", Fig12},
+                                                   {"table6", Table6},     {"fig13", Fig13}, {"fig14", Fig14}, {"probes", Probes},
+                                                   {"together", Together}, {"pairs", Pairs}};
 
 }  // namespace
 
-std::vector<std::string> KerneletExhibits() {
-  std::vector<std::string> names;
-  for (const Entry& entry : kExhibits) names.emplace_back(entry.name);
-  return names;
-}
-
-Result<Exhibit> ShowKernelet(const std::string& name, const Settings& settings, const DeviceStudies& studies) {
-  for (const Entry& entry : kExhibits) {
-    if (entry.name == name) return entry.show(settings, studies);
-  }
-  return Error{"Kernelet's evaluation has no exhibit '" + name + "'"};
-}
+std::span<const ExhibitRow<DeviceStudies>> KerneletExhibits() { return kExhibits; }
 
 }  // namespace gridloom::study

@@ -1,11 +1,12 @@
 // The figures and tables of Kernelet's evaluation (section 5), from studies of one or more devices.
 #pragma once
 
+#include <cstdint>
 #include <memory>
-#include <string>
+#include <span>
 #include <vector>
 
-#include "sim/study/experiment/exhibit.h"
+#include "sim/study/experiment/study.h"
 #include "sim/study/kernelet/kernel_study.h"
 
 namespace gridloom::study {
@@ -13,12 +14,29 @@ namespace gridloom::study {
 /// Of one device, one for each layout of pages; at least one. Of some kernels a pair's rates depend on which rows and banks of DRAM they
 /// share, which is chance on a device, too: what is about schedules is a mean over layouts, the rest is the first one's.
 using LayoutStudies = std::vector<std::unique_ptr<KernelStudy>>;
-using DeviceStudies = std::vector<LayoutStudies>;  ///< by device
 
-/// Names that ShowKernelet knows: fig6 … fig14, table4, table6, pairs, probes, together.
-std::vector<std::string> KerneletExhibits();
+/// What Kernelet's study measures with: the kernels of the experiment's file on each of its devices.
+class DeviceStudies {
+ public:
+  DeviceStudies(const Settings& settings, const Environment& environment) : settings_(settings), environment_(environment) {}
+  Status ReadSettings();
+  /// Measures every kernel alone and in slices, on each device in each layout of pages.
+  Status Begin(Measurements& kept);
 
-/// One of them. Measures pairs where it needs them.
-Result<Exhibit> ShowKernelet(const std::string& name, const Settings& settings, const DeviceStudies& studies);
+  auto begin() const { return devices_.begin(); }
+  auto end() const { return devices_.end(); }
+  const LayoutStudies& front() const { return devices_.front(); }
+
+ private:
+  Result<std::vector<StudyKernel>> LoadKernels() const;
+
+  const Settings& settings_;
+  const Environment& environment_;
+  std::uint64_t layouts_ = 0, first_layout_ = 0;
+  std::vector<LayoutStudies> devices_;
+};
+
+/// fig6 … fig14, table4, table6, pairs, probes, together. They measure pairs where they need them.
+std::span<const ExhibitRow<DeviceStudies>> KerneletExhibits();
 
 }  // namespace gridloom::study

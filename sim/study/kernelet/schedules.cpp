@@ -161,7 +161,7 @@ Status AddPair(const LayoutStudies& layouts, std::size_t a, std::size_t b, Exhib
 
 }  // namespace
 
-Result<Exhibit> Pairs(const Settings& settings, const DeviceStudies& studies) {
+Result<Exhibit> Pairs(const Settings& settings, DeviceStudies& studies) {
   static_cast<void>(settings);
   Exhibit exhibit{
       .name = "pairs",
@@ -181,7 +181,7 @@ Result<Exhibit> Pairs(const Settings& settings, const DeviceStudies& studies) {
   return exhibit;
 }
 
-Result<Exhibit> Fig13(const Settings& settings, const DeviceStudies& studies) {
+Result<Exhibit> Fig13(const Settings& settings, DeviceStudies& studies) {
   GL_TRY(instances, settings.Number("arrivals.instances"));
   Exhibit exhibit{
       .name = "fig13",
@@ -227,7 +227,7 @@ Result<Exhibit> Fig13(const Settings& settings, const DeviceStudies& studies) {
   return exhibit;
 }
 
-Result<Exhibit> Fig14(const Settings& settings, const DeviceStudies& studies) {
+Result<Exhibit> Fig14(const Settings& settings, DeviceStudies& studies) {
   Exhibit exhibit{.name = "fig14",
                   .title = "Total time of random schedules, MC, relative to Kernelet's",
                   .columns = {"device", "mix", "part of schedules %", "time / Kernelet's", "longer %"},
@@ -269,7 +269,7 @@ Result<Exhibit> Fig14(const Settings& settings, const DeviceStudies& studies) {
   return exhibit;
 }
 
-Result<Exhibit> Probes(const Settings& settings, const DeviceStudies& studies) {
+Result<Exhibit> Probes(const Settings& settings, DeviceStudies& studies) {
   Exhibit exhibit{.name = "probes",
                   .title = "Beyond the paper: Kernelet that tries a pair on the device before it keeps it",
                   .columns = {"device", "mix", "Kernelet %", "with probes %", "least", "most", "OPT %", "probes"},
@@ -303,7 +303,7 @@ Result<Exhibit> Probes(const Settings& settings, const DeviceStudies& studies) {
   return exhibit;
 }
 
-Result<Exhibit> Together(const Settings& settings, const DeviceStudies& studies) {
+Result<Exhibit> Together(const Settings& settings, DeviceStudies& studies) {
   static_cast<void>(settings);
   Exhibit exhibit{
       .name = "together",

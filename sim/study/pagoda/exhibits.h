@@ -4,12 +4,16 @@
 #include <cmath>
 #include <string>
 
-#include "sim/study/experiment/exhibit.h"
-#include "sim/study/pagoda/runs.h"
+#include "sim/study/pagoda/outcome.h"
+#include "sim/study/paper/parts.h"
+#include "sim/study/paper/runs.h"
 
 namespace gridloom::study::pagoda {
 
-using Row = std::vector<nlohmann::ordered_json>;
+// Ways to run many narrow tasks. In batches, the host does nothing for a batch before the one before it has ended, and copies no inputs;
+// where it is free, it leaves that to the runtime.
+constexpr char kHyperQ[] = "HyperQ", kGraph[] = "graphs", kFusion[] = "fusion", kGemtc[] = "GeMTC", kGemtcFree[] = "GeMTC, host free",
+               kBatching[] = "Pagoda in batches", kBatchingFree[] = "Pagoda in batches, host free", kPagoda[] = "Pagoda";
 
 /// Mean of ratios.
 class GeometricMean {
@@ -25,12 +29,8 @@ class GeometricMean {
   double logs_ = 0, count_ = 0;
 };
 
-/// Null where there is none.
-inline nlohmann::ordered_json Cell(double value) {
-  return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
-}
-/// Adds what the paper says under `paper.findings.KEY`.
-Status AddFinding(const Settings& settings, const std::string& what, const std::string& key, const std::string& ours, Exhibit& exhibit);
+/// Whether the scheme can run the program: fusion, graphs and batches must know how many tasks it has (`uncounted`).
+bool Can(const Settings& settings, const std::string& program, const std::string& scheme);
 
 Result<Exhibit> Table3(const Settings& settings, Runs& runs);    ///< shares of copies and computation
 Result<Exhibit> Fig5(const Settings& settings, Runs& runs);      ///< all schemes, with copies

@@ -1,5 +1,8 @@
 // Figures 5 to 11: times of programs and of their tasks under the schemes.
 #include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstring>
 #include <thread>
 
 #include "sim/study/pagoda/exhibits.h"
@@ -13,37 +16,38 @@ struct Point {
   std::string program;
   std::vector<std::string> arguments{};
   std::vector<std::string> fused{};  ///< further ones where tasks are fused
-  std::map<std::string, std::string> keys{};
+  DeviceKeys keys{};
 };
 
 using Figures = std::vector<std::vector<std::optional<Outcome>>>;  // by point, then by scheme
 
-Result<Figures> MeasurePoints(Runs& runs, const std::vector<Point>& points, const std::vector<Scheme>& schemes) {
+Result<Figures> MeasurePoints(const Settings& settings, Runs& runs, const std::vector<Point>& points,
+                              const std::vector<std::string>& schemes) {
   std::vector<Run> wanted;
   for (const Point& point : points) {
-    for (const Scheme scheme : schemes) {
-      if (!runs.Can(point.program, scheme)) continue;
+    for (const std::string& scheme : schemes) {
+      if (!Can(settings, point.program, scheme)) continue;
       Run run{.program = point.program, .scheme = scheme, .arguments = point.arguments, .device = "", .keys = point.keys};
-      if (scheme == Scheme::kFusion) run.arguments.insert(run.arguments.end(), point.fused.begin(), point.fused.end());
+      if (scheme == kFusion) run.arguments.insert(run.arguments.end(), point.fused.begin(), point.fused.end());
       wanted.push_back(std::move(run));
     }
   }
-  GL_TRY(outcomes, runs.Measure(wanted));
+  GL_TRY(outcomes, runs.Measure<Outcome>(wanted));
   Figures figures;
   std::size_t next = 0;
   for (const Point& point : points) {
     auto& row = figures.emplace_back();
-    for (const Scheme scheme : schemes) {
-      if (runs.Can(point.program, scheme)) row.emplace_back(outcomes[next++]);
+    for (const std::string& scheme : schemes) {
+      if (Can(settings, point.program, scheme)) row.emplace_back(outcomes[next++]);
       else row.emplace_back();
     }
   }
   return figures;
 }
 
-std::vector<std::string> ColumnsOf(std::vector<std::string> names, const std::vector<Scheme>& schemes, const std::string& unit) {
+std::vector<std::string> ColumnsOf(std::vector<std::string> names, const std::vector<std::string>& schemes, const std::string& unit) {
   names.insert(names.begin(), "device");
-  for (const Scheme scheme : schemes) names.push_back(RowOf(scheme).name + unit);
+  for (const std::string& scheme : schemes) names.push_back(scheme + unit);
   return names;
 }
 
@@ -73,10 +77,37 @@ std::vector<std::string> Chosen(const Settings& settings, const std::string& key
   return listed.ok() && !listed->empty() ? *listed : runs.programs();
 }
 
+/// What the program's own form for the host takes, of its line "NAME: N ms wall, …"; negative where the program is not there.
+Result<double> HostMilliseconds(const Settings& settings, const Environment& environment, const std::string& program) {
+  GL_TRY(words, settings.List("programs." + program));
+  const std::filesystem::path path = environment.programs / "pagoda" / words.front();
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return -1.0;
+  // Its check of results needs a device.
+  std::string command = environment.tool.string() + " run -q -- " + path.string();
+  for (std::size_t i = 1; i < words.size(); ++i) command += " " + words[i];
+  FILE* const output = popen((command + " --form=pthreads --time").c_str(), "r");
+  if (output == nullptr) return Error{"cannot start " + path.string()};
+  std::array<char, 512> line{};
+  double milliseconds = -1;
+  while (fgets(line.data(), line.size(), output) != nullptr) {
+    const char* const colon = std::strchr(line.data(), ':');
+    if (colon != nullptr && std::strstr(line.data(), " ms wall") != nullptr) std::sscanf(colon, ": %lf", &milliseconds);
+  }
+  if (pclose(output) != 0) return Error{command + " failed"};
+  return milliseconds;
+}
+
 }  // namespace
 
+bool Can(const Settings& settings, const std::string& program, const std::string& scheme) {
+  if (scheme != kFusion && scheme != kGraph && scheme != kGemtc) return true;
+  const auto uncounted = settings.List("uncounted");
+  return !uncounted.ok() || std::ranges::find(*uncounted, program) == uncounted->end();
+}
+
 Result<Exhibit> Fig5(const Settings& settings, Runs& runs) {
-  const std::vector<Scheme> schemes = {Scheme::kHyperQ, Scheme::kGemtc, Scheme::kFusion, Scheme::kGraph, Scheme::kPagoda};
+  const std::vector<std::string> schemes = {kHyperQ, kGemtc, kFusion, kGraph, kPagoda};
   Exhibit exhibit{
       .name = {}, .title = "Time with copies, ms; on the host, threads of all cores", .columns = ColumnsOf({"program"}, schemes, "")};
   exhibit.columns.emplace_back("Pagoda over HyperQ");
@@ -84,11 +115,11 @@ Result<Exhibit> Fig5(const Settings& settings, Runs& runs) {
   exhibit.drawings = {{.caption = exhibit.title, .unit = "ms", .names = {1}, .values = {2, 3, 4, 5, 6}}};
   std::vector<Point> points;
   for (const std::string& program : runs.programs()) points.push_back({.names = {program}, .program = program});
-  GL_TRY(figures, MeasurePoints(runs, points, schemes));
+  GL_TRY(figures, MeasurePoints(settings, runs, points, schemes));
   AddRows(runs, points, figures, &Outcome::milliseconds, exhibit);
   GeometricMean over_host;
   for (std::size_t i = 0; i < points.size(); ++i) {
-    GL_TRY(host, runs.HostMilliseconds(points[i].program, {}));
+    GL_TRY(host, HostMilliseconds(settings, runs.environment(), points[i].program));
     exhibit.rows[i].push_back(Cell(figures[i][0]->milliseconds() / figures[i][4]->milliseconds()));
     exhibit.rows[i].push_back(host < 0 ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(host));
     if (host > 0) over_host.Add(host / figures[i][4]->milliseconds());
@@ -104,7 +135,7 @@ Result<Exhibit> Fig5(const Settings& settings, Runs& runs) {
 }
 
 Result<Exhibit> Fig6(const Settings& settings, Runs& runs) {
-  const std::vector<Scheme> schemes = {Scheme::kHyperQ, Scheme::kGemtc, Scheme::kPagoda};
+  const std::vector<std::string> schemes = {kHyperQ, kGemtc, kPagoda};
   Exhibit exhibit{
       .name = {}, .title = "Time with copies by the number of tasks, ms", .columns = ColumnsOf({"program", "tasks"}, schemes, "")};
   exhibit.drawings = {{.kind = Drawing::Kind::kLines, .caption = "Pagoda: time by tasks", .unit = "ms", .names = {1}, .values = {2, 5}}};
@@ -115,7 +146,7 @@ Result<Exhibit> Fig6(const Settings& settings, Runs& runs) {
       points.push_back({.names = {program, count}, .program = program, .arguments = {"--tasks=" + Number("%.0f", count)}});
     }
   }
-  GL_TRY(figures, MeasurePoints(runs, points, schemes));
+  GL_TRY(figures, MeasurePoints(settings, runs, points, schemes));
   AddRows(runs, points, figures, &Outcome::milliseconds, exhibit);
   for (const double count : counts) {
     Figures those;
@@ -126,13 +157,12 @@ Result<Exhibit> Fig6(const Settings& settings, Runs& runs) {
                             Number("%.2fx", SpeedUp(those, 2, 0, &Outcome::milliseconds)) +
                             Number(", over GeMTC %.2fx.", SpeedUp(those, 2, 1, &Outcome::milliseconds)));
   }
-  GL_TRY(paper, settings.Text("paper.findings.tasks"));
-  exhibit.notes.push_back("The paper: " + paper + ".");
+  GL_TRY_STATUS(AddPapersNote(settings, "tasks", exhibit));
   return exhibit;
 }
 
 Result<Exhibit> Fig7(const Settings& settings, Runs& runs) {
-  const std::vector<Scheme> schemes = {Scheme::kHyperQ, Scheme::kGemtc, Scheme::kPagoda};
+  const std::vector<std::string> schemes = {kHyperQ, kGemtc, kPagoda};
   Exhibit exhibit{.name = {},
                   .title = "Time of the kernels by threads of a task, without copies, ms",
                   .columns = ColumnsOf({"program", "threads"}, schemes, "")};
@@ -148,7 +178,7 @@ Result<Exhibit> Fig7(const Settings& settings, Runs& runs) {
       points.push_back(std::move(point));
     }
   }
-  GL_TRY(figures, MeasurePoints(runs, points, schemes));
+  GL_TRY(figures, MeasurePoints(settings, runs, points, schemes));
   AddRows(runs, points, figures, &Outcome::span_ms, exhibit);
   for (const double count : counts) {
     Figures those;
@@ -158,13 +188,12 @@ Result<Exhibit> Fig7(const Settings& settings, Runs& runs) {
     exhibit.notes.push_back(Number("%.0f threads: Pagoda over HyperQ ", count) + Number("%.2fx", SpeedUp(those, 2, 0, &Outcome::span_ms)) +
                             Number(", over GeMTC %.2fx.", SpeedUp(those, 2, 1, &Outcome::span_ms)));
   }
-  GL_TRY(paper, settings.Text("paper.findings.threads"));
-  exhibit.notes.push_back("The paper: " + paper + ".");
+  GL_TRY_STATUS(AddPapersNote(settings, "threads", exhibit));
   return exhibit;
 }
 
 Result<Exhibit> Fig8(const Settings& settings, Runs& runs) {
-  const std::vector<Scheme> schemes = {Scheme::kHyperQ, Scheme::kPagoda};
+  const std::vector<std::string> schemes = {kHyperQ, kPagoda};
   Exhibit exhibit{.name = {},
                   .title = "Time of the kernels by size of the input and threads of a task (blocks of 256), ms",
                   .columns = ColumnsOf({"program", "size", "threads"}, schemes, "")};
@@ -186,26 +215,24 @@ Result<Exhibit> Fig8(const Settings& settings, Runs& runs) {
       }
     }
   }
-  GL_TRY(figures, MeasurePoints(runs, points, schemes));
+  GL_TRY(figures, MeasurePoints(settings, runs, points, schemes));
   AddRows(runs, points, figures, &Outcome::span_ms, exhibit);
   for (std::size_t i = 0; i < points.size(); ++i) exhibit.rows[i].push_back(Cell(figures[i][0]->span_ms() / figures[i][1]->span_ms()));
-  GL_TRY(paper, settings.Text("paper.findings.sizes"));
-  exhibit.notes.push_back("The paper: " + paper + ".");
+  GL_TRY_STATUS(AddPapersNote(settings, "sizes", exhibit));
   return exhibit;
 }
 
 Result<Exhibit> Fig9(const Settings& settings, Runs& runs) {
-  const std::vector<Scheme> schemes = {Scheme::kFusion, Scheme::kHyperQ, Scheme::kPagoda};
+  const std::vector<std::string> schemes = {kFusion, kHyperQ, kPagoda};
   Exhibit exhibit{.name = {}, .title = "Tasks of irregular sizes: time with copies, ms", .columns = ColumnsOf({"program"}, schemes, "")};
   exhibit.drawings = {{.caption = exhibit.title, .unit = "ms", .names = {1}, .values = {2, 3, 4}}};
   GL_TRY(arguments, settings.List("fig9.arguments"));
   GL_TRY(fused, settings.List("fig9.fused"));
   std::vector<Point> points;
   for (const std::string& program : runs.programs()) {
-    if (runs.Can(program, Scheme::kFusion))
-      points.push_back({.names = {program}, .program = program, .arguments = arguments, .fused = fused});
+    if (Can(settings, program, kFusion)) points.push_back({.names = {program}, .program = program, .arguments = arguments, .fused = fused});
   }
-  GL_TRY(figures, MeasurePoints(runs, points, schemes));
+  GL_TRY(figures, MeasurePoints(settings, runs, points, schemes));
   AddRows(runs, points, figures, &Outcome::milliseconds, exhibit);
   GL_TRY_STATUS(AddFinding(settings, "Pagoda over static fusion, geometric mean", "fusion",
                            Number("%.2fx", SpeedUp(figures, 2, 0, &Outcome::milliseconds)), exhibit));
@@ -214,7 +241,7 @@ Result<Exhibit> Fig9(const Settings& settings, Runs& runs) {
 }
 
 Result<Exhibit> Fig10(const Settings& settings, Runs& runs) {
-  const std::vector<Scheme> schemes = {Scheme::kFusion, Scheme::kPagoda};
+  const std::vector<std::string> schemes = {kFusion, kPagoda};
   Exhibit exhibit{.name = {},
                   .title = "Latency of a task, us: from its launch to its end, mean",
                   .columns = ColumnsOf({"program", "tasks"}, schemes, "")};
@@ -228,29 +255,27 @@ Result<Exhibit> Fig10(const Settings& settings, Runs& runs) {
       points.push_back({.names = {program, count}, .program = program, .arguments = {"--tasks=" + tasks}, .fused = {"--batch=" + tasks}});
     }
   }
-  GL_TRY(figures, MeasurePoints(runs, points, schemes));
+  GL_TRY(figures, MeasurePoints(settings, runs, points, schemes));
   AddRows(runs, points, figures, &Outcome::latency_us, exhibit);
-  GL_TRY(paper, settings.Text("paper.findings.latency"));
-  exhibit.notes.push_back("The paper: " + paper + ".");
+  GL_TRY_STATUS(AddPapersNote(settings, "latency", exhibit));
   return exhibit;
 }
 
 Result<Exhibit> Fig11(const Settings& settings, Runs& runs) {
-  const std::vector<Scheme> schemes = {Scheme::kGemtc, Scheme::kBatching, Scheme::kPagoda};
+  const std::vector<std::string> schemes = {kGemtc, kBatching, kPagoda};
   Exhibit exhibit{.name = {},
                   .title = "Concurrent scheduling and continuous spawning: time with copies, ms",
                   .columns = ColumnsOf({"program"}, schemes, "")};
   exhibit.drawings = {{.caption = exhibit.title, .unit = "ms", .names = {1}, .values = {2, 3, 4}}};
   std::vector<Point> points;
   for (const std::string& program : runs.programs()) {
-    if (runs.Can(program, Scheme::kGemtc)) points.push_back({.names = {program}, .program = program});
+    if (Can(settings, program, kGemtc)) points.push_back({.names = {program}, .program = program});
   }
-  GL_TRY(figures, MeasurePoints(runs, points, schemes));
+  GL_TRY(figures, MeasurePoints(settings, runs, points, schemes));
   AddRows(runs, points, figures, &Outcome::milliseconds, exhibit);
   exhibit.notes.push_back("Concurrent scheduling (batches over GeMTC): " + Number("%.2fx", SpeedUp(figures, 1, 0, &Outcome::milliseconds)) +
                           "; continuous spawning (over batches): " + Number("%.2fx.", SpeedUp(figures, 2, 1, &Outcome::milliseconds)));
-  GL_TRY(paper, settings.Text("paper.findings.spawning"));
-  exhibit.notes.push_back("The paper: " + paper + ".");
+  GL_TRY_STATUS(AddPapersNote(settings, "spawning", exhibit));
   return exhibit;
 }
 

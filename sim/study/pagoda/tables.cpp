@@ -4,12 +4,6 @@
 namespace gridloom::study::pagoda {
 namespace {
 
-/// What the paper says of a program, or null: a number below `paper.KEY.PROGRAM`.
-nlohmann::ordered_json PaperValue(const Settings& settings, const std::string& key, const std::string& program) {
-  const auto number = settings.Number("paper." + key + "." + program);
-  return number.ok() ? nlohmann::ordered_json(*number) : nlohmann::ordered_json(nullptr);
-}
-
 double SpeedUp(const Outcome& slower, const Outcome& faster) { return slower.cycles / faster.cycles; }
 
 }  // namespace
@@ -20,7 +14,7 @@ Result<Exhibit> Table3(const Settings& settings, Runs& runs) {
                   .columns = {"device", "program", "tasks", "copies, %", "the paper", "time of a task, us", "kernel of a task, us"}};
   std::vector<Run> wanted;
   for (const std::string& program : runs.programs()) wanted.push_back({.program = program});
-  GL_TRY(outcomes, runs.Measure(wanted));
+  GL_TRY(outcomes, runs.Measure<Outcome>(wanted));
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const Outcome& of = outcomes[i];
     exhibit.rows.push_back({runs.device(), wanted[i].program, of.launches, of.copy_percent(),
@@ -38,9 +32,9 @@ Result<Exhibit> Table5(const Settings& settings, Runs& runs) {
     arguments.emplace_back("--copies=no");
     std::vector<std::string> without = arguments;
     without.emplace_back("--shared=no");
-    GL_TRY(of, runs.Measure({{.program = program, .scheme = Scheme::kHyperQ, .arguments = arguments},
-                             {.program = program, .scheme = Scheme::kPagoda, .arguments = arguments},
-                             {.program = program, .scheme = Scheme::kPagoda, .arguments = without}}));
+    GL_TRY(of, runs.Measure<Outcome>({{.program = program, .scheme = kHyperQ, .arguments = arguments},
+                                      {.program = program, .scheme = kPagoda, .arguments = arguments},
+                                      {.program = program, .scheme = kPagoda, .arguments = without}}));
     for (const std::size_t i : {std::size_t{1}, std::size_t{2}}) {
       const std::string which = i == 1 ? "yes" : "no";
       exhibit.rows.push_back({runs.device(), program, which, of[0].span_cycles / of[i].span_cycles,
@@ -55,23 +49,22 @@ Result<Exhibit> Readings(const Settings& settings, Runs& runs) {
   Exhibit exhibit{.name = {},
                   .title = "Where the paper is open: speed-up of Pagoda, geometric means over the programs",
                   .columns = {"device", "reading", "over HyperQ", "over GeMTC", "over Pagoda in batches"}};
-  std::vector<std::pair<std::string, std::map<std::string, std::string>>> readings = {{"default", {}}};
-  for (const std::string& name : settings.Below("readings")) {
-    GL_TRY(keys, KeysFrom(settings, "readings." + name));
-    readings.emplace_back(name, std::move(keys));
-  }
-  const Scheme schemes[] = {Scheme::kPagoda, Scheme::kHyperQ, Scheme::kGemtc, Scheme::kBatching};
+  GL_TRY(readings, ReadingsFrom(settings));
+  const std::string schemes[] = {kPagoda, kHyperQ, kGemtc, kBatching};
   for (const auto& [name, keys] : readings) {
     std::vector<Run> wanted;
     for (const std::string& program : runs.programs()) {
-      for (const Scheme scheme : schemes) {
-        if (!runs.Can(program, Scheme::kGemtc)) continue;
-        Run run{.program = program, .scheme = scheme, .arguments = {}, .device = "", .keys = keys};
-        if (const auto spawn = run.keys.extract("spawn")) run.spawn = spawn.mapped();
+      for (const std::string& scheme : schemes) {
+        if (!Can(settings, program, kGemtc)) continue;
+        Run run{.program = program, .scheme = scheme, .keys = keys};
+        // The one key that is none of the device's.
+        const auto spawn = run.keys.extract("spawn");
+        if (spawn && spawn.mapped() == "free" && scheme == kGemtc) run.scheme = kGemtcFree;
+        if (spawn && spawn.mapped() == "free" && scheme == kBatching) run.scheme = kBatchingFree;
         wanted.push_back(std::move(run));
       }
     }
-    GL_TRY(outcomes, runs.Measure(wanted));
+    GL_TRY(outcomes, runs.Measure<Outcome>(wanted));
     GeometricMean means[3];
     for (std::size_t i = 0; i < outcomes.size(); i += std::size(schemes)) {
       for (std::size_t other = 1; other < std::size(schemes); ++other) means[other - 1].Add(SpeedUp(outcomes[i + other], outcomes[i]));
@@ -87,18 +80,17 @@ Result<Exhibit> Devices(const Settings& settings, Runs& runs) {
                   .title = "On other devices, against graphs: time with copies, ms",
                   .columns = {"device", "program", "HyperQ", "graphs", "Pagoda", "Pagoda over HyperQ", "Pagoda over graphs"}};
   exhibit.drawings = {{.caption = exhibit.title, .unit = "ms", .names = {1}, .values = {2, 3, 4}}};
-  const Scheme schemes[] = {Scheme::kHyperQ, Scheme::kGraph, Scheme::kPagoda};
+  const std::string schemes[] = {kHyperQ, kGraph, kPagoda};
   for (const std::string& device : devices) {
     GL_TRY(keys, KeysFrom(settings, "devices.keys"));
     std::vector<Run> wanted;
     std::vector<std::string> programs;
     for (const std::string& program : runs.programs()) {
-      if (!runs.Can(program, Scheme::kGraph)) continue;
+      if (!Can(settings, program, kGraph)) continue;
       programs.push_back(program);
-      for (const Scheme scheme : schemes)
-        wanted.push_back({.program = program, .scheme = scheme, .arguments = {}, .device = device, .keys = keys});
+      for (const std::string& scheme : schemes) wanted.push_back({.program = program, .scheme = scheme, .device = device, .keys = keys});
     }
-    GL_TRY(of, runs.Measure(wanted));
+    GL_TRY(of, runs.Measure<Outcome>(wanted));
     GeometricMean hyperq, graphs;
     for (std::size_t i = 0; i < programs.size(); ++i) {
       const Outcome* const row = &of[i * std::size(schemes)];

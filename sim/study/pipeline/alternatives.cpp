@@ -7,13 +7,11 @@
 namespace gridloom::study::pipeline {
 namespace {
 
-double More(double before, double after) { return before == 0 ? 0 : 100 * (after / before - 1); }
-
 /// What a reading changes: keys of the device, arguments of the programs ("--..."), and the list that has the programs' sizes
 /// ("sizes=...").
 struct Reading {
   std::string sizes = "workloads";
-  std::map<std::string, std::string> keys;
+  DeviceKeys keys;
   std::vector<std::string> arguments;
 };
 
@@ -33,9 +31,7 @@ Result<Reading> ReadingFrom(const Settings& settings, const std::string& name) {
 
 void Apply(const Reading& reading, Run& run) {
   run.sizes = reading.sizes;
-  for (const auto& [key, value] : reading.keys) {
-    if (run.labels || !key.starts_with("hardware.")) run.keys[key] = value;
-  }
+  for (const auto& [key, value] : reading.keys) run.keys[key] = value;
   run.arguments.insert(run.arguments.end(), reading.arguments.begin(), reading.arguments.end());
 }
 
@@ -56,10 +52,10 @@ Result<Exhibit> VictimTable(const Settings& settings, Runs& runs) {
                   .columns = {"device", "workload"},
                   .drawings = {{.caption = "speed-up over dka without labels", .unit = "%", .names = {1}, .values = {}}}};
   std::vector<Run> wanted;
-  for (const std::string& workload : runs.workloads()) {
-    wanted.push_back(Allocated(workload, runs.device(), false));
+  for (const std::string& workload : runs.programs()) {
+    wanted.push_back({.program = workload, .scheme = kDka, .device = runs.device()});
     for (const std::string& name : names) {
-      wanted.push_back(Allocated(workload, runs.device(), true));
+      wanted.push_back({.program = workload, .scheme = kDkaLabelled, .device = runs.device()});
       wanted.back().keys = {{"hardware.tagged-l2.victims", name}};
     }
   }
@@ -68,23 +64,23 @@ Result<Exhibit> VictimTable(const Settings& settings, Runs& runs) {
     exhibit.columns.push_back("DRAM " + names[i]);
     exhibit.drawings[0].values.push_back(2 + 2 * i);
   }
-  GL_TRY(outcomes, runs.Measure(wanted));
+  GL_TRY(outcomes, runs.Measure<Outcome>(wanted));
   std::vector<double> sums(2 * names.size());
   std::size_t next = 0;
-  for (const std::string& workload : runs.workloads()) {
+  for (const std::string& workload : runs.programs()) {
     const Outcome& without = outcomes[next++];
-    std::vector<nlohmann::ordered_json> row = {runs.device(), workload};
+    Row row = {runs.device(), workload};
     for (std::size_t i = 0; i < names.size(); ++i) {
       const Outcome& with = outcomes[next++];
       const double values[] = {Gain(without.cycles, with.cycles), More(without.dram_bytes(), with.dram_bytes())};
       for (std::size_t j = 0; j < 2; ++j) {
         row.push_back(values[j]);
-        sums[2 * i + j] += values[j] / static_cast<double>(runs.workloads().size());
+        sums[2 * i + j] += values[j] / static_cast<double>(runs.programs().size());
       }
     }
     exhibit.rows.push_back(std::move(row));
   }
-  std::vector<nlohmann::ordered_json> row = {runs.device(), "mean"};
+  Row row = {runs.device(), "mean"};
   for (const double sum : sums) row.push_back(sum);
   exhibit.rows.push_back(std::move(row));
   return exhibit;
@@ -105,14 +101,14 @@ Result<Exhibit> Readings(const Settings& settings, Runs& runs) {
       reading = std::move(read);
     }
     for (const std::string& workload : workloads) {
-      for (Run run : {Serial(workload, runs.device()), Preemptive(workload, runs.device()), Allocated(workload, runs.device(), false),
-                      Allocated(workload, runs.device(), true)}) {
+      for (const char* scheme : {kSerial, kPreemptive, kDka, kDkaLabelled}) {
+        Run run{.program = workload, .scheme = scheme, .device = runs.device()};
         Apply(reading, run);
         wanted.push_back(std::move(run));
       }
     }
   }
-  GL_TRY(outcomes, runs.Measure(wanted));
+  GL_TRY(outcomes, runs.Measure<Outcome>(wanted));
   std::size_t next = 0;
   for (const std::string& name : names) {
     Means preemptive, dka, labelled, dram;
@@ -142,14 +138,15 @@ Result<Exhibit> Sizes(const Settings& settings, Runs& runs) {
     GL_TRY(spec, sim::LoadDevice(device));
     for (const double kib : kibs) {
       for (const std::string& workload : workloads) {
-        for (Run run : {Serial(workload, device), Allocated(workload, device, false), Allocated(workload, device, true)}) {
+        for (const char* scheme : {kSerial, kDka, kDkaLabelled}) {
+          Run run{.program = workload, .scheme = scheme, .device = device};
           run.keys = {{"l2.size_bytes", std::to_string(L2Bytes(spec, kib))}, {"l2.persisting_bytes", "0"}, {"l2.max_window_bytes", "0"}};
           wanted.push_back(std::move(run));
         }
       }
     }
   }
-  GL_TRY(outcomes, runs.Measure(wanted));
+  GL_TRY(outcomes, runs.Measure<Outcome>(wanted));
   std::size_t next = 0;
   for (const std::string& device : devices) {
     GL_TRY(spec, sim::LoadDevice(device));

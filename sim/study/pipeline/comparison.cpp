@@ -16,14 +16,12 @@ struct Compared {
 Result<std::vector<Compared>> Compare(Runs& runs, const std::vector<std::string>& devices) {
   std::vector<Run> wanted;
   for (const std::string& device : devices) {
-    for (const std::string& workload : runs.workloads()) {
-      wanted.push_back(Serial(workload, device));
-      wanted.push_back(Preemptive(workload, device));
-      wanted.push_back(Allocated(workload, device, false));
-      wanted.push_back(Allocated(workload, device, true));
+    for (const std::string& workload : runs.programs()) {
+      for (const char* scheme : {kSerial, kPreemptive, kDka, kDkaLabelled})
+        wanted.push_back({.program = workload, .scheme = scheme, .device = device});
     }
   }
-  GL_TRY(outcomes, runs.Measure(wanted));
+  GL_TRY(outcomes, runs.Measure<Outcome>(wanted));
   std::vector<Compared> all;
   for (std::size_t i = 0; i < outcomes.size(); i += 4) {
     all.push_back({std::move(outcomes[i]), std::move(outcomes[i + 1]), std::move(outcomes[i + 2]), std::move(outcomes[i + 3])});
@@ -43,7 +41,7 @@ Result<Exhibit> Fig9(const Settings& settings, Runs& runs) {
   for (const std::string& device : runs.devices()) {
     Means preemptive, dka, over;
     std::size_t better = 0;
-    for (const std::string& workload : runs.workloads()) {
+    for (const std::string& workload : runs.programs()) {
       const Compared& of = compared[next++];
       GL_TRY(light, IsLight(settings, workload));
       const double left = Gain(of.serial.cycles, of.preemptive.cycles), allocated = Gain(of.serial.cycles, of.labelled.cycles);
@@ -75,22 +73,21 @@ Result<Exhibit> Fig10(const Settings& settings, Runs& runs) {
                   .drawings = {{.caption = "speed-up over one kernel after the other", .unit = "%", .names = {1}, .values = {3, 4}}}};
   GL_TRY(compared, Compare(runs, {runs.device()}));
   std::vector<Run> wanted;
-  for (const std::string& workload : runs.workloads()) {
-    wanted.push_back(Serial(workload, runs.device()));
-    wanted.back().labels = true;
+  for (const std::string& workload : runs.programs()) {
+    wanted.push_back({.program = workload, .scheme = kSerialLabelled, .device = runs.device()});
   }
-  GL_TRY(labelled, runs.Measure(wanted));
+  GL_TRY(labelled, runs.Measure<Outcome>(wanted));
   Means dka, both, alone;
-  for (std::size_t i = 0; i < runs.workloads().size(); ++i) {
+  for (std::size_t i = 0; i < runs.programs().size(); ++i) {
     const Compared& of = compared[i];
-    GL_TRY(light, IsLight(settings, runs.workloads()[i]));
+    GL_TRY(light, IsLight(settings, runs.programs()[i]));
     const double without = Gain(of.serial.cycles, of.allocated.cycles), with = Gain(of.serial.cycles, of.labelled.cycles);
     const double added = Gain(of.allocated.cycles, of.labelled.cycles);
     dka.Add(without, light);
     both.Add(with, light);
     alone.Add(added, light);
     exhibit.rows.push_back(
-        {runs.device(), runs.workloads()[i], light ? "light" : "heavy", without, with, added, Gain(of.serial.cycles, labelled[i].cycles)});
+        {runs.device(), runs.programs()[i], light ? "light" : "heavy", without, with, added, Gain(of.serial.cycles, labelled[i].cycles)});
   }
   exhibit.rows.push_back({runs.device(), "light", "", dka.light(), both.light(), alone.light(), nullptr});
   exhibit.rows.push_back({runs.device(), "heavy", "", dka.heavy(), both.heavy(), alone.heavy(), nullptr});
@@ -105,16 +102,15 @@ Result<Exhibit> Fig11(const Settings& settings, Runs& runs) {
       .drawings = {{.caption = "bytes of DRAM over one kernel after the other", .unit = "%", .names = {1}, .values = {3, 4, 5}}}};
   GL_TRY(compared, Compare(runs, {runs.device()}));
   Means labels;
-  for (std::size_t i = 0; i < runs.workloads().size(); ++i) {
+  for (std::size_t i = 0; i < runs.programs().size(); ++i) {
     const Compared& of = compared[i];
-    const std::string& workload = runs.workloads()[i];
-    const auto more = [](double before, double after) { return before == 0 ? 0 : 100 * (after / before - 1); };
-    const double bytes = of.serial.dram_bytes(), with = more(bytes, of.labelled.dram_bytes());
+    const std::string& workload = runs.programs()[i];
+    const double bytes = of.serial.dram_bytes(), with = More(bytes, of.labelled.dram_bytes());
     labels.Add(with, false);
-    exhibit.rows.push_back({runs.device(), workload, bytes / 1e6, more(bytes, of.preemptive.dram_bytes()),
-                            more(bytes, of.allocated.dram_bytes()), with, PaperValue(settings, "dram", workload),
-                            more(of.serial.dram_read_bytes, of.labelled.dram_read_bytes),
-                            more(of.serial.dram_write_bytes, of.labelled.dram_write_bytes)});
+    exhibit.rows.push_back({runs.device(), workload, bytes / 1e6, More(bytes, of.preemptive.dram_bytes()),
+                            More(bytes, of.allocated.dram_bytes()), with, PaperValue(settings, "dram", workload),
+                            More(of.serial.dram_read_bytes, of.labelled.dram_read_bytes),
+                            More(of.serial.dram_write_bytes, of.labelled.dram_write_bytes)});
   }
   exhibit.rows.push_back(
       {runs.device(), "mean", nullptr, nullptr, nullptr, labels.all(), PaperValue(settings, "dram", "mean"), nullptr, nullptr});

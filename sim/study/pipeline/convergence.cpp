@@ -15,8 +15,8 @@ Result<Exhibit> Fig6(const Settings& settings, Runs& runs) {
                   .title = "How the split of kernels 1 and 2 of " + workload + " is found",
                   .columns = {"device", "step", "SMs of K1", "predicted cycles", "K1 took", "K2 took", "step took"},
                   .drawings = {{.caption = "cycles of a step", .unit = "", .names = {1}, .values = {3, 6}}}};
-  GL_TRY(outcomes, runs.Measure({Allocated(workload, runs.device(), false)}));
-  GL_TRY(device, runs.DeviceOf(Serial("", runs.device())));
+  GL_TRY(outcomes, runs.Measure<Outcome>({{.program = workload, .scheme = kDka, .device = runs.device()}}));
+  GL_TRY(device, runs.DeviceOf({.scheme = kSerial, .device = runs.device()}));
   const auto pairs = PairsOf(outcomes[0]);
   const auto alone = AloneTimes(outcomes[0]);
   const auto pair = pairs.find({1, 0});
@@ -63,19 +63,17 @@ Result<Exhibit> Starts(const Settings& settings, Runs& runs) {
                               "model", "not converged, straight lines", "model", "cycles saved %"},
                   .drawings = {{.caption = "steps to converge", .unit = "", .names = {1}, .values = {2, 3}}}};
   std::vector<Run> wanted;
-  for (const std::string& workload : runs.workloads()) {
-    wanted.push_back(Allocated(workload, runs.device(), false));
-    wanted.push_back(wanted.back());
-    wanted.back().policy = "dka-predicted";
+  for (const std::string& workload : runs.programs()) {
+    for (const char* scheme : {kDka, kDkaPredicted}) wanted.push_back({.program = workload, .scheme = scheme, .device = runs.device()});
   }
-  GL_TRY(outcomes, runs.Measure(wanted));
+  GL_TRY(outcomes, runs.Measure<Outcome>(wanted));
   Search sums[2];
   Means saved;
-  for (std::size_t i = 0; i < runs.workloads().size(); ++i) {
+  for (std::size_t i = 0; i < runs.programs().size(); ++i) {
     const Outcome& lines = outcomes[2 * i];
     const Outcome& model = outcomes[2 * i + 1];
     const Search searches[] = {SearchOf(lines), SearchOf(model)};
-    exhibit.rows.push_back({runs.device(), runs.workloads()[i], searches[0].steps, searches[1].steps, searches[0].off, searches[1].off,
+    exhibit.rows.push_back({runs.device(), runs.programs()[i], searches[0].steps, searches[1].steps, searches[0].off, searches[1].off,
                             searches[0].pairs - searches[0].converged, searches[1].pairs - searches[1].converged,
                             Gain(lines.cycles, model.cycles)});
     saved.Add(Gain(lines.cycles, model.cycles), false);
@@ -101,19 +99,19 @@ Result<Exhibit> Together(const Settings& settings, Runs& runs) {
   std::vector<Run> wanted;
   const auto counts = static_cast<std::uint32_t>(most) - 1;
   for (std::uint32_t together = 2; together < counts + 2; ++together) exhibit.columns.push_back(std::to_string(together));
-  for (const std::string& workload : runs.workloads()) {
-    wanted.push_back(Serial(workload, runs.device()));
+  for (const std::string& workload : runs.programs()) {
+    wanted.push_back({.program = workload, .scheme = kSerial, .device = runs.device()});
     for (std::uint32_t together = 2; together < counts + 2; ++together) {
-      wanted.push_back(Allocated(workload, runs.device(), false));
-      wanted.back().together = together;
+      wanted.push_back({.program = workload, .scheme = kDka, .device = runs.device()});
+      wanted.back().inputs.dka.together = together;
     }
   }
-  GL_TRY(outcomes, runs.Measure(wanted));
-  for (std::size_t i = 0; i < runs.workloads().size(); ++i) {
+  GL_TRY(outcomes, runs.Measure<Outcome>(wanted));
+  for (std::size_t i = 0; i < runs.programs().size(); ++i) {
     const auto* const of = &outcomes[(counts + 1) * i];
     std::size_t stages = 0;
     for (const Launch& launch : of[1].launches) stages = std::max(stages, launch.stage + 1);
-    std::vector<nlohmann::ordered_json> row = {runs.device(), runs.workloads()[i], stages};
+    Row row = {runs.device(), runs.programs()[i], stages};
     for (std::uint32_t j = 1; j <= counts; ++j) {
       // More kernels than a pipeline has are the same again.
       row.push_back(j + 1 > std::max<std::size_t>(stages, 2) ? nlohmann::ordered_json()
@@ -132,9 +130,9 @@ Result<Exhibit> Table4(const Settings& settings, Runs& runs) {
                   .columns = {"device", "workload", "pairs", "steps of each pair", "steps to converge", "mean", "not converged"}};
   std::vector<Run> wanted;
   for (const std::string& device : runs.devices()) {
-    for (const std::string& workload : runs.workloads()) wanted.push_back(Allocated(workload, device, false));
+    for (const std::string& workload : runs.programs()) wanted.push_back({.program = workload, .scheme = kDka, .device = device});
   }
-  GL_TRY(outcomes, runs.Measure(wanted));
+  GL_TRY(outcomes, runs.Measure<Outcome>(wanted));
   double sum = 0;
   std::size_t count = 0;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -150,7 +148,7 @@ Result<Exhibit> Table4(const Settings& settings, Runs& runs) {
       converged += needed != 0;
     }
     const double mean = converged == 0 ? 0 : converge / static_cast<double>(converged);
-    exhibit.rows.push_back({wanted[i].device, wanted[i].workload, pairs.size(), steps, each,
+    exhibit.rows.push_back({wanted[i].device, wanted[i].program, pairs.size(), steps, each,
                             converged == 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(mean), pairs.size() - converged});
     if (wanted[i].device != runs.device() || converged == 0) continue;
     sum += mean;

@@ -3,10 +3,16 @@
 
 #include <string>
 
-#include "sim/study/experiment/exhibit.h"
-#include "sim/study/pipeline/runs.h"
+#include "sim/study/paper/parts.h"
+#include "sim/study/paper/runs.h"
+#include "sim/study/pipeline/outcome.h"
 
 namespace gridloom::study::pipeline {
+
+// One data set after the other, kernel after kernel, which others are compared with; the hardware's own schedule; the allocator, and its
+// kin. Labelled: L2 with labels.
+constexpr char kSerial[] = "serial", kSerialLabelled[] = "serial with labels", kPreemptive[] = "preemptive", kDka[] = "dka",
+               kDkaLabelled[] = "dka with labels", kDkaPredicted[] = "dka-predicted", kDkaGuarded[] = "dka-guarded";
 
 // How kernels gain from more SMs (scaling.cpp).
 Result<Exhibit> Fig2(const Settings& settings, Runs& runs);     ///< all programs, channels fixed and proportional
@@ -32,13 +38,8 @@ Result<Exhibit> VictimTable(const Settings& settings, Runs& runs);  ///< which l
 Result<Exhibit> Readings(const Settings& settings, Runs& runs);     ///< where the paper is open
 Result<Exhibit> Sizes(const Settings& settings, Runs& runs);        ///< L2 from small to large, Fermi to H200
 
-/// What the paper says of a workload, or null: a number below `paper.KEY.NAME`.
-nlohmann::ordered_json PaperValue(const Settings& settings, const std::string& key, const std::string& name);
 /// Whether the experiment's file calls a workload light (`light`).
 Result<bool> IsLight(const Settings& settings, const std::string& workload);
-/// A finding that the file has the paper's side of (`paper.findings.KEY`).
-Status AddFinding(const Settings& settings, const std::string& what, const std::string& key, const std::string& ours, Exhibit& exhibit);
-
 /// Gains in per cent: of what is compared in columns, for all workloads, light ones and heavy ones.
 class Means {
  public:

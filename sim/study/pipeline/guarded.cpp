@@ -21,27 +21,25 @@ Result<Exhibit> Guarded(const Settings& settings, Runs& runs) {
                   .columns = {"device", "workload", "serial cycles", "preemptive", "dka", "dka-guarded", "behind the better %"},
                   .drawings = {{.caption = "speed-up over one kernel after the other", .unit = "%", .names = {1}, .values = {3, 4, 5}}}};
   std::vector<Run> wanted;
-  for (const std::string& workload : runs.workloads()) {
-    Run guarded = Allocated(workload, runs.device(), false);
-    guarded.policy = "dka-guarded";
-    for (Run run :
-         {Serial(workload, runs.device()), Preemptive(workload, runs.device()), Allocated(workload, runs.device(), false), guarded}) {
-      if (run.policy != "serial") run.keys = keys;
+  for (const std::string& workload : runs.programs()) {
+    for (const std::string scheme : {kSerial, kPreemptive, kDka, kDkaGuarded}) {
+      Run run{.program = workload, .scheme = scheme, .device = runs.device()};
+      if (run.scheme != kSerial) run.keys = keys;
       for (const double count : sets) {
         wanted.push_back(run);
         wanted.back().arguments = {Number("--sets=%.0f", count)};
       }
     }
   }
-  GL_TRY(outcomes, runs.Measure(wanted));
+  GL_TRY(outcomes, runs.Measure<Outcome>(wanted));
   Means means[3];
   double most_behind = 0;
-  for (std::size_t i = 0; i < runs.workloads().size(); ++i) {
+  for (std::size_t i = 0; i < runs.programs().size(); ++i) {
     double cycles[4];
     for (std::size_t j = 0; j < 4; ++j) cycles[j] = CyclesOfASet(outcomes[8 * i + 2 * j], outcomes[8 * i + 2 * j + 1], sets[1] - sets[0]);
     const double behind = 100 * (cycles[3] / std::min(cycles[0], cycles[1]) - 1);
     most_behind = std::max(most_behind, behind);
-    std::vector<nlohmann::ordered_json> row = {runs.device(), runs.workloads()[i], cycles[0]};
+    Row row = {runs.device(), runs.programs()[i], cycles[0]};
     for (std::size_t j = 1; j < 4; ++j) {
       row.push_back(Gain(cycles[0], cycles[j]));
       means[j - 1].Add(Gain(cycles[0], cycles[j]), false);

@@ -3,7 +3,6 @@
 #include <map>
 
 #include "rewriter/support/demangle.h"
-#include "sim/study/experiment/workload_traces.h"
 #include "sim/study/pipeline/exhibits.h"
 #include "sim/timing/sm/occupancy.h"
 
@@ -23,7 +22,7 @@ std::vector<double> StageRates(const Outcome& outcome) {
 }
 
 Run OneSet(const std::string& workload, const std::string& device) {
-  Run run = Serial(workload, device);
+  Run run{.program = workload, .scheme = kSerial, .device = device};
   run.arguments = {"--sets=1"};
   return run;
 }
@@ -40,20 +39,20 @@ Result<Exhibit> Fig2(const Settings& settings, Runs& runs) {
                   .columns = {"device", "workload"},
                   .drawings = {{.caption = "instructions per cycle", .unit = "times", .names = {1}, .values = {}}}};
   std::vector<Run> wanted;
-  for (const std::string& workload : runs.workloads()) {
+  for (const std::string& workload : runs.programs()) {
     for (const std::string& count : sms) {
-      wanted.push_back(Serial(workload, device));
+      wanted.push_back({.program = workload, .scheme = kSerial, .device = device});
       wanted.back().keys = {{"sm.count", count}};
     }
-    for (const std::string& other : runs.devices()) wanted.push_back(Serial(workload, other));
+    for (const std::string& other : runs.devices()) wanted.push_back({.program = workload, .scheme = kSerial, .device = other});
   }
   for (std::size_t i = 0; i < sms.size(); ++i) exhibit.columns.push_back(sms[i] + " SMs, channels fixed");
   for (std::size_t i = 0; i < sms.size(); ++i) exhibit.columns.push_back(sms[i] + " SMs, in proportion");
   for (std::size_t i = 0; i < 2 * sms.size(); ++i) exhibit.drawings[0].values.push_back(2 + i);
-  GL_TRY(outcomes, runs.Measure(wanted));
+  GL_TRY(outcomes, runs.Measure<Outcome>(wanted));
   std::size_t next = 0;
-  for (const std::string& workload : runs.workloads()) {
-    std::vector<nlohmann::ordered_json> row = {device, workload};
+  for (const std::string& workload : runs.programs()) {
+    Row row = {device, workload};
     for (std::size_t half = 0; half < 2; ++half) {
       const double least = outcomes[next].ipc();
       for (std::size_t i = 0; i < sms.size(); ++i) row.push_back(outcomes[next++].ipc() / least);
@@ -76,9 +75,9 @@ Result<Exhibit> Fig3(const Settings& settings, Runs& runs) {
     wanted.push_back(OneSet(workload, device));
     wanted.back().keys = {{"sm.count", Number("%.0f", count)}};
   }
-  GL_TRY(outcomes, runs.Measure(wanted));
+  GL_TRY(outcomes, runs.Measure<Outcome>(wanted));
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
-    std::vector<nlohmann::ordered_json> row = {device, sms[i]};
+    Row row = {device, sms[i]};
     for (const double rate : StageRates(outcomes[i])) row.push_back(rate);
     exhibit.rows.push_back(std::move(row));
   }
@@ -95,13 +94,13 @@ Result<Exhibit> Classes(const Settings& settings, Runs& runs) {
                   .title = "Stages of each program, one data set alone: SMs that Eq. 1 asks for, and cycles",
                   .columns = {"device", "workload", "class", "kernel", "CTAs", "CTAs on an SM", "SMs required", "cycles", "part of all %"}};
   std::vector<Run> wanted;
-  for (const std::string& workload : runs.workloads()) wanted.push_back(OneSet(workload, runs.device()));
-  GL_TRY(outcomes, runs.Measure(wanted));
+  for (const std::string& workload : runs.programs()) wanted.push_back(OneSet(workload, runs.device()));
+  GL_TRY(outcomes, runs.Measure<Outcome>(wanted));
   GL_TRY(device, runs.DeviceOf(wanted.front()));
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    GL_TRY(light, IsLight(settings, runs.workloads()[i]));
-    GL_TRY(path, runs.TracePath(wanted[i]));
-    GL_TRY(file, trace::TraceFile::Open(path));
+    GL_TRY(light, IsLight(settings, runs.programs()[i]));
+    GL_TRY(traced, runs.TraceOfRun(wanted[i]));
+    GL_TRY(file, trace::TraceFile::Open(traced.path));
     double all = 0;
     for (const Launch& launch : outcomes[i].launches) all += launch.took();
     for (std::size_t stage = 0; stage < file->launches().size() && stage < outcomes[i].launches.size(); ++stage) {
@@ -109,7 +108,7 @@ Result<Exhibit> Classes(const Settings& settings, Runs& runs) {
       GL_TRY(needs, timing::NeedsOf(shape, device));
       const std::uint32_t fits = timing::CtasPerSm(needs, device);
       const double took = outcomes[i].launches[stage].took();
-      exhibit.rows.push_back({runs.device(), runs.workloads()[i], light ? "light" : "heavy",
+      exhibit.rows.push_back({runs.device(), runs.programs()[i], light ? "light" : "heavy",
                               DemangledName(file->kernels()[file->launches()[stage].info.kernel].name), shape.ctas, fits,
                               static_cast<double>(shape.ctas) / fits, took, 100 * took / all});
     }

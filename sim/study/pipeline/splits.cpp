@@ -10,7 +10,7 @@ namespace {
 constexpr const char* kQuick = "quick";
 
 Result<std::uint32_t> SmsOf(Runs& runs) {
-  GL_TRY(device, runs.DeviceOf(Serial("", runs.device())));
+  GL_TRY(device, runs.DeviceOf({.scheme = kSerial, .device = runs.device()}));
   return device.sm.count;
 }
 
@@ -45,14 +45,15 @@ Result<Exhibit> Fig4(const Settings& settings, Runs& runs) {
                     .unit = "",
                     .names = {},
                     .values = {1, 2}}}};
-  std::vector<Run> wanted = {Serial(workload, runs.device()), Preemptive(workload, runs.device())};
+  std::vector<Run> wanted = {{.program = workload, .scheme = kSerial, .device = runs.device()},
+                             {.program = workload, .scheme = kPreemptive, .device = runs.device()}};
   for (std::uint32_t first = 1; first < sms; ++first) {
-    Run run = Allocated(workload, runs.device(), false);
-    run.stages = 2;
-    run.fixed = {{{1, 0}, {sms - first, first}}};
+    Run run{.program = workload, .scheme = kDka, .device = runs.device()};
+    run.inputs.stages = 2;
+    run.inputs.dka.fixed = {{{1, 0}, {sms - first, first}}};
     wanted.push_back(std::move(run));
   }
-  GL_TRY(outcomes, runs.Measure(wanted));
+  GL_TRY(outcomes, runs.Measure<Outcome>(wanted));
   const double serial = SerialRate(outcomes[0], StagesOf(outcomes[1]), 2);
   double best = -100;
   std::uint32_t least = 0, most = 0;
@@ -81,22 +82,22 @@ Result<Exhibit> Fig12(const Settings& settings, Runs& runs) {
                   .title = "Three kernels of " + workload + " at once, by their SMs, beside the best pairs (instructions per cycle)",
                   .columns = {"device", "SMs of K1, K2, K3", "IPC", "best pairs", "more %"},
                   .drawings = {{.caption = "instructions per cycle", .unit = "", .names = {1}, .values = {2, 3}}}};
-  std::vector<Run> wanted = {Allocated(workload, runs.device(), false)};
+  std::vector<Run> wanted = {{.program = workload, .scheme = kDka, .device = runs.device()}};
   wanted[0].sizes = kQuick;
   std::vector<std::string> names;
   for (std::uint32_t first = by; first < sms; first += by) {
     for (std::uint32_t second = by; first + second < sms; second += by) {
       Run run = wanted[0];
       const std::uint32_t third = sms - first - second;
-      run.together = 3;
-      run.fixed = SplitAllPairs(sms / 2, sms);
-      run.fixed[{2, 1, 0}] = {third, second, first};
+      run.inputs.dka.together = 3;
+      run.inputs.dka.fixed = SplitAllPairs(sms / 2, sms);
+      run.inputs.dka.fixed[{2, 1, 0}] = {third, second, first};
       names.push_back(std::to_string(first) + "-" + std::to_string(second) + "-" + std::to_string(third));
       wanted.push_back(std::move(run));
     }
   }
   // The best pairs: with each split for all pairs, the best one of each pair.
-  GL_TRY(outcomes, runs.Measure(wanted));
+  GL_TRY(outcomes, runs.Measure<Outcome>(wanted));
   const double pairs = outcomes[0].ipc();
   std::size_t better = 0;
   double most = -100;
@@ -122,13 +123,13 @@ Result<Exhibit> Best(const Settings& settings, Runs& runs) {
                   .columns = {"device", "workload", "pair", "SMs of the best", "best step", "SMs of dka", "step of dka", "behind %"}};
   GL_TRY(workloads, settings.List("best_of"));
   for (const std::string& workload : workloads) {
-    std::vector<Run> wanted = {Allocated(workload, runs.device(), false)};
+    std::vector<Run> wanted = {{.program = workload, .scheme = kDka, .device = runs.device()}};
     wanted[0].sizes = kQuick;
     for (std::uint32_t first = 1; first < sms; ++first) {
       wanted.push_back(wanted[0]);
-      wanted.back().fixed = SplitAllPairs(first, sms);
+      wanted.back().inputs.dka.fixed = SplitAllPairs(first, sms);
     }
-    GL_TRY(outcomes, runs.Measure(wanted));
+    GL_TRY(outcomes, runs.Measure<Outcome>(wanted));
     const auto found = PairsOf(outcomes[0]);
     for (const auto& [stages, steps] : found) {
       std::uint32_t best = 0;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/study/pipeline/runs.h"
+#include "sim/study/pipeline/outcome.h"
 
 namespace gridloom::study::pipeline {
 
