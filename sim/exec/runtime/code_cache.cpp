@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,15 +19,18 @@
 
 #include "rewriter/support/whole_file.h"
 #include "sim/exec/contract/warp_switch.h"
+#include "sim/exec/runtime/bytecode_text.h"
 
 namespace gridloom::exec {
 namespace {
 
 constexpr char kMagic[8] = {'G', 'L', 'K', 'E', 'R', 'N', 'E', 'L'};
-constexpr std::uint32_t kFormat = 3;
+constexpr std::uint32_t kFormat = 4;
 constexpr std::uint64_t kMaxFileBytes = std::uint64_t{256} << 20;
 constexpr std::string_view kSuffix = ".glk";
 constexpr int kToRead = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;  // a FIFO in a file's place would have its opener wait
+
+enum class Holds : std::uint8_t { kMachineCode, kBytecode };
 
 struct FileHeader {
   char magic[8];
@@ -36,7 +40,9 @@ struct FileHeader {
   std::uint8_t needs_fiber, simple_barriers, recursive, by_cta;
   std::uint32_t frame_bytes;
   std::uint32_t check_sites;
-  std::uint8_t gives_way, zeros[3];
+  std::uint8_t gives_way;
+  Holds holds;
+  std::uint8_t zeros[2];
   std::uint64_t object_bytes;
   std::uint64_t checksum[2];  // of the header with this field zero, and of the object
 };
@@ -87,6 +93,70 @@ void Seal(FileHeader header, std::string_view object, std::uint64_t (&checksum)[
   checksum[1] = hash.high64;
 }
 
+std::string Sealed(FileHeader header, const CacheKey& key, std::string_view object) {
+  std::memcpy(header.magic, kMagic, sizeof kMagic);
+  header.format = kFormat;
+  header.abi = kAbiVersion;
+  std::ranges::copy(key, header.key);
+  header.object_bytes = object.size();
+  Seal(header, object, header.checksum);
+  std::string packed(reinterpret_cast<const char*>(&header), sizeof header);
+  packed += object;
+  return packed;
+}
+
+/// A header whose checksum is right, and what follows it in `bytes`.
+std::optional<FileHeader> Unseal(const CacheKey& key, std::string_view& bytes) {
+  FileHeader header{};
+  if (bytes.size() < sizeof header) return std::nullopt;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  bytes.remove_prefix(sizeof header);
+  if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0 || header.format != kFormat || header.abi != kAbiVersion) return std::nullopt;
+  if (header.key[0] != key[0] || header.key[1] != key[1] || header.object_bytes != bytes.size()) return std::nullopt;
+  std::uint64_t checksum[2];
+  Seal(header, bytes, checksum);
+  if (checksum[0] != header.checksum[0] || checksum[1] != header.checksum[1]) return std::nullopt;
+  return header;
+}
+
+CachedKernel Unpack(const CacheKey& key, std::string_view bytes) {
+  const std::optional<FileHeader> header = Unseal(key, bytes);
+  if (!header) return {};
+  if (header->holds == Holds::kMachineCode) {
+    CompiledKernel kernel;
+    kernel.object.assign(bytes.begin(), bytes.end());
+    kernel.static_shared_bytes = header->static_shared_bytes;
+    kernel.local_bytes = header->local_bytes;
+    kernel.frame_bytes = header->frame_bytes;
+    kernel.needs_fiber = header->needs_fiber != 0;
+    kernel.simple_barriers = header->simple_barriers != 0;
+    kernel.recursive = header->recursive != 0;
+    kernel.gives_way = header->gives_way != 0;
+    kernel.by_cta = header->by_cta != 0;
+    kernel.check_sites = header->check_sites;
+    return kernel;
+  }
+  std::optional<Bytecode> code = ReadBytecode(bytes);
+  if (header->holds != Holds::kBytecode || !code) return {};
+  InterpretedKernel kernel;
+  kernel.code = std::move(*code);
+  kernel.static_shared_bytes = header->static_shared_bytes;
+  kernel.local_bytes = header->local_bytes;
+  kernel.needs_fiber = header->needs_fiber != 0;
+  kernel.recursive = header->recursive != 0;
+  return kernel;
+}
+
+std::string PackBytecode(const CacheKey& key, const InterpretedKernel& kernel) {
+  FileHeader header{};
+  header.holds = Holds::kBytecode;
+  header.static_shared_bytes = kernel.static_shared_bytes;
+  header.local_bytes = kernel.local_bytes;
+  header.needs_fiber = kernel.needs_fiber;
+  header.recursive = kernel.recursive;
+  return Sealed(header, key, WriteBytecode(kernel.code));
+}
+
 /// Only the user may be able to put code where this process will run it.
 bool BelongsToUserAlone(const struct stat& status) { return status.st_uid == geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0; }
 
@@ -118,10 +188,7 @@ CacheKey MakeCacheKey(const std::array<std::uint64_t, 2>& code, const CompileOpt
 
 std::string PackKernel(const CacheKey& key, const CompiledKernel& kernel) {
   FileHeader header{};
-  std::memcpy(header.magic, kMagic, sizeof kMagic);
-  header.format = kFormat;
-  header.abi = kAbiVersion;
-  std::ranges::copy(key, header.key);
+  header.holds = Holds::kMachineCode;
   header.static_shared_bytes = kernel.static_shared_bytes;
   header.local_bytes = kernel.local_bytes;
   header.frame_bytes = kernel.frame_bytes;
@@ -131,36 +198,18 @@ std::string PackKernel(const CacheKey& key, const CompiledKernel& kernel) {
   header.gives_way = kernel.gives_way;
   header.by_cta = kernel.by_cta;
   header.check_sites = kernel.check_sites;
-  header.object_bytes = kernel.object.size();
-  const std::string_view object(reinterpret_cast<const char*>(kernel.object.data()), kernel.object.size());
-  Seal(header, object, header.checksum);
-  std::string packed(reinterpret_cast<const char*>(&header), sizeof header);
-  packed += object;
-  return packed;
+  return Sealed(header, key, {reinterpret_cast<const char*>(kernel.object.data()), kernel.object.size()});
 }
 
 std::optional<CompiledKernel> UnpackKernel(const CacheKey& key, std::string_view bytes) {
-  FileHeader header{};
-  if (bytes.size() < sizeof header) return std::nullopt;
-  std::memcpy(&header, bytes.data(), sizeof header);
-  bytes.remove_prefix(sizeof header);
-  if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0 || header.format != kFormat || header.abi != kAbiVersion) return std::nullopt;
-  if (header.key[0] != key[0] || header.key[1] != key[1] || header.object_bytes != bytes.size()) return std::nullopt;
-  std::uint64_t checksum[2];
-  Seal(header, bytes, checksum);
-  if (checksum[0] != header.checksum[0] || checksum[1] != header.checksum[1]) return std::nullopt;
-  CompiledKernel kernel;
-  kernel.object.assign(bytes.begin(), bytes.end());
-  kernel.static_shared_bytes = header.static_shared_bytes;
-  kernel.local_bytes = header.local_bytes;
-  kernel.frame_bytes = header.frame_bytes;
-  kernel.needs_fiber = header.needs_fiber != 0;
-  kernel.simple_barriers = header.simple_barriers != 0;
-  kernel.recursive = header.recursive != 0;
-  kernel.gives_way = header.gives_way != 0;
-  kernel.by_cta = header.by_cta != 0;
-  kernel.check_sites = header.check_sites;
-  return kernel;
+  CachedKernel found = Unpack(key, bytes);
+  auto* const kernel = std::get_if<CompiledKernel>(&found);
+  if (!kernel) return std::nullopt;
+  return std::move(*kernel);
+}
+
+CodeCache::Claim::~Claim() {
+  if (fd_ >= 0) close(fd_);
 }
 
 CodeCache::CodeCache(std::string directory, std::uint64_t limit_bytes, Log log)
@@ -185,46 +234,72 @@ std::string CodeCache::PathOf(const CacheKey& key) const {
   return directory_ + "/" + name + std::string(kSuffix);
 }
 
-std::optional<CompiledKernel> CodeCache::Load(const CacheKey& key) {
-  if (!enabled_) return std::nullopt;
+CachedKernel CodeCache::Find(const CacheKey& key) {
+  if (!enabled_) return {};
   const File file(open(PathOf(key).c_str(), kToRead));
   struct stat status {};
-  if (!file.ok() || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || !BelongsToUserAlone(status)) return std::nullopt;
+  if (!file.ok() || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || !BelongsToUserAlone(status)) return {};
   const auto bytes = static_cast<std::uint64_t>(status.st_size);
-  if (bytes > kMaxFileBytes) return std::nullopt;
+  if (bytes > kMaxFileBytes) return {};
   std::string contents(bytes, '\0');
-  if (!ReadAll(file.get(), contents.data(), contents.size())) return std::nullopt;
-  std::optional<CompiledKernel> kernel = UnpackKernel(key, contents);
-  if (!kernel) return std::nullopt;
-  futimens(file.get(), nullptr);  // used just now: what has not been for longest goes first
+  if (!ReadAll(file.get(), contents.data(), contents.size())) return {};
+  CachedKernel kernel = Unpack(key, contents);
+  if (kernel.index() != 0) futimens(file.get(), nullptr);  // used just now: what has not been for longest goes first
   return kernel;
 }
 
+std::optional<CompiledKernel> CodeCache::Load(const CacheKey& key) {
+  CachedKernel found = Find(key);
+  auto* const kernel = std::get_if<CompiledKernel>(&found);
+  if (!kernel) return std::nullopt;
+  return std::move(*kernel);
+}
+
 void CodeCache::Store(const CacheKey& key, const CompiledKernel& kernel) {
-  if (!enabled_ || kernel.object.size() > kMaxFileBytes - sizeof(FileHeader)) return;
-  const std::string packed = PackKernel(key, kernel);
-  const std::string_view parts[] = {packed};
-  if (!Write(PathOf(key), parts)) return;
+  if (enabled_ && kernel.object.size() <= kMaxFileBytes - sizeof(FileHeader)) Keep(key, PackKernel(key, kernel), Where::kAnywhere);
+}
+
+void CodeCache::StoreBytecode(const CacheKey& key, const InterpretedKernel& kernel) {
+  if (!enabled_) return;
+  const std::string packed = PackBytecode(key, kernel);
+  if (packed.size() > kMaxFileBytes) return;
+  const bool damaged = access(PathOf(key).c_str(), F_OK) == 0 && Find(key).index() == 0;
+  Keep(key, packed, damaged ? Where::kAnywhere : Where::kNewPlace);
+}
+
+void CodeCache::Keep(const CacheKey& key, std::string_view packed, Where where) {
+  if (!Write(PathOf(key), packed, where)) return;
   const std::lock_guard lock(mutex_);
   known_bytes_ += packed.size();
   if (!counted_ || known_bytes_ > limit_bytes_) Evict();
 }
 
-bool CodeCache::Note(const CacheKey& key) const {
-  if (!enabled_) return false;
-  const File file(open(PathOf(key).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-  return !file.ok() && errno == EEXIST;
+/// Of the file that is there now: what is made replaces it, and the claim goes with it.
+CodeCache::Claim CodeCache::ClaimToMake(const CacheKey& key) const {
+  if (!enabled_) return Claim(Claim::kNobody);
+  const int fd = open(PathOf(key).c_str(), kToRead);
+  if (fd < 0) return Claim(Claim::kNobody);
+  if (flock(fd, LOCK_EX | LOCK_NB) == 0) return Claim(fd);
+  const bool others = errno == EWOULDBLOCK;
+  close(fd);
+  return Claim(others ? Claim::kOthers : Claim::kNobody);
 }
 
-bool CodeCache::Write(const std::string& path, std::span<const std::string_view> parts) {
+bool CodeCache::Write(const std::string& path, std::string_view contents, Where where) {
   static std::atomic<unsigned> counter{0};
   const std::string temporary = path + "." + std::to_string(getpid()) + "." + std::to_string(counter.fetch_add(1)) + ".tmp";
   bool written = false;
   {
     const File file(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-    written =
-        file.ok() && std::ranges::all_of(parts, [&](std::string_view part) { return WriteAll(file.get(), part.data(), part.size()); });
+    written = file.ok() && WriteAll(file.get(), contents.data(), contents.size());
   }
+  if (written && where == Where::kNewPlace) {
+    if (renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0) return true;
+    if (errno == EEXIST || access(path.c_str(), F_OK) == 0) {
+      unlink(temporary.c_str());
+      return false;
+    }
+  }  // a file system that has no such operation
   if (written && rename(temporary.c_str(), path.c_str()) == 0) return true;
   const int error = errno;
   unlink(temporary.c_str());
@@ -246,7 +321,7 @@ std::optional<std::string> CodeCache::LoadText(const std::string& name) const {
 }
 
 void CodeCache::StoreText(const std::string& name, std::string_view text) {
-  if (enabled_) Write(directory_ + "/" + name, {&text, 1});
+  if (enabled_) Write(directory_ + "/" + name, text, Where::kAnywhere);
 }
 
 /// Counts the directory and, when it is too big, removes the files that were used least recently.

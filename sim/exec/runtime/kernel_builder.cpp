@@ -91,41 +91,62 @@ const ProcessorChoices& KernelBuilder::Choices() {
   return choices_;
 }
 
-/// The kernel as bytecode. None: the interpreter cannot run it, though machine code might, or it is not worth it.
-Result<std::optional<LoadedKernel>> KernelBuilder::Interpret(ProgramImpl& program, const KernelInfo& kernel,
-                                                             const CompileOptions& options) {
-  using None = std::optional<LoadedKernel>;
+/// None, and why: the interpreter cannot run it; or, for no such reason, it is not worth it.
+std::optional<LoadedKernel> KernelBuilder::LoadBytecode(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options,
+                                                        const InterpretedKernel& made, std::string& refused) {
+  auto code = InterpretedCode::Load(made.code);
+  if (!code) {
+    refused = code.error().message;
+    return std::nullopt;
+  }
+  const std::uint64_t most_wait = (*code)->has_loops() && !(*code)->can_begin_again() ? kMostWaitWithLoopsNs : kMostWaitNs;
+  if (tiers_ == Tiers::kOn && (ExpectedNs(**code) < most_wait || (*code)->stack_bytes() > kMostFrameBytes)) return std::nullopt;
+  LoadedKernel loaded;
+  loaded.interpreted = std::move(*code);
+  loaded.entry = &InterpretWarp;
+  loaded.static_shared_bytes = made.static_shared_bytes;
+  PlaceShared(LayoutShared(program.module_as_read(), *kernel.function), loaded);
+  loaded.local_bytes = made.local_bytes;
+  loaded.frame_bytes = static_cast<std::uint32_t>(loaded.interpreted->stack_bytes()) + kInterpreterFrames;
+  loaded.needs_fiber = made.needs_fiber;
+  loaded.recursive = made.recursive;
+  loaded.options = options;
+  if (tiers_ == Tiers::kOn) loaded.tier = std::make_shared<TierState>();
+  return loaded;
+}
+
+/// The kernel as bytecode: what is `known`, or made and kept. None: the interpreter cannot run it, though machine code might, or it is not
+/// worth it.
+Result<std::optional<LoadedKernel>> KernelBuilder::Interpret(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options,
+                                                             const CacheKey& key, InterpretedKernel* known) {
+  std::string refused;
+  if (known) {
+    if (auto loaded = LoadBytecode(program, kernel, options, *known, refused)) {
+      loaded->cache_hit = true;
+      // A kernel that an earlier process met, too, is worth compiling, however short it runs.
+      if (loaded->tier) loaded->tier->launches.store(1, std::memory_order_relaxed);
+      return std::optional(std::move(*loaded));
+    }
+  }
   const InterpretFn interpret = compiler_.LoadInterpret();
-  if (!interpret) return None();
+  if (!interpret) return std::optional<LoadedKernel>();
   InterpretedKernel made;
   interpret(&program.module_as_read(), kernel.name.c_str(), &options, &made);
   if (!made.error.empty()) return Error{made.error};
-  if (made.refuses.empty()) {
-    auto code = InterpretedCode::Load(std::move(made.code));
-    if (code) {
-      const std::uint64_t most_wait = (*code)->has_loops() && !(*code)->can_begin_again() ? kMostWaitWithLoopsNs : kMostWaitNs;
-      if (tiers_ == Tiers::kOn && (ExpectedNs(**code) < most_wait || (*code)->stack_bytes() > kMostFrameBytes)) return None();
-      LoadedKernel loaded;
-      loaded.interpreted = std::move(*code);
-      loaded.entry = &InterpretWarp;
-      loaded.static_shared_bytes = made.static_shared_bytes;
-      PlaceShared(LayoutShared(program.module_as_read(), *kernel.function), loaded);
-      loaded.local_bytes = made.local_bytes;
-      loaded.frame_bytes = static_cast<std::uint32_t>(loaded.interpreted->stack_bytes()) + kInterpreterFrames;
-      loaded.needs_fiber = made.needs_fiber;
-      loaded.recursive = made.recursive;
-      loaded.options = options;
-      if (tiers_ == Tiers::kOn) loaded.tier = std::make_shared<TierState>();
-      return None(std::move(loaded));
-    }
-    made.refuses = code.error().message;
-  }
-  if (options_.log && tiers_ == Tiers::kInterpret) options_.log("kernel " + kernel.name + " is not interpreted: " + made.refuses);
-  return None();
+  refused = made.refuses;
+  std::optional<LoadedKernel> loaded;
+  if (refused.empty()) loaded = LoadBytecode(program, kernel, options, made, refused);
+  if (loaded) cache_.StoreBytecode(key, made);
+  if (!refused.empty() && options_.log && tiers_ == Tiers::kInterpret)
+    options_.log("kernel " + kernel.name + " is not interpreted: " + refused);
+  return loaded;
 }
 
 CacheKey KernelBuilder::KeyOf(const ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options) const {
-  return MakeCacheKey(program.CodeKeyOf(kernel, options.record != Recording::kNone), options, compiler_.id());
+  // Where nothing but bytecode is wanted, machine code that others have made does not stand in its place.
+  const std::string maker =
+      tiers_ == Tiers::kInterpret && options.record == Recording::kNone ? compiler_.id() + " bytecode" : compiler_.id();
+  return MakeCacheKey(program.CodeKeyOf(kernel, options.record != Recording::kNone), options, maker);
 }
 
 KernelTable::Built KernelBuilder::Build(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options) {
@@ -136,19 +157,21 @@ KernelTable::Built KernelBuilder::Build(ProgramImpl& program, const KernelInfo& 
 Result<LoadedKernel> KernelBuilder::BuildNow(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options) {
   const auto start = Clock::now();
   const CacheKey key = KeyOf(program, kernel, options);
-  std::optional<CompiledKernel> known;
-  if (tiers_ != Tiers::kInterpret) known = cache_.Load(key);
+  CachedKernel known = cache_.Find(key);
+  auto* const machine_code = std::get_if<CompiledKernel>(&known);
   const bool interprets = tiers_ == Tiers::kInterpret || (tiers_ == Tiers::kOn && background_->available());
-  if (interprets && !known && options.record == Recording::kNone) {
-    GL_TRY(interpreted, Interpret(program, kernel, options));
+  if (interprets && !machine_code && options.record == Recording::kNone) {
+    GL_TRY(interpreted, Interpret(program, kernel, options, key, std::get_if<InterpretedKernel>(&known)));
     if (interpreted) {
-      // A kernel that an earlier process met, too, is worth compiling, however short it runs.
-      if (interpreted->tier && cache_.Note(key)) interpreted->tier->launches.store(1, std::memory_order_relaxed);
       interpreted->build_seconds = Seconds(Clock::now() - start);
       return std::move(*interpreted);
     }
   }
-  GL_TRY(loaded, MachineCode(program, kernel, options, key, std::move(known)));
+  if (machine_code && tiers_ == Tiers::kInterpret && options_.log)
+    options_.log("kernel " + kernel.name + " is not interpreted: an earlier run could not, and has made machine code");
+  std::optional<CompiledKernel> compiled;
+  if (machine_code) compiled = std::move(*machine_code);
+  GL_TRY(loaded, MachineCode(program, kernel, options, key, std::move(compiled)));
   loaded.build_seconds = Seconds(Clock::now() - start);
   return loaded;
 }

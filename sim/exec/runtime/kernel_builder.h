@@ -52,7 +52,10 @@ class KernelBuilder {
   Result<CompiledKernel> CompileBeside(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options, const CacheKey& key);
   Result<LoadedKernel> MachineCode(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options, const CacheKey& key,
                                    std::optional<CompiledKernel> compiled);
-  Result<std::optional<LoadedKernel>> Interpret(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options);
+  Result<std::optional<LoadedKernel>> Interpret(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options,
+                                                const CacheKey& key, InterpretedKernel* known);
+  std::optional<LoadedKernel> LoadBytecode(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options,
+                                           const InterpretedKernel& made, std::string& refused);
   void AskFor(const LaunchParams& params, const LoadedKernel& kernel, std::uint64_t patience_ns);
 
   const Engine::Options options_;

@@ -1,5 +1,6 @@
 // Disk cache of compiled kernels: damage, foreign files, several processes, size.
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -161,6 +162,76 @@ TEST_CASE("Cache_BeyondItsSize_DropsTheLeastRecentlyUsed") {
   CHECK_FALSE(cache.Load({1, 0}).has_value());
   CHECK(cache.Load({8, 0}).has_value());
   CHECK(fs::exists(directory.path + "/not-ours"));
+}
+
+TEST_CASE("Cache_Bytecode_StandsInForMachineCodeUntilThatIsThere") {
+  const Directory directory;
+  CodeCache cache(directory.path, 1 << 20, {});
+  InterpretedKernel bytecode;
+  bytecode.code.functions.resize(1);
+  bytecode.code.functions[0].constants.assign(3000, 5);
+  bytecode.static_shared_bytes = 77;
+  bytecode.needs_fiber = true;
+  cache.StoreBytecode(kKey, bytecode);
+  CHECK_FALSE(cache.Load(kKey).has_value());  // no machine code
+  const CachedKernel found = cache.Find(kKey);
+  const auto* const read = std::get_if<InterpretedKernel>(&found);
+  REQUIRE(read != nullptr);
+  CHECK((read->static_shared_bytes == 77 && read->needs_fiber && !read->recursive));
+  CHECK(read->code.functions.at(0).constants == std::vector<std::uint8_t>(3000, 5));
+  const std::string good = Read(cache.PathOf(kKey));
+  for (std::size_t i = 0; i < good.size(); i += 11) {
+    std::string bad = good;
+    bad[i] = static_cast<char>(bad[i] ^ 0x10);
+    Write(cache.PathOf(kKey), bad);
+    CHECK(cache.Find(kKey).index() == 0);
+    Write(cache.PathOf(kKey), good.substr(0, i));
+    CHECK(cache.Find(kKey).index() == 0);
+  }
+  cache.StoreBytecode(kKey, bytecode);  // in place of what is damaged
+  CHECK(Read(cache.PathOf(kKey)) == good);
+  cache.Store(kKey, Kernel(1000, 7));
+  CHECK(cache.Load(kKey).has_value());
+  cache.StoreBytecode(kKey, bytecode);  // of a process that began before
+  CHECK(cache.Load(kKey).has_value());
+  CHECK(std::distance(fs::directory_iterator(directory.path), {}) == 1);
+}
+
+TEST_CASE("Cache_BytecodeBeyondItsSize_DropsTheLeastRecentlyUsed") {
+  const Directory directory;
+  CodeCache cache(directory.path, 10'000, {});
+  InterpretedKernel bytecode;
+  bytecode.code.functions.resize(1);
+  bytecode.code.functions[0].constants.assign(1000, 5);
+  for (std::uint64_t i = 0; i < 40; ++i) cache.StoreBytecode({i, 0}, bytecode);
+  std::uintmax_t bytes = 0;
+  for (const auto& entry : fs::directory_iterator(directory.path)) bytes += entry.file_size();
+  CHECK((bytes > 5'000 && bytes <= 10'000));
+}
+
+TEST_CASE("Cache_Claim_EndsWithWhoeverHasIt") {
+  const Directory directory;
+  CodeCache cache(directory.path, 1 << 20, {});
+  CHECK_FALSE(cache.ClaimToMake(kKey).is_others());  // nothing to claim
+  cache.Store(kKey, Kernel(10, 1));
+  int ready[2];
+  REQUIRE(pipe(ready) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const CodeCache::Claim claim = cache.ClaimToMake(kKey);
+    const char answer = claim.is_others() ? 'n' : 'y';
+    if (write(ready[1], &answer, 1) == 1) pause();
+    _exit(1);
+  }
+  char answer = 0;
+  REQUIRE(read(ready[0], &answer, 1) == 1);
+  CHECK(answer == 'y');
+  CHECK(cache.ClaimToMake(kKey).is_others());
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  CHECK_FALSE(cache.ClaimToMake(kKey).is_others());
+  close(ready[0]);
+  close(ready[1]);
 }
 
 TEST_CASE("Cache_ManyProcessesAtOnce_AlwaysSeeWholeEntries") {

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <thread>
 
@@ -21,7 +22,9 @@
 #include "sim/exec/runtime/background/client.h"
 #include "sim/exec/runtime/background/messages.h"
 #include "sim/exec/runtime/background/spawn.h"
+#include "sim/exec/runtime/bytecode_text.h"
 #include "sim/exec/runtime/compiler_loader.h"
+#include "sim/exec/runtime/interpreter/check_bytecode.h"
 #include "tests/sim/exec/tiers_fixture.h"
 
 namespace gridloom::test {
@@ -121,6 +124,57 @@ TEST_CASE("Tiers_ShortKernelOfAnEarlierProcess_IsCompiledForTheNext") {
   CHECK(found);
 }
 
+/// The files of kernels in a cache directory.
+std::vector<std::string> KernelFiles(const Folder& folder) {
+  std::vector<std::string> found;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+    if (entry.path().extension() == ".glk") found.push_back(entry.path().string());
+  return found;
+}
+
+std::string ContentsOf(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST_CASE("Tiers_SecondRun_MakesNoCodeAnew") {
+  const std::string ptx = LargeKernel(500, true);
+  const std::vector<std::uint32_t> expected = Tiers("off").Run(ptx, 2, 1).values;
+  for (const char* const mode : {"on", "interpret"}) {
+    const Folder folder;
+    for (const bool first : {true, false}) {
+      INFO(mode << ", first run: " << first);
+      Tiers tiers(mode, folder.path());
+      const Outcome outcome = tiers.Run(ptx, 2, 1);
+      CHECK(Same(outcome.values, expected));
+      CHECK(outcome.stats.interpreted_ctas == 2);
+      CHECK(outcome.stats.cache_hit == !first);
+    }
+  }
+}
+
+TEST_CASE("Tiers_BytecodeInTheCacheIsDamaged_IsMadeAnew") {
+  const std::string ptx = LargeKernel(100, true);
+  const std::vector<std::uint32_t> expected = Tiers("off").Run(ptx, 1, 1).values;
+  const Folder folder;
+  const auto run = [&] {
+    Tiers tiers("interpret", folder.path());
+    const Outcome outcome = tiers.Run(ptx, 1, 1);
+    CHECK(Same(outcome.values, expected));
+    return outcome.stats.cache_hit;
+  };
+  CHECK(!run());
+  REQUIRE(KernelFiles(folder).size() == 1);
+  const std::string path = KernelFiles(folder)[0], good = ContentsOf(path);
+  CHECK(run());
+  for (const std::string& bad : {std::string(), good.substr(0, good.size() / 2), good + "x", good.substr(0, 100) + good.substr(101)}) {
+    std::ofstream(path, std::ios::binary) << bad;
+    CHECK(!run());
+    CHECK(ContentsOf(path) == good);
+  }
+  CHECK(run());
+}
+
 TEST_CASE("Tiers_CooperativeGrid_RunsAsMachineCode") {
   const std::string ptx = LargeKernel(1030, true);
   const Folder folder;
@@ -155,15 +209,10 @@ TEST_CASE("Tiers_EndsEarly_LeavesNoChildAndDoesNotWait") {
   REQUIRE(!Services(folder.path()).empty());
   CHECK(waitpid(-1, nullptr, WNOHANG) == -1);  // nobody's child
   CHECK(errno == ECHILD);
-  // What was asked for is finished, for the next run, unless the machine is so busy that it takes too long.
+  // What was asked for is finished, for the next run, however busy the machine is.
   tiers = nullptr;
-  const auto start = std::chrono::steady_clock::now();
-  for (int i = 0; i < 4000 && !Services(folder.path()).empty(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  for (int i = 0; i < 12000 && !Services(folder.path()).empty(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   CHECK(Services(folder.path()).empty());
-  if (std::chrono::steady_clock::now() - start > std::chrono::seconds(18)) {
-    WARN("the service has not had the time");
-    return;
-  }
   Tiers next("on", folder.path());
   CHECK(next.Run(ptx, 2, 1).stats.interpreted_ctas == 0);
 }
@@ -392,6 +441,103 @@ TEST_CASE("PackedKernel_Damaged_IsRefused") {
     changed[at] ^= 1;
     CHECK(!UnpackKernel(key, changed));
   }
+}
+
+Bytecode BytecodeOf(const std::string& ptx) {
+  DiagnosticSink sink;
+  const auto module = ptx::ParseModule(ptx, sink);
+  CompilerLoader loader;
+  const CompileOptions options;
+  InterpretedKernel made;
+  loader.LoadInterpret()(module.get(), "k", &options, &made);
+  REQUIRE((made.error + made.refuses).empty());
+  return std::move(made.code);
+}
+
+TEST_CASE("BytecodeAsText_ReadsBack_TheSame") {
+  const std::string text = WriteBytecode(BytecodeOf(LargeKernel(60, true)));
+  const std::optional<Bytecode> read = ReadBytecode(text);
+  REQUIRE(read.has_value());
+  CHECK(CheckBytecode(*read).ok());
+  CHECK(WriteBytecode(*read) == text);
+  for (std::size_t at = 0; at < text.size(); at += 3) CHECK(!ReadBytecode(text.substr(0, at)));
+  CHECK(!ReadBytecode(text + "x"));
+}
+
+TEST_CASE("Bytecode_OutOfBounds_IsRefused") {
+  const Bytecode good = BytecodeOf(LargeKernel(60, true));
+  REQUIRE(CheckBytecode(good).ok());
+  const auto refused = [&](auto change) {
+    Bytecode code = good;
+    change(code);
+    return !CheckBytecode(code).ok();
+  };
+  const ByteFunction& kernel = good.functions[0];
+  for (std::size_t i = 0; i < kernel.blocks.size(); ++i) {
+    CHECK(refused([&](Bytecode& code) { code.functions[0].blocks[i].last = static_cast<std::uint32_t>(kernel.steps.size() + 1); }));
+    CHECK(
+        (kernel.blocks[i].end == ByteBlock::End::kReturn || kernel.blocks[i].end == ByteBlock::End::kEnded ||
+         refused([&](Bytecode& code) { code.functions[0].blocks[i].edges[0].block = static_cast<std::uint32_t>(kernel.blocks.size()); })));
+  }
+  for (std::size_t i = 0; i < kernel.steps.size(); ++i) {
+    INFO("step " << i << ", code " << static_cast<int>(kernel.steps[i].code));
+    if (kernel.steps[i].dst != kNoRegister) {
+      CHECK(refused([&](Bytecode& code) { code.functions[0].steps[i].dst = kernel.frame_bytes; }));
+      CHECK(refused([&](Bytecode& code) { code.functions[0].steps[i].dst |= kConstantOperand; }));
+    }
+    CHECK(refused([&](Bytecode& code) { code.functions[0].steps[i].code = ByteCode::kCount; }));
+    CHECK(refused([&](Bytecode& code) { code.functions[0].steps[i].type = ByteType::kCount; }));
+  }
+  CHECK(refused([](Bytecode& code) { code.functions[0].constants.clear(); }));
+  CHECK(refused([](Bytecode& code) { code.functions[0].lists.clear(); }));
+  CHECK(refused([](Bytecode& code) { code.functions[0].frame_bytes = 64; }));
+  CHECK(refused([](Bytecode& code) { code.functions[0].blocks.clear(); }));
+  CHECK(refused([](Bytecode& code) { code.functions.clear(); }));
+  CHECK(refused([](Bytecode& code) { code.pointers.push_back({16, 7, 0}); }));
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// After the program's end
+// ---------------------------------------------------------------------------------------------------------------------
+
+/// The lowest priority of a process' threads.
+int NiceOf(pid_t pid) {
+  int nice = 19;
+  std::error_code ended;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task", ended)) {
+    const std::string line = ContentsOf(thread.path() / "stat");
+    std::istringstream fields(line.substr(line.rfind(')') + 1));
+    std::string field;
+    for (int i = 0; i < 17; ++i) fields >> field;
+    nice = std::min(nice, std::atoi(field.c_str()));
+  }
+  return nice;
+}
+
+TEST_CASE("BackgroundCompiler_ServiceHasNoTimeAfterTheEnd_FinishesWhatItBegan") {
+  const Folder folder;
+  DiagnosticSink sink;
+  CompilerLoader loader;
+  BackgroundCompiler::Job job;
+  job.module = ptx::ParseModule(LargeKernel(1500, false), sink);
+  job.kernel = "k";
+  job.key = {3, 4};
+  {
+    BackgroundCompiler compiler({loader.ServicePath(), loader.path(), folder.path(), 1 << 30, 1, 1});
+    compiler.Ask(job, 0);
+    for (int i = 0; i < 2000 && Services(folder.path()).empty(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the job is on its way
+  }
+  const std::vector<pid_t> services = Services(folder.path());
+  REQUIRE(services.size() == 1);
+  for (int i = 0; i < 2000 && NiceOf(services[0]) != 19; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  CHECK(NiceOf(services[0]) == 19);  // of all threads
+  kill(services[0], SIGSTOP);        // as on a machine that has time for everybody else
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  kill(services[0], SIGCONT);
+  for (int i = 0; i < 12000 && !Services(folder.path()).empty(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  CodeCache cache(folder.path(), 1 << 30, {});
+  CHECK(cache.Load(job.key).has_value());
 }
 
 TEST_CASE("SpawnDetached_NoSuchProgram_SaysSo") { CHECK(!background::SpawnDetached({"/nowhere/gridloom-compile"}, 0)); }

@@ -114,9 +114,9 @@ struct BackgroundCompiler::Link {
     int pair[2];
     failed = true;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) return false;
-    const bool started = bg::SpawnDetached(
-        {options.service, options.library, options.cache_directory, std::to_string(options.cache_bytes), std::to_string(options.threads)},
-        pair[1]);
+    const bool started = bg::SpawnDetached({options.service, options.library, options.cache_directory, std::to_string(options.cache_bytes),
+                                            std::to_string(options.threads), std::to_string(options.begins_for)},
+                                           pair[1]);
     close(pair[1]);
     if (!started) {
       close(pair[0]);

@@ -1,16 +1,19 @@
-// gridloom-compile: makes machine code for one program, beside it and for some seconds after its end (client.h). It is a process of its
-// own, so that LLVM neither holds up the end of the program nor takes it along, and so that what has begun is not lost. It has what the
-// program gave it: a socket, and nothing else.
-//   gridloom-compile LIBRARY CACHE-DIRECTORY CACHE-BYTES THREADS
+// gridloom-compile: makes machine code for one program, beside it and for some time after its end (client.h). It is a process of its own,
+// so that LLVM neither holds up the end of the program nor takes it along, and so that what has begun is not lost. It has what the program
+// gave it: a socket, and nothing else.
+//   gridloom-compile LIBRARY CACHE-DIRECTORY CACHE-BYTES THREADS BEGINS-FOR-SECONDS
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <deque>
+#include <list>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -26,8 +29,18 @@ using namespace gridloom;
 using namespace gridloom::exec;
 using namespace gridloom::exec::background;
 
-constexpr unsigned kSecondsAfterEnd = 20;
+// After the program's end. Limits are of processor time, as at the lowest priority a busy machine leaves little of each second. They end
+// what never comes to an end: by far the largest kernels take a minute.
+constexpr double kMostSecondsOfAThread = 600;
+constexpr auto kMostWallTime = std::chrono::hours(1);
+constexpr auto kLookEvery = std::chrono::seconds(1);
 constexpr int kNiceAfterEnd = 19;
+
+double ProcessorSeconds() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
 
 struct Job {
   Request request;
@@ -37,7 +50,7 @@ struct Job {
 
 class Service {
  public:
-  Service(CompilerLoader& loader, CodeCache& cache) : loader_(loader), cache_(cache) {}
+  Service(CompilerLoader& loader, CodeCache& cache, double begins_for) : loader_(loader), cache_(cache), begins_for_(begins_for) {}
 
   /// Takes jobs until the program hangs up.
   void Listen() {
@@ -64,7 +77,7 @@ class Service {
       {
         std::unique_lock lock(mutex_);
         more_.wait(lock, [&] { return !jobs_.empty() || ended_; });
-        if (jobs_.empty()) return;
+        if (jobs_.empty() || (ended_ && ProcessorSeconds() - ended_at_ >= begins_for_)) return;
         job = std::move(jobs_.front());
         jobs_.pop_front();
       }
@@ -72,14 +85,48 @@ class Service {
     }
   }
 
+  /// The program has ended: what was asked for is finished for the next run of it, out of everybody's way.
   void End() {
+    setpriority(PRIO_PGRP, 0, kNiceAfterEnd);  // all threads: the group is this process alone
     const std::lock_guard lock(mutex_);
     ended_ = true;
+    ended_at_ = ProcessorSeconds();
     more_.notify_all();
   }
 
+  /// Until there is nothing left to wait for after the end, though threads may be at work.
+  void WatchAfterEnd(std::size_t threads) {
+    const auto start = std::chrono::steady_clock::now();
+    const double most = kMostSecondsOfAThread * static_cast<double>(threads);
+    do std::this_thread::sleep_for(kLookEvery);
+    while (std::chrono::steady_clock::now() - start < kMostWallTime && ProcessorSeconds() - ended_at_ < most && !OthersHaveMadeAll());
+  }
+
  private:
+  /// Later runs of the program have services of their own, which are faster as long as the program waits for them.
+  bool OthersHaveMadeAll() {
+    const std::lock_guard lock(mutex_);
+    const bool more = !jobs_.empty() && ProcessorSeconds() - ended_at_ < begins_for_;
+    return !more && !making_.empty() && std::ranges::all_of(making_, [this](const CacheKey& key) { return cache_.Load(key).has_value(); });
+  }
+
   void Make(Job& job) {
+    const CacheKey key = job.request.key;
+    std::list<CacheKey>::iterator place;
+    bool ended = false;
+    {
+      const std::lock_guard lock(mutex_);
+      place = making_.insert(making_.end(), key);
+      ended = ended_;
+    }
+    const CodeCache::Claim claim = cache_.ClaimToMake(key);
+    if (!ended || !claim.is_others()) MakeClaimed(job);
+    else Close(job);
+    const std::lock_guard lock(mutex_);
+    making_.erase(place);
+  }
+
+  void MakeClaimed(Job& job) {
     const CacheKey key = job.request.key;
     if (std::optional<CompiledKernel> known = cache_.Load(key)) return Deliver(job, *known);
     const Result<std::string> packed = ReadFile(job.file);
@@ -130,29 +177,30 @@ class Service {
   std::mutex mutex_;
   std::condition_variable more_;
   std::deque<Job> jobs_;
+  std::list<CacheKey> making_;
+  const double begins_for_;
   bool ended_ = false;
+  double ended_at_ = 0;  ///< ProcessorSeconds
 };
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 5) {
+  if (argc != 6) {
     std::fputs("gridloom-compile is started by programs that run under Gridloom, to make machine code of their kernels beside them.\n",
                stderr);
     return 2;
   }
   CompilerLoader loader{std::string(argv[1])};
   CodeCache cache(argv[2], std::strtoull(argv[3], nullptr, 10), {});
-  Service service(loader, cache);
+  Service service(loader, cache, std::strtod(argv[5], nullptr));
   std::vector<std::thread> workers;
   for (unsigned long i = 0; i < std::clamp(std::strtoul(argv[4], nullptr, 10), 1ul, 64ul); ++i)
     workers.emplace_back([&] { service.Work(); });
   service.Listen();
-  // The program has ended: what was asked for is finished for the next run of it, out of everybody's way and not for long.
-  setpriority(PRIO_PROCESS, 0, kNiceAfterEnd);
   service.End();
-  std::thread([] {
-    std::this_thread::sleep_for(std::chrono::seconds(kSecondsAfterEnd));
+  std::thread([&service, threads = workers.size()] {
+    service.WatchAfterEnd(threads);
     _exit(0);
   }).detach();
   for (std::thread& worker : workers) worker.join();

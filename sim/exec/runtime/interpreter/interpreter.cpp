@@ -10,6 +10,7 @@
 
 #include "sim/exec/runtime/fault.h"
 #include "sim/exec/runtime/helpers.h"
+#include "sim/exec/runtime/interpreter/check_bytecode.h"
 #include "sim/exec/simd.h"
 
 namespace gridloom::exec {
@@ -27,7 +28,7 @@ StepFn Resolve(const ByteStep& step) {
 /// Of the registers, the sets of blocks, and what meetings need.
 std::size_t FrameBytes(const ByteFunction& form) {
   const std::size_t blocks = form.blocks.size(), words = (blocks + 63) / 64;
-  return form.frame_bytes + words * 16 + blocks * 4 + (form.has_meetings ? sizeof(WarpMeetings) : 0) + 128;
+  return form.frame_bytes + words * 16 + blocks * 4 + (form.has_meetings ? sizeof(WarpMeetings) : 0) + 128 + kMostRegisterBytes;
 }
 
 /// Helpers that change nothing but registers and the warp's own CTA, and wait for nobody outside of it. A fence is not among them: what
@@ -282,6 +283,7 @@ class Walk {
 }  // namespace
 
 Result<std::shared_ptr<const InterpretedCode>> InterpretedCode::Load(Bytecode code) {
+  GL_TRY_STATUS(CheckBytecode(code));
   auto loaded = std::make_shared<InterpretedCode>();
   loaded->pointers_ = std::move(code.pointers);
   for (ByteFunction& form : code.functions) {
@@ -296,7 +298,7 @@ Result<std::shared_ptr<const InterpretedCode>> InterpretedCode::Load(Bytecode co
       function.steps.push_back({run, step});
     }
     const std::vector<std::uint8_t>& constants = function.form.constants;
-    function.constant_memory = std::make_unique<std::uint8_t[]>(constants.size() + 64);
+    function.constant_memory = std::make_unique<std::uint8_t[]>(constants.size() + 64 + kMostRegisterBytes);
     std::uint8_t* const at = function.constant_memory.get() + (64 - reinterpret_cast<std::uintptr_t>(function.constant_memory.get()) % 64);
     if (!constants.empty()) std::memcpy(at, constants.data(), constants.size());
     function.constants = at;

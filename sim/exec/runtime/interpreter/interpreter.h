@@ -21,7 +21,7 @@ struct DecodedFunction {
 
 class InterpretedCode {
  public:
-  /// The error names the step that this build has no function for.
+  /// The error names the step that this build has no function for, or what of the code is out of bounds.
   static Result<std::shared_ptr<const InterpretedCode>> Load(Bytecode code);
 
   const DecodedFunction& function(std::uint32_t number) const { return functions_[number]; }
