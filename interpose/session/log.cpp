@@ -1,52 +1,37 @@
 #include "interpose/session/log.h"
 
-#include <fcntl.h>
-#include <strings.h>
-#include <unistd.h>
-
 #include <cstdarg>
 #include <cstdio>
 
 #include "interpose/session/settings.h"
-#include "rewriter/support/printable.h"
 
 namespace gridloom::session {
 namespace {
 
-constexpr const char* kNames[] = {"off", "error", "warn", "info", "debug", "trace"};
-
-struct Sink {
-  LogLevel level = LogLevel::kWarn;
-  int fd = STDERR_FILENO;
-};
-
-Sink OpenSink() {
+/// As the settings say; what is wrong with them is said in the log itself.
+Logger* OpenLog() {
   const Settings& settings = TheSettings();
-  Sink sink;
+  LogLevel level = LogLevel::kWarn;
   std::string complaint;
   if (settings.log_level) {
-    int found = -1;
-    for (int i = 0; i < 6; ++i) {
-      if (strcasecmp(settings.log_level->c_str(), kNames[i]) == 0) found = i;
-    }
-    if (found >= 0) sink.level = static_cast<LogLevel>(found);
-    else complaint = "GRIDLOOM_LOG=" + *settings.log_level + " is not one of off, error, warn, info, debug, trace";
+    const auto known = ParseLogLevel(*settings.log_level);
+    level = known.value_or(level);
+    if (!known) complaint = "GRIDLOOM_LOG=" + *settings.log_level + " is not one of " + LogLevelNames();
   }
+  auto* const logger = new Logger(level);
   if (settings.log_file && !settings.log_file->empty()) {
-    const int fd = open(settings.log_file->c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (fd >= 0) sink.fd = fd;
-    else complaint = "GRIDLOOM_LOG_FILE=" + *settings.log_file + " cannot be opened; logging to stderr";
+    auto file = Logger::ToFile(*settings.log_file, level);
+    if (file.ok()) *logger = std::move(file).value();
+    else complaint = "GRIDLOOM_LOG_FILE: " + file.error().message + "; logging to stderr";
   }
-  if (!complaint.empty()) {
-    complaint = "gridloom: warn: " + complaint + "\n";
-    (void)!write(sink.fd, complaint.data(), complaint.size());
-  }
-  return sink;
+  if (!complaint.empty()) logger->WriteText("gridloom: warn: " + complaint + "\n");
+  return logger;
 }
 
-const Sink& TheSink() {
-  static const Sink sink = OpenSink();
-  return sink;
+/// Never destroyed: libraries call the driver until the process is gone.
+const Logger& TheLogger() {
+  static const Logger* const logger = OpenLog();
+  return *logger;
 }
 
 std::string FormatList(const char* format, va_list list) {
@@ -61,25 +46,11 @@ std::string FormatList(const char* format, va_list list) {
 
 }  // namespace
 
-bool LogEnabled(LogLevel level) { return level <= TheSink().level; }
+bool LogEnabled(LogLevel level) { return TheLogger().Enabled(level); }
 
-void LogText(std::string_view whole) {
-  const std::string shown = PrintableText(whole);
-  std::string_view text = shown;
-  while (!text.empty()) {
-    const ssize_t written = write(TheSink().fd, text.data(), text.size());
-    if (written <= 0) return;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-}
+void Log(LogLevel level, std::string_view message) { TheLogger().Write(level, message); }
 
-void Log(LogLevel level, std::string_view message) {
-  if (!LogEnabled(level)) return;
-  std::string line = std::string("gridloom: ") + kNames[static_cast<int>(level)] + ": ";
-  line.append(message);
-  line += '\n';
-  LogText(line);
-}
+void LogText(std::string_view text) { TheLogger().WriteText(text); }
 
 void LogFormat(LogLevel level, const char* format, ...) {
   va_list list;

@@ -1,13 +1,15 @@
-// The shim's log: lines on stderr or in GRIDLOOM_LOG_FILE, never on stdout. Each line is one write, so that lines of
-// several threads and processes do not mix. Usable at any time, also during exit and after fork.
+// The shim's log: rewriter/support/log.h with the level and the file that the settings name. Usable at any time, also during exit and
+// after fork.
 #pragma once
 
 #include <string>
 #include <string_view>
 
+#include "rewriter/support/log.h"
+
 namespace gridloom::session {
 
-enum class LogLevel : int { kOff, kError, kWarn, kInfo, kDebug, kTrace };
+using gridloom::LogLevel;
 
 bool LogEnabled(LogLevel level);
 void Log(LogLevel level, std::string_view message);

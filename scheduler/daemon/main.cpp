@@ -11,11 +11,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
 #include <utility>
 
+#include "rewriter/support/log.h"
 #include "rewriter/support/printable.h"
 #include "scheduler/daemon/broker.h"
 #include "scheduler/daemon/config.h"
@@ -37,7 +39,8 @@ Broker* g_broker = nullptr;  // for the signal handler alone
 
 void OnSignal(int) { g_broker->Stop(); }
 
-int Fail(const std::string& message) {
+/// Of the command line, on standard error.
+int Refuse(const std::string& message) {
   std::fprintf(stderr, "gridloom: %s\n", PrintableText(message).c_str());
   return kExitFailed;
 }
@@ -57,15 +60,21 @@ std::string DefaultState() {
   return {};
 }
 
-/// Of one line, whatever tenants call themselves and their kernels.
-void Say(const std::string& line) { std::fprintf(stderr, "gridloom: %s\n", Printable(line).c_str()); }
+/// Takes what the operator should know, on any thread.
+using Tell = std::function<void(const std::string& sentence)>;
+
+/// One line for each sentence, whatever tenants call themselves and their kernels.
+Tell Warnings(const Logger& log) {
+  return [&log](const std::string& sentence) { log.Write(LogLevel::kWarn, Printable(sentence)); };
+}
 
 /// Profiles by KernelHash, since a record has no room for long names, and warps of a block.
 class KernelProfiles {
  public:
   KernelProfiles() = default;
-  /// `path`: of the file, for what there is to say about kernels that it lacks.
-  KernelProfiles(std::string path, const model::ProfileFile& file, const model::ProfileTable& table) : path_(std::move(path)) {
+  /// `path`: of the file. `tell` hears of kernels that it lacks, where it is set.
+  KernelProfiles(std::string path, const model::ProfileFile& file, const model::ProfileTable& table, Tell tell)
+      : path_(std::move(path)), tell_(std::move(tell)) {
     for (const model::KernelProfile& kernel : file.kernels) {
       const std::uint32_t warps = kernel.needs.warps;
       profiles_[{protocol::KernelHash(kernel.kernel), warps}] = table.Find(kernel.kernel, warps);
@@ -75,11 +84,11 @@ class KernelProfiles {
   std::uint64_t Find(const protocol::LaunchRecord& launch, std::uint32_t warps) {
     if (const auto found = profiles_.find({launch.kernel, warps}); found != profiles_.end()) return found->second;
     // What tenants call their kernels does not fill memory or the log.
-    if (!path_.empty() && told_.size() < kMostTold && told_.insert(launch.kernel).second) {
-      if (told_.size() == kMostTold) Say("further kernels without a profile are not named");
+    if (tell_ && told_.size() < kMostTold && told_.insert(launch.kernel).second) {
+      if (told_.size() == kMostTold) tell_("further kernels without a profile are not named");
       else
-        Say("kernel " + launch.name + " has no profile, and is scheduled without one: " + path_ + " has none of it with blocks of " +
-            std::to_string(warps) + (warps == 1 ? " warp" : " warps"));
+        tell_("kernel " + launch.name + " has no profile, and is scheduled without one: " + path_ + " has none of it with blocks of " +
+              std::to_string(warps) + (warps == 1 ? " warp" : " warps"));
     }
     return 0;
   }
@@ -87,6 +96,7 @@ class KernelProfiles {
  private:
   static constexpr std::size_t kMostTold = 256;
   std::string path_;
+  Tell tell_;
   std::set<std::uint64_t> told_;
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> profiles_;
 };
@@ -102,8 +112,8 @@ Result<std::string> SourceOf(const std::string& name, const sim::DeviceSpec& dev
   return path;
 }
 
-/// `tells`: of kernels without a profile; where time is simulated the simulation does.
-Result<DeviceFacts> FactsOf(const std::string& name, const std::string& profile_file, bool tells) {
+/// `tell`, where it is set, hears of kernels without a profile; where time is simulated the simulation does.
+Result<DeviceFacts> FactsOf(const std::string& name, const std::string& profile_file, const Tell& tell) {
   GL_TRY(device, sim::LoadDevice(name));
   DeviceFacts facts;
   facts.id = device.id;
@@ -118,7 +128,7 @@ Result<DeviceFacts> FactsOf(const std::string& name, const std::string& profile_
     GL_TRY(file, model::LoadProfiles(profile_file));
     GL_TRY(setup, model::SetUpKernelet(file, {}, true));
     facts.plan = [planner = setup.planner] { return planner->Advance(); };
-    profiles = KernelProfiles(tells ? profile_file : "", file, *setup.profiles);
+    profiles = KernelProfiles(profile_file, file, *setup.profiles, tell);
     facts.policy_inputs = setup.inputs;
   }
   facts.facts = [device, profiles](const protocol::LaunchRecord& launch) mutable {
@@ -137,7 +147,7 @@ Result<DeviceFacts> FactsOf(const std::string& name, const std::string& profile_
 }
 
 /// The timing model, when the configuration wants one; else nothing.
-Result<std::unique_ptr<tenants::TimingService>> MakeTiming(const DaemonConfig& config) {
+Result<std::unique_ptr<tenants::TimingService>> MakeTiming(const DaemonConfig& config, const Tell& tell) {
   if (!config.timing) return std::unique_ptr<tenants::TimingService>();
   GL_TRY(device, sim::LoadDevice(config.device));
   GL_TRY_STATUS(hardware::Equip(config.hardware, "", device));
@@ -150,7 +160,7 @@ Result<std::unique_ptr<tenants::TimingService>> MakeTiming(const DaemonConfig& c
   options.launch_seconds = config.timing_launch_s;
   options.alone = config.timing_alone;
   options.profiles = config.profiles;
-  options.tell = Say;
+  options.tell = tell;
   return tenants::TimingService::Create(std::move(device), std::move(options));
 }
 
@@ -159,6 +169,7 @@ struct Arguments {
   std::string config, socket, device, policy, profiles, hardware, state;
   std::uint32_t http_port = 0;
   std::string http_token_file;
+  std::string log, log_file;
   bool timing = false, quiet = false;
   std::uint32_t timing_threads = 0, timing_wait_for = 0, timing_alone = 0;
 
@@ -191,7 +202,21 @@ struct Arguments {
     app.add_option("--http", http_port, "serve metrics and a dashboard on this port of 127.0.0.1; needs --http-token-file")
         ->type_name("PORT");
     app.add_option("--http-token-file", http_token_file, "file with the secret that they ask for")->type_name("FILE");
-    app.add_flag("--quiet,-q", quiet, "say nothing but errors");
+    app.add_option("--log", log, LogLevelNames() + " (default: info)")->type_name("LEVEL");
+    app.add_option("--log-file", log_file, "append the log to a file instead of stderr; of 16 MiB, with three before it")
+        ->type_name("FILE");
+    app.add_flag("--quiet,-q", quiet, "no messages but errors: --log error");
+  }
+
+  Result<Logger> Log() const {
+    auto level = quiet ? LogLevel::kError : LogLevel::kInfo;
+    if (!log.empty()) {
+      const auto known = ParseLogLevel(log);
+      if (!known) return Error{"--log " + log + ": expected one of " + LogLevelNames()};
+      level = *known;
+    }
+    if (log_file.empty()) return Logger(level);
+    return Logger::ToFile(log_file, level);
   }
 
   Result<DaemonConfig> Config() const {
@@ -235,6 +260,29 @@ constexpr const char* kExamples =
 /// Each session of the timing model has a thread. With an arena of malloc's for each of them, what one had at its largest would stay.
 constexpr int kMallocArenas = 4;
 
+/// Until a signal ends it.
+Status Serve(const DaemonConfig& config, const Logger& log) {
+  const Tell tell = Warnings(log);
+  GL_TRY(facts, FactsOf(config.device, config.profiles, config.timing ? Tell() : tell));
+  RaiseDescriptorLimit();
+  GL_TRY(timing, MakeTiming(config, tell));
+  GL_TRY(broker, Broker::Create(config, std::move(facts), tell, timing.get()));
+  g_broker = broker.get();
+  struct sigaction action {};
+  action.sa_handler = OnSignal;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of write(), as on a full disk
+  log.Write(LogLevel::kInfo, "sharing " + config.device + " under policy " + config.policy + " on " + config.socket);
+  std::unique_ptr<Web> web;
+  if (config.http_port != 0) {
+    GL_TRY(served, Web::Start(*broker));
+    web = std::move(served);
+  }
+  return broker->Run();
+}
+
 int Main(int argc, char** argv) {
   mallopt(M_ARENA_MAX, kMallocArenas);
   CLI::App app{"Share one device among many programs.", "gridloom daemon"};
@@ -247,37 +295,15 @@ int Main(int argc, char** argv) {
     std::fputs(app.help().c_str(), stdout);
     return 0;
   } catch (const CLI::ParseError& error) {
-    return Fail(std::string(error.what()) + "\n  `gridloom daemon --help` shows how to use it");
+    return Refuse(std::string(error.what()) + "\n  `gridloom daemon --help` shows how to use it");
   }
-  auto config = arguments.Config();
-  if (!config.ok()) return Fail(config.error().message);
-  auto facts = FactsOf(config->device, config->profiles, !config->timing);
-  if (!facts.ok()) return Fail(facts.error().message);
-  RaiseDescriptorLimit();
-  const bool quiet = arguments.quiet;
-  auto timing = MakeTiming(*config);
-  if (!timing.ok()) return Fail(timing.error().message);
-  auto broker = Broker::Create(*config, std::move(*facts), Say, timing->get());
-  if (!broker.ok()) return Fail(broker.error().message);
-  g_broker = broker->get();
-  struct sigaction action {};
-  action.sa_handler = OnSignal;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-  signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of write(), as on a full disk
-  if (!quiet) {
-    Say("sharing " + config->device + " under policy " + config->policy + " on " + config->socket);
-  }
-  std::unique_ptr<Web> web;
-  if (config->http_port != 0) {
-    auto served = Web::Start(**broker);
-    if (!served.ok()) return Fail(served.error().message);
-    web = std::move(served).value();
-  }
-  const Status status = (*broker)->Run();
-  web.reset();
-  return status.ok() ? 0 : Fail(status.error().message);
+  const auto log = arguments.Log();
+  if (!log.ok()) return Refuse(log.error().message);
+  const auto config = arguments.Config();
+  const Status status = config.ok() ? Serve(*config, *log) : Status(config.error());
+  if (status.ok()) return 0;
+  log->Write(LogLevel::kError, status.error().message);
+  return kExitFailed;
 }
 
 }  // namespace
