@@ -39,10 +39,6 @@ inline Matrix Batched(Matrix matrix, Index stride) {
   matrix.batch_stride = stride;
   return matrix;
 }
-inline Matrix ByPointer(Matrix matrix) {
-  matrix.by_pointer = true;
-  return matrix;
-}
 inline Matrix Transposed(Matrix matrix) {
   std::swap(matrix.row_stride, matrix.column_stride);
   matrix.stored = Flipped(matrix.stored);

@@ -130,12 +130,6 @@ bool DominatorTree::Dominates(NodeId dominator, NodeId node) const {
   return enter_[dominator] <= enter_[node] && enter_[node] < leave_[dominator];
 }
 
-NodeId DominatorTree::NearestCommon(NodeId a, NodeId b) const {
-  if (!Reaches(a) || !Reaches(b)) return kNoNode;
-  while (a != b) (depth_[a] < depth_[b] ? b : a) = parent_[depth_[a] < depth_[b] ? b : a];
-  return a;
-}
-
 PostDominatorTree::PostDominatorTree(const Graph& graph, NodeId entry, const std::vector<NodeId>& also_leave)
     : tree_(ExitGraph(graph, entry, also_leave), graph.size()) {}
 

@@ -20,8 +20,6 @@ class DominatorTree {
   /// Whether every way from the root to `node` leads through `dominator`; a node dominates itself. A node that cannot be
   /// reached dominates only itself and is dominated only by itself.
   bool Dominates(NodeId dominator, NodeId node) const;
-  /// The nearest node that dominates both; kNoNode when one cannot be reached.
-  NodeId NearestCommon(NodeId a, NodeId b) const;
   std::uint32_t depth(NodeId node) const { return depth_[node]; }
 
  private:

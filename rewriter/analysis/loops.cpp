@@ -183,18 +183,4 @@ std::span<const NodeId> LoopNest::Nodes(LoopId loop) const {
   return std::span(nodes_).subspan(first_[loop], first_[end_[loop]] - first_[loop]);
 }
 
-std::vector<std::pair<NodeId, NodeId>> LoopNest::Exits(const Graph& graph, LoopId loop) const {
-  std::vector<std::pair<NodeId, NodeId>> exits;
-  for (const NodeId node : Nodes(loop)) {
-    for (const NodeId to : graph.successors[node]) {
-      if (!Contains(loop, to)) exits.push_back({node, to});
-    }
-  }
-  return exits;
-}
-
-bool LoopNest::has_irreducible() const {
-  return std::any_of(loops_.begin(), loops_.end(), [](const Loop& loop) { return loop.irreducible; });
-}
-
 }  // namespace gridloom::analysis

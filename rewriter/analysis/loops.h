@@ -33,9 +33,6 @@ class LoopNest {
   bool IsInside(LoopId inner, LoopId outer) const { return outer <= inner && inner < end_[outer]; }
   /// All nodes of a loop, those of inner loops included.
   std::span<const NodeId> Nodes(LoopId loop) const;
-  /// Edges that leave a loop, as (from, to).
-  std::vector<std::pair<NodeId, NodeId>> Exits(const Graph& graph, LoopId loop) const;
-  bool has_irreducible() const;
 
  private:
   void Build(const DepthFirst& search, const std::vector<NodeId>& header_of, const std::vector<bool>& is_header);

@@ -1,8 +1,6 @@
 // slice_cost: what running in slices costs each benchmark on the executor, by slice size, and the smallest size that costs no
 // more than p % (docs/passes.md; Kernelet, section 4.1 and Fig. 6). Results are compared with those of plain C++.
 //   build/slice_cost [--percent 2] [--threads N] [--scale X] [--seconds S] [--only NAME]
-#include "sim/exec/slices/slice_cost.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -17,6 +15,7 @@
 #include "tests/bench/benchmarks.h"
 #include "tests/bench/engine_device.h"
 #include "tests/bench/options.h"
+#include "tests/bench/smallest_slice.h"
 
 EMBED(kPtx, BENCH_PTX);
 
@@ -112,7 +111,7 @@ bool Row(const Options& options, const bench::Benchmark& benchmark, SlicingDevic
   for (std::size_t i = sizes.size() - 2; i < std::size(kSizes); ++i) std::printf(" |");
   print(times.back());
   // In units of the whole grid, which is measured anew beside each size.
-  const auto found = exec::FindSmallestSlice(
+  const auto found = bench::FindSmallestSlice(
       ctas,
       [&](std::uint64_t size) {
         const std::vector<double> pair = BestTimes(options, benchmark, device, {0, size == 0 ? ctas : size});

@@ -1,12 +1,11 @@
-// What slicing costs, and the smallest slice that is cheap enough: Kernelet's rule, section 4.1. A scheduler asks once per kernel
-// and shape, and keeps the answer.
+// What slicing costs, and the smallest slice that is cheap enough: Kernelet's rule, section 4.1.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <vector>
 
-namespace gridloom::exec {
+namespace bench {
 
 struct SliceCost {
   std::uint64_t size = 0;  ///< CTAs per slice
@@ -26,4 +25,4 @@ struct SmallestSlice {
 SmallestSlice FindSmallestSlice(std::uint64_t ctas, const std::function<double(std::uint64_t size)>& seconds, double percent = 2,
                                 std::uint64_t step = 1);
 
-}  // namespace gridloom::exec
+}  // namespace bench

@@ -1,8 +1,8 @@
-#include "sim/exec/slices/slice_cost.h"
+#include "tests/bench/smallest_slice.h"
 
 #include <algorithm>
 
-namespace gridloom::exec {
+namespace bench {
 namespace {
 
 constexpr std::uint64_t kPrecision = 16;  // the answer is right up to a sixteenth of itself
@@ -50,4 +50,4 @@ SmallestSlice FindSmallestSlice(std::uint64_t ctas, const std::function<double(s
   return search.Found(cheap);
 }
 
-}  // namespace gridloom::exec
+}  // namespace bench

@@ -1,11 +1,11 @@
-#include "sim/exec/slices/slice_cost.h"
+#include "tests/bench/smallest_slice.h"
 
 #include <catch2/catch.hpp>
 
 #include "rewriter/passes/slice_range.h"
 
 using namespace gridloom;
-using exec::FindSmallestSlice;
+using bench::FindSmallestSlice;
 
 namespace {
 
