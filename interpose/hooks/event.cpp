@@ -2,6 +2,7 @@
 #include "hooks/support.h"
 #include "interpose/session/capture.h"
 #include "interpose/session/host_timeline.h"
+#include "interpose/session/memcheck.h"
 
 namespace gridloom::hooks {
 
@@ -81,6 +82,7 @@ CUresult cuEventQuery(CUevent handle) {
   if (auto* const timeline = session::HostTimeline::Get(); timeline != nullptr && (over || timeline->timed())) {
     over = timeline->Ask(event->work(), over) && session::TaskPool::Get().WaitShortly(marker);
   }
+  if (over) session::MemcheckLog::Get().HostWaited(*event);
   return over ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
@@ -91,6 +93,7 @@ CUresult cuEventSynchronize(CUevent handle) {
   event->context().CloseBatches();
   if (const auto marker = event->marker()) session::TaskPool::Get().Wait(marker);
   if (auto* const timeline = session::HostTimeline::Get()) timeline->Wait(event->work());
+  session::MemcheckLog::Get().HostWaited(*event);
   return event->context().status();
 }
 

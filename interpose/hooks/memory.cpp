@@ -104,8 +104,12 @@ CUresult cuMemFree_v2(CUdeviceptr pointer) {
   GL_CU_TRY(session::RefuseUnsafeCall());
   session::FreeOp op;
   if (const CUresult known = session::BeginFree(pointer, &op); known != CUDA_ERROR_NOT_FOUND) {
-    GL_CU_TRY(known);
+    if (known != CUDA_SUCCESS) {
+      session::MemcheckLog::Get().BadFree("cuMemFree", ThisContext(), pointer);
+      return known;
+    }
     ThisContext().WaitAll();
+    session::MemcheckLog::Get().NoteFree(ThisContext().device().memory(), pointer);
     session::RunFree(op);
     return CUDA_SUCCESS;
   }

@@ -4,6 +4,7 @@
 #include "hooks/support.h"
 #include "interpose/session/capture.h"
 #include "interpose/session/free.h"
+#include "interpose/session/memcheck.h"
 #include "interpose/session/operation.h"
 
 namespace gridloom::hooks {
@@ -38,6 +39,7 @@ CUresult AllocateFrom(std::shared_ptr<MemoryPool> pool, CUdeviceptr* pointer, st
     address = pool->Allocate(bytes);
   }
   if (address == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  session::MemcheckLog::Get().NoteStreamAllocation(*stream, stream->context().device().memory(), address);
   *pointer = address;
   // The memory is there at once. As a work of the legacy stream the allocation still stands between those of blocking streams.
   if (stream->kind() != session::Stream::Kind::kLegacy) return CUDA_SUCCESS;
@@ -86,19 +88,23 @@ CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream handle) {
   session::StreamPtr stream;
   GL_CU_TRY(FindOwnedStream(handle, &stream));
   if (pointer == 0) return CUDA_SUCCESS;
+  const auto refuse = [&](CUresult status) {
+    session::MemcheckLog::Get().BadFree("cuMemFreeAsync", stream->context(), pointer);
+    return status;
+  };
   bool captured = false;
   GL_CU_TRY(session::CaptureFree(*stream, pointer, &captured));
   if (captured) return CUDA_SUCCESS;
   session::FreeOp op;
   if (const CUresult known = session::BeginFree(pointer, &op); known != CUDA_ERROR_NOT_FOUND) {
-    GL_CU_TRY(known);
+    if (known != CUDA_SUCCESS) return refuse(known);
     const CUresult status = session::Submit(*stream, op, session::Waiting::kIfIdle);
     if (status != CUDA_SUCCESS) session::CancelFree(op);
     return status;
   }
   // Memory of cuMemAlloc may be freed in stream order too.
   const auto allocation = stream->context().device().memory().Find(pointer);
-  GL_CU_REQUIRE(allocation && allocation->base == pointer && allocation->kind == exec::MemoryKind::kDevice);
+  if (!allocation || allocation->base != pointer || allocation->kind != exec::MemoryKind::kDevice) return refuse(CUDA_ERROR_INVALID_VALUE);
   return session::CurrentContext() != nullptr ? hooks::cuMemFree_v2(pointer) : CUDA_ERROR_INVALID_CONTEXT;
 }
 

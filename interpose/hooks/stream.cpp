@@ -5,6 +5,7 @@
 #include "interpose/session/capture.h"
 #include "interpose/session/copy.h"
 #include "interpose/session/host_timeline.h"
+#include "interpose/session/memcheck.h"
 
 namespace gridloom::hooks {
 
@@ -108,6 +109,7 @@ CUresult cuStreamQuery(CUstream handle) {
     idle = timeline->Ask(*stream, idle) && stream->context().IdleShortly(*stream);
   }
   if (stream->context().failed()) return stream->context().status();
+  if (idle) session::MemcheckLog::Get().HostWaited(*stream);
   return idle ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 

@@ -28,8 +28,14 @@ Registry& TheRegistry() {
 class ConditionalRun : public std::enable_shared_from_this<ConditionalRun> {
  public:
   ConditionalRun(Context& context, const ConditionalOp& op, std::vector<std::shared_ptr<const GraphPlan>> bodies, TaskPtr end,
-                 std::uint64_t group)
-      : context_(context), condition_(op.condition), type_(op.type), bodies_(std::move(bodies)), end_(std::move(end)), group_(group) {}
+                 std::uint64_t group, WorkOriginPtr origin)
+      : context_(context),
+        condition_(op.condition),
+        type_(op.type),
+        bodies_(std::move(bodies)),
+        end_(std::move(end)),
+        group_(group),
+        origin_(std::move(origin)) {}
 
   void Step() {
     const std::size_t body = Choose();
@@ -44,10 +50,10 @@ class ConditionalRun : public std::enable_shared_from_this<ConditionalRun> {
  private:
   std::vector<TaskPtr> SubmitBody(const std::shared_ptr<const GraphPlan>& body, const TaskPtr& begin) {
     HostTimeline* const timeline = HostTimeline::Get();
-    if (timeline == nullptr) return SubmitPlan(context_, body, begin, 0);
+    if (timeline == nullptr) return SubmitPlan(context_, body, begin, 0, origin_, true);
     const std::uint64_t before[] = {last_step_};
     last_step_ = timeline->OpenGroup(group_, std::span(before, last_step_ != 0 ? 1 : 0));
-    const std::vector<TaskPtr> leaves = SubmitPlan(context_, body, begin, last_step_);
+    const std::vector<TaskPtr> leaves = SubmitPlan(context_, body, begin, last_step_, origin_, true);
     timeline->Close(last_step_);
     return leaves;
   }
@@ -74,6 +80,7 @@ class ConditionalRun : public std::enable_shared_from_this<ConditionalRun> {
   const std::vector<std::shared_ptr<const GraphPlan>> bodies_;
   const TaskPtr end_;
   const std::uint64_t group_;
+  const WorkOriginPtr origin_;
   std::uint64_t last_step_ = 0;  ///< in the program's timeline
 };
 
@@ -119,9 +126,9 @@ ConditionalBodies::~ConditionalBodies() {
 }
 
 TaskPtr RunConditional(Context& context, const ConditionalOp& op, const std::vector<std::shared_ptr<const GraphPlan>>& bodies,
-                       const TaskPtr& begin, std::uint64_t group) {
+                       const TaskPtr& begin, std::uint64_t group, const WorkOriginPtr& origin) {
   const TaskPtr end = MakeTask(0, [] {});  // submitted by the last step; others may wait for it already
-  const auto run = std::make_shared<ConditionalRun>(context, op, bodies, end, group);
+  const auto run = std::make_shared<ConditionalRun>(context, op, bodies, end, group, origin);
   TaskPool::Get().Submit(MakeTask(0, [run] { run->Step(); }), std::vector<TaskPtr>{begin});
   return end;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "interpose/api/cuda_types.h"
+#include "interpose/session/memory_order.h"
 #include "interpose/session/task.h"
 
 namespace gridloom::session {
@@ -62,6 +63,6 @@ struct ConditionalOp {
 /// Decides, once `begin` is done, which body runs, and submits it. The task that is returned is done when the node is. `group`: number
 /// of the node in the program's timeline, if there is one.
 TaskPtr RunConditional(Context& context, const ConditionalOp& op, const std::vector<std::shared_ptr<const GraphPlan>>& bodies,
-                       const TaskPtr& begin, std::uint64_t group);
+                       const TaskPtr& begin, std::uint64_t group, const WorkOriginPtr& origin);
 
 }  // namespace gridloom::session

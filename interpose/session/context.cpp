@@ -6,6 +6,7 @@
 #include "interpose/session/device.h"
 #include "interpose/session/green_context.h"
 #include "interpose/session/host_timeline.h"
+#include "interpose/session/memcheck.h"
 #include "interpose/session/narrow_tasks.h"
 #include "interpose/session/process.h"
 #include "interpose/session/reordering.h"
@@ -303,6 +304,7 @@ void Context::Wait(Stream& stream) {
   }
   for (const TaskPtr& task : tasks) TaskPool::Get().Wait(task);
   if (HostTimeline* const timeline = HostTimeline::Get()) timeline->Wait(stream);
+  MemcheckLog::Get().HostWaited(stream);
 }
 
 void Context::WaitForTasks() {
@@ -321,6 +323,7 @@ void Context::WaitForTasks() {
 void Context::WaitAll() {
   WaitForTasks();
   if (HostTimeline* const timeline = HostTimeline::Get()) timeline->WaitAll(*this);
+  MemcheckLog::Get().HostWaitedForAll(*this);
 }
 
 std::vector<TaskPtr> Context::Unfinished() {

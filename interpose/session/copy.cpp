@@ -22,13 +22,15 @@ struct Side {
 
 bool DeviceRange(Context& context, std::uint64_t address, Extent bytes, bool write) {
   if (bytes == 0 || (bytes.fits() && context.device().memory().Accessible(address, bytes.value(), write))) return true;
-  MemcheckLog::Get().BadRange("copy or fill", context, address, bytes.value(), write);
+  MemcheckLog::Get().BadRange(context, address, bytes.value(), write);
   return false;
 }
 
 /// Whether a copy or fill may use the range: any addresses of the host's, memory that is there of the device's.
 bool MayUse(Context& context, bool device, std::uint64_t address, Extent bytes, bool write) {
-  return exec::IsRange(address, bytes) && (!device || DeviceRange(context, address, bytes, write));
+  if (!exec::IsRange(address, bytes) || (device && !DeviceRange(context, address, bytes, write))) return false;
+  MemcheckLog::Get().CheckRange(context, address, bytes.value(), write);
+  return true;
 }
 
 struct SideRequest {

@@ -71,7 +71,7 @@ DeviceChild::DeviceChild(DeviceGrid& parent_grid, std::shared_ptr<DeviceChild> p
       keeps_parent(std::move(parent_child)),
       cta(launching_cta),
       stream(launching_stream),
-      grid(std::make_unique<DeviceGrid>(parent_grid.context_, op, parent_grid.run_)) {
+      grid(std::make_unique<DeviceGrid>(parent_grid.context_, op, parent_grid.run_, parent_grid.origin_)) {
   grid->tree_ = parent.tree_;
   grid->self_ = this;
   grid->depth_ = parent.depth_ + 1;

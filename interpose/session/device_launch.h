@@ -45,8 +45,11 @@ class DeviceGrid final : public exec::GridChildren {
  public:
   /// `run` runs a grid whose turn has come, on the calling thread.
   using RunFunction = void (*)(Context& context, const KernelOp& op, DeviceGrid& grid);
-  DeviceGrid(Context& context, const KernelOp& op, RunFunction run) : context_(context), kernel_(op.kernel), run_(run), work_(op.work) {}
+  /// `origin`: of the launch by the host that it comes from; null where nobody asks.
+  DeviceGrid(Context& context, const KernelOp& op, RunFunction run, WorkOriginPtr origin)
+      : context_(context), kernel_(op.kernel), run_(run), origin_(std::move(origin)), work_(op.work) {}
   ~DeviceGrid() override;
+  const WorkOriginPtr& origin() const { return origin_; }
 
   /// The host's thread, after the grid has run: runs what it launched as far as nobody else does, and returns when all of it
   /// is complete.
@@ -85,6 +88,7 @@ class DeviceGrid final : public exec::GridChildren {
   Context& context_;
   const std::shared_ptr<Kernel> kernel_;
   const RunFunction run_;
+  const WorkOriginPtr origin_;
   const std::uint64_t work_;          ///< of the launch in the program's timeline, if there is one
   std::mutex tree_mutex_;             ///< for the first launch of the host's grid
   std::shared_ptr<LaunchTree> tree_;  ///< null until something is launched

@@ -75,6 +75,7 @@ Result<std::unique_ptr<Backend>> MakeExecBackend(const sim::DeviceSpec& device, 
   }
   if (settings.watchdog) options.watchdog_seconds = std::strtod(settings.watchdog->c_str(), nullptr);
   options.memcheck = MemcheckLog::Get().on();
+  options.global_shadow = MemcheckLog::Get().written();
   options.memcheck_limit = MemcheckLog::Get().engine_limit();
   options.on_memcheck = [](const exec::MemcheckReport& report) { MemcheckLog::Get().Add(report); };
   if (settings.cpu && *settings.cpu != "avx512") options.cpu_features = *settings.cpu;

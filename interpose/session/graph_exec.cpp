@@ -3,6 +3,7 @@
 #include "interpose/session/capture.h"
 #include "interpose/session/graph.h"
 #include "interpose/session/host_timeline.h"
+#include "interpose/session/memcheck.h"
 #include "interpose/session/work_memory.h"
 
 namespace gridloom::session {
@@ -54,7 +55,8 @@ CUresult GraphExec::Launch(Stream& stream, TaskPtr* oldest) {
   CopiedBytes copied;
   if (timeline != nullptr) plan_->AddCopies(copied);
   const std::uint64_t group = timeline != nullptr ? timeline->OpenGroup(stream, last_work_, copied) : 0;
-  const Context::Group work{first, last, plan_->operations(), [&] { return SubmitPlan(context, plan_, first, group); }};
+  const WorkOriginPtr origin = MemcheckLog::Get().Launched(stream, *plan_);
+  const Context::Group work{first, last, plan_->operations(), [&] { return SubmitPlan(context, plan_, first, group, origin); }};
   *oldest = context.EnqueueGroup(stream, work, after);
   if (timeline != nullptr) timeline->Close(group);
   last_work_ = group;

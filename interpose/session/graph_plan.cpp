@@ -122,19 +122,26 @@ namespace {
 
 /// The task of a node that is one operation. `group` and `before`: where it stands in the program's timeline, if there is one.
 TaskPtr MakeNodeTask(Context& context, const std::shared_ptr<const GraphPlan>& plan, const GraphPlan::Node& node, std::uint64_t group,
-                     std::span<const std::uint64_t> before, std::uint64_t* work) {
+                     const WorkOriginPtr& origin, std::span<const std::uint64_t> before, std::uint64_t* work) {
   *work = 0;
   HostTimeline* const timeline = HostTimeline::Get();
   if (timeline == nullptr && !node.enabled) return MakeTask(0, [] {});
-  if (timeline == nullptr) return MakeTask(0, [&context, plan, &operation = node.operation] { Run(context, operation); });
+  if (timeline == nullptr) return MakeTask(0, [&context, plan, &operation = node.operation, origin] { Run(context, operation, origin); });
   Operation operation = node.enabled ? node.operation : EmptyOp{};  // a copy, which gets its number
   *work = timeline->AddTo(group, before, 0, operation);
-  return MakeTask(0, [&context, operation = std::move(operation)] { Run(context, operation); });
+  return MakeTask(0, [&context, operation = std::move(operation), origin] { Run(context, operation, origin); });
+}
+
+WorkOriginPtr OriginOfNode(const WorkOriginPtr& of_launch, std::size_t node) {
+  auto origin = std::make_shared<WorkOrigin>(*of_launch);
+  origin->node = static_cast<std::uint32_t>(node);
+  return origin;
 }
 
 }  // namespace
 
-std::vector<TaskPtr> SubmitPlan(Context& context, const std::shared_ptr<const GraphPlan>& plan, const TaskPtr& first, std::uint64_t group) {
+std::vector<TaskPtr> SubmitPlan(Context& context, const std::shared_ptr<const GraphPlan>& plan, const TaskPtr& first, std::uint64_t group,
+                                const WorkOriginPtr& origin, bool inside) {
   HostTimeline* const timeline = HostTimeline::Get();
   const std::vector<GraphPlan::Node>& nodes = plan->nodes;
   std::vector<TaskPtr> ends;         // per node: the task others wait for
@@ -143,6 +150,7 @@ std::vector<TaskPtr> SubmitPlan(Context& context, const std::shared_ptr<const Gr
   for (const GraphPlan::Node& node : nodes) {
     std::vector<TaskPtr> after;
     std::vector<std::uint64_t> works_before;
+    const WorkOriginPtr own = origin == nullptr || inside ? origin : OriginOfNode(origin, ends.size());
     for (const std::uint32_t dependency : node.dependencies) {
       after.push_back(ends[dependency]);
       works_before.push_back(works[dependency]);
@@ -157,7 +165,7 @@ std::vector<TaskPtr> SubmitPlan(Context& context, const std::shared_ptr<const Gr
       const TaskPtr begin = MakeTask(0, [] {});
       TaskPool::Get().Submit(begin, after);
       works.push_back(timeline != nullptr ? timeline->OpenGroup(group, works_before) : 0);
-      const std::vector<TaskPtr> leaves = SubmitPlan(context, node.child, begin, works.back());
+      const std::vector<TaskPtr> leaves = SubmitPlan(context, node.child, begin, works.back(), own, true);
       if (timeline != nullptr) timeline->Close(works.back());
       const TaskPtr end = MakeTask(0, [] {});
       TaskPool::Get().Submit(end, leaves.empty() ? std::vector<TaskPtr>{begin} : leaves);
@@ -167,11 +175,11 @@ std::vector<TaskPtr> SubmitPlan(Context& context, const std::shared_ptr<const Gr
     if (const auto* conditional = std::get_if<ConditionalOp>(&node.operation)) {
       const TaskPtr begin = MakeTask(0, [] {});
       works.push_back(timeline != nullptr ? timeline->OpenGroup(group, works_before) : 0);
-      ends.push_back(RunConditional(context, *conditional, node.bodies, begin, works.back()));
+      ends.push_back(RunConditional(context, *conditional, node.bodies, begin, works.back(), own));
       TaskPool::Get().Submit(begin, after);
       continue;
     }
-    const TaskPtr task = MakeNodeTask(context, plan, node, group, works_before, &works.emplace_back());
+    const TaskPtr task = MakeNodeTask(context, plan, node, group, own, works_before, &works.emplace_back());
     if (const auto* record = std::get_if<EventRecordOp>(&node.operation); record != nullptr && node.enabled) {
       record->event->set_marker(task);
     }

@@ -42,6 +42,8 @@ struct GraphPlan {
 
 /// Submits every node behind `first`; answers the tasks that nothing in the graph waits for. `group`: number of this launch in the
 /// program's timeline, if there is one.
-std::vector<TaskPtr> SubmitPlan(Context& context, const std::shared_ptr<const GraphPlan>& plan, const TaskPtr& first, std::uint64_t group);
+/// `origin`: of the launch, or where the plan is one of a node, of that node (`inside`); null where nobody asks.
+std::vector<TaskPtr> SubmitPlan(Context& context, const std::shared_ptr<const GraphPlan>& plan, const TaskPtr& first, std::uint64_t group,
+                                const WorkOriginPtr& origin, bool inside = false);
 
 }  // namespace gridloom::session

@@ -57,4 +57,11 @@ std::vector<std::string> HostStack::Lines() const {
   return lines;
 }
 
+std::string HostStack::Text(const char* what, const HostStackPtr& stack) {
+  if (stack == nullptr) return {};
+  std::string text = std::string("\n  ") + what + " at";
+  for (const std::string& line : stack->Lines()) text += "\n    " + line;
+  return text;
+}
+
 }  // namespace gridloom::session

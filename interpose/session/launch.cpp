@@ -6,7 +6,6 @@
 #include "interpose/session/broker_link.h"
 #include "interpose/session/green_context.h"
 #include "interpose/session/log.h"
-#include "interpose/session/memcheck.h"
 #include "interpose/session/narrow_tasks.h"
 #include "interpose/session/process.h"
 #include "interpose/session/range_checking.h"
@@ -211,7 +210,6 @@ CUresult Launch(Stream& stream, const LaunchRequest& asked) {
   LaunchRequest request = asked;
   request.may_be_task = stream.capture == nullptr;
   if (const auto status = MakeKernelOp(stream.context(), request, &op); status != CUDA_SUCCESS) return status;
-  op.host_stack = MemcheckLog::Get().StackHere();
   const bool blocking = Process::Get().launch_blocking() && stream.capture == nullptr;
   return Submit(stream, std::move(op), blocking ? Waiting::kYes : Waiting::kNo);
 }

@@ -62,10 +62,11 @@ nlohmann::json Json(const exec::MemcheckReport& report) {
   }
   json["kernel"] = DemangledName(report.kernel);
   json["symbol"] = report.kernel;
+  if (!report.library.empty()) json["library"] = report.library;
   json["cta"] = Json(report.cta);
   json["place"] = report.place;
   json["times"] = report.times;
-  json["suppression"] = exec::MemcheckFilter::LineFor(exec::NameOf(report.kind), report.kernel);
+  json["suppression"] = exec::MemcheckFilter::LineFor(exec::NameOf(report.kind), report.kernel, report.library);
   if (report.other) json[report.use == exec::InvalidUse::kNone ? "other" : "read"] = Json(*report.other);
   constexpr const char* kUses[] = {"", "branch", "address", "atomic", "store"};
   if (report.use != exec::InvalidUse::kNone) json["use"] = kUses[static_cast<std::size_t>(report.use)];
@@ -111,13 +112,6 @@ std::string KeyOf(const exec::MemcheckReport& report) {
          std::to_string(report.other ? report.other->ptx_line : 0) + " " + std::to_string(static_cast<int>(report.space));
 }
 
-std::string TextOf(const char* what, const HostStackPtr& stack) {
-  if (stack == nullptr) return {};
-  std::string text = std::string("\n  ") + what + " at";
-  for (const std::string& line : stack->Lines()) text += "\n    " + line;
-  return text;
-}
-
 }  // namespace
 
 MemcheckLog::LaunchScope::LaunchScope(HostStackPtr stack) : stack_(std::move(stack)) { t_launched_at = &stack_; }
@@ -155,7 +149,8 @@ MemcheckLog::Stacks MemcheckLog::StacksOf(const exec::MemcheckReport& report) co
 }
 
 std::string MemcheckLog::Text(const Stacks& stacks) {
-  return TextOf("launched", stacks.launched) + TextOf("allocated", stacks.allocated) + TextOf("freed", stacks.freed);
+  return HostStack::Text("launched", stacks.launched) + HostStack::Text("allocated", stacks.allocated) +
+         HostStack::Text("freed", stacks.freed);
 }
 
 void MemcheckLog::AddTo(nlohmann::json& json, const Stacks& stacks) {
@@ -180,7 +175,11 @@ nlohmann::json MemcheckLog::Json(const Leak& leak) const {
   return json;
 }
 
-nlohmann::json MemcheckLog::Json(const Call& call) { return {{"call", call.call}, {"what", call.what}, {"times", call.times}}; }
+nlohmann::json MemcheckLog::Json(const Call& call) {
+  nlohmann::json json{{"call", call.call}, {"what", call.what}, {"times", call.times}};
+  if (call.stack != nullptr) json["host"]["called"] = call.stack->Lines();
+  return json;
+}
 
 nlohmann::json MemcheckLog::Json(const Fault& fault) {
   return {{"kernel", DemangledName(fault.kernel)}, {"symbol", fault.kernel}, {"kind", fault.kind}, {"what", fault.text}};
@@ -195,12 +194,13 @@ MemcheckLog::MemcheckLog() {
   const Settings& settings = TheSettings();
   leak_check_ = IsOn(settings.leak_check);
   reports_calls_ = IsOn(settings.report_api_errors);
-  on_ = IsOn(settings.memcheck) || leak_check_ || reports_calls_;
+  on_ = IsOn(settings.memcheck) || leak_check_ || reports_calls_ || IsOn(settings.initcheck);
   if (!on_) return;
   host_stacks_ = IsOn(settings.memcheck_host_stacks);
   limit_ = static_cast<std::uint32_t>(Number(settings.memcheck_limit, "GRIDLOOM_MEMCHECK_LIMIT", 100));
   exit_code_ = Number(settings.error_exitcode, "GRIDLOOM_ERROR_EXITCODE", 1);
   json_path_ = settings.memcheck_json.value_or("");
+  if (IsOn(settings.initcheck)) written_ = std::make_unique<exec::GlobalShadow>();
   ReadFilter(settings);
   owner_ = getpid();
   if (settings.memcheck_journal)
@@ -260,40 +260,6 @@ void MemcheckLog::GridFailed(const exec::Engine& engine, const exec::LaunchFault
     faults_.push_back(found);
   }
   Journal("fault", Json(found));
-}
-
-void MemcheckLog::CallFailed(const char* call, const char* status) { BadCall(call, std::string("answered ") + status); }
-
-void MemcheckLog::BadCall(const char* call, const std::string& what) {
-  if (!on_ || !filter_.Wants("call", call)) return;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto known = std::ranges::find_if(calls_, [&](const Call& c) { return c.call == call && c.what == what; });
-    if (known != calls_.end()) {
-      ++known->times;
-      return;
-    }
-    if (calls_.size() >= limit_) return;
-    calls_.push_back({call, what});
-  }
-  LogText("gridloom: error: " + std::string(call) + ": " + what + "\n");
-  Journal("call", Json(Call{call, what}));
-}
-
-void MemcheckLog::BadFree(const char* call, Context& context, std::uint64_t pointer) {
-  if (!on_) return;
-  const exec::DeviceMemory& memory = context.device().memory();
-  const std::string address = exec::HexAddress(pointer);
-  if (const auto freed = memory.FindFreed(pointer); freed && freed->base == pointer)
-    return BadCall(call, "double free of " + exec::NameAllocation(*freed));
-  BadCall(call, "free of " + address + ", which is no pointer that an allocation gave: " + exec::DescribePlace(memory, pointer, 1));
-}
-
-void MemcheckLog::BadRange(const char* call, Context& context, std::uint64_t pointer, std::uint64_t bytes, bool write) {
-  if (!on_) return;
-  const std::string what =
-      std::string(write ? "write" : "read") + " of " + Plural(bytes, "byte") + " at " + exec::HexAddress(pointer) + ": ";
-  BadCall(call, what + exec::DescribePlace(context.device().memory(), pointer, bytes));
 }
 
 void MemcheckLog::AddLeak(Leak leak) {

@@ -11,7 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "interpose/session/host_stack.h"
+#include "interpose/session/memory_order.h"
+#include "interpose/session/operation.h"
 #include "sim/exec/engine.h"
 #include "sim/exec/memcheck.h"
 #include "sim/exec/memcheck_filter.h"
@@ -26,16 +27,21 @@ class MemcheckLog {
  public:
   static MemcheckLog& Get();
   bool on() const { return on_; }
+  /// What of the device's memory has been written; null unless that is wanted.
+  exec::GlobalShadow* written() const { return written_.get(); }
   /// Findings that the engine keeps: more than are told where some are not wanted.
   std::uint32_t engine_limit() const { return filter_.empty() ? limit_ : kMostFiltered; }
 
   /// A grid has ended that was the first with this finding.
   void Add(const exec::MemcheckReport& report);
   /// A call of the driver interface got a pointer or range that is none.
-  void BadCall(const char* call, const std::string& what);
+  void BadCall(const char* call, const std::string& what, HostStackPtr stack = nullptr);
   /// cuMemFree and the like: says what the pointer is instead.
   void BadFree(const char* call, Context& context, std::uint64_t pointer);
-  void BadRange(const char* call, Context& context, std::uint64_t pointer, std::uint64_t bytes, bool write);
+  /// A copy or fill is refused: there is no memory for all of it.
+  void BadRange(Context& context, std::uint64_t pointer, std::uint64_t bytes, bool write);
+  /// A copy or fill will be made: it may go beyond a variable or a pinned block all the same.
+  void CheckRange(Context& context, std::uint64_t pointer, std::uint64_t bytes, bool write);
   /// A grid has ended by an error; counted unless findings have told of it.
   void GridFailed(const exec::Engine& engine, const exec::LaunchFault& fault);
   /// A call has failed. Counted where that is asked for.
@@ -49,6 +55,24 @@ class MemcheckLog {
   /// The program has allocated what begins at `address`, or frees it.
   void NoteAllocation(const exec::DeviceMemory& memory, std::uint64_t address);
   void NoteFree(const exec::DeviceMemory& memory, std::uint64_t address);
+  // ---- memory of cudaMallocAsync and of graphs (memory_order.h) ----
+  /// The operation is put into the stream, and not into a graph. Null where nobody asks for its origin.
+  WorkOriginPtr Submitted(const Stream& stream, const Operation& operation);
+  WorkOriginPtr Launched(const Stream& stream, const GraphPlan& plan);
+  /// cudaMallocAsync.
+  void NoteStreamAllocation(const Stream& stream, const exec::DeviceMemory& memory, std::uint64_t address);
+  // The host has waited, or has seen that nothing is left to wait for.
+  void HostWaited(const Stream& stream);
+  void HostWaited(const Event& event);
+  void HostWaitedForAll(const Context& context);
+  /// What is wrong with a kernel's use of the allocation, as the end of a sentence; empty: nothing.
+  std::string KernelUses(const WorkOrigin& origin, const exec::Allocation& allocation, const std::string& kernel);
+  /// A copy or fill is about to run.
+  void CheckUses(Context& context, const Operation& operation, const WorkOrigin& origin);
+
+  /// A copy, a fill or a write of values has run: what has been written, and whether the host gets what nobody has.
+  void NoteWritten(Context& context, const Operation& operation, const WorkOrigin* origin);
+
   /// Findings of this thread are of a grid that was launched there, while one lives.
   class LaunchScope {
    public:
@@ -68,6 +92,7 @@ class MemcheckLog {
   struct Call {
     std::string call, what;
     std::uint64_t times = 1;
+    HostStackPtr stack;  ///< of the first one; null unless wanted
   };
   struct Fault {
     std::string kernel, kind, text;
@@ -99,7 +124,7 @@ class MemcheckLog {
   nlohmann::json Json(const exec::MemcheckReport& report) const;
   void KeepWanted(exec::Engine::Findings& findings) const;
   void ReadFilter(const Settings& settings);
-  bool Wants(const exec::MemcheckReport& report) const { return filter_.Wants(exec::NameOf(report.kind), report.kernel); }
+  bool Wants(const exec::MemcheckReport& report) const { return filter_.Wants(exec::NameOf(report.kind), report.kernel, report.library); }
   void NoteAllLeaks();
   void AddLeak(Leak leak);
   void NoteAllocations(Device& device, const Context* context);
@@ -107,6 +132,8 @@ class MemcheckLog {
   void NoteObjects(const char* sort, std::uint64_t count);
   void NoteObjectsOf(Context& context);
   void TellLeaks() const;
+  void NoteCopied(const exec::DeviceMemory& memory, const CopyOp& copy, const WorkOrigin* origin);
+  void CheckUse(Context& context, const WorkOrigin& origin, const void* place, bool write);
   std::string LeakCounts() const;
   std::string Summary(std::uint64_t errors, std::uint64_t accesses, std::uint64_t not_kept) const;
   nlohmann::json AllAsJson(const std::vector<exec::MemcheckReport>& reports, std::uint64_t not_kept) const;
@@ -120,6 +147,8 @@ class MemcheckLog {
   bool on_ = false, leak_check_ = false, reports_calls_ = false, host_stacks_ = false;
   std::uint32_t limit_ = 100;
   exec::MemcheckFilter filter_;
+  MemoryOrder order_;
+  std::unique_ptr<exec::GlobalShadow> written_;
   int exit_code_ = 1;
   std::string json_path_;
   int journal_ = -1;

@@ -129,8 +129,13 @@ void Kernel::ForgetContext(Context& context) {
 
 // ---- Code ---------------------------------------------------------------------------------------------------------------
 
-Code::Code(Device& device, std::vector<PtxSource> sources, bool from_runtime, std::unique_ptr<const RefusedCode> refused)
-    : device_(device), sources_(std::move(sources)), from_runtime_(from_runtime), refused_(std::move(refused)) {}
+Code::Code(Device& device, std::vector<PtxSource> sources, bool from_runtime, std::string library,
+           std::unique_ptr<const RefusedCode> refused)
+    : device_(device),
+      sources_(std::move(sources)),
+      from_runtime_(from_runtime),
+      library_(std::move(library)),
+      refused_(std::move(refused)) {}
 
 Code::~Code() = default;
 
@@ -157,7 +162,7 @@ CUresult Code::Load(const CodeImage& image, Device& device, std::uint32_t max_re
   else if (status != CUDA_SUCCESS) return refuse(why, status);
   for (PtxSource& source : sources)
     if (source.max_registers == 0) source.max_registers = max_registers;
-  *code = std::shared_ptr<Code>(new Code(device, std::move(sources), from_runtime, std::move(refused)));
+  *code = std::shared_ptr<Code>(new Code(device, std::move(sources), from_runtime, FileOf(image.data), std::move(refused)));
   return CUDA_SUCCESS;
 }
 

@@ -117,6 +117,8 @@ class Code : public std::enable_shared_from_this<Code> {
   const RefusedCode* refused() const { return refused_.get(); }
   /// It came in the wrapper in which the CUDA runtime registers a program's own code.
   bool from_runtime() const { return from_runtime_; }
+  /// File name of the program or shared object whose memory the image lay in; empty for what was made or read at run time.
+  const std::string& library() const { return library_; }
   /// It is a module's: its kernels run in that context alone. Before anybody asks for a kernel.
   void BindTo(Context& owner) { owner_ = &owner; }
   /// The program in a context, parsed and placed on first use. Null context: any, or one that the first context adopts.
@@ -137,13 +139,14 @@ class Code : public std::enable_shared_from_this<Code> {
   std::shared_ptr<TextureReference> FindTextureReference(std::string_view name, Context* context);
 
  private:
-  Code(Device& device, std::vector<PtxSource> sources, bool from_runtime, std::unique_ptr<const RefusedCode> refused);
+  Code(Device& device, std::vector<PtxSource> sources, bool from_runtime, std::string library, std::unique_ptr<const RefusedCode> refused);
   cuda::CUresult Parse(std::unique_ptr<ptx::Module>* module, std::string* text, JitLog* log) const;
   std::shared_ptr<Kernel> KernelNamed(std::string_view name);
 
   Device& device_;
   const std::vector<PtxSource> sources_;
   const bool from_runtime_;
+  const std::string library_;
   const std::unique_ptr<const RefusedCode> refused_;
   Context* owner_ = nullptr;
   std::mutex load_mutex_;  ///< one thread at a time parses

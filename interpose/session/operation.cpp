@@ -41,7 +41,7 @@ bool HostFormsRun() {
     const std::optional<std::string>* const watchers[] = {&settings.trace,        &settings.ranges, &settings.check_ranges,
                                                           &settings.record_order, &settings.slice,  &settings.reorder,
                                                           &settings.connect,      &settings.policy};
-    if (IsOn(settings.memcheck) || IsOn(settings.leak_check) || IsOn(settings.timing)) return false;
+    if (MemcheckLog::Get().on() || IsOn(settings.timing)) return false;
     return std::ranges::none_of(watchers, [](const auto* setting) { return *setting && !(*setting)->empty() && **setting != "0"; });
   }();
   return run;
@@ -100,8 +100,20 @@ GridToRun Prepare(Context& context, const KernelOp& op, DeviceGrid& children, Ra
   return grid;
 }
 
+/// What a grid uses of memory that is there for part of the work alone.
+class GridUses final : public exec::UseOrder {
+ public:
+  GridUses(MemcheckLog& log, const WorkOriginPtr& origin, const std::string& kernel) : log_(log), origin_(origin), kernel_(kernel) {}
+  std::string Use(const exec::Allocation& allocation) override { return log_.KernelUses(*origin_, allocation, kernel_); }
+
+ private:
+  MemcheckLog& log_;
+  const WorkOriginPtr& origin_;
+  const std::string& kernel_;
+};
+
 /// Runs one grid: where the broker has its say, as `brokered` is told.
-void RunPrepared(Context& context, const KernelOp& op, GridToRun grid, BrokeredLaunch* brokered) {
+void RunPrepared(Context& context, const KernelOp& op, GridToRun grid, BrokeredLaunch* brokered, const WorkOriginPtr& origin) {
   TracedLaunch what = KernelOf(op);
   what.no_ranges = std::move(grid.no_ranges);
   RangedLaunch* const ranged = RangedLaunchOf(op);
@@ -109,7 +121,11 @@ void RunPrepared(Context& context, const KernelOp& op, GridToRun grid, BrokeredL
   LaunchCapture capture(op, what, grid.traced, timed ? op.ctas : nullptr);
   if (context.failed()) return;
   grid.launch.records = capture.sink();
-  const MemcheckLog::LaunchScope scope(op.host_stack);
+  const std::shared_ptr<Code> code = op.kernel->code();
+  if (code != nullptr) grid.launch.library = code->library();
+  GridUses uses(MemcheckLog::Get(), origin, op.kernel->name());
+  if (origin != nullptr && origin->place) grid.launch.use_order = &uses;
+  const MemcheckLog::LaunchScope scope(origin != nullptr ? origin->stack : nullptr);
   const exec::SlicedRun run =
       brokered != nullptr ? brokered->Run(context.device().engine(), grid.launch) : RunHere(context, op, grid.launch);
   if (run.fault.kind == exec::FaultKind::kNone) capture.End();
@@ -122,17 +138,17 @@ void RunPrepared(Context& context, const KernelOp& op, GridToRun grid, BrokeredL
 }
 
 void RunGrid(Context& context, const KernelOp& op, DeviceGrid& children) {
-  RunPrepared(context, op, Prepare(context, op, children, RangeCapture::Origin::kKernel), nullptr);
+  RunPrepared(context, op, Prepare(context, op, children, RangeCapture::Origin::kKernel), nullptr, children.origin());
 }
 
-void RunKernel(Context& context, const KernelOp& op) {
+void RunKernel(Context& context, const KernelOp& op, const WorkOriginPtr& origin) {
   // Grids that the kernel launches are part of it to the broker: they run while it has its share.
   std::optional<BrokeredLaunch> brokered;
   if (BrokerLink* const link = BrokerLink::Get()) brokered.emplace(*link, context, op);
-  DeviceGrid grid(context, op, &RunGrid);
+  DeviceGrid grid(context, op, &RunGrid, origin);
   GridToRun prepared = Prepare(context, op, grid, op.stream != 0 ? RangeCapture::Origin::kStream : RangeCapture::Origin::kGraph);
   const DeviceTurn turn;
-  RunPrepared(context, op, std::move(prepared), brokered ? &*brokered : nullptr);
+  RunPrepared(context, op, std::move(prepared), brokered ? &*brokered : nullptr, origin);
   grid.Finish();
   if (HostTimeline* const timeline = HostTimeline::Get(); timeline != nullptr && op.work != 0) timeline->Close(op.work);
 }
@@ -254,16 +270,18 @@ exec::LaunchParams LaunchOf(const KernelOp& op) {
   return launch;
 }
 
-void Run(Context& context, const Operation& operation) {
+void Run(Context& context, const Operation& operation, const WorkOriginPtr& origin) {
   try {
-    if (const auto* kernel = std::get_if<KernelOp>(&operation)) return RunKernel(context, *kernel);
+    if (const auto* kernel = std::get_if<KernelOp>(&operation)) return RunKernel(context, *kernel, origin ? origin : kernel->origin);
     if (const auto* host = std::get_if<HostOp>(&operation)) return RunHost(context, *host);
     if (const auto* free = std::get_if<FreeOp>(&operation)) return RunFree(*free);
     if (context.failed()) return;
     if (BrokerLink* const link = BrokerLink::Get()) link->AddCopied(BytesOf(operation));
+    if (origin != nullptr) MemcheckLog::Get().CheckUses(context, operation, *origin);
     if (const auto* copy = std::get_if<CopyOp>(&operation)) RunCopy(*copy);
     else if (const auto* fill = std::get_if<FillOp>(&operation)) RunFill(fill->params);
     else if (const auto* batch = std::get_if<BatchOp>(&operation)) RunBatch(context, *batch);
+    if (MemcheckLog::Get().written() != nullptr) MemcheckLog::Get().NoteWritten(context, operation, origin.get());
   } catch (const std::exception& error) {
     LogFormat(LogLevel::kError, "an operation failed: %s", error.what());
     context.Fail(CUDA_ERROR_UNKNOWN);
@@ -278,6 +296,8 @@ CUresult Submit(Stream& stream, Operation operation, Waiting waiting) {
   }
   HostTimeline* const timeline = HostTimeline::Get();
   if (timeline != nullptr) timeline->Add(stream, operation);
+  MemcheckLog& memcheck = MemcheckLog::Get();
+  WorkOriginPtr origin = memcheck.on() ? memcheck.Submitted(stream, operation) : nullptr;
   // Host callbacks must not run on a thread of the program, which may hold locks they take.
   const bool callback = std::holds_alternative<HostOp>(operation);
   // Waits for a value may need this very thread to go on and write it.
@@ -294,6 +314,7 @@ CUresult Submit(Stream& stream, Operation operation, Waiting waiting) {
   if (auto* op = std::get_if<EventRecordOp>(&operation)) record = op->event;
   if (auto* kernel = std::get_if<KernelOp>(&operation)) {
     kernel->stream = stream.id();
+    kernel->origin = std::move(origin);
     Reordering* const reordering = Reordering::Get();
     const auto place = reordering != nullptr && waiting == Waiting::kNo ? reordering->PlaceOf(context, *kernel) : Reordering::Place::kAlone;
     if (place != Reordering::Place::kAlone) {
@@ -307,7 +328,7 @@ CUresult Submit(Stream& stream, Operation operation, Waiting waiting) {
   } else {
     const Task::Where where = IsQuick(operation) ? Task::Where::kAnywhere : Task::Where::kThread;
     task = MakeTask(
-        lane, [&context, operation = std::move(operation)] { Run(context, operation); }, where);
+        lane, [&context, operation = std::move(operation), origin = std::move(origin)] { Run(context, operation, origin); }, where);
   }
   if (record != nullptr) record->set_marker(task);
   switch (waiting) {
@@ -316,6 +337,7 @@ CUresult Submit(Stream& stream, Operation operation, Waiting waiting) {
     case Waiting::kYes:
       context.EnqueueAndWait(stream, task);
       if (timeline != nullptr) timeline->Wait(stream);
+      memcheck.HostWaited(stream);
       return context.status();
   }
   return CUDA_SUCCESS;

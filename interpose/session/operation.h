@@ -12,7 +12,7 @@
 #include "interpose/session/array.h"
 #include "interpose/session/conditional.h"
 #include "interpose/session/context.h"
-#include "interpose/session/host_stack.h"
+#include "interpose/session/memory_order.h"
 #include "interpose/session/module.h"
 #include "interpose/session/recycled.h"
 
@@ -48,7 +48,7 @@ struct KernelOp {
   std::uint64_t work = 0;                     ///< its number in the program's timeline; 0: nobody keeps one
   std::shared_ptr<TaskKernel> task;           ///< it runs as a task of a MasterKernel's (session/narrow_tasks.h); null: as a grid
   std::uint64_t number = 0;                   ///< of the task
-  HostStackPtr host_stack;                    ///< where the program launched it; null unless memcheck wants it
+  WorkOriginPtr origin;                       ///< of the call that launched it, or of its parent; null unless memcheck wants it
   std::shared_ptr<trace::CtaSink> ctas;       ///< takes what its CTAs do to the timing model; null: time is not simulated
 };
 
@@ -113,7 +113,8 @@ inline bool IsMemory(const Operation& operation) {
 
 /// Runs the operation on the calling thread. A kernel's fault becomes the context's error; after one, only host callbacks
 /// still run (they are told). Event, child and conditional operations are expressed as dependencies and do nothing here.
-void Run(Context& context, const Operation& operation);
+/// `origin`: where it comes from; null where nobody asks, or where a kernel knows it.
+void Run(Context& context, const Operation& operation, const WorkOriginPtr& origin = {});
 
 /// What the engine is told of the operation's kernel and how it is launched.
 exec::LaunchParams LaunchOf(const KernelOp& op);

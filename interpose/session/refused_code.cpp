@@ -21,13 +21,6 @@ constexpr std::uint64_t kMostBytes = 64u << 20;  // of a cubin that is looked in
 constexpr std::string_view kText = ".text.";     // sections with a kernel's code are called so (CUDA Binary Utilities, ELF)
 constexpr std::size_t kLongestName = 120;
 
-/// The shared library or program that the code lies in; empty when it was made or read at run time.
-std::string FileOf(const void* data) {
-  Dl_info info{};
-  if (dladdr(data, &info) == 0 || info.dli_fname == nullptr) return {};
-  return std::filesystem::path(info.dli_fname).filename().string();
-}
-
 /// Names as machine code has them.
 std::vector<std::string> KernelsOf(const image::ImageSet& images) {
   std::vector<std::string> kernels;
@@ -64,6 +57,12 @@ std::string WhoseCode(const std::string& file, const std::vector<std::string>& k
 }
 
 }  // namespace
+
+std::string FileOf(const void* data) {
+  Dl_info info{};
+  if (dladdr(data, &info) == 0 || info.dli_fname == nullptr) return {};
+  return std::filesystem::path(info.dli_fname).filename().string();
+}
 
 LogLevel LevelOfRefusal(const std::string& file, std::string* message) {
   static std::mutex mutex;

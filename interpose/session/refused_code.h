@@ -40,4 +40,7 @@ class RefusedCode {
 /// How loudly the next refusal of code in `file` is told, and what to append to its `message`.
 LogLevel LevelOfRefusal(const std::string& file, std::string* message);
 
+/// File name of the shared object or program that the place lies in; empty when it was made or read at run time.
+std::string FileOf(const void* place);
+
 }  // namespace gridloom::session

@@ -15,6 +15,7 @@
 #include "sim/device/device_spec.h"
 #include "sim/exec/device_memory.h"
 #include "sim/exec/dim3.h"
+#include "sim/exec/global_shadow.h"
 #include "sim/exec/grid_children.h"
 #include "sim/exec/grid_feed.h"
 #include "sim/exec/memcheck.h"
@@ -22,6 +23,7 @@
 #include "sim/exec/ranges/access_observer.h"
 #include "sim/exec/ranges/range_sink.h"
 #include "sim/exec/record_sink.h"
+#include "sim/exec/use_order.h"
 
 namespace gridloom::exec {
 
@@ -77,6 +79,8 @@ struct LaunchParams {
   RecordSink* records = nullptr;       ///< told of every access and every block; likewise
   RangeSink* ranges = nullptr;         ///< takes the kernel's range calls; null: they do nothing
   GridChildren* children = nullptr;    ///< takes what the grid launches itself; null: such launches fail
+  std::string_view library;            ///< file name of the program or shared object that the code is from, for findings; may be empty
+  UseOrder* use_order = nullptr;       ///< memcheck: asked of memory that is there for part of the work; null: of none
   GridFeed* feed = nullptr;            ///< asked between rounds over the warps of a grid of one CTA
 };
 
@@ -94,6 +98,7 @@ class Engine {
     unsigned threads = 0;                                    ///< 0: one per core available to the process
     std::string cache_dir;                                   ///< empty: no disk cache
     bool memcheck = false;                                   ///< check every access of every kernel (docs/memcheck.md)
+    GlobalShadow* global_shadow = nullptr;                   ///< memcheck: what has been written (initcheck); null: not looked at
     std::uint32_t memcheck_limit = 100;                      ///< different findings that are kept
     std::function<void(const MemcheckReport&)> on_memcheck;  ///< told each finding once, when the grid that had it first has ended
     std::string cpu_features;                                ///< "", "avx2", "baseline": force fewer features than the host has

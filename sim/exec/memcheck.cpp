@@ -66,42 +66,14 @@ std::string WithoutInsides(const std::string& text, char open, char close) {
   return depth == 0 ? rest : text;  // as of `operator<`
 }
 
-/// For people. Names of templates' instances take whole pages; the JSON has them whole.
-std::string KernelName(const std::string& symbol) {
-  constexpr std::size_t kLongest = 120;
-  std::string name = DemangledName(symbol);
-  if (name.size() > kLongest) name = WithoutInsides(name, '<', '>');
-  if (name.size() > kLongest) name = WithoutInsides(name, '(', ')');
-  return name;
-}
-
 std::string Headline(const MemcheckReport& report) {
-  const MemcheckAccess& access = report.access;
-  const std::string what = std::string(NameOf(access.kind)) + " of " + Bytes(access.bytes);
-  const std::string where = " in kernel `" + KernelName(report.kernel) + "`" + At(access);
-  const std::string of_space = (access.kind == AccessKind::kWrite  ? " to "
-                                : access.kind == AccessKind::kRead ? " from "
-                                                                   : " on ") +
-                               std::string(NameOf(report.space));
-  switch (report.kind) {
-    case MemcheckKind::kOutOfBounds: return "out-of-bounds " + what + of_space + where;
-    case MemcheckKind::kUseAfterFree: return "use after free: " + what + of_space + where;
-    case MemcheckKind::kMisaligned: return "misaligned " + what + of_space + where;
-    case MemcheckKind::kReadOnly: return "write to read-only memory: " + what + where;
-    case MemcheckKind::kUninitialized:
-      if (report.use != InvalidUse::kNone) return "uninitialised value from shared memory " + std::string(NameOf(report.use)) + where;
-      return "uninitialised " + what + of_space + where;
-    case MemcheckKind::kRace:
-      return "race on shared memory: " + what + " after a " + std::string(report.other ? NameOf(report.other->kind) : "access") +
-             " by another thread" + where;
-    case MemcheckKind::kInvalidFree: return "invalid free()" + where;
-    case MemcheckKind::kUnfinishedCopy: return what + of_space + " before the end of an asynchronous copy to it" + where;
-    case MemcheckKind::kBarrierDivergence: return "barrier that not all threads come to" + where;
-    case MemcheckKind::kSyncMask: return ".sync instruction with a mask that does not hold the thread itself" + where;
-    case MemcheckKind::kSyncMissing: return ".sync instruction with a mask of lanes that do not come" + where;
-    case MemcheckKind::kShuffleSource: return "value of a lane that took no part in a shuffle " + std::string(NameOf(report.use)) + where;
-    case MemcheckKind::kMbarrier: return "wrong use of an mbarrier" + where;
-  }
+  const std::string what = DescribeAccess(report.kind, report.access, report.space);
+  const std::string where = " in kernel `" + KernelName(report.kernel) + "`" + At(report.access);
+  if (report.kind == MemcheckKind::kUninitialized && report.use != InvalidUse::kNone)
+    return "uninitialised value from " + std::string(NameOf(report.space)) + " " + std::string(NameOf(report.use)) + where;
+  if (report.kind == MemcheckKind::kShuffleSource) return what + " " + std::string(NameOf(report.use)) + where;
+  if (report.kind == MemcheckKind::kRace)
+    return what + " after a " + std::string(report.other ? NameOf(report.other->kind) : "access") + " by another thread" + where;
   return what + where;
 }
 
@@ -113,6 +85,44 @@ std::string More(const MemcheckReport& report) {
 }
 
 }  // namespace
+
+std::string DescribeAccess(MemcheckKind kind, const MemcheckAccess& access, Space space) {
+  const std::string what = std::string(NameOf(access.kind)) + " of " + Bytes(access.bytes);
+  const std::string of_space = (access.kind == AccessKind::kWrite  ? " to "
+                                : access.kind == AccessKind::kRead ? " from "
+                                                                   : " on ") +
+                               std::string(NameOf(space));
+  switch (kind) {
+    case MemcheckKind::kOutOfBounds: return "out-of-bounds " + what + of_space;
+    case MemcheckKind::kUseAfterFree: return "use after free: " + what + of_space;
+    case MemcheckKind::kMisaligned: return "misaligned " + what + of_space;
+    case MemcheckKind::kReadOnly: return "write to read-only memory: " + what;
+    case MemcheckKind::kUninitialized: return "uninitialised " + what + of_space;
+    case MemcheckKind::kRace: return "race on shared memory: " + what;
+    case MemcheckKind::kInvalidFree: return "invalid free()";
+    case MemcheckKind::kUnfinishedCopy: return what + of_space + " before the end of an asynchronous copy to it";
+    case MemcheckKind::kBarrierDivergence: return "barrier that not all threads come to";
+    case MemcheckKind::kSyncMask: return ".sync instruction with a mask that does not hold the thread itself";
+    case MemcheckKind::kSyncMissing: return ".sync instruction with a mask of lanes that do not come";
+    case MemcheckKind::kShuffleSource: return "value of a lane that took no part in a shuffle";
+    case MemcheckKind::kStreamOrder: return what + of_space + " in no order with its allocation or free";
+    case MemcheckKind::kMbarrier: return "wrong use of an mbarrier";
+  }
+  return what;
+}
+
+/// For people. Names of templates' instances take whole pages; the JSON has them whole.
+std::string KernelName(const std::string& symbol) {
+  constexpr std::size_t kLongest = 120;
+  std::string name = DemangledName(symbol);
+  if (name.size() > kLongest) name = WithoutInsides(name, '<', '>');
+  if (name.size() > kLongest) name = WithoutInsides(name, '(', ')');
+  return name;
+}
+
+std::string NameVariable(std::string_view symbol, std::uint64_t bytes) {
+  return "variable `" + DemangledName(std::string(symbol)) + "` (" + Bytes(bytes) + ")";
+}
 
 std::string_view NameOf(MemcheckKind kind) {
   switch (kind) {
@@ -128,6 +138,7 @@ std::string_view NameOf(MemcheckKind kind) {
     case MemcheckKind::kSyncMask: return "sync-mask";
     case MemcheckKind::kSyncMissing: return "sync-missing";
     case MemcheckKind::kShuffleSource: return "shuffle-source";
+    case MemcheckKind::kStreamOrder: return "stream-order";
     case MemcheckKind::kMbarrier: return "mbarrier";
   }
   return "unknown";

@@ -26,13 +26,14 @@ enum class MemcheckKind : std::uint8_t {
   kSyncMask,           ///< a .sync instruction by a thread that its member mask does not hold
   kSyncMissing,        ///< members of a mask that did not come to their .sync instruction
   kShuffleSource,      ///< a value from a lane that took no part in the shuffle decides something
+  kStreamOrder,        ///< memory of cudaMallocAsync or of a graph, used in no order with its allocation or its free
   kMbarrier,           ///< an mbarrier that is none, or is begun anew, or gets a count that it cannot have
 };
 
 /// One thread's access: what it was and where in the code.
 struct MemcheckAccess {
   AccessKind kind = AccessKind::kRead;
-  std::uint32_t bytes = 0;
+  std::uint64_t bytes = 0;
   Dim3 thread{0, 0, 0};
   std::uint32_t ptx_line = 0;  ///< 0: unknown
   std::string file;            ///< of the source, where .loc names one
@@ -43,6 +44,7 @@ struct MemcheckReport {
   MemcheckKind kind = MemcheckKind::kOutOfBounds;
   Space space = Space::kGlobal;
   std::string kernel;                   ///< as in the PTX
+  std::string library;                  ///< LaunchParams::library
   MemcheckAccess access;                ///< of the first thread that was found
   std::optional<MemcheckAccess> other;  ///< a race: the earlier access; `use`: the read that the value comes from
   InvalidUse use = InvalidUse::kNone;   ///< what an uninitialised value decides; kNone: the access itself is it
@@ -57,6 +59,12 @@ struct MemcheckReport {
 std::string_view NameOf(MemcheckKind kind);
 /// Whether a finding is of an access, with a space and an address.
 bool IsAccess(MemcheckKind kind);
+/// "out-of-bounds write of 4 bytes to global memory".
+std::string DescribeAccess(MemcheckKind kind, const MemcheckAccess& access, Space space);
+/// A kernel's name for people, without the longest parts.
+std::string KernelName(const std::string& symbol);
+/// "variable `table` (40 bytes)".
+std::string NameVariable(std::string_view symbol, std::uint64_t bytes);
 /// Two or three lines, without a line end.
 std::string FormatMemcheck(const MemcheckReport& report);
 /// "the 4,096-byte allocation 0x… made by cudaMalloc (allocation 2)".

@@ -7,10 +7,12 @@
 namespace gridloom::exec {
 namespace {
 
-constexpr std::string_view kKinds[] = {
-    "out-of-bounds",      "use-after-free", "misaligned",   "read-only",      "uninitialised", "race", "invalid-free", "unfinished-copy",
-    "barrier-divergence", "sync-mask",      "sync-missing", "shuffle-source", "mbarrier",      "call", "fault",        "leak",
-    "object-leak"};
+constexpr std::string_view kKinds[] = {"out-of-bounds", "use-after-free", "misaligned",      "read-only",          "uninitialised",
+                                       "race",          "invalid-free",   "unfinished-copy", "barrier-divergence", "sync-mask",
+                                       "sync-missing",  "shuffle-source", "stream-order",    "mbarrier",           "call",
+                                       "fault",         "leak",           "object-leak"};
+
+constexpr std::string_view kIn = " in ";  // between a kernel and its library
 
 bool IsKind(std::string_view text) { return std::ranges::find(kKinds, text) != std::end(kKinds); }
 
@@ -70,25 +72,32 @@ Status MemcheckFilter::Suppress(std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
     if (line.empty() || line[0] == '#') continue;
     const std::size_t space = std::min(line.find_first_of(" \t"), line.size());
-    const std::string_view kind = line.substr(0, space), name = Trimmed(line.substr(space));
+    const std::string_view kind = line.substr(0, space), rest = Trimmed(line.substr(space));
+    const std::size_t in = std::min(rest.rfind(kIn), rest.size());
+    const std::string_view name = Trimmed(rest.substr(0, in));
+    const std::string_view library = in == rest.size() ? "*" : Trimmed(rest.substr(in + kIn.size()));
     const std::string where = "line " + std::to_string(number) + ": ";
     if (kind != "*" && !IsKind(kind)) return Error{where + "'" + std::string(kind) + "' is no kind of finding; there are " + AllKinds()};
     if (name.empty()) return Error{where + "expected a kernel's name behind the kind, or *"};
-    suppressed.push_back({std::string(kind), std::string(name)});
+    suppressed.push_back({std::string(kind), std::string(name), std::string(library)});
   }
   suppressed_ = std::move(suppressed);
   return {};
 }
 
-bool MemcheckFilter::Wants(std::string_view kind, std::string_view name) const {
+bool MemcheckFilter::Wants(std::string_view kind, std::string_view name, std::string_view library) const {
   if (!chosen_.empty() && std::ranges::find(chosen_, kind) == chosen_.end()) return false;
   if (suppressed_.empty()) return true;
   const std::string whole(name), demangled = DemangledName(whole);
   return std::ranges::none_of(suppressed_, [&](const Suppression& s) {
-    return (s.kind == "*" || s.kind == kind) && (Matches(s.name, whole) || Matches(s.name, demangled));
+    return (s.kind == "*" || s.kind == kind) && Matches(s.library, library) && (Matches(s.name, whole) || Matches(s.name, demangled));
   });
 }
 
-std::string MemcheckFilter::LineFor(std::string_view kind, std::string_view name) { return std::string(kind) + " " + std::string(name); }
+std::string MemcheckFilter::LineFor(std::string_view kind, std::string_view name, std::string_view library) {
+  std::string line = std::string(kind) + " " + std::string(name);
+  if (!library.empty()) line += std::string(kIn) + std::string(library);
+  return line;
+}
 
 }  // namespace gridloom::exec

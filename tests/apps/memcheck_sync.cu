@@ -3,8 +3,10 @@
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 
+#include <chrono>
 #include <cuda/barrier>
 #include <string>
+#include <thread>
 
 #include "app.h"
 
@@ -134,6 +136,15 @@ __device__ bool Over(unsigned at, unsigned parity) {
                : "r"(at), "r"(parity)  // before-init
                : "memory");
   return over != 0;
+}
+/// Right: waits for the host as well, longer than a wait for an mbarrier alone may take.
+__global__ void AwaitHost(const volatile int* flag, int* out) {
+  __shared__ unsigned long long barrier;
+  if (threadIdx.x == 0) Init(At(&barrier), 1);
+  __syncthreads();
+  while (*flag == 0 && !Over(At(&barrier), 0)) {
+  }
+  out[threadIdx.x] = *flag;
 }
 __global__ void BeforeInit(int* out) {
   __shared__ unsigned long long barrier;
@@ -313,6 +324,14 @@ int main(int argc, char** argv) {
     if (name == one.name) one.kernel<<<1, one.threads>>>(out);
   if (name == "shuffle-ended") ShuffleEnded<<<1, 32>>>(out, 20);
   if (name == "init-count") InitCount<<<1, 32>>>(out, 0);
+  if (name == "host-flag") {
+    int* flag = nullptr;
+    CU(cudaMallocHost(&flag, sizeof(int)));
+    *flag = 0;
+    AwaitHost<<<1, 32>>>(flag, out);
+    std::this_thread::sleep_for(std::chrono::milliseconds(3500));
+    *const_cast<volatile int*>(flag) = 1;
+  }
   if (name == "none") {
     Right<<<3, 256>>>(out, 5);
     Named<<<1, 64>>>(out);

@@ -62,6 +62,7 @@ def cases(test):
     for case, expected in FAULTS.items():
         test.fault(case, *expected)
     test.clean()
+    test.clean("host-flag")
     test.filters()
 
 

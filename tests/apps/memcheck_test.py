@@ -47,8 +47,10 @@ class DefectTest(Test):
         self.check("checks", done.returncode == 0 and found and not found["findings"], "tells of a kind that is not asked for", done)
         done, found = self.run("--memcheck-checks", "leak,uninitialised", case="uninitialised")
         self.check("checks", done.returncode == 1 and found and len(found["findings"]) == 1, "does not tell of a kind that is asked for", done)
+        self.check("library", found and found["findings"] and found["findings"][0]["library"] == "memcheck_defects", "does not name the library", done)
         line = found["findings"][0]["suppression"] if found and found["findings"] else ""
-        for lines, told in ((line, 0), ("# none\n\nrace *\n", 1), ("* Uninit*\n", 0), ("uninitialised Uninitialised(int?)", 0), ("uninitialised Other*", 1)):
+        for lines, told in ((line, 0), ("# none\n\nrace *\n", 1), ("* Uninit*\n", 0), ("uninitialised Uninitialised(int?)", 0), ("uninitialised Other*", 1),
+                            ("* * in memcheck_defects", 0), ("* * in memcheck*", 0), ("* * in libother.so", 1), ("race * in memcheck_defects", 1)):
             with tempfile.NamedTemporaryFile("w") as file:
                 file.write(lines)
                 file.flush()

@@ -235,7 +235,8 @@ const std::vector<RunOption>& Options() {
       {"--memcheck-checks",
        "KIND,…",
        "--memcheck, and report findings of these kinds only: out-of-bounds, use-after-free, misaligned, read-only, uninitialised, race, "
-       "invalid-free, unfinished-copy, barrier-divergence, sync-mask, sync-missing, shuffle-source, mbarrier, call, fault, leak, "
+       "invalid-free, unfinished-copy, barrier-divergence, sync-mask, sync-missing, shuffle-source, stream-order, mbarrier, call, fault, "
+       "leak, "
        "object-leak",
        {{"GRIDLOOM_MEMCHECK", "1"}, {"GRIDLOOM_MEMCHECK_CHECKS", "{}"}},
        CheckKinds},
@@ -254,6 +255,11 @@ const std::vector<RunOption>& Options() {
        "--memcheck, and write what it found as JSON at exit; `-` for stderr",
        {{"GRIDLOOM_MEMCHECK", "1"}, {"GRIDLOOM_MEMCHECK_JSON", "{}"}},
        CheckJson},
+      {"--initcheck",
+       "",
+       "--memcheck, and tell of copies to the host, and atomic operations, of global memory that nobody has written",
+       {{"GRIDLOOM_MEMCHECK", "1"}, {"GRIDLOOM_INITCHECK", "1"}},
+       nullptr},
       {"--report-api-errors",
        "",
        "--memcheck, and count calls of CUDA that fail as errors, too",

@@ -218,6 +218,8 @@ std::string EngineImpl::Describe(const LaunchParams& params, const LoadedKernel&
   launch.records = params.records;
   launch.ranges = params.ranges;
   launch.children = params.children;
+  launch.use_order = params.use_order;
+  launch.library = params.library;
   launch.feed = params.feed;
   launch.ctas_per_unit = static_cast<std::uint32_t>(cluster.count());
   launch.unit_grid[0] = grid.x / cluster.x;

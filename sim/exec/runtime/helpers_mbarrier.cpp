@@ -4,6 +4,7 @@
 // All CTAs of a cluster run on one thread, so plain accesses are atomic enough.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "sim/exec/memcheck.h"
 #include "sim/exec/runtime/fault.h"
@@ -44,7 +45,8 @@ bool IsOver(Warp& warp, std::uint32_t lane, const void* place, bool current, boo
     warp.polls = false;
     return true;
   }
-  warp.polls = true;
+  // Who polls something else as well waits for more than the mbarrier.
+  warp.polls = !std::exchange(warp.looks_elsewhere, false);
   waits.Add(warp, lane, place, parity);
   return false;
 }

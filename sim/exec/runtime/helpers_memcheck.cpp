@@ -17,10 +17,16 @@ void Helper_kCheckShared(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, s
 void Helper_kCheckOrder(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
   Warp& warp = WarpOf(ctx);
   Memcheck& memcheck = *ServicesOf(warp).memcheck;
-  if (imm == kCheckOrderCta) memcheck.OrderCta(warp);
-  else if (imm == kCheckOrderWarp) memcheck.OrderWarp(warp);
-  else if (imm == kCopyBegins) memcheck.BeginCopies(warp, mask, line, args);
-  else memcheck.OrderCopies(warp, mask, imm, args);
+  if (imm == kCheckOrderCta) {
+    warp.looks_elsewhere = true;
+    memcheck.OrderCta(warp);
+  } else if (imm == kCheckOrderWarp) {
+    memcheck.OrderWarp(warp);
+  } else if (imm == kCopyBegins) {
+    memcheck.BeginCopies(warp, mask, line, args);
+  } else {
+    memcheck.OrderCopies(warp, mask, imm, args);
+  }
 }
 
 void Helper_kLoadedBits(WarpCtx* ctx, std::uint32_t mask, std::uint32_t, std::uint64_t imm, void* const* args) {

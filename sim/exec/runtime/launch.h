@@ -67,6 +67,8 @@ struct Launch {
   RecordSink* records = nullptr;
   RangeSink* ranges = nullptr;
   GridChildren* children = nullptr;
+  UseOrder* use_order = nullptr;
+  std::string_view library;
   GridFeed* feed = nullptr;
   DeviceErrors device_errors;
 

@@ -46,6 +46,7 @@ struct Warp : SwitchableWarp {
   WarpState state = WarpState::kReady;
   bool waits_for_arrivals = false;  ///< blocked in kBarrierWait (or the cluster's wait)
   bool cluster_arrived = false;
+  bool looks_elsewhere = false;  ///< memcheck: has looked at memory that others may write since it last asked for an mbarrier
   bool polls = false;  ///< has asked in vain whether a phase of an mbarrier is over, and done nothing with one since; a look takes it back
   /// CountedClocks: how far they have gone for what the warp is now, a warp of this CTA of this launch.
   struct {

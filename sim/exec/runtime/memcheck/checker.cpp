@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "sim/exec/contract/layout.h"
 #include "sim/exec/runtime/address_space.h"
@@ -88,7 +89,7 @@ std::uint8_t* Memcheck::CheckGlobal(Warp& warp, const LaneRequest& request) {
   LaneRequest global = request;
   global.space = Space::kGlobal;
   if (!last.Holds(request.address, request.bytes)) {
-    const auto region = FindRegion(warp, request.address, request.bytes);
+    const auto region = FindRegion(warp, global);
     if (!region || !region->Holds(request.address, request.bytes)) {
       const bool freed = WasFreed(memory_, heap_, request.address);
       // What lies in mapped memory would not be noticed without memcheck, so the grid goes on.
@@ -102,15 +103,19 @@ std::uint8_t* Memcheck::CheckGlobal(Warp& warp, const LaneRequest& request) {
     return Bad(warp, MemcheckKind::kReadOnly, global, request.address, true);
   }
   if (!IsAligned(request.address, request.bytes)) return Bad(warp, MemcheckKind::kMisaligned, global, request.address, true);
+  if (last.written) CheckWritten(warp, global, last);
   return reinterpret_cast<std::uint8_t*>(request.address);
 }
 
-std::optional<CheckedRegion> Memcheck::FindRegion(const Warp& warp, std::uint64_t address, std::uint32_t bytes) const {
+std::optional<CheckedRegion> Memcheck::FindRegion(Warp& warp, const LaneRequest& request) {
+  const auto [address, bytes] = std::pair(request.address, request.bytes);
   const auto allocation = memory_.Find(address);
   if (!allocation) return std::nullopt;
   switch (allocation->kind) {
+    case MemoryKind::kPool: CheckUseOrder(warp, request, *allocation); [[fallthrough]];
     case MemoryKind::kDevice:
-    case MemoryKind::kPool:
+      if (written_) return CheckedRegion{allocation->base, allocation->bytes, true, true, written_->Of(memory_, *allocation)};
+      [[fallthrough]];
     case MemoryKind::kManaged:
     case MemoryKind::kPinned: return CheckedRegion{allocation->base, allocation->bytes, true, true};
     case MemoryKind::kRegistered: return CheckedRegion{allocation->base, allocation->bytes, memory_.Accessible(address, 1, true), true};
@@ -130,6 +135,17 @@ std::optional<CheckedRegion> Memcheck::FindRegion(const Warp& warp, std::uint64_
   const auto block = heap_.Contains(address) ? heap_.FindBefore(address) : ServicesOf(warp).parameter_buffers->BlockBefore(address);
   if (!block || block->freed) return std::nullopt;
   return CheckedRegion{block->base, block->bytes, true, false};  // another thread may free it
+}
+
+void Memcheck::CheckUseOrder(Warp& warp, const LaneRequest& request, const Allocation& allocation) {
+  UseOrder* const order = LaunchOf(warp).use_order;
+  const std::string wrong = order ? order->Use(allocation) : std::string();
+  if (wrong.empty()) return;
+  Note(warp, MemcheckKind::kStreamOrder, request, request.address, 0, [&](MemcheckReport& report) {
+    report.place =
+        DescribeMiss(request.address, request.bytes, allocation.base, allocation.bytes, NameAllocation(allocation)) + ", " + wrong;
+    report.allocation = allocation.id;
+  });
 }
 
 /// Whether the host would let the access happen.
@@ -246,7 +262,8 @@ void Memcheck::RememberSite(Warp& warp, std::uint32_t site, std::uint64_t addres
   if (site == 0 || std::size_t{site} * 2 + 1 >= check.sites.size()) return;
   const CheckedRegion& region = check.last;  // of the last lane that was looked up
   // The code takes an offset's alignment for the address's.
-  if (!region.Holds(address, bytes) || !region.lasting || !IsAligned(region.base, bytes) || (write && !region.writable)) return;
+  if (!region.Holds(address, bytes) || !region.lasting || region.written || !IsAligned(region.base, bytes) || (write && !region.writable))
+    return;
   check.sites[std::size_t{site} * 2] = region.base;
   check.sites[std::size_t{site} * 2 + 1] = region.bytes;
 }

@@ -28,7 +28,8 @@ struct Warp;
 struct CheckedRegion {
   std::uint64_t base = 0, bytes = 0;
   bool writable = true;
-  bool lasting = false;  ///< stays as it is until the grid ends: generated code may remember it
+  bool lasting = false;                             ///< stays as it is until the grid ends: generated code may remember it
+  std::shared_ptr<WrittenBytes> written = nullptr;  ///< what of it has been written; null: not looked at
   bool Holds(std::uint64_t address, std::uint64_t count) const { return address - base < bytes && count <= bytes - (address - base); }
 };
 
@@ -71,7 +72,7 @@ struct LaneRequest {
 class Memcheck {
  public:
   Memcheck(const Engine::Options& options, const DeviceMemory& memory, const DeviceHeap& heap)
-      : limit_(options.memcheck_limit), on_finding_(options.on_memcheck), memory_(memory), heap_(heap) {}
+      : limit_(options.memcheck_limit), on_finding_(options.on_memcheck), written_(options.global_shadow), memory_(memory), heap_(heap) {}
 
   /// Where a lane's access may take place: its address, or a harmless place when it is bad. A bad access that would end
   /// the grid without memcheck ends it here, too: the launch is stopped, and the caller leaves with LeaveIfStopped.
@@ -140,12 +141,14 @@ class Memcheck {
   std::uint8_t* CheckShared(Warp& warp, const LaneRequest& request, std::uint64_t offset);
   std::uint8_t* CheckLocal(Warp& warp, const LaneRequest& request);
   std::uint8_t* CheckGlobal(Warp& warp, const LaneRequest& request);
-  std::optional<CheckedRegion> FindRegion(const Warp& warp, std::uint64_t address, std::uint32_t bytes) const;
+  void CheckUseOrder(Warp& warp, const LaneRequest& request, const Allocation& allocation);
+  std::optional<CheckedRegion> FindRegion(Warp& warp, const LaneRequest& request);
   bool IsMapped(std::uint64_t address) const;
   std::uint8_t* Bad(Warp& warp, MemcheckKind kind, const LaneRequest& request, std::uint64_t shown, bool fatal);
   std::string Place(const Warp& warp, MemcheckKind kind, const LaneRequest& request) const;
   std::string SharedPlace(const Launch& launch, std::uint64_t offset) const;
   void NoteInvalidRead(Warp& warp, const LaneRequest& request, std::uint32_t offset);
+  void CheckWritten(Warp& warp, const LaneRequest& request, const CheckedRegion& region);
   void CheckCopies(Warp& warp, const LaneRequest& request, std::uint32_t offset);
   void Race(Warp& warp, const LaneRequest& request, const SharedShadow::Finding& finding);
   void TellSync(Warp& warp, const SyncCheck::Findings& found);
@@ -157,6 +160,7 @@ class Memcheck {
 
   const std::uint32_t limit_;
   const std::function<void(const MemcheckReport&)> on_finding_;
+  GlobalShadow* const written_;  ///< null: not looked at
   const DeviceMemory& memory_;
   const DeviceHeap& heap_;
 

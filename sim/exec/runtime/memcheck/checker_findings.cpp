@@ -75,6 +75,7 @@ void Memcheck::Note(Warp& warp, MemcheckKind kind, const LaneRequest& request, s
   report.kind = kind;
   report.space = request.space;
   report.kernel = launch.kernel_name;
+  report.library = launch.library;
   report.access = Describe(warp, request.lane, request.kind, request.bytes, request.line);
   report.cta = PlaceInGrid(*warp.cta);
   report.address = shown;

@@ -4,6 +4,7 @@
 
 #include "sim/exec/runtime/helpers.h"
 #include "sim/exec/runtime/memcheck/check_support.h"
+#include "sim/exec/runtime/memcheck/places.h"
 
 namespace gridloom::exec {
 namespace {
@@ -26,6 +27,19 @@ constexpr std::uint8_t kNoBitValid = 0xff;
 void Memcheck::NoteInvalidRead(Warp& warp, const LaneRequest& request, std::uint32_t offset) {
   warp.ctx.invalid_reads = 1;
   CheckOf(warp).invalid_reads[std::size_t{NumberOf(warp)} * kWarpSize + request.lane] = {request.line, offset, request.bytes};
+}
+
+/// What an access does to what is known of global memory. Reads are not looked at: what is read may never be used.
+void Memcheck::CheckWritten(Warp& warp, const LaneRequest& request, const CheckedRegion& region) {
+  if (request.kind == AccessKind::kRead) return;
+  const std::uint64_t offset = request.address - region.base;
+  if (request.kind == AccessKind::kAtomic && region.written->FirstUnwritten(offset, request.bytes)) {
+    Note(warp, MemcheckKind::kUninitialized, request, request.address, 0, [&](MemcheckReport& report) {
+      report.place = GlobalPlace(memory_, heap_, request.address, request.bytes);
+      report.allocation = NearestAllocation(memory_, request.address);
+    });
+  }
+  region.written->Write(offset, request.bytes);
 }
 
 void Memcheck::LoadedBits(Warp& warp, std::uint32_t mask, ShadowImm imm, const std::uint64_t* addresses, std::uint8_t* bits) {

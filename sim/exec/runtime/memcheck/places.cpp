@@ -14,10 +14,6 @@ std::string NameBlock(const DeviceHeap::Block& block) {
   return "the " + WithCommas(block.bytes) + "-byte block " + HexAddress(block.base) + " made by malloc() in a kernel";
 }
 
-std::string NameVariable(const GlobalInfo& variable) {
-  return "variable `" + DemangledName(variable.name) + "` (" + Bytes(variable.bytes) + ")";
-}
-
 }  // namespace
 
 const GlobalInfo* VariableBefore(const ProgramImpl& program, std::uint64_t address) {
@@ -46,7 +42,7 @@ std::string GlobalPlace(const DeviceMemory& memory, const DeviceHeap& heap, std:
     const GlobalInfo* variable = VariableBefore(*program, address);
     if (!variable || variable->address < nearest->allocation.base) variable = VariableBefore(*program, nearest->allocation.base);
     if (variable && !memory.FindFreed(address) && IsNear(address, variable->address, variable->bytes))
-      return DescribeMiss(address, bytes, variable->address, variable->bytes, NameVariable(*variable));
+      return DescribeMiss(address, bytes, variable->address, variable->bytes, NameVariable(variable->name, variable->bytes));
   }
   return DescribePlace(memory, address, bytes);
 }

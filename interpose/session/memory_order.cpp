@@ -1,0 +1,132 @@
+#include "interpose/session/memory_order.h"
+
+#include "interpose/session/graph_memory.h"
+#include "interpose/session/graph_plan.h"
+#include "sim/exec/device_memory.h"
+#include "sim/exec/memcheck.h"
+
+namespace gridloom::session {
+namespace {
+
+/// Nodes that come after `node` in the graph. Nodes stand in an order that respects dependencies.
+std::vector<bool> NodesAfter(const GraphPlan& plan, std::uint32_t node) {
+  std::vector<bool> after(plan.nodes.size(), false);
+  for (std::size_t i = node + 1; i < plan.nodes.size(); ++i) {
+    for (const std::uint32_t dependency : plan.nodes[i].dependencies)
+      if (dependency == node || after[dependency]) after[i] = true;
+  }
+  return after;
+}
+
+std::vector<bool> NodesBefore(const GraphPlan& plan, std::uint32_t node) {
+  std::vector<bool> before(plan.nodes.size(), false);
+  for (std::size_t i = node + 1; i-- > 0;) {
+    if (i != node && !before[i]) continue;
+    for (const std::uint32_t dependency : plan.nodes[i].dependencies) before[dependency] = true;
+  }
+  return before;
+}
+
+}  // namespace
+
+GraphMemoryOrder::GraphMemoryOrder(const GraphPlan& plan) {
+  for (std::uint32_t i = 0; i < plan.nodes.size(); ++i) {
+    const Operation& operation = plan.nodes[i].operation;
+    if (const auto* allocation = std::get_if<AllocOp>(&operation)) {
+      Lifetime& lifetime = lifetimes_[allocation->memory->address()];
+      lifetime.allocates = i;
+      lifetime.after_allocation = NodesAfter(plan, i);
+    } else if (const auto* free = std::get_if<FreeOp>(&operation)) {
+      Lifetime& lifetime = lifetimes_[free->address];
+      lifetime.frees = i;
+      lifetime.before_free = NodesBefore(plan, i);
+      lifetime.after_free = NodesAfter(plan, i);
+    }
+  }
+}
+
+const GraphMemoryOrder::Lifetime* GraphMemoryOrder::Find(std::uint64_t address) const {
+  const auto found = lifetimes_.find(address);
+  return found == lifetimes_.end() ? nullptr : &found->second;
+}
+
+void MemoryOrder::Allocated(const Stream& stream, const exec::Allocation& allocation) {
+  active_.store(true, std::memory_order_release);
+  StreamOrder::Place place = streams_.Add(stream);
+  const std::lock_guard lock(mutex_);
+  records_[allocation.id].allocated = std::move(place);
+}
+
+std::string MemoryOrder::Freed(const StreamOrder::Place& place, const exec::Allocation& allocation) {
+  const std::lock_guard lock(mutex_);
+  return FreedLocked(place, allocation.id);
+}
+
+std::string MemoryOrder::FreedLocked(const StreamOrder::Place& place, std::uint64_t id) {
+  const auto found = records_.find(id);
+  if (found == records_.end()) return {};
+  Record& record = found->second;
+  record.freed = place;
+  if (record.allocated && !record.allocated->IsBefore(place))
+    return "freed in " + place.name + ", which nothing orders behind its allocation in " + record.allocated->name;
+  for (const auto& [stream, use] : record.uses) {
+    if (!use.place.IsBefore(place)) return "freed in " + place.name + ", which nothing orders behind " + use.who + " in " + use.place.name;
+  }
+  return {};
+}
+
+std::vector<std::string> MemoryOrder::Launched(const StreamOrder::Place& place, const GraphMemoryOrder& graph,
+                                               const exec::DeviceMemory& memory) {
+  std::vector<std::string> wrong;
+  if (!graph.lifetimes().empty()) active_.store(true, std::memory_order_release);
+  const std::lock_guard lock(mutex_);
+  for (const auto& [address, lifetime] : graph.lifetimes()) {
+    const auto allocation = memory.Find(address);
+    if (!allocation) continue;
+    if (lifetime.allocates) {
+      Record& record = records_[allocation->id];
+      record = {};
+      record.allocated = place;
+      if (lifetime.frees) record.freed = place;
+    } else if (std::string text = FreedLocked(place, allocation->id); !text.empty()) {
+      wrong.push_back(exec::NameAllocation(*allocation) + ": " + text);
+    }
+  }
+  return wrong;
+}
+
+namespace {
+
+/// Of a node of the graph that allocates or frees the memory.
+std::string WrongInGraph(const GraphMemoryOrder::Lifetime& lifetime, std::uint32_t node) {
+  if (lifetime.allocates && !lifetime.after_allocation[node]) return "which no dependency of the graph orders before this node";
+  if (!lifetime.frees || lifetime.before_free[node]) return {};
+  return lifetime.after_free[node] ? "which the graph frees before this node" : "which the graph frees, in no order with this node";
+}
+
+}  // namespace
+
+std::string MemoryOrder::Use(const WorkOrigin& origin, const exec::Allocation& allocation, const std::string& who) {
+  if (!origin.place) return {};
+  const StreamOrder::Place& place = *origin.place;
+  const std::lock_guard lock(mutex_);
+  const auto found = records_.find(allocation.id);
+  if (found == records_.end()) return {};
+  Record& record = found->second;
+  const auto* const in_graph = origin.graph ? origin.graph->Find(allocation.base) : nullptr;
+  if (in_graph) {
+    if (std::string wrong = WrongInGraph(*in_graph, origin.node); !wrong.empty()) return wrong;
+    if (in_graph->allocates) return {};
+  }
+  if (record.allocated && !record.allocated->IsBefore(place))
+    return "whose allocation in " + record.allocated->name + " nothing orders before this in " + place.name;
+  if (!in_graph && record.freed && !place.IsBefore(*record.freed)) {
+    if (record.freed->IsBefore(place)) return "which has been freed in " + record.freed->name;
+    return "which is freed in " + record.freed->name + ", in no order with this in " + place.name;
+  }
+  LastUse& last = record.uses[place.stream];
+  if (last.place.number <= place.number) last = {place, who};
+  return {};
+}
+
+}  // namespace gridloom::session

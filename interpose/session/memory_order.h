@@ -1,0 +1,85 @@
+// Whether work uses stream-ordered memory (cudaMallocAsync, allocation nodes of graphs) between its allocation and its free, in the order
+// that the program's calls give: streams, events, what the host waits for, dependencies of nodes. Whatever has run first (memcheck,
+// docs/memcheck.md#streams). Begins with the first such allocation; programs without pay nothing.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "interpose/session/host_stack.h"
+#include "interpose/session/stream_order.h"
+
+namespace gridloom::exec {
+struct Allocation;
+class DeviceMemory;
+}  // namespace gridloom::exec
+
+namespace gridloom::session {
+
+struct GraphPlan;
+
+/// What one launch of a graph allocates and frees, and which of its nodes come between the two.
+class GraphMemoryOrder {
+ public:
+  explicit GraphMemoryOrder(const GraphPlan& plan);
+
+  struct Lifetime {
+    std::optional<std::uint32_t> allocates, frees;  ///< nodes of the graph
+    std::vector<bool> after_allocation;             ///< by node
+    std::vector<bool> before_free, after_free;
+  };
+  const std::map<std::uint64_t, Lifetime>& lifetimes() const { return lifetimes_; }
+  const Lifetime* Find(std::uint64_t address) const;
+
+ private:
+  std::map<std::uint64_t, Lifetime> lifetimes_;  ///< by address
+};
+
+/// Where a grid, a copy or a fill comes from.
+struct WorkOrigin {
+  HostStackPtr stack;                             ///< of the call that submitted it or launched its graph; null unless wanted
+  std::optional<StreamOrder::Place> place;        ///< its own or that of its graph; none before there is stream-ordered memory
+  std::shared_ptr<const GraphMemoryOrder> graph;  ///< that it is a node of; null: of none
+  std::uint32_t node = 0;                         ///< in `graph`, or the node whose child graph it is in
+};
+using WorkOriginPtr = std::shared_ptr<const WorkOrigin>;
+
+class MemoryOrder {
+ public:
+  /// There is, or was, stream-ordered memory.
+  bool active() const { return active_.load(std::memory_order_acquire); }
+  StreamOrder& streams() { return streams_; }
+
+  /// cudaMallocAsync.
+  void Allocated(const Stream& stream, const exec::Allocation& allocation);
+  /// cudaFreeAsync. What is wrong with it, in words; empty: nothing.
+  std::string Freed(const StreamOrder::Place& place, const exec::Allocation& allocation);
+  /// A graph that allocates or frees memory is launched. The same of what it frees.
+  std::vector<std::string> Launched(const StreamOrder::Place& place, const GraphMemoryOrder& graph, const exec::DeviceMemory& memory);
+  /// Work uses memory: `who` names it. What is wrong with that; empty: nothing.
+  std::string Use(const WorkOrigin& origin, const exec::Allocation& allocation, const std::string& who);
+
+ private:
+  struct LastUse {
+    StreamOrder::Place place;
+    std::string who;
+  };
+  struct Record {
+    std::optional<StreamOrder::Place> allocated, freed;
+    std::map<std::uint64_t, LastUse> uses;  ///< by stream
+  };
+  std::string FreedLocked(const StreamOrder::Place& place, std::uint64_t id);
+
+  std::atomic<bool> active_{false};
+  StreamOrder streams_;
+  std::mutex mutex_;
+  std::map<std::uint64_t, Record> records_;  ///< by the allocation's id
+};
+
+}  // namespace gridloom::session

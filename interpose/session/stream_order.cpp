@@ -1,0 +1,118 @@
+#include "interpose/session/stream_order.h"
+
+#include <algorithm>
+
+#include "interpose/session/stream.h"
+
+namespace gridloom::session {
+
+void StreamOrder::Clock::Join(std::uint64_t stream, std::uint64_t number) {
+  std::uint64_t& known = last[stream];
+  known = std::max(known, number);
+}
+
+void StreamOrder::Clock::Join(const Clock& other) {
+  all |= other.all;
+  for (const auto& [stream, number] : other.last) Join(stream, number);
+}
+
+bool StreamOrder::Clock::Holds(std::uint64_t stream, std::uint64_t number) const {
+  const auto found = last.find(stream);
+  return all || (found != last.end() && found->second >= number);
+}
+
+bool StreamOrder::Place::IsBefore(const Place& later) const {
+  return stream == later.stream ? number < later.number : later.before->Holds(stream, number);
+}
+
+StreamOrder::State& StreamOrder::StateOf(const Stream& stream) {
+  const auto [at, added] = streams_.try_emplace(stream.id());
+  State& state = at->second;
+  if (added) {
+    state.context = &stream.context();
+    state.legacy = stream.kind() == Stream::Kind::kLegacy;
+    state.blocking = stream.blocking();
+  }
+  return state;
+}
+
+/// Most works of a stream come after the same ones of others: these share their clock.
+void StreamOrder::Add(State& state, const Clock& clock) {
+  const bool known = std::ranges::all_of(clock.last, [&](const auto& entry) { return state.before->Holds(entry.first, entry.second); });
+  if (known && (!clock.all || state.before->all)) return;
+  auto joined = std::make_shared<Clock>(*state.before);
+  joined->Join(clock);
+  state.before = std::move(joined);
+}
+
+/// With the works of the stream itself.
+StreamOrder::Clock StreamOrder::WholeOf(std::uint64_t id, const State& state) const {
+  Clock clock = *state.before;
+  if (state.number != 0) clock.Join(id, state.number);
+  return clock;
+}
+
+void StreamOrder::JoinAll(Clock& clock, const Context* context, bool blocking_alone) const {
+  for (const auto& [id, state] : streams_)
+    if (state.context == context && (state.blocking || !blocking_alone)) clock.Join(WholeOf(id, state));
+}
+
+StreamOrder::Place StreamOrder::Add(const Stream& stream) {
+  const std::lock_guard lock(mutex_);
+  State& state = StateOf(stream);
+  Add(state, host_);
+  if (state.legacy) {
+    Clock others;
+    JoinAll(others, state.context, true);
+    Add(state, others);
+  } else if (state.blocking) {
+    for (const auto& [id, other] : streams_)
+      if (other.legacy && other.context == state.context) Add(state, WholeOf(id, other));
+  }
+  return {stream.id(), ++state.number, state.before, state.legacy ? "the default stream" : "stream " + std::to_string(stream.id())};
+}
+
+void StreamOrder::Record(const Stream& stream, const Event& event) {
+  const Place place = Add(stream);
+  const std::lock_guard lock(mutex_);
+  Clock clock = *place.before;
+  clock.Join(place.stream, place.number);
+  events_[&event] = std::move(clock);
+}
+
+void StreamOrder::WaitForEvent(const Stream& stream, const Event& event) {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = events_.find(&event); found != events_.end()) Add(StateOf(stream), found->second);
+}
+
+void StreamOrder::WaitForValue(const Stream& stream) {
+  const std::lock_guard lock(mutex_);
+  Clock everything;
+  everything.all = true;
+  Add(StateOf(stream), everything);
+}
+
+void StreamOrder::HostSees(const Place& place) {
+  const std::lock_guard lock(mutex_);
+  host_.Join(*place.before);
+  host_.Join(place.stream, place.number);
+}
+
+void StreamOrder::HostSees(const Event& event) {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = events_.find(&event); found != events_.end()) host_.Join(found->second);
+}
+
+void StreamOrder::HostSees(const Stream& stream) {
+  const std::lock_guard lock(mutex_);
+  State& state = StateOf(stream);
+  if (state.legacy) JoinAll(host_, state.context, true);
+  host_.Join(WholeOf(stream.id(), state));
+}
+
+void StreamOrder::HostSeesAll(const Context& context) {
+  const std::lock_guard lock(mutex_);
+  JoinAll(host_, &context, false);
+}
+
+}  // namespace gridloom::session

@@ -1,0 +1,68 @@
+// Which work of streams comes before which, as the program's calls order it, whatever has run first (memcheck, docs/memcheck.md#streams).
+//
+// Each stream counts its works. A clock has for each stream the number of its last work that comes before something: before the next work
+// of a stream, or before what the host does next. The host is one, with all its threads: what one of them has waited for is over for all.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace gridloom::session {
+
+class Context;
+class Event;
+class Stream;
+
+class StreamOrder {
+ public:
+  struct Clock {
+    std::map<std::uint64_t, std::uint64_t> last;  ///< by stream
+    bool all = false;                             ///< everything comes before: the order is not known
+    void Join(const Clock& other);
+    void Join(std::uint64_t stream, std::uint64_t number);
+    bool Holds(std::uint64_t stream, std::uint64_t number) const;
+  };
+  /// A work.
+  struct Place {
+    std::uint64_t stream = 0, number = 0;
+    std::shared_ptr<const Clock> before;  ///< of other streams
+    std::string name;                     ///< of the stream
+
+    bool IsBefore(const Place& later) const;
+  };
+
+  /// The next work of the stream.
+  Place Add(const Stream& stream);
+  void Record(const Stream& stream, const Event& event);
+  void WaitForEvent(const Stream& stream, const Event& event);
+  /// What the stream does next waits for a value in memory, which anybody may write.
+  void WaitForValue(const Stream& stream);
+
+  // The host has waited for it, or has seen that it is over.
+  void HostSees(const Place& place);
+  void HostSees(const Event& event);
+  void HostSees(const Stream& stream);
+  void HostSeesAll(const Context& context);
+
+ private:
+  struct State {
+    const Context* context = nullptr;
+    bool legacy = false, blocking = false;
+    std::uint64_t number = 0;
+    std::shared_ptr<const Clock> before = std::make_shared<const Clock>();
+  };
+  State& StateOf(const Stream& stream);
+  static void Add(State& state, const Clock& clock);
+  Clock WholeOf(std::uint64_t id, const State& state) const;
+  void JoinAll(Clock& clock, const Context* context, bool blocking_alone) const;
+
+  std::mutex mutex_;
+  std::map<std::uint64_t, State> streams_;
+  std::map<const Event*, Clock> events_;
+  Clock host_;
+};
+
+}  // namespace gridloom::session

@@ -1,0 +1,286 @@
+// Stream-ordered memory used in no order with its allocation or its free, and copies beyond what they copy from and to: one case for each
+// argument. usage: memcheck_streams CASE
+#include <cuda.h>
+
+#include <string>
+#include <vector>
+
+#include "app.h"
+
+constexpr int kCount = 256;
+constexpr std::size_t kBytes = kCount * sizeof(int);
+
+__device__ int table[10];
+__constant__ int factors[10];
+
+__global__ void Use(int* p) {
+  p[threadIdx.x] = threadIdx.x + table[0] + factors[0];  // kernels
+}
+__global__ void Parent(int* p) {
+  if (threadIdx.x == 0) Use<<<1, kCount>>>(p);
+}
+
+__global__ void Flag(volatile int* flag) { *flag = 1; }
+
+namespace {
+
+struct Streams {
+  cudaStream_t a = nullptr, b = nullptr, c = nullptr;
+  Streams() {
+    CU(cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking));
+    CU(cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking));
+    CU(cudaStreamCreate(&c));
+  }
+};
+
+int* Allocate(cudaStream_t stream) {
+  int* p = nullptr;
+  CU(cudaMallocAsync(&p, kBytes, stream));
+  return p;
+}
+
+/// What one stream has done comes before what the other does next.
+void Order(cudaStream_t before, cudaStream_t after) {
+  cudaEvent_t event = nullptr;
+  CU(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  CU(cudaEventRecord(event, before));
+  CU(cudaStreamWaitEvent(after, event));
+  CU(cudaEventDestroy(event));
+}
+
+void Unordered(const std::string& name, const Streams& s) {
+  int* const p = Allocate(s.a);
+  if (name == "use-unordered") {
+    Use<<<1, kCount, 0, s.b>>>(p);
+    CU(cudaDeviceSynchronize());
+    CU(cudaFreeAsync(p, s.a));
+  }
+  if (name == "copy-unordered") {
+    CU(cudaMemsetAsync(p, 0, kBytes, s.b));
+    CU(cudaDeviceSynchronize());
+    CU(cudaFreeAsync(p, s.a));
+  }
+  if (name == "free-unordered") {  // the use comes first
+    int* flag = nullptr;
+    CU(cudaMallocHost(&flag, sizeof(int)));
+    *flag = 0;
+    Order(s.a, s.b);
+    Use<<<1, kCount, 0, s.b>>>(p);
+    Flag<<<1, 1, 0, s.b>>>(flag);
+    while (*const_cast<volatile int*>(flag) == 0) {
+    }
+    CU(cudaFreeAsync(p, s.a));
+  }
+  if (name == "free-before-allocation") CU(cudaFreeAsync(p, s.b));
+  if (name == "double-free") {
+    CU(cudaFreeAsync(p, s.a));
+    std::printf("second: %s\n", cudaGetErrorName(cudaFreeAsync(p, s.a)));
+  }
+  if (name == "double-free-late") {  // the first one has run
+    CU(cudaFreeAsync(p, s.a));
+    CU(cudaStreamSynchronize(s.a));
+    std::printf("second: %s\n", cudaGetErrorName(cudaFreeAsync(p, s.a)));
+  }
+  if (name == "child-unordered") {
+    Parent<<<1, 1, 0, s.b>>>(p);
+    CU(cudaDeviceSynchronize());
+    CU(cudaFreeAsync(p, s.a));
+  }
+  if (name == "legacy-unordered") {  // s.a is non-blocking
+    Use<<<1, kCount>>>(p);
+    CU(cudaDeviceSynchronize());
+    CU(cudaFreeAsync(p, s.a));
+  }
+  static_cast<void>(cudaDeviceSynchronize());
+}
+
+/// Each of them orders the use.
+void Ordered(const Streams& s) {
+  int* p = Allocate(s.a);
+  Use<<<1, kCount, 0, s.a>>>(p);
+  Order(s.a, s.b);
+  Use<<<1, kCount, 0, s.b>>>(p);
+  CU(cudaMemsetAsync(p, 0, kBytes, s.b));
+  Order(s.b, s.a);
+  CU(cudaFreeAsync(p, s.a));
+
+  p = Allocate(s.a);
+  CU(cudaStreamSynchronize(s.a));
+  Use<<<1, kCount, 0, s.b>>>(p);
+  cudaEvent_t done = nullptr;
+  CU(cudaEventCreate(&done));
+  CU(cudaEventRecord(done, s.b));
+  CU(cudaEventSynchronize(done));
+  CU(cudaFreeAsync(p, s.a));
+
+  // The default stream and blocking ones wait for each other; a chain of events orders as one does.
+  p = Allocate(nullptr);
+  Use<<<1, kCount, 0, s.c>>>(p);
+  Order(s.c, s.b);
+  Use<<<1, kCount, 0, s.b>>>(p);
+  Order(s.b, s.a);
+  Order(s.a, s.c);
+  CU(cudaFreeAsync(p, nullptr));
+
+  p = Allocate(s.a);
+  CU(cudaDeviceSynchronize());
+  std::vector<int> host(kCount);
+  CU(cudaMemcpy(p, host.data(), kBytes, cudaMemcpyHostToDevice));
+  CU(cudaFree(p));
+
+  p = Allocate(s.a);
+  while (cudaStreamQuery(s.a) == cudaErrorNotReady) {
+  }
+  Use<<<1, kCount, 0, s.b>>>(p);
+  CU(cudaEventRecord(done, s.b));
+  while (cudaEventQuery(done) == cudaErrorNotReady) {
+  }
+  CU(cudaFreeAsync(p, s.c));
+
+  // Who waits for a value waits for whoever writes it.
+  unsigned* flag = nullptr;
+  CU(cudaMalloc(&flag, sizeof(unsigned)));
+  CU(cudaMemset(flag, 0, sizeof(unsigned)));
+  CU(cudaDeviceSynchronize());
+  p = Allocate(s.a);
+  cuStreamWaitValue32(s.b, reinterpret_cast<CUdeviceptr>(flag), 1, CU_STREAM_WAIT_VALUE_GEQ);
+  Use<<<1, kCount, 0, s.b>>>(p);
+  cuStreamWriteValue32(s.a, reinterpret_cast<CUdeviceptr>(flag), 1, 0);
+  Order(s.b, s.a);
+  CU(cudaFreeAsync(p, s.a));
+  CU(cudaEventDestroy(done));
+  CU(cudaDeviceSynchronize());
+  CU(cudaFree(flag));
+}
+
+/// A graph that allocates and frees: kernels before, between, beside and behind.
+void InGraph(const std::string& name, const Streams& s) {
+  cudaGraph_t graph = nullptr;
+  CU(cudaGraphCreate(&graph, 0));
+  cudaMemAllocNodeParams allocate{};
+  allocate.poolProps.allocType = cudaMemAllocationTypePinned;
+  allocate.poolProps.location = {cudaMemLocationTypeDevice, 0};
+  allocate.bytesize = kBytes;
+  cudaGraphNode_t begin = nullptr, use = nullptr, end = nullptr, bad = nullptr;
+  CU(cudaGraphAddMemAllocNode(&begin, graph, nullptr, 0, &allocate));
+  int* p = static_cast<int*>(allocate.dptr);
+  void* args[] = {&p};
+  cudaKernelNodeParams kernel{};
+  kernel.func = reinterpret_cast<void*>(Use);
+  kernel.gridDim = dim3(1);
+  kernel.blockDim = dim3(kCount);
+  kernel.kernelParams = args;
+  CU(cudaGraphAddKernelNode(&use, graph, &begin, 1, &kernel));
+  const bool keeps = name == "graph-outside-unordered" || name == "graph-outside";
+  if (!keeps) CU(cudaGraphAddMemFreeNode(&end, graph, &use, 1, p));
+  if (name == "graph-after-free") CU(cudaGraphAddKernelNode(&bad, graph, &end, 1, &kernel));
+  if (name == "graph-beside-free") CU(cudaGraphAddKernelNode(&bad, graph, &begin, 1, &kernel));
+  if (name == "graph-beside-allocation") CU(cudaGraphAddKernelNode(&bad, graph, nullptr, 0, &kernel));
+  if (name == "graph-fill-after-free") {
+    cudaMemsetParams fill{};
+    fill.dst = p;
+    fill.elementSize = 4;
+    fill.width = kCount;
+    fill.height = 1;
+    CU(cudaGraphAddMemsetNode(&bad, graph, &end, 1, &fill));
+  }
+  cudaGraphExec_t exec = nullptr;
+  CU(cudaGraphInstantiate(&exec, graph, 0));
+  CU(cudaGraphLaunch(exec, s.a));
+  if (name == "graph-freed-outside") Use<<<1, kCount, 0, s.a>>>(p);
+  if (name == "graph-outside-unordered") Use<<<1, kCount, 0, s.b>>>(p);
+  if (name == "graph-outside") Use<<<1, kCount, 0, s.a>>>(p);
+  CU(cudaDeviceSynchronize());
+  if (keeps) {
+    CU(cudaFreeAsync(p, s.a));
+    CU(cudaDeviceSynchronize());
+  }
+  if (name == "graph") {  // again, and once more
+    CU(cudaGraphLaunch(exec, s.b));
+    CU(cudaGraphLaunch(exec, s.b));
+    CU(cudaDeviceSynchronize());
+  }
+  CU(cudaGraphExecDestroy(exec));
+  CU(cudaGraphDestroy(graph));
+}
+
+/// The same as a stream's capture: what another stream does joins by events.
+void Captured(const Streams& s) {
+  cudaGraph_t graph = nullptr;
+  cudaEvent_t fork = nullptr, join = nullptr;
+  CU(cudaEventCreate(&fork));
+  CU(cudaEventCreate(&join));
+  CU(cudaStreamBeginCapture(s.a, cudaStreamCaptureModeGlobal));
+  int* const p = Allocate(s.a);
+  CU(cudaEventRecord(fork, s.a));
+  CU(cudaStreamWaitEvent(s.b, fork));
+  Use<<<1, kCount, 0, s.b>>>(p);
+  CU(cudaEventRecord(join, s.b));
+  CU(cudaStreamWaitEvent(s.a, join));
+  CU(cudaFreeAsync(p, s.a));
+  CU(cudaStreamEndCapture(s.a, &graph));
+  cudaGraphExec_t exec = nullptr;
+  CU(cudaGraphInstantiate(&exec, graph, 0));
+  CU(cudaGraphLaunch(exec, s.a));
+  CU(cudaDeviceSynchronize());
+  CU(cudaGraphExecDestroy(exec));
+  CU(cudaGraphDestroy(graph));
+}
+
+void Copies(const std::string& name) {
+  int *device = nullptr, *pinned = nullptr;
+  std::vector<int> host(4096);
+  void* symbol = nullptr;
+  CU(cudaMalloc(&device, 4000));
+  CU(cudaMallocHost(&pinned, 4000));
+  CU(cudaGetSymbolAddress(&symbol, table));
+  cudaError_t status = cudaSuccess;
+  if (name == "copy-symbol") status = cudaMemcpy(symbol, host.data(), 48, cudaMemcpyHostToDevice);
+  if (name == "copy-constant") {
+    CU(cudaGetSymbolAddress(&symbol, factors));
+    status = cudaMemcpy(host.data(), symbol, 44, cudaMemcpyDeviceToHost);
+  }
+  if (name == "fill-symbol") status = cudaMemset(static_cast<char*>(symbol) + 36, 0, 8);
+  if (name == "copy-pinned") status = cudaMemcpy(device, pinned + 10, 4000, cudaMemcpyHostToDevice);
+  if (name == "copy-to-pinned") status = cudaMemcpyAsync(pinned + 1, device, 4000, cudaMemcpyDeviceToHost);
+  if (name == "copy-2d") status = cudaMemcpy2D(device, 512, host.data(), 512, 500, 9, cudaMemcpyHostToDevice);
+  if (name == "copy-2d-pinned") status = cudaMemcpy2D(device, 400, pinned, 520, 400, 8, cudaMemcpyHostToDevice);
+  if (name == "fill-2d") status = cudaMemset2D(device, 512, 1, 500, 9);
+  if (name == "copy-3d" || name == "copies") {
+    cudaMemcpy3DParms parameters{};
+    parameters.srcPtr = make_cudaPitchedPtr(host.data(), 100, 100, 10);
+    parameters.dstPtr = make_cudaPitchedPtr(device, 100, 100, 10);
+    parameters.extent = make_cudaExtent(100, 10, name == "copies" ? 4 : 5);
+    parameters.kind = cudaMemcpyHostToDevice;
+    status = cudaMemcpy3D(&parameters);
+  }
+  if (name == "copies") {
+    CU(cudaMemcpyToSymbol(table, host.data(), 40));
+    CU(cudaMemcpyFromSymbol(host.data(), factors, 36, 4));
+    CU(cudaMemcpy(device, pinned, 4000, cudaMemcpyHostToDevice));
+    CU(cudaMemcpy2D(device, 500, pinned, 500, 400, 8, cudaMemcpyHostToDevice));
+    CU(cudaMemset(static_cast<char*>(symbol) + 36, 0, 4));
+    CU(cudaMemset2D(device, 1000, 1, 500, 4));
+  }
+  std::printf("status: %s\n", cudaGetErrorName(status));
+  CU(cudaFree(device));
+  CU(cudaFreeHost(pinned));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string name = argc > 1 ? argv[1] : "none";
+  const Streams streams;
+  if (name == "none") {
+    Ordered(streams);
+    InGraph("graph", streams);
+    InGraph("graph-outside", streams);
+    Captured(streams);
+    Copies("copies");
+  } else if (name.starts_with("graph")) InGraph(name, streams);
+  else if (name != "copy-unordered" && (name.starts_with("copy") || name.starts_with("fill"))) Copies(name);
+  else Unordered(name, streams);
+  std::printf("%s: %s\n", name.c_str(), cudaGetErrorName(cudaDeviceSynchronize()));
+  return 0;
+}
