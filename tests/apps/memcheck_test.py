@@ -35,7 +35,7 @@ DEFECTS = {
 CALLS = {
     "host-double-free": r"cuMemFree: double free of the 4,096-byte allocation .* \(allocation 2\)",
     "host-free": r"cuMemFree: free of 0x[0-9a-f]+, which is no pointer that an allocation gave: 4 bytes into the 4,000-byte allocation",
-    "copy": r"read of 4,096 bytes at 0x[0-9a-f]+: its last 96 bytes lie past the end of the 4,000-byte allocation",
+    "copy": r"out-of-bounds read of 4,096 bytes from global memory, address 0x[0-9a-f]+: its last 96 bytes lie past the end of the 4,000-byte allocation",
 }
 # Cases whose run meets another finding first, as a consequence of the order in which warps run.
 MORE = {"race-raw": {"uninitialised", "race"}}

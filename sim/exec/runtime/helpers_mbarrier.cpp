@@ -45,8 +45,7 @@ bool IsOver(Warp& warp, std::uint32_t lane, const void* place, bool current, boo
     warp.polls = false;
     return true;
   }
-  // Who polls something else as well waits for more than the mbarrier.
-  warp.polls = !std::exchange(warp.looks_elsewhere, false);
+  warp.polls = true;
   waits.Add(warp, lane, place, parity);
   return false;
 }
@@ -123,6 +122,8 @@ void Helper_kMbarrier(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std:
     if (!Tests(op)) std::memcpy(place, &word, sizeof word);
     out[lane] = result;
   });
+  // Who polls something else as well waits for more than the mbarrier.
+  if (Tests(op) && std::exchange(warp.looks_elsewhere, false)) warp.polls = false;
   if (memcheck) memcheck->OrderCta(warp);
   EndOfAccesses(warp, mask);
 }
