@@ -65,6 +65,8 @@ class MemcheckLog {
   void HostWaited(const Stream& stream);
   void HostWaited(const Event& event);
   void HostWaitedForAll(const Context& context);
+  /// A function of the program's runs in a stream: it may tell others what it comes after.
+  void HostRuns(const WorkOrigin& origin);
   /// What is wrong with a kernel's use of the allocation, as the end of a sentence; empty: nothing.
   std::string KernelUses(const WorkOrigin& origin, const exec::Allocation& allocation, const std::string& kernel);
   /// A copy or fill is about to run.

@@ -139,6 +139,33 @@ WorkOriginPtr MemcheckLog::Submitted(const Stream& stream, const Operation& oper
   return origin;
 }
 
+namespace {
+
+/// Calls `visit` with each operation of the graph, and of those in it.
+template <typename Visit>
+void ForOperations(const GraphPlan& plan, const Visit& visit) {
+  for (const GraphPlan::Node& node : plan.nodes) {
+    if (node.enabled) visit(node.operation);
+    if (node.child) ForOperations(*node.child, visit);
+    for (const auto& body : node.bodies)
+      if (body) ForOperations(*body, visit);
+  }
+}
+
+/// A graph as a whole waits for the events that its nodes wait for. One node of a graph is not told from another.
+StreamOrder::Place PlaceOfGraph(StreamOrder& order, const Stream& stream, const GraphPlan& plan) {
+  ForOperations(plan, [&](const Operation& operation) {
+    if (const auto* wait = std::get_if<EventWaitOp>(&operation)) order.WaitForEvent(stream, *wait->event);
+  });
+  StreamOrder::Place place = order.Add(stream);
+  ForOperations(plan, [&](const Operation& operation) {
+    if (const auto* record = std::get_if<EventRecordOp>(&operation)) order.Record(stream, *record->event);
+  });
+  return place;
+}
+
+}  // namespace
+
 WorkOriginPtr MemcheckLog::Launched(const Stream& stream, const GraphPlan& plan) {
   if (!on_) return nullptr;
   auto graph = std::make_shared<GraphMemoryOrder>(plan);
@@ -147,7 +174,7 @@ WorkOriginPtr MemcheckLog::Launched(const Stream& stream, const GraphPlan& plan)
   auto origin = std::make_shared<WorkOrigin>();
   origin->stack = StackHere();
   if (!ordered) return origin;
-  origin->place = order_.streams().Add(stream);
+  origin->place = PlaceOfGraph(order_.streams(), stream, plan);
   for (const std::string& wrong : order_.Launched(*origin->place, *graph, stream.context().device().memory()))
     BadCall("cuGraphLaunch", wrong, origin->stack);
   if (!graph->lifetimes().empty()) origin->graph = std::move(graph);
@@ -157,7 +184,7 @@ WorkOriginPtr MemcheckLog::Launched(const Stream& stream, const GraphPlan& plan)
 void MemcheckLog::NoteStreamAllocation(const Stream& stream, const exec::DeviceMemory& memory, std::uint64_t address) {
   if (!on_) return;
   NoteAllocation(memory, address);
-  if (const auto allocation = memory.Find(address)) order_.Allocated(stream, *allocation);
+  if (const auto allocation = memory.Find(address)) order_.Allocated(stream, *allocation, memory);
 }
 
 void MemcheckLog::HostWaited(const Stream& stream) {
@@ -165,6 +192,9 @@ void MemcheckLog::HostWaited(const Stream& stream) {
 }
 void MemcheckLog::HostWaited(const Event& event) {
   if (order_.active()) order_.streams().HostSees(event);
+}
+void MemcheckLog::HostRuns(const WorkOrigin& origin) {
+  if (origin.place) order_.streams().HostSees(*origin.place);
 }
 void MemcheckLog::HostWaitedForAll(const Context& context) {
   if (order_.active()) order_.streams().HostSeesAll(context);

@@ -1,5 +1,7 @@
 #include "interpose/session/memory_order.h"
 
+#include <algorithm>
+
 #include "interpose/session/graph_memory.h"
 #include "interpose/session/graph_plan.h"
 #include "sim/exec/device_memory.h"
@@ -50,22 +52,44 @@ const GraphMemoryOrder::Lifetime* GraphMemoryOrder::Find(std::uint64_t address) 
   return found == lifetimes_.end() ? nullptr : &found->second;
 }
 
-void MemoryOrder::Allocated(const Stream& stream, const exec::Allocation& allocation) {
+void MemoryOrder::Allocated(const Stream& stream, const exec::Allocation& allocation, const exec::DeviceMemory& memory) {
   active_.store(true, std::memory_order_release);
   StreamOrder::Place place = streams_.Add(stream);
   const std::lock_guard lock(mutex_);
-  records_[allocation.id].allocated = std::move(place);
+  Renew(allocation, memory).allocated = std::move(place);
+}
+
+MemoryOrder::Record& MemoryOrder::Renew(const exec::Allocation& allocation, const exec::DeviceMemory& memory) {
+  if (records_.size() >= most_) ForgetFreed();
+  Record& record = records_[allocation.base];
+  record = {};
+  record.memory = &memory;
+  record.id = allocation.id;
+  return record;
+}
+
+MemoryOrder::Record* MemoryOrder::FindLocked(const exec::Allocation& allocation) {
+  const auto found = records_.find(allocation.base);
+  return found != records_.end() && found->second.id == allocation.id ? &found->second : nullptr;
+}
+
+void MemoryOrder::ForgetFreed() {
+  std::erase_if(records_, [](const auto& entry) {
+    const auto allocation = entry.second.memory->Find(entry.first);
+    return !allocation || allocation->id != entry.second.id;
+  });
+  most_ = std::max<std::size_t>(1024, 2 * records_.size());
 }
 
 std::string MemoryOrder::Freed(const StreamOrder::Place& place, const exec::Allocation& allocation) {
   const std::lock_guard lock(mutex_);
-  return FreedLocked(place, allocation.id);
+  return FreedLocked(place, allocation);
 }
 
-std::string MemoryOrder::FreedLocked(const StreamOrder::Place& place, std::uint64_t id) {
-  const auto found = records_.find(id);
-  if (found == records_.end()) return {};
-  Record& record = found->second;
+std::string MemoryOrder::FreedLocked(const StreamOrder::Place& place, const exec::Allocation& allocation) {
+  Record* const known = FindLocked(allocation);
+  if (known == nullptr) return {};
+  Record& record = *known;
   record.freed = place;
   if (record.allocated && !record.allocated->IsBefore(place))
     return "freed in " + place.name + ", which nothing orders behind its allocation in " + record.allocated->name;
@@ -84,11 +108,10 @@ std::vector<std::string> MemoryOrder::Launched(const StreamOrder::Place& place, 
     const auto allocation = memory.Find(address);
     if (!allocation) continue;
     if (lifetime.allocates) {
-      Record& record = records_[allocation->id];
-      record = {};
+      Record& record = Renew(*allocation, memory);
       record.allocated = place;
       if (lifetime.frees) record.freed = place;
-    } else if (std::string text = FreedLocked(place, allocation->id); !text.empty()) {
+    } else if (std::string text = FreedLocked(place, *allocation); !text.empty()) {
       wrong.push_back(exec::NameAllocation(*allocation) + ": " + text);
     }
   }
@@ -110,9 +133,9 @@ std::string MemoryOrder::Use(const WorkOrigin& origin, const exec::Allocation& a
   if (!origin.place) return {};
   const StreamOrder::Place& place = *origin.place;
   const std::lock_guard lock(mutex_);
-  const auto found = records_.find(allocation.id);
-  if (found == records_.end()) return {};
-  Record& record = found->second;
+  Record* const known = FindLocked(allocation);
+  if (known == nullptr) return {};
+  Record& record = *known;
   const auto* const in_graph = origin.graph ? origin.graph->Find(allocation.base) : nullptr;
   if (in_graph) {
     if (std::string wrong = WrongInGraph(*in_graph, origin.node); !wrong.empty()) return wrong;

@@ -57,7 +57,7 @@ class MemoryOrder {
   StreamOrder& streams() { return streams_; }
 
   /// cudaMallocAsync.
-  void Allocated(const Stream& stream, const exec::Allocation& allocation);
+  void Allocated(const Stream& stream, const exec::Allocation& allocation, const exec::DeviceMemory& memory);
   /// cudaFreeAsync. What is wrong with it, in words; empty: nothing.
   std::string Freed(const StreamOrder::Place& place, const exec::Allocation& allocation);
   /// A graph that allocates or frees memory is launched. The same of what it frees.
@@ -71,15 +71,21 @@ class MemoryOrder {
     std::string who;
   };
   struct Record {
+    const exec::DeviceMemory* memory = nullptr;  ///< lives as long as its device
+    std::uint64_t id = 0;                        ///< of the allocation: in `memory` alone
     std::optional<StreamOrder::Place> allocated, freed;
     std::map<std::uint64_t, LastUse> uses;  ///< by stream
   };
-  std::string FreedLocked(const StreamOrder::Place& place, std::uint64_t id);
+  Record& Renew(const exec::Allocation& allocation, const exec::DeviceMemory& memory);
+  Record* FindLocked(const exec::Allocation& allocation);
+  std::string FreedLocked(const StreamOrder::Place& place, const exec::Allocation& allocation);
+  void ForgetFreed();
 
   std::atomic<bool> active_{false};
   StreamOrder streams_;
   std::mutex mutex_;
-  std::map<std::uint64_t, Record> records_;  ///< by the allocation's id
+  std::map<std::uint64_t, Record> records_;  ///< by the allocation's address: devices have none in common
+  std::size_t most_ = 1024;                  ///< with so many, those of memory that is freed go
 };
 
 }  // namespace gridloom::session

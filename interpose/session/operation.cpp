@@ -121,7 +121,7 @@ void RunPrepared(Context& context, const KernelOp& op, GridToRun grid, BrokeredL
   LaunchCapture capture(op, what, grid.traced, timed ? op.ctas : nullptr);
   if (context.failed()) return;
   grid.launch.records = capture.sink();
-  const std::shared_ptr<Code> code = op.kernel->code();
+  const std::shared_ptr<Code> code = MemcheckLog::Get().on() ? op.kernel->code() : nullptr;
   if (code != nullptr) grid.launch.library = code->library();
   GridUses uses(MemcheckLog::Get(), origin, op.kernel->name());
   if (origin != nullptr && origin->place) grid.launch.use_order = &uses;
@@ -273,7 +273,10 @@ exec::LaunchParams LaunchOf(const KernelOp& op) {
 void Run(Context& context, const Operation& operation, const WorkOriginPtr& origin) {
   try {
     if (const auto* kernel = std::get_if<KernelOp>(&operation)) return RunKernel(context, *kernel, origin ? origin : kernel->origin);
-    if (const auto* host = std::get_if<HostOp>(&operation)) return RunHost(context, *host);
+    if (const auto* host = std::get_if<HostOp>(&operation)) {
+      if (origin != nullptr) MemcheckLog::Get().HostRuns(*origin);
+      return RunHost(context, *host);
+    }
     if (const auto* free = std::get_if<FreeOp>(&operation)) return RunFree(*free);
     if (context.failed()) return;
     if (BrokerLink* const link = BrokerLink::Get()) link->AddCopied(BytesOf(operation));

@@ -32,18 +32,20 @@ std::optional<std::uint64_t> WrittenBytes::FirstUnwritten(std::uint64_t offset, 
 std::shared_ptr<WrittenBytes> GlobalShadow::Of(const DeviceMemory& memory, const Allocation& allocation) {
   if (allocation.kind != MemoryKind::kDevice && allocation.kind != MemoryKind::kPool) return nullptr;
   const std::lock_guard lock(mutex_);
-  const auto found = by_id_.find(allocation.id);
-  if (found != by_id_.end()) return found->second.bytes;
-  if (by_id_.size() >= most_) ForgetFreed(memory);
-  return by_id_.emplace(allocation.id, Entry{allocation.base, std::make_shared<WrittenBytes>(allocation.bytes)}).first->second.bytes;
+  const auto found = by_base_.find(allocation.base);
+  if (found != by_base_.end() && found->second.id == allocation.id) return found->second.bytes;
+  if (by_base_.size() >= most_) ForgetFreed();
+  Entry& entry = by_base_[allocation.base];
+  entry = {&memory, allocation.id, std::make_shared<WrittenBytes>(allocation.bytes)};
+  return entry.bytes;
 }
 
-void GlobalShadow::ForgetFreed(const DeviceMemory& memory) {
-  std::erase_if(by_id_, [&](const auto& entry) {
-    const auto allocation = memory.Find(entry.second.base);
-    return !allocation || allocation->id != entry.first;
+void GlobalShadow::ForgetFreed() {
+  std::erase_if(by_base_, [](const auto& entry) {
+    const auto allocation = entry.second.memory->Find(entry.first);
+    return !allocation || allocation->id != entry.second.id;
   });
-  most_ = std::max<std::size_t>(64, 2 * by_id_.size());
+  most_ = std::max<std::size_t>(64, 2 * by_base_.size());
 }
 
 GlobalShadow::Range GlobalShadow::Find(const DeviceMemory& memory, std::uint64_t address, std::uint64_t bytes) {

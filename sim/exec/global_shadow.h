@@ -30,7 +30,7 @@ class WrittenBytes {
 
 class GlobalShadow {
  public:
-  /// Of the allocation; null for memory of which it is not known.
+  /// Of the allocation, which is one of `memory`; null for memory of which it is not known.
   std::shared_ptr<WrittenBytes> Of(const DeviceMemory& memory, const Allocation& allocation);
 
   /// Of the range at `address`, as far as it lies in one allocation.
@@ -46,15 +46,16 @@ class GlobalShadow {
     std::uint64_t offset = 0, count = 0;
   };
   Range Find(const DeviceMemory& memory, std::uint64_t address, std::uint64_t bytes);
-  void ForgetFreed(const DeviceMemory& memory);
+  void ForgetFreed();
 
   struct Entry {
-    std::uint64_t base = 0;
+    const DeviceMemory* memory = nullptr;  ///< lives as long as its device
+    std::uint64_t id = 0;                  ///< of the allocation: in `memory` alone
     std::shared_ptr<WrittenBytes> bytes;
   };
   std::mutex mutex_;
-  std::unordered_map<std::uint64_t, Entry> by_id_;
-  std::size_t most_ = 64;  ///< with so many, those that are freed go
+  std::unordered_map<std::uint64_t, Entry> by_base_;  ///< devices have no address in common
+  std::size_t most_ = 64;                             ///< with so many, those that are freed go
 };
 
 }  // namespace gridloom::exec

@@ -2,7 +2,9 @@
 // argument. usage: memcheck_streams CASE
 #include <cuda.h>
 
+#include <atomic>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "app.h"
@@ -227,6 +229,51 @@ void Captured(const Streams& s) {
   CU(cudaGraphDestroy(graph));
 }
 
+/// A graph waits for an event and records one.
+void EventsInGraph(const Streams& s) {
+  cudaEvent_t before = nullptr, after = nullptr;
+  CU(cudaEventCreate(&before));
+  CU(cudaEventCreate(&after));
+  int* p = Allocate(s.a);
+  CU(cudaEventRecord(before, s.a));
+  cudaGraph_t graph = nullptr;
+  cudaGraphNode_t wait = nullptr, use = nullptr, record = nullptr;
+  CU(cudaGraphCreate(&graph, 0));
+  CU(cudaGraphAddEventWaitNode(&wait, graph, nullptr, 0, before));
+  void* arguments[] = {&p};
+  cudaKernelNodeParams kernel{};
+  kernel.func = reinterpret_cast<void*>(Use);
+  kernel.gridDim = dim3(1);
+  kernel.blockDim = dim3(kCount);
+  kernel.kernelParams = arguments;
+  CU(cudaGraphAddKernelNode(&use, graph, &wait, 1, &kernel));
+  CU(cudaGraphAddEventRecordNode(&record, graph, &use, 1, after));
+  cudaGraphExec_t exec = nullptr;
+  CU(cudaGraphInstantiate(&exec, graph, 0));
+  CU(cudaGraphLaunch(exec, s.b));
+  CU(cudaStreamWaitEvent(s.a, after));
+  CU(cudaFreeAsync(p, s.a));
+  CU(cudaDeviceSynchronize());
+  CU(cudaGraphExecDestroy(exec));
+  CU(cudaGraphDestroy(graph));
+  CU(cudaEventDestroy(before));
+  CU(cudaEventDestroy(after));
+}
+
+void CUDART_CB Tell(void* over) { static_cast<std::atomic<bool>*>(over)->store(true); }
+
+/// A host function says that the stream has come to it.
+void HostFunction(const Streams& s) {
+  std::atomic<bool> over = false;
+  int* const p = Allocate(s.a);
+  Use<<<1, kCount, 0, s.a>>>(p);
+  CU(cudaLaunchHostFunc(s.a, Tell, &over));
+  while (!over) std::this_thread::yield();
+  Use<<<1, kCount, 0, s.b>>>(p);
+  CU(cudaDeviceSynchronize());
+  CU(cudaFreeAsync(p, s.a));
+}
+
 void Copies(const std::string& name) {
   int *device = nullptr, *pinned = nullptr;
   std::vector<int> host(4096);
@@ -277,6 +324,8 @@ int main(int argc, char** argv) {
     InGraph("graph", streams);
     InGraph("graph-outside", streams);
     Captured(streams);
+    EventsInGraph(streams);
+    HostFunction(streams);
     Copies("copies");
   } else if (name.starts_with("graph")) InGraph(name, streams);
   else if (name != "copy-unordered" && (name.starts_with("copy") || name.starts_with("fill"))) Copies(name);
