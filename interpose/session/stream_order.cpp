@@ -7,18 +7,23 @@
 namespace gridloom::session {
 
 void StreamOrder::Clock::Join(std::uint64_t stream, std::uint64_t number) {
+  if (number <= floor) return;
   std::uint64_t& known = last[stream];
   known = std::max(known, number);
 }
 
 void StreamOrder::Clock::Join(const Clock& other) {
   all |= other.all;
+  if (other.floor > floor) {
+    floor = other.floor;
+    std::erase_if(last, [&](const auto& entry) { return entry.second <= floor; });
+  }
   for (const auto& [stream, number] : other.last) Join(stream, number);
 }
 
 bool StreamOrder::Clock::Holds(std::uint64_t stream, std::uint64_t number) const {
   const auto found = last.find(stream);
-  return all || (found != last.end() && found->second >= number);
+  return all || number <= floor || (found != last.end() && found->second >= number);
 }
 
 bool StreamOrder::Place::IsBefore(const Place& later) const {
@@ -39,7 +44,7 @@ StreamOrder::State& StreamOrder::StateOf(const Stream& stream) {
 /// Most works of a stream come after the same ones of others: these share their clock.
 void StreamOrder::Add(State& state, const Clock& clock) {
   const bool known = std::ranges::all_of(clock.last, [&](const auto& entry) { return state.before->Holds(entry.first, entry.second); });
-  if (known && (!clock.all || state.before->all)) return;
+  if (known && clock.floor <= state.before->floor && (!clock.all || state.before->all)) return;
   auto joined = std::make_shared<Clock>(*state.before);
   joined->Join(clock);
   state.before = std::move(joined);
@@ -50,6 +55,14 @@ StreamOrder::Clock StreamOrder::WholeOf(std::uint64_t id, const State& state) co
   Clock clock = *state.before;
   if (state.number != 0) clock.Join(id, state.number);
   return clock;
+}
+
+/// Once the host has seen all works of all streams, nothing more need be known of them.
+void StreamOrder::Forget() {
+  if (!std::ranges::all_of(streams_, [&](const auto& entry) { return host_.Holds(entry.first, entry.second.number); })) return;
+  streams_.clear();
+  host_.last.clear();
+  host_.floor = works_;
 }
 
 void StreamOrder::JoinAll(Clock& clock, const Context* context, bool blocking_alone) const {
@@ -69,7 +82,8 @@ StreamOrder::Place StreamOrder::Add(const Stream& stream) {
     for (const auto& [id, other] : streams_)
       if (other.legacy && other.context == state.context) Add(state, WholeOf(id, other));
   }
-  return {stream.id(), ++state.number, state.before, state.legacy ? "the default stream" : "stream " + std::to_string(stream.id())};
+  return {stream.id(), state.number = ++works_, state.before,
+          state.legacy ? "the default stream" : "stream " + std::to_string(stream.id())};
 }
 
 void StreamOrder::Record(const Stream& stream, const Event& event) {
@@ -96,11 +110,13 @@ void StreamOrder::HostSees(const Place& place) {
   const std::lock_guard lock(mutex_);
   host_.Join(*place.before);
   host_.Join(place.stream, place.number);
+  Forget();
 }
 
 void StreamOrder::HostSees(const Event& event) {
   const std::lock_guard lock(mutex_);
   if (const auto found = events_.find(&event); found != events_.end()) host_.Join(found->second);
+  Forget();
 }
 
 void StreamOrder::HostSees(const Stream& stream) {
@@ -108,11 +124,13 @@ void StreamOrder::HostSees(const Stream& stream) {
   State& state = StateOf(stream);
   if (state.legacy) JoinAll(host_, state.context, true);
   host_.Join(WholeOf(stream.id(), state));
+  Forget();
 }
 
 void StreamOrder::HostSeesAll(const Context& context) {
   const std::lock_guard lock(mutex_);
   JoinAll(host_, &context, false);
+  Forget();
 }
 
 }  // namespace gridloom::session

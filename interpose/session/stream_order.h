@@ -1,6 +1,6 @@
 // Which work of streams comes before which, as the program's calls order it, whatever has run first (memcheck, docs/memcheck.md#streams).
 //
-// Each stream counts its works. A clock has for each stream the number of its last work that comes before something: before the next work
+// Works are counted. A clock has for each stream the number of its last work that comes before something: before the next work
 // of a stream, or before what the host does next. The host is one, with all its threads: what one of them has waited for is over for all.
 #pragma once
 
@@ -20,6 +20,7 @@ class StreamOrder {
  public:
   struct Clock {
     std::map<std::uint64_t, std::uint64_t> last;  ///< by stream
+    std::uint64_t floor = 0;                      ///< all works up to this one come before
     bool all = false;                             ///< everything comes before: the order is not known
     void Join(const Clock& other);
     void Join(std::uint64_t stream, std::uint64_t number);
@@ -57,12 +58,14 @@ class StreamOrder {
   State& StateOf(const Stream& stream);
   static void Add(State& state, const Clock& clock);
   Clock WholeOf(std::uint64_t id, const State& state) const;
+  void Forget();
   void JoinAll(Clock& clock, const Context* context, bool blocking_alone) const;
 
   std::mutex mutex_;
   std::map<std::uint64_t, State> streams_;
   std::map<const Event*, Clock> events_;
   Clock host_;
+  std::uint64_t works_ = 0;
 };
 
 }  // namespace gridloom::session
