@@ -107,6 +107,8 @@ CUresult cuEventElapsedTime(float* milliseconds, CUevent start_handle, CUevent e
   if (from == nullptr || to == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (start->context().failed()) return start->context().status();
   if (!BothOver(*start, *end, from->done() && to->done())) return CUDA_ERROR_NOT_READY;
+  session::MemcheckLog::Get().HostWaited(*start);
+  session::MemcheckLog::Get().HostWaited(*end);
   *milliseconds = static_cast<float>(ElapsedNs(*start, *end, *from, *to) * 1e-6);
   return CUDA_SUCCESS;
 }

@@ -109,6 +109,13 @@ bool WaitsForValue(const BatchOp& batch) {
   });
 }
 
+/// What comes behind it may come behind anything: a value that anybody writes, or what a host function waits for.
+bool MayWaitForOthers(const Operation& operation) {
+  if (std::holds_alternative<HostOp>(operation)) return true;
+  const auto* const batch = std::get_if<BatchOp>(&operation);
+  return batch != nullptr && WaitsForValue(*batch);
+}
+
 }  // namespace
 
 WorkOriginPtr MemcheckLog::Submitted(const Stream& stream, const Operation& operation) {
@@ -127,7 +134,7 @@ WorkOriginPtr MemcheckLog::Submitted(const Stream& stream, const Operation& oper
   origin->stack = StackHere();
   if (!ordered) return origin;
   origin->place = order.Add(stream);
-  if (const auto* batch = std::get_if<BatchOp>(&operation); batch && WaitsForValue(*batch)) order.WaitForValue(stream);
+  if (MayWaitForOthers(operation)) order.WaitForValue(stream);
   if (const auto* free = std::get_if<FreeOp>(&operation)) {
     const exec::DeviceMemory& memory = stream.context().device().memory();
     if (const auto allocation = memory.Find(free->address)) {
@@ -156,6 +163,7 @@ void ForOperations(const GraphPlan& plan, const Visit& visit) {
 StreamOrder::Place PlaceOfGraph(StreamOrder& order, const Stream& stream, const GraphPlan& plan) {
   ForOperations(plan, [&](const Operation& operation) {
     if (const auto* wait = std::get_if<EventWaitOp>(&operation)) order.WaitForEvent(stream, *wait->event);
+    if (MayWaitForOthers(operation)) order.WaitForValue(stream);
   });
   StreamOrder::Place place = order.Add(stream);
   ForOperations(plan, [&](const Operation& operation) {
@@ -220,6 +228,8 @@ void MemcheckLog::CheckUses(Context& context, const Operation& operation, const 
     CheckUse(context, origin, copy->dst, true);
   } else if (const auto* fill = std::get_if<FillOp>(&operation)) {
     CheckUse(context, origin, reinterpret_cast<const void*>(fill->params.dst), true);
+  } else if (std::holds_alternative<BatchOp>(operation)) {
+    HostRuns(origin);  // values that it writes tell who reads them what they come after
   }
 }
 

@@ -1,6 +1,7 @@
 #include "interpose/session/stream_order.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "interpose/session/stream.h"
 
@@ -26,6 +27,12 @@ bool StreamOrder::Clock::Holds(std::uint64_t stream, std::uint64_t number) const
   return all || number <= floor || (found != last.end() && found->second >= number);
 }
 
+bool StreamOrder::Clock::Holds(const Clock& other) const {
+  if (all) return true;
+  if (other.all || other.floor > floor) return false;
+  return std::ranges::all_of(other.last, [&](const auto& entry) { return Holds(entry.first, entry.second); });
+}
+
 bool StreamOrder::Place::IsBefore(const Place& later) const {
   return stream == later.stream ? number < later.number : later.before->Holds(stream, number);
 }
@@ -37,14 +44,15 @@ StreamOrder::State& StreamOrder::StateOf(const Stream& stream) {
     state.context = &stream.context();
     state.legacy = stream.kind() == Stream::Kind::kLegacy;
     state.blocking = stream.blocking();
+    state.made = works_;
+    if (state.legacy) legacy_.push_back(stream.id());
   }
   return state;
 }
 
 /// Most works of a stream come after the same ones of others: these share their clock.
 void StreamOrder::Add(State& state, const Clock& clock) {
-  const bool known = std::ranges::all_of(clock.last, [&](const auto& entry) { return state.before->Holds(entry.first, entry.second); });
-  if (known && clock.floor <= state.before->floor && (!clock.all || state.before->all)) return;
+  if (state.before->Holds(clock)) return;
   auto joined = std::make_shared<Clock>(*state.before);
   joined->Join(clock);
   state.before = std::move(joined);
@@ -57,12 +65,35 @@ StreamOrder::Clock StreamOrder::WholeOf(std::uint64_t id, const State& state) co
   return clock;
 }
 
-/// Once the host has seen all works of all streams, nothing more need be known of them.
+void StreamOrder::HostJoins(const Clock& clock) {
+  Clock seen = clock;
+  if (std::exchange(seen.all, false)) seen.floor = works_;
+  host_.Join(seen);
+}
+
+/// Of what the host has seen, nothing more need be known.
 void StreamOrder::Forget() {
-  if (!std::ranges::all_of(streams_, [&](const auto& entry) { return host_.Holds(entry.first, entry.second.number); })) return;
-  streams_.clear();
-  host_.last.clear();
-  host_.floor = works_;
+  std::erase_if(streams_, [&](const auto& entry) {
+    const auto& [id, state] = entry;
+    return host_.Holds(id, state.number) && host_.Holds(*state.before);
+  });
+  std::erase_if(legacy_, [&](std::uint64_t id) { return !streams_.contains(id); });
+  RaiseFloor();
+  if (events_.size() < most_events_) return;
+  std::erase_if(events_, [&](const auto& entry) { return host_.Holds(entry.second); });
+  most_events_ = std::max<std::size_t>(1024, 2 * events_.size());
+}
+
+/// To a work up to which the host has seen all.
+void StreamOrder::RaiseFloor() {
+  Clock raised;
+  raised.floor = works_;
+  for (const auto& [id, state] : streams_) {
+    if (host_.Holds(id, state.number)) continue;
+    const auto seen = host_.last.find(id);
+    raised.floor = std::min(raised.floor, std::max(state.made, seen != host_.last.end() ? seen->second : 0));
+  }
+  host_.Join(raised);
 }
 
 void StreamOrder::JoinAll(Clock& clock, const Context* context, bool blocking_alone) const {
@@ -79,8 +110,8 @@ StreamOrder::Place StreamOrder::Add(const Stream& stream) {
     JoinAll(others, state.context, true);
     Add(state, others);
   } else if (state.blocking) {
-    for (const auto& [id, other] : streams_)
-      if (other.legacy && other.context == state.context) Add(state, WholeOf(id, other));
+    for (const std::uint64_t id : legacy_)
+      if (const State& other = streams_.at(id); other.context == state.context) Add(state, WholeOf(id, other));
   }
   return {stream.id(), state.number = ++works_, state.before,
           state.legacy ? "the default stream" : "stream " + std::to_string(stream.id())};
@@ -108,28 +139,31 @@ void StreamOrder::WaitForValue(const Stream& stream) {
 
 void StreamOrder::HostSees(const Place& place) {
   const std::lock_guard lock(mutex_);
-  host_.Join(*place.before);
+  HostJoins(*place.before);
   host_.Join(place.stream, place.number);
   Forget();
 }
 
 void StreamOrder::HostSees(const Event& event) {
   const std::lock_guard lock(mutex_);
-  if (const auto found = events_.find(&event); found != events_.end()) host_.Join(found->second);
+  if (const auto found = events_.find(&event); found != events_.end()) HostJoins(found->second);
   Forget();
 }
 
 void StreamOrder::HostSees(const Stream& stream) {
   const std::lock_guard lock(mutex_);
   State& state = StateOf(stream);
-  if (state.legacy) JoinAll(host_, state.context, true);
-  host_.Join(WholeOf(stream.id(), state));
+  Clock seen = WholeOf(stream.id(), state);
+  if (state.legacy) JoinAll(seen, state.context, true);
+  HostJoins(seen);
   Forget();
 }
 
 void StreamOrder::HostSeesAll(const Context& context) {
   const std::lock_guard lock(mutex_);
-  JoinAll(host_, &context, false);
+  Clock seen;
+  JoinAll(seen, &context, false);
+  HostJoins(seen);
   Forget();
 }
 

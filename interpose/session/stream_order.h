@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 namespace gridloom::session {
 
@@ -25,6 +26,7 @@ class StreamOrder {
     void Join(const Clock& other);
     void Join(std::uint64_t stream, std::uint64_t number);
     bool Holds(std::uint64_t stream, std::uint64_t number) const;
+    bool Holds(const Clock& other) const;
   };
   /// A work.
   struct Place {
@@ -52,19 +54,24 @@ class StreamOrder {
   struct State {
     const Context* context = nullptr;
     bool legacy = false, blocking = false;
-    std::uint64_t number = 0;
+    std::uint64_t made = 0;    ///< works counted when this was made: those of the stream among them the host has seen
+    std::uint64_t number = 0;  ///< of its last work
     std::shared_ptr<const Clock> before = std::make_shared<const Clock>();
   };
   State& StateOf(const Stream& stream);
   static void Add(State& state, const Clock& clock);
   Clock WholeOf(std::uint64_t id, const State& state) const;
+  void HostJoins(const Clock& clock);
   void Forget();
+  void RaiseFloor();
   void JoinAll(Clock& clock, const Context* context, bool blocking_alone) const;
 
   std::mutex mutex_;
   std::map<std::uint64_t, State> streams_;
+  std::vector<std::uint64_t> legacy_;  ///< of `streams_`
   std::map<const Event*, Clock> events_;
-  Clock host_;
+  std::size_t most_events_ = 1024;  ///< with so many, those go that the host has seen
+  Clock host_;                      ///< never `all`
   std::uint64_t works_ = 0;
 };
 

@@ -96,6 +96,43 @@ void Unordered(const std::string& name, const Streams& s) {
   static_cast<void>(cudaDeviceSynchronize());
 }
 
+/// Other work, which the host has seen.
+void Elsewhere(cudaStream_t stream) {
+  int* const p = Allocate(stream);
+  Use<<<1, kCount, 0, stream>>>(p);
+  CU(cudaFreeAsync(p, stream));
+  CU(cudaStreamSynchronize(stream));
+}
+
+/// What the host has seen of other streams says nothing of this one.
+void UnorderedLate(const Streams& s) {
+  int* const p = Allocate(s.a);
+  for (int i = 0; i < 3; ++i) {
+    cudaStream_t other = nullptr;
+    CU(cudaStreamCreate(&other));
+    Elsewhere(other);
+    CU(cudaStreamDestroy(other));
+  }
+  Elsewhere(s.b);
+  Use<<<1, kCount, 0, s.b>>>(p);
+  CU(cudaDeviceSynchronize());
+  CU(cudaFreeAsync(p, s.a));
+}
+
+/// Order that was made before the host has seen other streams.
+void OrderedLate(const Streams& s) {
+  int* p = Allocate(s.a);
+  Order(s.a, s.b);
+  Elsewhere(s.c);
+  Use<<<1, kCount, 0, s.b>>>(p);
+  CU(cudaStreamSynchronize(s.b));  // so it has seen what `b` waited for
+  Elsewhere(s.c);
+  Use<<<1, kCount, 0, s.c>>>(p);
+  CU(cudaDeviceSynchronize());
+  CU(cudaFreeAsync(p, s.b));
+  CU(cudaDeviceSynchronize());
+}
+
 /// Each of them orders the use.
 void Ordered(const Streams& s) {
   int* p = Allocate(s.a);
@@ -274,6 +311,61 @@ void HostFunction(const Streams& s) {
   CU(cudaFreeAsync(p, s.a));
 }
 
+void CUDART_CB WaitFor(void* over) {
+  while (!static_cast<std::atomic<bool>*>(over)->load()) std::this_thread::yield();
+}
+
+/// A host function waits for the program, which has seen the allocation meanwhile: what is behind it is in its stream already.
+void WaitingHostFunction(const Streams& s) {
+  std::atomic<bool> over = false;
+  int* const p = Allocate(s.a);
+  CU(cudaLaunchHostFunc(s.b, WaitFor, &over));
+  Use<<<1, kCount, 0, s.b>>>(p);
+  CU(cudaStreamSynchronize(s.a));
+  over = true;
+  CU(cudaFreeAsync(p, s.b));
+  CU(cudaDeviceSynchronize());
+}
+
+/// A graph waits for a value that a stream writes; the host looks for one, and for the time between two events.
+void Values(const Streams& s) {
+  unsigned* flags = nullptr;
+  CU(cudaMallocHost(&flags, 2 * sizeof(unsigned)));
+  flags[0] = flags[1] = 0;
+  int* p = Allocate(s.a);
+  cudaGraph_t graph = nullptr;
+  CU(cudaStreamBeginCapture(s.b, cudaStreamCaptureModeRelaxed));
+  cuStreamWaitValue32(s.b, reinterpret_cast<CUdeviceptr>(flags), 1, CU_STREAM_WAIT_VALUE_GEQ);
+  Use<<<1, kCount, 0, s.b>>>(p);
+  CU(cudaStreamEndCapture(s.b, &graph));
+  cudaGraphExec_t exec = nullptr;
+  CU(cudaGraphInstantiate(&exec, graph, 0));
+  CU(cudaGraphLaunch(exec, s.b));
+  cuStreamWriteValue32(s.a, reinterpret_cast<CUdeviceptr>(flags), 1, 0);
+  Order(s.b, s.a);
+  CU(cudaFreeAsync(p, s.a));
+  CU(cudaDeviceSynchronize());
+
+  p = Allocate(s.a);
+  cuStreamWriteValue32(s.a, reinterpret_cast<CUdeviceptr>(flags + 1), 1, 0);
+  while (*const_cast<volatile unsigned*>(flags + 1) == 0) std::this_thread::yield();
+  Use<<<1, kCount, 0, s.c>>>(p);
+  cudaEvent_t begin = nullptr, end = nullptr;
+  CU(cudaEventCreate(&begin));
+  CU(cudaEventCreate(&end));
+  CU(cudaEventRecord(begin, s.c));
+  CU(cudaEventRecord(end, s.c));
+  float time = 0;
+  while (cudaEventElapsedTime(&time, begin, end) == cudaErrorNotReady) std::this_thread::yield();
+  CU(cudaFreeAsync(p, s.a));
+  CU(cudaDeviceSynchronize());
+  CU(cudaEventDestroy(begin));
+  CU(cudaEventDestroy(end));
+  CU(cudaGraphExecDestroy(exec));
+  CU(cudaGraphDestroy(graph));
+  CU(cudaFreeHost(flags));
+}
+
 void Copies(const std::string& name) {
   int *device = nullptr, *pinned = nullptr;
   std::vector<int> host(4096);
@@ -320,15 +412,19 @@ int main(int argc, char** argv) {
   const std::string name = argc > 1 ? argv[1] : "none";
   const Streams streams;
   if (name == "none") {
+    OrderedLate(streams);
     Ordered(streams);
     InGraph("graph", streams);
     InGraph("graph-outside", streams);
     Captured(streams);
     EventsInGraph(streams);
     HostFunction(streams);
+    WaitingHostFunction(streams);
+    Values(streams);
     Copies("copies");
   } else if (name.starts_with("graph")) InGraph(name, streams);
   else if (name != "copy-unordered" && (name.starts_with("copy") || name.starts_with("fill"))) Copies(name);
+  else if (name == "use-unordered-late") UnorderedLate(streams);
   else Unordered(name, streams);
   std::printf("%s: %s\n", name.c_str(), cudaGetErrorName(cudaDeviceSynchronize()));
   return 0;

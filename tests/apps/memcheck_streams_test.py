@@ -10,6 +10,7 @@ MEMORY = r"the 1,024-byte allocation 0x[0-9a-f]+ made by cudaMallocAsync \(alloc
 # Uses by kernels: what the finding's place says.
 KERNELS = {
     "use-unordered": rf"{MEMORY}, whose allocation in stream \d+ nothing orders before this in stream \d+$",
+    "use-unordered-late": rf"{MEMORY}, whose allocation in stream \d+ nothing orders before this in stream \d+$",
     "legacy-unordered": rf"{MEMORY}, whose allocation in stream \d+ nothing orders before this in the default stream$",
     "child-unordered": rf"{MEMORY}, whose allocation in stream \d+ nothing orders before this in stream \d+$",
     "graph-after-free": rf"{MEMORY}, which the graph frees before this node$",
