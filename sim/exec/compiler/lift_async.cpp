@@ -86,6 +86,37 @@ void FunctionLifter::Lift<semantic::Mbarrier>(const Instruction& inst) {
   if (at == 1) Write(Op(0), state, ScalarType::kB64);
 }
 
+// clusterlaunchcontrol.try_cancel … [response], [mbarrier]: asks for the place of a cluster that has not begun, which then never does. A
+// GPU answers that there is none once all have begun; here that is so from the start, so each cluster does its own part. A response is
+// 1 in its lowest word where a place was given, then the CTA's x, y, z.
+template <>
+void FunctionLifter::Lift<semantic::ClusterLaunchControl>(const Instruction& inst) {
+  if (HasText(inst, "try_cancel")) return LiftTryCancel(inst);
+  const std::vector<Value*> response = SplitLanes(Read(Op(1), ScalarType::kB128), 4);
+  if (HasText(inst, "is_canceled")) return Write(Op(0), b_.CreateICmpNE(response[0], b_.getInt32(0)), ScalarType::kPred);
+  const std::vector<Operand> to = Components(Op(0));
+  const std::size_t first = HasText(inst, "get_first_ctaid::z") ? 3 : HasText(inst, "get_first_ctaid::y") ? 2 : 1;
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    Value* const part = first + i < response.size() ? response[first + i] : b_.getInt32(0);  // of v4 the last is not said
+    Write(to[i], part, ScalarType::kB32);
+  }
+}
+
+void FunctionLifter::LiftTryCancel(const Instruction& inst) {
+  constexpr std::uint32_t kResponseBytes = 16;
+  Value* const response = AddressOf(Op(0), StateSpace::kShared);
+  Value* const barrier = AddressOf(Op(1), StateSpace::kShared);
+  const auto answer = [&](Value* to, Value* of) {
+    b_.StoreMem(Space::kShared, {b_.getInt64(0), b_.getInt64(0)}, to, false);
+    if (module_.options().memcheck) BeginCopy(b_, to, b_.getInt64(kResponseBytes), b_.ToGeneric(Space::kShared, of));
+    CompleteBytes(of, b_.getInt32(kResponseBytes));
+  };
+  if (!HasText(inst, "multicast::cluster::all")) return answer(response, barrier);
+  Value* const ctas = ReadSpecial("%cluster_nctarank");
+  Value* const all = b_.CreateSub(b_.CreateShl(b_.getInt32(1), ctas), b_.getInt32(1));
+  ForMembers(b_.CreateTrunc(all, b_.getInt16Ty()), [&](auto place) { answer(place(response), place(barrier)); });
+}
+
 // cp.async and relatives.
 template <>
 void FunctionLifter::Lift<semantic::Cp>(const Instruction& inst) {
@@ -190,7 +221,6 @@ std::vector<StateSpace> FunctionLifter::CopySpaces(const Instruction& inst) cons
 // cp.async.bulk.dst.src.completion {.multicast::cluster} [dst], [src], size {, [mbar]} {, mask}: multiples of 16 bytes.
 // cp.reduce.async.bulk….op.type combines element by element instead.
 void FunctionLifter::LiftBulkCopy(const Instruction& inst) {
-  if (HasText(inst, "cp_mask")) RefuseInstruction();
   const std::vector<StateSpace> spaces = CopySpaces(inst);
   const Space to_space = SpaceOf(spaces[0]), from_space = SpaceOf(spaces[1]);
   Value* to = AddressOf(Op(0), spaces[0]);
@@ -205,6 +235,8 @@ void FunctionLifter::LiftBulkCopy(const Instruction& inst) {
   const bool has_ends = HasText(inst, "ignore_oob");
   if (inst.Has(Mod::kReduce)) {
     ReduceBytes(inst, to_space, to, from_space, from, bytes);
+  } else if (HasText(inst, "cp_mask")) {
+    CopyMasked(to, from, bytes, Read(Op(OpCount() - 1), ScalarType::kB16));
   } else if (has_ends) {
     CopyWithin(to, from, bytes, b_.CreateZExt(Read(Op(3), ScalarType::kU32), b_.getInt64Ty()),
                b_.CreateZExt(Read(Op(4), ScalarType::kU32), b_.getInt64Ty()));
@@ -215,6 +247,21 @@ void FunctionLifter::LiftBulkCopy(const Instruction& inst) {
   Value* const barrier = MbarrierAddress(Op(has_ends ? 5 : 3), StateSpace::kShared);
   if (module_.options().memcheck && to_space == Space::kShared) BeginCopy(b_, to, bytes, barrier);
   Mbarrier(MbarrierOp::kCompleteTx, barrier, size, nullptr);
+}
+
+// .cp_mask, from shared to global memory: of each 16 bytes those whose bit is set.
+void FunctionLifter::CopyMasked(Value* to, Value* from, Value* bytes, Value* mask) {
+  Value* const bits = b_.CreateZExt(mask, b_.getInt64Ty());
+  ForOffsets(bytes, 1, [&](Value* offset) {
+    auto* chosen = NewBlock("byte");
+    auto* next = NewBlock("next.byte");
+    b_.CreateCondBr(b_.CreateTrunc(b_.CreateLShr(bits, b_.CreateAnd(offset, b_.getInt64(15))), b_.getInt1Ty()), chosen, next);
+    b_.SetInsertPoint(chosen);
+    Value* const loaded = b_.LoadMem(Space::kShared, b_.getInt8Ty(), 1, b_.CreateAdd(from, offset), false);
+    b_.StoreMem(Space::kGlobal, {loaded}, b_.CreateAdd(to, offset), false);
+    b_.CreateBr(next);
+    b_.SetInsertPoint(next);
+  });
 }
 
 // .ignore_oob: the first `left` and last `right` bytes, up to 15 each, may lie outside of the memory, and what comes of them is anything.

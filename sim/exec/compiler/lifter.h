@@ -299,8 +299,10 @@ class FunctionLifter {
   template <typename Body>
   void ForMembers(Value* mask, Body body);
   void CompleteBytes(Value* barrier, Value* bytes);
+  void LiftTryCancel(const Instruction& inst);
   std::vector<StateSpace> CopySpaces(const Instruction& inst) const;
   void LiftAsyncTail(const Instruction& inst, std::size_t values);
+  void CopyMasked(Value* to, Value* from, Value* bytes, Value* mask);
   void CopyWithin(Value* to, Value* from, Value* bytes, Value* left, Value* right);
   void CopyBytes(Space to_space, Value* to, Space from_space, Value* from, Value* bytes, unsigned step);
   void LiftTensorCopy(const Instruction& inst);

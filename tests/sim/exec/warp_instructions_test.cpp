@@ -491,6 +491,75 @@ READY:
   }
 }
 
+TEST_CASE("BulkCopy_UnderAMaskOfBytes_LeavesTheOthers") {
+  const std::string body = R"(
+  .shared .align 16 .b8 buffer[256];
+  .reg .b16 %h;
+  mov.u32 %r7, buffer;
+  and.b32 %r9, %r5, 31;
+  mad.lo.u32 %r8, %r9, 8, %r7;
+  setp.lt.u32 %p2, %r5, 32;
+  @%p2 st.shared.v2.u32 [%r8], {%r1, %r2};
+  bar.sync 0;
+  setp.ne.u32 %p1, %r5, 0;
+  @%p1 bra READY;
+  ld.param.u64 %rd5, [out];
+  mov.u16 %h, 0xA5C3;
+  cp.async.bulk.global.shared::cta.bulk_group.cp_mask [%rd5], [%r7], 256, %h;
+  cp.async.bulk.commit_group;
+  cp.async.bulk.wait_group 0;
+READY:
+  bar.sync 0;
+  ld.global.v2.u32 {%r3, %r4}, [%rd2];)";
+  const std::vector<Lane> in = RandomLanes(0, 0);
+  const std::vector<Lane> out = Run(body, in);
+  std::vector<Lane> wanted(in.size(), Lane{0xdead, 0xdead});
+  for (std::size_t i = 0; i < 256; ++i) {
+    if ((0xA5C3 >> i % 16 & 1) != 0)
+      reinterpret_cast<unsigned char*>(wanted.data())[i] = reinterpret_cast<const unsigned char*>(in.data())[i];
+  }
+  for (std::uint32_t i = 0; i < kThreads; ++i) CHECK((out[i].a == wanted[i].a && out[i].b == wanted[i].b));
+}
+
+// All CTAs of a grid have begun: there is none whose place could be taken. The answer comes as that of a copy does.
+TEST_CASE("ClusterLaunchControl_FindsNothingToCancel") {
+  for (const std::string to_all : {"", ".multicast::cluster::all"}) {
+    const std::string body = R"(
+  .shared .align 16 .b8 answer[16];
+  .shared .align 8 .b64 barrier;
+  .reg .b128 %q;
+  mov.u32 %r4, 5;
+  setp.ne.u32 %p1, %r5, 0;
+  @%p1 bra READY;
+  mov.u32 %r7, answer;
+  mov.u32 %r8, barrier;
+  mov.u32 %r9, -1;
+  st.shared.v4.u32 [answer], {%r9, %r9, %r9, %r9};
+  mbarrier.init.shared.b64 [barrier], 1;
+  clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes)" +
+                             to_all + R"(.b128 [%r7], [%r8];
+  mbarrier.arrive.expect_tx.shared.b64 %rd4, [barrier], 16;
+READY:
+  bar.sync 0;
+WAIT:
+  mbarrier.try_wait.parity.shared.b64 %p2, [barrier], 0;
+  @!%p2 bra WAIT;
+  ld.shared.v2.b64 {%rd5, %rd6}, [answer];
+  mov.b128 %q, {%rd5, %rd6};
+  clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p3, %q;
+  selp.u32 %r3, 1, 2, %p3;
+  @!%p3 bra DONE;
+  clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 %r4, %q;
+  clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 {%r10, %r11, %r12, %r13}, %q;
+  add.u32 %r4, %r4, %r11;
+DONE:)";
+    for (const Lane& lane : Run(body, RandomLanes(0, 0))) {
+      CHECK(lane.a == 2);
+      CHECK(lane.b == 5);
+    }
+  }
+}
+
 // Bounds at the borders of warps split no warp, others do; both orders of the operands, ragged last warps, an index that is shifted.
 TEST_CASE("Comparison_OfTheThreadsIndexWithABound_HoldsForTheLanesItShould") {
   constexpr const char* kPredicates[] = {"lt", "le", "gt", "ge"};
