@@ -1,5 +1,6 @@
 // compile_time: how long kernels of a PTX file take from PTX to object code, each in the processor time of the best of several runs; with
-// --bytecode 1 to what the interpreter runs. What loading LLVM takes (40 ms, once a process) is not in it.
+// --bytecode 1 to what the interpreter runs, with the bytes of a warp's frames. What loading LLVM takes (40 ms, once a process) is not in
+// it.
 //   build/compile_time --ptx FILE [--kernel NAME] [--block X] [--cpu x86-64-v3|x86-64] [--memcheck 1] [--bytecode 1] [--runs N] [--ir FILE]
 //   [--object FILE]
 //                      [--llvm "-time-passes"]
@@ -42,6 +43,7 @@ void PassToLlvm(const std::string& options) {
 struct Best {
   exec::CompiledKernel kernel;
   double ms = std::numeric_limits<double>::max();
+  std::size_t bytes = 0;  ///< of the object; of bytecode, what its functions' frames take of a warp's stack
 };
 
 /// `bytecode`: what the interpreter runs, in place of machine code.
@@ -54,6 +56,9 @@ Best Measure(const ptx::Module& module, const char* kernel, const exec::CompileO
     else exec::gridloom_compile(&module, kernel, &options, &best.kernel);
     best.ms = std::min(best.ms, CpuMs() - before);
     if (bytecode) best.kernel.error = interpreted.error + interpreted.refuses;
+    best.bytes = best.kernel.object.size();
+    if (bytecode)
+      for (const exec::ByteFunction& function : interpreted.code.functions) best.bytes += function.frame_bytes;
   }
   return best;
 }
@@ -99,8 +104,8 @@ int main(int argc, char** argv) {
     const std::string name(function.name);
     const Best best = Measure(*module, name.c_str(), options, bytecode != 0, runs);
     failed |= !best.kernel.error.empty();
-    std::printf("%9.1f ms %8zu bytes  %s%s%s%s\n", best.ms, best.kernel.object.size(), name.c_str(),
-                best.kernel.gives_way ? ", gives way" : "", best.kernel.error.empty() ? "" : ": ", best.kernel.error.c_str());
+    std::printf("%9.1f ms %8zu bytes  %s%s%s%s\n", best.ms, best.bytes, name.c_str(), best.kernel.gives_way ? ", gives way" : "",
+                best.kernel.error.empty() ? "" : ": ", best.kernel.error.c_str());
     if (!ir_file.empty()) std::ofstream(ir_file) << best.kernel.ir;
     if (!object_file.empty())
       std::ofstream(object_file, std::ios::binary)

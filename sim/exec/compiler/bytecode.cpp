@@ -1,6 +1,12 @@
 #include "sim/exec/compiler/bytecode.h"
 
+#include <llvm/IR/CFG.h>
 #include <llvm/IR/InstIterator.h>
+
+#include <algorithm>
+#include <functional>
+#include <queue>
+#include <utility>
 
 #include "sim/exec/compiler/bytecode_function.h"
 #include "sim/exec/compiler/give_way.h"
@@ -119,20 +125,56 @@ void ByteFunctionMaker::GiveBackAfter(const llvm::Instruction& instruction) {
   }
 }
 
-/// Finds what of a block lives across blocks, and where the rest is used last.
-void ByteFunctionMaker::Number(const llvm::BasicBlock& block) {
-  for (const llvm::Instruction& instruction : block) {
-    if (instruction.getType()->isVoidTy()) continue;
-    const bool across = llvm::isa<llvm::PHINode>(instruction) || llvm::any_of(instruction.uses(), [&](const llvm::Use& use) {
-                          const auto* user = llvm::cast<llvm::Instruction>(use.getUser());
-                          const auto* phi = llvm::dyn_cast<llvm::PHINode>(user);
-                          return (phi ? phi->getIncomingBlock(use) : user->getParent()) != &block;
-                        });
-    if (!across) continue;
-    across_.insert(&instruction);
-    Registers& kept = registers_[&instruction];
-    for (const ByteType type : TypesOf(instruction.getType())) kept.push_back(frame_.Take(type));
+/// The last block, in their order, that `value` of block `home` lives in; none if it is used in its own block only. A block stands after
+/// those that dominate it, so none is before `home`.
+std::optional<unsigned> ByteFunctionMaker::LastBlockOf(const llvm::Instruction& value, unsigned home) {
+  std::vector<unsigned> reading;
+  for (const llvm::Use& use : value.uses()) {
+    const auto* user = llvm::cast<llvm::Instruction>(use.getUser());
+    const auto* phi = llvm::dyn_cast<llvm::PHINode>(user);
+    const llvm::BasicBlock* const block = phi ? phi->getIncomingBlock(use) : user->getParent();
+    if (block != value.getParent() && dominators_.isReachableFromEntry(block)) reading.push_back(order_.IndexOf(block));
   }
+  if (reading.empty() && !llvm::isa<llvm::PHINode>(value)) return std::nullopt;
+  unsigned last = home;
+  ++visit_;
+  while (!reading.empty()) {
+    const unsigned block = reading.back();
+    reading.pop_back();
+    if (std::exchange(visited_[block], visit_) == visit_) continue;
+    last = std::max(last, block);
+    for (const unsigned before : before_[block])
+      if (before != home) reading.push_back(before);
+  }
+  return last;
+}
+
+/// Gives what lives across blocks its registers. Values share one where no thread needs both: lanes that are elsewhere keep theirs, as
+/// kMerge writes for the lanes that are here only. What lives in one block is written for all lanes, and has registers of its own.
+void ByteFunctionMaker::PlaceKept() {
+  before_.resize(order_.blocks.size());
+  visited_.resize(order_.blocks.size());
+  for (unsigned index = 0; index < order_.blocks.size(); ++index)
+    for (const llvm::BasicBlock* after : llvm::successors(order_.blocks[index])) before_[order_.IndexOf(after)].push_back(index);
+  using End = std::pair<unsigned, const llvm::Instruction*>;
+  std::priority_queue<End, std::vector<End>, std::greater<>> ends;
+  for (unsigned index = 0; index < order_.blocks.size(); ++index) {
+    for (; !ends.empty() && ends.top().first < index; ends.pop()) {
+      const ByteTypes& types = TypesOf(ends.top().second->getType());
+      const Registers& kept = registers_[ends.top().second];
+      for (std::size_t i = 0; i < types.size(); ++i) frame_.GiveBack(kept[i], types[i]);
+    }
+    for (const llvm::Instruction& instruction : *order_.blocks[index]) {
+      if (instruction.getType()->isVoidTy()) continue;
+      const std::optional<unsigned> last = LastBlockOf(instruction, index);
+      if (!last) continue;
+      across_.insert(&instruction);
+      Registers& kept = registers_[&instruction];
+      for (const ByteType type : TypesOf(instruction.getType())) kept.push_back(frame_.Take(type));
+      ends.emplace(*last, &instruction);
+    }
+  }
+  frame_.Close();
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -140,6 +182,7 @@ void ByteFunctionMaker::Number(const llvm::BasicBlock& block) {
 // ---------------------------------------------------------------------------------------------------------------------
 
 void ByteFunctionMaker::Make() {
+  PlaceKept();
   for (const llvm::Argument& argument : source_.args()) {
     for (const ByteType type : TypesOf(argument.getType())) {
       registers_[&argument].push_back(frame_.Take(type));
@@ -152,7 +195,6 @@ void ByteFunctionMaker::Make() {
     out_.result_types.push_back(type);
   }
   for (const llvm::BasicBlock* block : order_.blocks) {
-    Number(*block);
     const auto* last = llvm::dyn_cast_or_null<llvm::CallInst>(block->getTerminator()->getPrevNode());
     const MarkerInfo* info = last ? module_.MarkerOf(*last) : nullptr;
     if (info && info->kind == MarkerKind::kMeet) {

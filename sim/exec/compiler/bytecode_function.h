@@ -11,7 +11,9 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "sim/exec/compiler/block_order.h"
 #include "sim/exec/compiler/bytecode.h"
@@ -46,7 +48,8 @@ class ByteFunctionMaker {
   using Value = llvm::Value;
 
   // --- bytecode.cpp ---
-  void Number(const llvm::BasicBlock& block);
+  std::optional<unsigned> LastBlockOf(const llvm::Instruction& value, unsigned home);
+  void PlaceKept();
   void MakeBlock(unsigned index);
   void MakeTerminator(ByteBlock& block, llvm::Instruction& terminator);
   ByteEdge Edge(const llvm::BasicBlock& from, const llvm::BasicBlock& to);
@@ -97,8 +100,10 @@ class ByteFunctionMaker {
   llvm::DenseMap<const Value*, Registers> registers_;  // where values are found
   llvm::DenseMap<const Value*, Registers> written_;    // of the current instruction, before Finish
   llvm::DenseSet<const llvm::Instruction*> across_;
-  llvm::DenseMap<const llvm::Instruction*, const llvm::Instruction*> last_use_;  // of values of the current block
   llvm::DenseMap<const llvm::Instruction*, llvm::SmallVector<const llvm::Instruction*, 2>> ends_;
+  std::vector<llvm::SmallVector<unsigned, 2>> before_;  // by number of a block: those that go on there
+  std::vector<unsigned> visited_;                       // by number of a block: the last visit_ that came by
+  unsigned visit_ = 0;
   llvm::DenseSet<const llvm::BasicBlock*> met_blocks_;
   bool met_ended_ = false;
 };

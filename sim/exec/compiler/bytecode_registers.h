@@ -27,6 +27,8 @@ class FrameLayout {
  public:
   std::uint32_t Take(ByteType type);
   void GiveBack(std::uint32_t place, ByteType type);
+  /// What has been taken so far is used no more by others.
+  void Close() { free_.clear(); }
   /// A multiple of 64.
   std::uint32_t bytes() const { return bytes_; }
 

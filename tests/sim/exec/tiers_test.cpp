@@ -464,6 +464,37 @@ TEST_CASE("BytecodeAsText_ReadsBack_TheSame") {
   CHECK(!ReadBytecode(text + "x"));
 }
 
+/// Branches one behind the other, each with a value that its arm and what comes behind it read.
+std::string KernelOfBranches(unsigned branches) {
+  std::string text = R"(.version 8.0
+.target sm_75
+.address_size 64
+.visible .entry k(.param .u64 out, .param .u32 rounds)
+{
+  .reg .pred %p1;
+  .reg .b32 %r<3>;
+  .reg .b32 %v<)" + std::to_string(branches) +
+                     R"(>;
+  .reg .b64 %rd1;
+  ld.param.u64 %rd1, [out];
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r2, %r1;
+)";
+  for (unsigned i = 0; i < branches; ++i) {
+    const std::string value = "%v" + std::to_string(i), behind = "L" + std::to_string(i);
+    text += "  add.u32 " + value + ", %r2, " + std::to_string(i) + ";\n  setp.gt.u32 %p1, %r2, " + std::to_string(i * 40503 % 65536) +
+            ";\n  @%p1 bra " + behind + ";\n  st.global.u32 [%rd1], " + value + ";\n" + behind + ":\n  mad.lo.u32 %r2, %r2, " + value +
+            ", %r1;\n";
+  }
+  return text + "  st.global.u32 [%rd1+4], %r2;\n  ret;\n}\n";
+}
+
+TEST_CASE("Bytecode_ValuesThatLiveOneAfterTheOther_ShareRegisters") {
+  const Bytecode code = BytecodeOf(KernelOfBranches(400));
+  CHECK(code.functions.at(0).blocks.size() > 800);
+  CHECK(code.functions.at(0).frame_bytes < 8'000);  // one for each value: 51,200
+}
+
 TEST_CASE("Bytecode_OutOfBounds_IsRefused") {
   const Bytecode good = BytecodeOf(LargeKernel(60, true));
   REQUIRE(CheckBytecode(good).ok());
