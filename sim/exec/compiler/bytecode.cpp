@@ -156,12 +156,14 @@ void ByteFunctionMaker::PlaceKept() {
   visited_.resize(order_.blocks.size());
   for (unsigned index = 0; index < order_.blocks.size(); ++index)
     for (const llvm::BasicBlock* after : llvm::successors(order_.blocks[index])) before_[order_.IndexOf(after)].push_back(index);
-  using End = std::pair<unsigned, const llvm::Instruction*>;
+  using End = std::pair<unsigned, std::size_t>;  // a block, and the number of a value: the same registers in each run
   std::priority_queue<End, std::vector<End>, std::greater<>> ends;
+  std::vector<const llvm::Instruction*> values;
   for (unsigned index = 0; index < order_.blocks.size(); ++index) {
     for (; !ends.empty() && ends.top().first < index; ends.pop()) {
-      const ByteTypes& types = TypesOf(ends.top().second->getType());
-      const Registers& kept = registers_[ends.top().second];
+      const llvm::Instruction* const value = values[ends.top().second];
+      const ByteTypes& types = TypesOf(value->getType());
+      const Registers& kept = registers_[value];
       for (std::size_t i = 0; i < types.size(); ++i) frame_.GiveBack(kept[i], types[i]);
     }
     for (const llvm::Instruction& instruction : *order_.blocks[index]) {
@@ -171,7 +173,8 @@ void ByteFunctionMaker::PlaceKept() {
       across_.insert(&instruction);
       Registers& kept = registers_[&instruction];
       for (const ByteType type : TypesOf(instruction.getType())) kept.push_back(frame_.Take(type));
-      ends.emplace(*last, &instruction);
+      ends.emplace(*last, values.size());
+      values.push_back(&instruction);
     }
   }
   frame_.Close();
