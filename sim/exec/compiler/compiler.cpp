@@ -90,7 +90,7 @@ void Compile(const ptx::Module& module, const char* name, const CompileOptions& 
   }
   if (options.keep_ir) out.ir += "; ---- warp form\n" + Print(spmd.ir());
   if (!Verifies(spmd.ir(), "warp form", out)) return;
-  OptimizeWarp(spmd.ir(), *machine);
+  OptimizeWarp(spmd.ir(), options, *machine);
   if (options.keep_ir) out.ir += "; ---- warp form, optimised\n" + Print(spmd.ir());
   out.object = EmitObject(spmd.ir(), *machine, out.error);
   out.frame_bytes = FrameBytes(out.object);

@@ -266,10 +266,13 @@ void OptimizeSpmd(SpmdModule& spmd, const AddressTaken& address_taken, const Com
   if (options.fetch_ahead && !options.memcheck) PlaceFetchAhead(spmd);
 }
 
-void OptimizeWarp(llvm::Module& module, llvm::TargetMachine& machine) {
+void OptimizeWarp(llvm::Module& module, const CompileOptions& options, llvm::TargetMachine& machine) {
   const std::size_t instructions = SizeOf(module, machine);
-  if (instructions > kLargeModule) {
-    machine.setOptLevel(instructions > kHugeModule ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Less);
+  // Code with checks spends its time in them: it is optimised as what is one size larger.
+  const std::size_t large = options.memcheck ? kMediumModule : kLargeModule;
+  const std::size_t huge = options.memcheck ? kLargeModule : kHugeModule;
+  if (instructions > large) {
+    machine.setOptLevel(instructions > huge ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Less);
     RunPasses(module, machine, "function(sroa,early-cse,simplifycfg,adce)");
     return;
   }
