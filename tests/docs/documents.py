@@ -22,7 +22,7 @@ class Place:
 
 
 def pages():
-    return [ROOT / "README.md"] + sorted((ROOT / "docs").rglob("*.md"))
+    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md"] + sorted((ROOT / "docs").rglob("*.md"))
 
 
 def lines_of(page):
