@@ -88,18 +88,31 @@ std::int32_t Total(std::span<const std::int32_t> sums) { return std::accumulate(
   return Total(sums);
 }
 
-/// One lane after the other; no loop of these may become vectors.
-[[gnu::noinline, gnu::optimize("no-tree-vectorize")]] std::int32_t LoadRows(const Table& table, unsigned lanes) {
+// No loop of the function may become vectors.
+#if defined(__clang__)
+#define GL_NO_VECTORS gnu::noinline
+#define GL_PLAIN_LOOP _Pragma("clang loop vectorize(disable) unroll(disable)")
+#else
+#define GL_NO_VECTORS gnu::noinline, gnu::optimize("no-tree-vectorize")
+#define GL_PLAIN_LOOP
+#endif
+
+/// One lane after the other.
+[[GL_NO_VECTORS]] std::int32_t LoadRows(const Table& table, unsigned lanes) {
   std::int32_t sum = 0;
   for (std::size_t warp = 0; warp < kWarps; ++warp) {
     FetchAhead(table, warp);
     for (unsigned lane = 0; lane < lanes; ++lane) {
       const std::int32_t* const row = table.words.data() + table.starts[warp * kLanes + lane];
+      GL_PLAIN_LOOP
       for (unsigned step = 0; step < kSteps; ++step) sum += row[step];
     }
   }
   return sum;
 }
+
+#undef GL_NO_VECTORS
+#undef GL_PLAIN_LOOP
 
 /// Nanoseconds; `checked` keeps the compiler from leaving the work out.
 template <typename Work>
