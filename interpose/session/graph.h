@@ -135,6 +135,7 @@ class GraphExec {
   std::shared_ptr<GraphPlan> own_plan_;  ///< the same while no launch has it, so that it can be changed; else null
   TaskPtr last_launch_;                  ///< two launches of one executable graph never overlap
   std::uint64_t last_work_ = 0;          ///< the same in the program's timeline
+  WorkOriginPtr last_origin_;            ///< the same for memcheck
 };
 
 /// cuGraphLaunch: refused while the stream is being captured.

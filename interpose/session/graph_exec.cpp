@@ -55,12 +55,13 @@ CUresult GraphExec::Launch(Stream& stream, TaskPtr* oldest) {
   CopiedBytes copied;
   if (timeline != nullptr) plan_->AddCopies(copied);
   const std::uint64_t group = timeline != nullptr ? timeline->OpenGroup(stream, last_work_, copied) : 0;
-  const WorkOriginPtr origin = MemcheckLog::Get().Launched(stream, *plan_);
+  const WorkOriginPtr origin = MemcheckLog::Get().Launched(stream, *plan_, last_origin_.get());
   const Context::Group work{first, last, plan_->operations(), [&] { return SubmitPlan(context, plan_, first, group, origin); }};
   *oldest = context.EnqueueGroup(stream, work, after);
   if (timeline != nullptr) timeline->Close(group);
   last_work_ = group;
   last_launch_ = last;
+  last_origin_ = origin;
   return CUDA_SUCCESS;
 }
 

@@ -58,7 +58,8 @@ class MemcheckLog {
   // ---- memory of cudaMallocAsync and of graphs (memory_order.h) ----
   /// The operation is put into the stream, and not into a graph. Null where nobody asks for its origin.
   WorkOriginPtr Submitted(const Stream& stream, const Operation& operation);
-  WorkOriginPtr Launched(const Stream& stream, const GraphPlan& plan);
+  /// `before`: of the launch of the executable graph before this one, behind which it comes; null: none.
+  WorkOriginPtr Launched(const Stream& stream, const GraphPlan& plan, const WorkOrigin* before);
   /// cudaMallocAsync.
   void NoteStreamAllocation(const Stream& stream, const exec::DeviceMemory& memory, std::uint64_t address);
   // The host has waited, or has seen that nothing is left to wait for.

@@ -159,8 +159,10 @@ void ForOperations(const GraphPlan& plan, const Visit& visit) {
   }
 }
 
-/// A graph as a whole waits for the events that its nodes wait for. One node of a graph is not told from another.
-StreamOrder::Place PlaceOfGraph(StreamOrder& order, const Stream& stream, const GraphPlan& plan) {
+/// A graph as a whole waits for the events that its nodes wait for, and for the launch before. One node of a graph is not told from
+/// another.
+StreamOrder::Place PlaceOfGraph(StreamOrder& order, const Stream& stream, const GraphPlan& plan, const WorkOrigin* before) {
+  if (before != nullptr && before->place) order.WaitForWork(stream, *before->place);
   ForOperations(plan, [&](const Operation& operation) {
     if (const auto* wait = std::get_if<EventWaitOp>(&operation)) order.WaitForEvent(stream, *wait->event);
     if (MayWaitForOthers(operation)) order.WaitForValue(stream);
@@ -174,7 +176,7 @@ StreamOrder::Place PlaceOfGraph(StreamOrder& order, const Stream& stream, const 
 
 }  // namespace
 
-WorkOriginPtr MemcheckLog::Launched(const Stream& stream, const GraphPlan& plan) {
+WorkOriginPtr MemcheckLog::Launched(const Stream& stream, const GraphPlan& plan, const WorkOrigin* before) {
   if (!on_) return nullptr;
   auto graph = std::make_shared<GraphMemoryOrder>(plan);
   const bool ordered = order_.active() || !graph->lifetimes().empty();
@@ -182,7 +184,7 @@ WorkOriginPtr MemcheckLog::Launched(const Stream& stream, const GraphPlan& plan)
   auto origin = std::make_shared<WorkOrigin>();
   origin->stack = StackHere();
   if (!ordered) return origin;
-  origin->place = PlaceOfGraph(order_.streams(), stream, plan);
+  origin->place = PlaceOfGraph(order_.streams(), stream, plan, before);
   for (const std::string& wrong : order_.Launched(*origin->place, *graph, stream.context().device().memory()))
     BadCall("cuGraphLaunch", wrong, origin->stack);
   if (!graph->lifetimes().empty()) origin->graph = std::move(graph);

@@ -126,8 +126,20 @@ void StreamOrder::Record(const Stream& stream, const Event& event) {
 }
 
 void StreamOrder::WaitForEvent(const Stream& stream, const Event& event) {
+  {
+    const std::lock_guard lock(mutex_);
+    State& state = StateOf(stream);
+    if (const auto found = events_.find(&event); found != events_.end()) Add(state, found->second);
+    if (!state.legacy) return;
+  }
+  static_cast<void>(Add(stream));  // it stands between works of blocking streams, even if the event is over
+}
+
+void StreamOrder::WaitForWork(const Stream& stream, const Place& work) {
   const std::lock_guard lock(mutex_);
-  if (const auto found = events_.find(&event); found != events_.end()) Add(StateOf(stream), found->second);
+  Clock clock = *work.before;
+  clock.Join(work.stream, work.number);
+  Add(StateOf(stream), clock);
 }
 
 void StreamOrder::WaitForValue(const Stream& stream) {

@@ -41,6 +41,8 @@ class StreamOrder {
   Place Add(const Stream& stream);
   void Record(const Stream& stream, const Event& event);
   void WaitForEvent(const Stream& stream, const Event& event);
+  /// What the stream does next comes behind a work of another one.
+  void WaitForWork(const Stream& stream, const Place& work);
   /// What the stream does next waits for a value in memory, which anybody may write.
   void WaitForValue(const Stream& stream);
 

@@ -133,6 +133,40 @@ void OrderedLate(const Streams& s) {
   CU(cudaDeviceSynchronize());
 }
 
+/// A launch of an executable graph comes behind the launch before, in whatever stream that was.
+void LaunchedAgain(const Streams& s) {
+  int* const p = Allocate(s.a);
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  CU(cudaStreamBeginCapture(s.c, cudaStreamCaptureModeRelaxed));
+  Use<<<1, kCount, 0, s.c>>>(p);
+  CU(cudaStreamEndCapture(s.c, &graph));
+  CU(cudaGraphInstantiate(&exec, graph, 0));
+  CU(cudaGraphLaunch(exec, s.a));
+  CU(cudaGraphLaunch(exec, s.b));
+  CU(cudaFreeAsync(p, s.b));
+  CU(cudaDeviceSynchronize());
+  CU(cudaGraphExecDestroy(exec));
+  CU(cudaGraphDestroy(graph));
+}
+
+/// What the default stream does stands between works of blocking streams, even a wait for what is over, or an allocation.
+void ThroughDefaultStream(const Streams& s) {
+  cudaEvent_t never = nullptr;
+  cudaStream_t other = nullptr;
+  CU(cudaEventCreate(&never));
+  CU(cudaStreamCreate(&other));
+  int* const p = Allocate(s.c);
+  CU(cudaStreamWaitEvent(nullptr, never));
+  Use<<<1, kCount, 0, other>>>(p);
+  int* const q = Allocate(nullptr);
+  CU(cudaFreeAsync(p, s.c));
+  CU(cudaFreeAsync(q, other));
+  CU(cudaDeviceSynchronize());
+  CU(cudaStreamDestroy(other));
+  CU(cudaEventDestroy(never));
+}
+
 /// Each of them orders the use.
 void Ordered(const Streams& s) {
   int* p = Allocate(s.a);
@@ -413,6 +447,8 @@ int main(int argc, char** argv) {
   const Streams streams;
   if (name == "none") {
     OrderedLate(streams);
+    LaunchedAgain(streams);
+    ThroughDefaultStream(streams);
     Ordered(streams);
     InGraph("graph", streams);
     InGraph("graph-outside", streams);
