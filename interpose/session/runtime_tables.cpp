@@ -10,7 +10,6 @@
 #include "hooks.h"
 #include "interpose/session/context.h"
 #include "interpose/session/device.h"
-#include "interpose/session/green_context.h"
 #include "interpose/session/large_stack.h"
 #include "interpose/session/log.h"
 #include "interpose/session/process.h"
@@ -110,11 +109,8 @@ CUresult GetStorage(void** value, CUcontext handle, void* key) {
 
 Slot g_storage[4];  // no size slot
 
-/// Whether the context is a green one, and the primary one that it is of. The runtime of 13.5 destroys no other.
-CUresult CheckContext(CUcontext handle, unsigned* green, CUcontext* primary) {
-  const GreenPtr found = handle == nullptr ? CurrentGreenPtr() : Process::Get().FindGreen(handle);
-  *green = found != nullptr ? 1 : 0;
-  if (found != nullptr && primary != nullptr) *primary = found->primary().handle();
+CUresult CheckContext(CUcontext, unsigned* flag, const void**) {
+  *flag = 0;
   return CUDA_SUCCESS;
 }
 unsigned NoChecks() { return 0; }

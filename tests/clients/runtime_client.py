@@ -92,7 +92,7 @@ assert list(values) == [factor * i for i in range(COUNT)], list(values)
 call("cudaEventRecord", last, stream)
 call("cudaStreamSynchronize", stream)
 call("cudaEventElapsedTime", ctypes.byref(time), first, last)
-if hasattr(runtime, "cudaExecutionCtxDestroy"):  # from 13.1 on; a resource is a structure of 144 bytes
+if hasattr(runtime, "cudaExecutionCtxStreamCreate"):  # from 13.1 on; a resource is a structure of 144 bytes
     resource, part, groups = ctypes.create_string_buffer(144), ctypes.create_string_buffer(144), ctypes.c_uint(1)
     description, context, own = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
     call("cudaDeviceGetDevResource", 0, resource, 1)
@@ -102,7 +102,6 @@ if hasattr(runtime, "cudaExecutionCtxDestroy"):  # from 13.1 on; a resource is a
     call("cudaExecutionCtxStreamCreate", ctypes.byref(own), context, 1, 0)
     call("cudaExecutionCtxSynchronize", context)
     call("cudaStreamDestroy", own)
-    call("cudaExecutionCtxDestroy", context)
 call("cudaMallocAsync", ctypes.byref(memory), size, stream)
 call("cudaFreeAsync", memory, stream)
 call("cudaDeviceSynchronize")

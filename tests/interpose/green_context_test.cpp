@@ -508,27 +508,3 @@ TEST_CASE("GreenContext_OfANodeOrAStream_OutlivesItsHandle", "[green]") {
   CU_OK(cuGraphDestroy(graph));
   CU_OK(cuStreamDestroy_v2(stream));
 }
-
-// How a runtime finds out that an execution context may be destroyed, and what it destroys then.
-TEST_CASE("ExportTable_TellsGreenContextsFromOthers", "[green]") {
-  const test::Fixture fixture;
-  const Green green(Split(OfDevice(), 1, 8));
-  constexpr CUuuid kChecks = {{0x26, 0x3E, 0x88, 0x60, 0x7C, 0xD2, 0x61, 0x43, 0x92, 0xF6, 0xBB, 0xD5, 0x00, 0x6D, 0xFA, 0x7E}};
-  const void* address = nullptr;
-  CU_OK(cuGetExportTable(&address, &kChecks));
-  const auto check = reinterpret_cast<CUresult (*)(CUcontext, unsigned*, CUcontext*)>(static_cast<void* const*>(address)[2]);
-  unsigned is_green = 99;
-  CUcontext primary = nullptr;
-  CU_OK(check(green.context(), &is_green, &primary));
-  CHECK((is_green == 1 && primary == fixture.context));
-  CU_OK(check(green.context(), &is_green, nullptr));
-  CHECK(is_green == 1);
-  CU_OK(check(fixture.context, &is_green, &primary));
-  CHECK(is_green == 0);
-  CU_OK(check(nullptr, &is_green, nullptr));
-  CHECK(is_green == 0);
-  CU_OK(cuCtxPushCurrent_v2(green.context()));
-  CU_OK(check(nullptr, &is_green, nullptr));
-  CHECK(is_green == 1);
-  CU_OK(cuCtxPopCurrent_v2(nullptr));
-}
