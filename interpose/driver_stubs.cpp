@@ -1,5 +1,5 @@
-// libgridloom-driver.so: the driver's names, and nothing behind them but jumps to the shim (hooks/driver_library.h says what for). The
-// stubs themselves are generated.
+// libgridloom-driver.so: the driver's names, and nothing behind them but jumps to the shim (hooks/driver_library.h says
+// what for). The stubs themselves are generated.
 #include <dlfcn.h>
 
 #include <cstddef>

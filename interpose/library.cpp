@@ -1,6 +1,6 @@
-// What makes the shim a library that can run kernels: the executor is its default backend. What runs when the library is
-// loaded does nothing but hide the driver's names, store a function pointer, one more in the toolkit's assembler, and a variable of
-// Python's environment.
+// What makes the shim a library that can run kernels: the executor is its default backend. What runs when the library
+// is loaded does nothing but hide the driver's names, store a function pointer, one more in the toolkit's assembler,
+// and a variable of Python's environment.
 #include "interpose/hooks/driver_library.h"
 #include "interpose/hooks/ptxas.h"
 #include "interpose/hooks/xla.h"
@@ -18,7 +18,8 @@ __attribute__((constructor)) void UseExecutor() {
   gridloom::hooks::ShortenAutotuning();
 }
 
-// After the program's own exit handlers and the CUDA runtime's. Memcheck comes last: it may end the process with a code of its own.
+// After the program's own exit handlers and the CUDA runtime's. Memcheck comes last: it may end the process with a code
+// of its own.
 __attribute__((destructor)) void Finish() {
   gridloom::session::RunAtEnd();
   gridloom::session::MemcheckLog::Get().Finish();

@@ -1,5 +1,5 @@
-// A full disk, as far as one process can make one: files cannot grow beyond a size while this lives. Who writes on gets SIGXFSZ, which ends
-// him, or EFBIG where he keeps that signal away.
+// A full disk, as far as one process can make one: files cannot grow beyond a size while this lives. Who writes on gets
+// SIGXFSZ, which ends him, or EFBIG where he keeps that signal away.
 #pragma once
 
 #include <sys/resource.h>

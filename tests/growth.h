@@ -8,12 +8,13 @@
 
 namespace gridloom::testing {
 
-/// How many times as large the larger input is, and what a time in proportion to it may be a multiple of: 16 and what caches and other
-/// programs add. One that grows with the square is 256 times as long.
+/// How many times as large the larger input is, and what a time in proportion to it may be a multiple of: 16 and what
+/// caches and other programs add. One that grows with the square is 256 times as long.
 inline constexpr std::size_t kLarger = 16;
 inline constexpr double kLinear = 90;
 
-/// The processor time of this thread for `work(kLarger * size)` over that for `work(size)`, the best of three runs each.
+/// The processor time of this thread for `work(kLarger * size)` over that for `work(size)`, the best of three runs
+/// each.
 template <typename Work>
 double Growth(std::size_t size, const Work& work) {
   const auto now = [] {

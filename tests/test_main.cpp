@@ -6,7 +6,8 @@
 
 int main(int argc, char** argv) {
   Catch::Session session;
-  session.cli(session.cli() | Catch::clara::Opt(gridloom::testing::RebaseGoldens())["--rebase"]("rewrite golden files"));
+  session.cli(session.cli() |
+              Catch::clara::Opt(gridloom::testing::RebaseGoldens())["--rebase"]("rewrite golden files"));
   if (const int error = session.applyCommandLine(argc, argv); error != 0) return error;
   return session.run();
 }

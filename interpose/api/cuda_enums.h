@@ -1,5 +1,6 @@
-// Values of the driver interface's enumerations (ABI facts), under the names CUDA programs know them by. Only what the shim
-// uses is listed; tests/interpose/cuda_header_test.cpp compares every value with cuda.h where a toolkit is present.
+// Values of the driver interface's enumerations (ABI facts), under the names CUDA programs know them by. Only what the
+// shim uses is listed; tests/interpose/cuda_header_test.cpp compares every value with cuda.h where a toolkit is
+// present.
 // clang-format off
 #pragma once
 

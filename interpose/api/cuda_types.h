@@ -1,7 +1,7 @@
 // The driver interface's handles and structs, as much of them as the shim touches: layouts are ABI facts, compared with
 // cuda.h in tests/interpose/cuda_header_test.cpp where a toolkit is present. Structs that only refused functions take
-// stay incomplete; those of 13.1 and later are in newer_types.h. Types keep the names CUDA programs know them by; fields are in our own
-// style.
+// stay incomplete; those of 13.1 and later are in newer_types.h. Types keep the names CUDA programs know them by;
+// fields are in our own style.
 #pragma once
 
 #include <cstddef>
@@ -70,8 +70,8 @@ inline constexpr std::uintptr_t kLaunchParamBufferSize = 2;
 inline constexpr unsigned kMemHostAllocPortable = 1, kMemHostAllocDeviceMap = 2, kMemHostAllocWriteCombined = 4;
 inline constexpr unsigned kMemHostRegisterPortable = 1, kMemHostRegisterDeviceMap = 2, kMemHostRegisterIoMemory = 4,
                           kMemHostRegisterReadOnly = 8;
-inline constexpr unsigned kArray3DLayered = 0x01, kArray3DSurfaceLdst = 0x02, kArray3DCubemap = 0x04, kArray3DTextureGather = 0x08,
-                          kArray3DSparse = 0x40, kArray3DDeferredMapping = 0x80;
+inline constexpr unsigned kArray3DLayered = 0x01, kArray3DSurfaceLdst = 0x02, kArray3DCubemap = 0x04,
+                          kArray3DTextureGather = 0x08, kArray3DSparse = 0x40, kArray3DDeferredMapping = 0x80;
 inline constexpr unsigned kGraphConditionalAssignDefault = 1;
 inline constexpr unsigned kTexRefOverrideFormat = 1;
 inline constexpr unsigned kTexReadAsInteger = 0x01, kTexNormalizedCoordinates = 0x02, kTexSrgb = 0x10,
@@ -88,8 +88,8 @@ struct CUipcMemHandle {
 };
 
 struct CUdevprop {
-  int max_threads_per_block, max_threads_dim[3], max_grid_size[3], shared_mem_per_block, total_constant_memory, simd_width, mem_pitch,
-      regs_per_block, clock_rate, texture_align;
+  int max_threads_per_block, max_threads_dim[3], max_grid_size[3], shared_mem_per_block, total_constant_memory,
+      simd_width, mem_pitch, regs_per_block, clock_rate, texture_align;
 };
 
 struct CUexecAffinityParam {

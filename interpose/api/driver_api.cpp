@@ -19,7 +19,8 @@ const Row kRows[] = {
 std::span<const Row, kFunctionCount> Table() { return kRows; }
 
 Lookup Find(std::string_view name, int version, bool per_thread) {
-  const auto variants = std::ranges::equal_range(kRows, name, {}, [](const Row& row) { return std::string_view(row.name); });
+  const auto variants =
+      std::ranges::equal_range(kRows, name, {}, [](const Row& row) { return std::string_view(row.name); });
   Lookup found;
   for (const Row& row : variants) {  // ascending versions
     if (row.version > version) {

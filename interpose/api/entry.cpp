@@ -61,8 +61,8 @@ CUresult CheckNeed(Need need) {
 CUresult AnswerUnsupported(Fn fn, const char* why) {
   static std::atomic<bool> told[kFunctionCount];
   if (!told[static_cast<std::size_t>(fn)].exchange(true, std::memory_order_relaxed)) {
-    session::LogFormat(LogLevel::kWarn, "%s is not supported%s%s; it answers CUDA_ERROR_NOT_SUPPORTED", RowOf(fn).symbol,
-                       *why != '\0' ? ": " : "", why);
+    session::LogFormat(LogLevel::kWarn, "%s is not supported%s%s; it answers CUDA_ERROR_NOT_SUPPORTED",
+                       RowOf(fn).symbol, *why != '\0' ? ": " : "", why);
   }
   return CUDA_ERROR_NOT_SUPPORTED;
 }

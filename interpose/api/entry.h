@@ -37,8 +37,8 @@ inline Mode CurrentMode() {
   return mode != Mode::kUndecided ? mode : DecideMode();
 }
 
-/// Calls of the virtual GPU are looked at when they have been answered: GRIDLOOM_LOG=trace has a line for each, and memcheck counts those
-/// that fail where GRIDLOOM_REPORT_API_ERRORS asks for it.
+/// Calls of the virtual GPU are looked at when they have been answered: GRIDLOOM_LOG=trace has a line for each, and
+/// memcheck counts those that fail where GRIDLOOM_REPORT_API_ERRORS asks for it.
 extern std::atomic<bool> g_looks_at_calls;
 void LookAtCall(Fn fn, cuda::CUresult status);
 
@@ -78,7 +78,8 @@ cuda::CUresult Enter(cuda::CUresult (*hook)(Args...), Args... args) noexcept {
         return memory->Run<F>([&] { return CallReal<F, kTwin, Args...>(args...); }, args...);
     }
     if constexpr (CodeRoleOf(F) != CodeRole::kNone) {
-      if (RealCode* const code = RealCode::Get()) return code->Run<F>([&] { return CallReal<F, kTwin, Args...>(args...); }, args...);
+      if (RealCode* const code = RealCode::Get())
+        return code->Run<F>([&] { return CallReal<F, kTwin, Args...>(args...); }, args...);
     }
     return CallReal<F, kTwin, Args...>(args...);
   }

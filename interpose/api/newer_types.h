@@ -1,5 +1,6 @@
-// Types of the driver functions that CUDA 12.4 and later ones added, apart from cuda_types.h, which nearly everything includes. Layouts
-// are ABI facts, compared with cuda.h in tests/interpose/cuda_header_test.cpp where a toolkit is present.
+// Types of the driver functions that CUDA 12.4 and later ones added, apart from cuda_types.h, which nearly everything
+// includes. Layouts are ABI facts, compared with cuda.h in tests/interpose/cuda_header_test.cpp where a toolkit is
+// present.
 #pragma once
 
 #include <cstddef>
@@ -9,14 +10,16 @@
 
 namespace gridloom::cuda {
 
-// ---- resources of a device --------------------------------------------------------------------------------------------
+// ---- resources of a device
+// --------------------------------------------------------------------------------------------
 
 inline constexpr CUdevResourceType CU_DEV_RESOURCE_TYPE_INVALID{0}, CU_DEV_RESOURCE_TYPE_SM{1};
 
 struct CUdevSmResource {
-  unsigned sm_count;                    ///< SMs of the resource
-  unsigned min_partition, coscheduled;  ///< smallest part, and what its size is a multiple of, in SMs; drivers before 13.1: unused
-  unsigned flags, locality_domain;      ///< drivers before 13.1: unused
+  unsigned sm_count;  ///< SMs of the resource
+  unsigned min_partition,
+      coscheduled;  ///< smallest part, and what its size is a multiple of, in SMs; drivers before 13.1: unused
+  unsigned flags, locality_domain;  ///< drivers before 13.1: unused
 };
 struct CUdevResource {
   CUdevResourceType type;
@@ -29,17 +32,20 @@ struct CUdevResource {
 };
 /// CUdevSmResourceGroup_flags, in CU_DEV_SM_RESOURCE_GROUP_PARAMS::flags.
 inline constexpr unsigned CU_DEV_SM_RESOURCE_GROUP_BACKFILL = 1, CU_DEV_SM_RESOURCE_GROUP_LOCALITY_DOMAIN_ID = 2,
-                          CU_DEV_SM_RESOURCE_GROUP_LOCALITY_DOMAIN_SUPPLEMENTAL_SMS = 4, CU_DEV_SM_RESOURCE_GROUP_KNOWN = 7;
+                          CU_DEV_SM_RESOURCE_GROUP_LOCALITY_DOMAIN_SUPPLEMENTAL_SMS = 4,
+                          CU_DEV_SM_RESOURCE_GROUP_KNOWN = 7;
 struct CU_DEV_SM_RESOURCE_GROUP_PARAMS {
   unsigned sm_count;  ///< 0: as many as there are
   unsigned coscheduled, preferred_coscheduled;
   unsigned flags, locality_domain;
   unsigned reserved[11];
 };
-inline constexpr unsigned CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING = 1, CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE = 2;
+inline constexpr unsigned CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING = 1,
+                          CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE = 2;
 inline constexpr unsigned CU_GREEN_CTX_DEFAULT_STREAM = 1;
 
-// ---- tensor maps, core dumps ------------------------------------------------------------------------------------------------
+// ---- tensor maps, core dumps
+// ------------------------------------------------------------------------------------------------
 
 enum CUtensorMapAllocClass : int {
   CU_TENSOR_MAP_ALLOC_CLASS_AUTO = 0,
@@ -49,7 +55,8 @@ enum CUtensorMapAllocClass : int {
 using CUcoredumpCallbackHandle = struct CUcoredumpCallbackEntry_st*;
 using CUcoredumpStatusCallback = void (*)(void* user_data, int pid, CUdevice device);
 
-// ---- graphs that are captured anew -------------------------------------------------------------------------------------------
+// ---- graphs that are captured anew
+// -------------------------------------------------------------------------------------------
 
 enum CUgraphRecaptureStatus : int {
   CU_GRAPH_RECAPTURE_ELIGIBLE_FOR_UPDATE = 0,
@@ -59,7 +66,8 @@ enum CUgraphRecaptureStatus : int {
 using CUgraphRecaptureCallback = CUresult (*)(void* data, CUgraphNode node, const CUgraphNodeParams* original,
                                               const CUgraphNodeParams* recaptured, CUgraphRecaptureStatus status);
 
-// ---- only passed to functions that are refused ---------------------------------------------------------------------------
+// ---- only passed to functions that are refused
+// ---------------------------------------------------------------------------
 
 using CUlogicalEndpointId = std::uint32_t;
 enum CUlogicalEndpointIpcHandleType : int {};

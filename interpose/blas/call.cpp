@@ -70,15 +70,17 @@ std::atomic<CUstream>& KernelStream() {
   return stream;
 }
 
-unsigned GridSize(Index size, Index tile, Index most) { return static_cast<unsigned>(std::min((size + tile - 1) / tile, most)); }
+unsigned GridSize(Index size, Index tile, Index most) {
+  return static_cast<unsigned>(std::min((size + tile - 1) / tile, most));
+}
 
 /// Starts kernel `family` + `suffix`, with blocks of `warps` warps, for the function `name`.
-Status Start(const char* name, const char* family, const char* suffix, Dimensions grid, unsigned warps, const void* argument,
-             CUstream stream, session::Kernel::HostForm host_form = nullptr) {
+Status Start(const char* name, const char* family, const char* suffix, Dimensions grid, unsigned warps,
+             const void* argument, CUstream stream, session::Kernel::HostForm host_form = nullptr) {
   Announce(name);
   static hooks::OwnKernels kernels(gl_product_ptx);
-  return StatusOf(
-      kernels.Launch((std::string(family) + suffix).c_str(), {grid.x, grid.y, grid.z, 32 * warps}, argument, stream, host_form));
+  return StatusOf(kernels.Launch((std::string(family) + suffix).c_str(), {grid.x, grid.y, grid.z, 32 * warps}, argument,
+                                 stream, host_form));
 }
 
 }  // namespace
@@ -175,7 +177,8 @@ Status ReadSettings(const Call& call, Settings* settings) {
   const auto [get_stream, get_mode] = getters;
   if (get_stream == nullptr || get_mode == nullptr) return kInternalError;
   int mode = 0;
-  if (const int status = get_stream(call.handle, &settings->stream); status != kSuccess) return static_cast<Status>(status);
+  if (const int status = get_stream(call.handle, &settings->stream); status != kSuccess)
+    return static_cast<Status>(status);
   if (const int status = get_mode(call.handle, &mode); status != kSuccess) return static_cast<Status>(status);
   settings->device_factors = mode != 0;
   return kSuccess;
@@ -212,9 +215,11 @@ Factor One() {
 
 Status Launch(const char* name, const Product& product, CUstream stream) {
   if (product.m == 0 || product.n == 0 || product.batches == 0) return kSuccess;
-  const Dimensions grid{GridSize(product.m, kTileRows, kMostX), GridSize(product.n, TileColumns(product.a.element), kMostYZ),
+  const Dimensions grid{GridSize(product.m, kTileRows, kMostX),
+                        GridSize(product.n, TileColumns(product.a.element), kMostYZ),
                         GridSize(product.batches, 1, kMostYZ)};
-  return Start(name, "gridloom_product_", Suffix(product.a.element, product.d.element), grid, kWarps, &product, stream, &MultiplyOnHost);
+  return Start(name, "gridloom_product_", Suffix(product.a.element, product.d.element), grid, kWarps, &product, stream,
+               &MultiplyOnHost);
 }
 
 Status Launch(const char* name, const Solve& solve, CUstream stream) {
@@ -230,6 +235,8 @@ Status Allocate(Index bytes, CUstream stream, std::uint64_t* address) {
   *address = static_cast<std::uint64_t>(pointer);
   return status;
 }
-Status Free(std::uint64_t address, CUstream stream) { return StatusOf(cuMemFreeAsync(static_cast<CUdeviceptr>(address), stream)); }
+Status Free(std::uint64_t address, CUstream stream) {
+  return StatusOf(cuMemFreeAsync(static_cast<CUdeviceptr>(address), stream));
+}
 
 }  // namespace gridloom::blas

@@ -1,5 +1,5 @@
-// A call of cuBLAS that is answered here: the handle's stream and pointer mode, cuBLAS's own functions, its enumerations.
-// Numbers are those of the toolkit's cublas_api.h and library_types.h.
+// A call of cuBLAS that is answered here: the handle's stream and pointer mode, cuBLAS's own functions, its
+// enumerations. Numbers are those of the toolkit's cublas_api.h and library_types.h.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,8 @@ inline constexpr Types kH{Element::kF16, Element::kF16, Element::kF16}, kS{Eleme
 
 /// The element a cudaDataType names; none for those that no function here takes.
 std::optional<Element> ElementOf(int data_type);
-/// The elements of alpha and beta for a cublasComputeType_t, or a cudaDataType as before cuBLAS 11; none when it is not known.
+/// The elements of alpha and beta for a cublasComputeType_t, or a cudaDataType as before cuBLAS 11; none when it is not
+/// known.
 std::optional<Element> FactorOf(int compute_type, bool complex);
 Index SizeOf(Element element);
 bool IsComplex(Element element);

@@ -24,7 +24,8 @@ struct alignas(2 * sizeof(Real)) Complex {
   Real re, im;
 };
 
-/// Enumerations by letters, as the BLAS has them: N, T, C for operations, L and U, L and R, N and U for triangles, sides, diagonals.
+/// Enumerations by letters, as the BLAS has them: N, T, C for operations, L and U, L and R, N and U for triangles,
+/// sides, diagonals.
 inline int FromLetter(char letter) {
   switch (letter) {
     case 'N':

@@ -24,11 +24,12 @@ Matrix Column(const Vector& v) {
   return matrix;
 }
 
-Status Run(const Call& call, Types t, int op, Index m, Index n, const void* alpha, const Matrix& a, Index lda, Vector x, const void* beta,
-           Vector y, Index batches, bool by_pointer) {
+Status Run(const Call& call, Types t, int op, Index m, Index n, const void* alpha, const Matrix& a, Index lda, Vector x,
+           const void* beta, Vector y, Index batches, bool by_pointer) {
   Settings settings{};
   if (const Status status = ReadSettings(call, &settings); status != kSuccess) return status;
-  if (!KnownOp(op) || m < 0 || n < 0 || lda < std::max<Index>(1, m) || x.increment == 0 || y.increment == 0 || batches < 0)
+  if (!KnownOp(op) || m < 0 || n < 0 || lda < std::max<Index>(1, m) || x.increment == 0 || y.increment == 0 ||
+      batches < 0)
     return kInvalidValue;
   if (m == 0 || n == 0 || batches == 0) return kSuccess;
   if (alpha == nullptr || beta == nullptr) return kInvalidValue;
@@ -44,20 +45,22 @@ Status Run(const Call& call, Types t, int op, Index m, Index n, const void* alph
 
 }  // namespace
 
-Status Gemv(const Call& call, Types t, int op, Index m, Index n, In alpha, In a, Index lda, In x, Index incx, In beta, Out y, Index incy) {
-  return Run(call, t, op, m, n, alpha, UnderOp(a, t.matrix, op, lda), lda, {x, t.matrix, 0, incx}, beta, {y, t.result, 0, incy}, 1, false);
+Status Gemv(const Call& call, Types t, int op, Index m, Index n, In alpha, In a, Index lda, In x, Index incx, In beta,
+            Out y, Index incy) {
+  return Run(call, t, op, m, n, alpha, UnderOp(a, t.matrix, op, lda), lda, {x, t.matrix, 0, incx}, beta,
+             {y, t.result, 0, incy}, 1, false);
 }
 
-Status GemvBatched(const Call& call, Types t, int op, Index m, Index n, In alpha, In a, Index lda, In x, Index incx, In beta, Out y,
-                   Index incy, Index batches) {
-  return Run(call, t, op, m, n, alpha, UnderOp(a, t.matrix, op, lda), lda, {x, t.matrix, 0, incx}, beta, {y, t.result, 0, incy}, batches,
-             true);
+Status GemvBatched(const Call& call, Types t, int op, Index m, Index n, In alpha, In a, Index lda, In x, Index incx,
+                   In beta, Out y, Index incy, Index batches) {
+  return Run(call, t, op, m, n, alpha, UnderOp(a, t.matrix, op, lda), lda, {x, t.matrix, 0, incx}, beta,
+             {y, t.result, 0, incy}, batches, true);
 }
 
-Status GemvStrided(const Call& call, Types t, int op, Index m, Index n, In alpha, In a, Index lda, Index stride_a, In x, Index incx,
-                   Index stride_x, In beta, Out y, Index incy, Index stride_y, Index batches) {
-  return Run(call, t, op, m, n, alpha, Batched(UnderOp(a, t.matrix, op, lda), stride_a), lda, {x, t.matrix, 0, incx, stride_x}, beta,
-             {y, t.result, 0, incy, stride_y}, batches, false);
+Status GemvStrided(const Call& call, Types t, int op, Index m, Index n, In alpha, In a, Index lda, Index stride_a, In x,
+                   Index incx, Index stride_x, In beta, Out y, Index incy, Index stride_y, Index batches) {
+  return Run(call, t, op, m, n, alpha, Batched(UnderOp(a, t.matrix, op, lda), stride_a), lda,
+             {x, t.matrix, 0, incx, stride_x}, beta, {y, t.result, 0, incy, stride_y}, batches, false);
 }
 
 }  // namespace gridloom::blas

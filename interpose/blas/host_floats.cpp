@@ -8,14 +8,16 @@ namespace {
 
 __attribute__((target("f16c"))) std::size_t WidenEights(const std::uint16_t* from, std::size_t count, float* to) {
   std::size_t i = 0;
-  for (; i + 8 <= count; i += 8) _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i))));
+  for (; i + 8 <= count; i += 8)
+    _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i))));
   return i;
 }
 
 __attribute__((target("f16c"))) std::size_t NarrowEights(const float* from, std::size_t count, std::uint16_t* to) {
   std::size_t i = 0;
   for (; i + 8 <= count; i += 8)
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i),
+                     _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
   return i;
 }
 

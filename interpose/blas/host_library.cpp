@@ -39,9 +39,10 @@ HostLibrary Load(unsigned threads) {
       continue;
     }
     HostLibrary found;
-    if (!Find(library, "sgemm_", &found.sgemm) || !Find(library, "dgemm_", &found.dgemm) || !Find(library, "cgemm_", &found.cgemm) ||
-        !Find(library, "zgemm_", &found.zgemm)) {
-      GL_LOG(kWarn, "%s has no sgemm_, dgemm_, cgemm_, zgemm_; products are made by Gridloom's own kernels", name.c_str());
+    if (!Find(library, "sgemm_", &found.sgemm) || !Find(library, "dgemm_", &found.dgemm) ||
+        !Find(library, "cgemm_", &found.cgemm) || !Find(library, "zgemm_", &found.zgemm)) {
+      GL_LOG(kWarn, "%s has no sgemm_, dgemm_, cgemm_, zgemm_; products are made by Gridloom's own kernels",
+             name.c_str());
       continue;
     }
     if (!of_the_program) SetThreads(library, threads);

@@ -8,8 +8,9 @@ namespace gridloom::blas {
 
 /// C = alpha op(A) op(B) + beta C as the BLAS has it: columns lie behind each other, sizes are 32 bits.
 template <typename Value>
-using HostGemm = void (*)(const char* op_a, const char* op_b, const int* m, const int* n, const int* k, const Value* alpha, const Value* a,
-                          const int* lda, const Value* b, const int* ldb, const Value* beta, Value* c, const int* ldc);
+using HostGemm = void (*)(const char* op_a, const char* op_b, const int* m, const int* n, const int* k,
+                          const Value* alpha, const Value* a, const int* lda, const Value* b, const int* ldb,
+                          const Value* beta, Value* c, const int* ldc);
 
 struct HostLibrary {
   std::string name;  ///< of the file; empty: there is none, and the functions are null
@@ -39,7 +40,8 @@ inline HostGemm<std::complex<double>> HostLibrary::gemm() const {
   return zgemm;
 }
 
-/// As GRIDLOOM_BLAS says: a file, or `off`; unset: OpenBLAS, else BLIS. It uses `threads` threads unless the program has loaded it, too.
+/// As GRIDLOOM_BLAS says: a file, or `off`; unset: OpenBLAS, else BLIS. It uses `threads` threads unless the program
+/// has loaded it, too.
 const HostLibrary& TheHostLibrary(unsigned threads);
 
 }  // namespace gridloom::blas

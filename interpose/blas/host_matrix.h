@@ -57,14 +57,16 @@ void NarrowF16(const float* from, std::size_t count, void* to);
 template <typename Value>
 void ReadLine(const void* data, Index at, Element element, Index count, Value* to) {
   if constexpr (std::is_same_v<Value, float>) {
-    if (element == Element::kF16) return WidenF16(static_cast<const _Float16*>(data) + at, static_cast<std::size_t>(count), to);
+    if (element == Element::kF16)
+      return WidenF16(static_cast<const _Float16*>(data) + at, static_cast<std::size_t>(count), to);
   }
   for (Index i = 0; i < count; ++i) to[i] = ReadElement<Value>(data, at + i, element);
 }
 template <typename Value>
 void WriteLine(void* data, Index at, Element element, Index count, const Value* from) {
   if constexpr (std::is_same_v<Value, float>) {
-    if (element == Element::kF16) return NarrowF16(from, static_cast<std::size_t>(count), static_cast<_Float16*>(data) + at);
+    if (element == Element::kF16)
+      return NarrowF16(from, static_cast<std::size_t>(count), static_cast<_Float16*>(data) + at);
   }
   for (Index i = 0; i < count; ++i) WriteElement<Value>(data, at + i, element, from[i]);
 }
@@ -77,7 +79,8 @@ struct HostMatrix {
 
   HostMatrix(const Matrix& matrix, Index batch)
       : of(&matrix),
-        data(matrix.by_pointer ? reinterpret_cast<void**>(matrix.address)[batch] : reinterpret_cast<void*>(matrix.address)),
+        data(matrix.by_pointer ? reinterpret_cast<void**>(matrix.address)[batch]
+                               : reinterpret_cast<void*>(matrix.address)),
         start(matrix.start + (matrix.by_pointer ? 0 : batch * matrix.batch_stride)) {}
 
   Index At(Index row, Index column) const { return start + row * of->row_stride + column * of->column_stride; }
@@ -114,7 +117,8 @@ struct BlasFactor {
 
 /// Whether columns (rows, where `transposed`) of a matrix lie as the BLAS wants them.
 inline bool LiesAs(const Matrix& matrix, Index rows, Index columns, bool transposed) {
-  const Index step = transposed ? matrix.column_stride : matrix.row_stride, leading = transposed ? matrix.row_stride : matrix.column_stride;
+  const Index step = transposed ? matrix.column_stride : matrix.row_stride,
+              leading = transposed ? matrix.row_stride : matrix.column_stride;
   const Index least = transposed ? columns : rows;
   return step == 1 && leading >= std::max<Index>(least, 1) && leading <= INT32_MAX;
 }
@@ -133,7 +137,8 @@ BlasFactor<Value> FactorFor(const HostMatrix& matrix, Index rows, Index columns)
   const Matrix& of = *matrix.of;
   if (HasType<Value>(of.element) && of.stored == Triangle::kFull) {
     factor.data = static_cast<const Value*>(matrix.data) + matrix.start;
-    if (!of.conjugate && LiesAs(of, rows, columns, false)) return factor.leading = static_cast<int>(of.column_stride), factor;
+    if (!of.conjugate && LiesAs(of, rows, columns, false))
+      return factor.leading = static_cast<int>(of.column_stride), factor;
     factor.op = of.conjugate ? 'C' : 'T';
     if (LiesAs(of, rows, columns, true)) return factor.leading = static_cast<int>(of.row_stride), factor;
   }
@@ -144,10 +149,12 @@ BlasFactor<Value> FactorFor(const HostMatrix& matrix, Index rows, Index columns)
     factor.op = transposed ? 'T' : 'N';
     factor.leading = static_cast<int>(std::max<Index>(length, 1));
     for (Index line = 0; line < lines; ++line) {
-      ReadLine(matrix.data, transposed ? matrix.At(line, 0) : matrix.At(0, line), of.element, length, factor.copy.data() + line * length);
+      ReadLine(matrix.data, transposed ? matrix.At(line, 0) : matrix.At(0, line), of.element, length,
+               factor.copy.data() + line * length);
     }
     if constexpr (kIsComplex<Value>) {
-      if (of.conjugate) std::ranges::transform(factor.copy, factor.copy.begin(), [](Value value) { return std::conj(value); });
+      if (of.conjugate)
+        std::ranges::transform(factor.copy, factor.copy.begin(), [](Value value) { return std::conj(value); });
     }
     factor.data = factor.copy.data();
     return factor;

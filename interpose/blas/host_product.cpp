@@ -15,7 +15,8 @@ namespace {
 
 using Wide = __int128;
 
-// ---- whether all that a product names is there --------------------------------------------------------------------------
+// ---- whether all that a product names is there
+// --------------------------------------------------------------------------
 
 /// Plain memory of the device, all of it in one allocation. What has pages of its own kind is left to the kernel.
 bool IsMemory(const exec::DeviceMemory& memory, Wide first, Wide last) {
@@ -36,14 +37,16 @@ struct Axis {
 };
 
 /// Elements from `start` on along the axes, at `address`.
-bool IsMemory(const exec::DeviceMemory& memory, std::uint64_t address, Index start, std::initializer_list<Axis> axes, Index size) {
+bool IsMemory(const exec::DeviceMemory& memory, std::uint64_t address, Index start, std::initializer_list<Axis> axes,
+              Index size) {
   Wide first = start, last = start;
   for (const Axis& axis : axes) {
     const Wide reach = Wide{axis.count - 1} * axis.stride;
     (reach < 0 ? first : last) += reach;
   }
   return size > 0 && address % static_cast<std::uint64_t>(std::min<Index>(size, 8)) == 0 &&
-         IsMemory(memory, static_cast<Wide>(address) + first * size, static_cast<Wide>(address) + (last + 1) * size - 1);
+         IsMemory(memory, static_cast<Wide>(address) + first * size,
+                  static_cast<Wide>(address) + (last + 1) * size - 1);
 }
 
 bool IsMemory(const exec::DeviceMemory& memory, const Matrix& matrix, Index rows, Index columns, Index batches) {
@@ -60,10 +63,12 @@ bool IsMemory(const exec::DeviceMemory& memory, const Matrix& matrix, Index rows
 
 bool IsMemory(const exec::DeviceMemory& memory, const Factor& factor, Index rows) {
   return factor.address == 0 ||
-         IsMemory(memory, factor.address, 0, {{factor.row_stride == 0 ? 1 : rows, factor.row_stride}}, SizeOf(factor.element));
+         IsMemory(memory, factor.address, 0, {{factor.row_stride == 0 ? 1 : rows, factor.row_stride}},
+                  SizeOf(factor.element));
 }
 
-// ---- the product --------------------------------------------------------------------------------------------------------
+// ---- the product
+// --------------------------------------------------------------------------------------------------------
 
 template <typename Value>
 class HostProduct {
@@ -77,7 +82,9 @@ class HostProduct {
       if (scale != 0 && !IsMemory(memory, scale, 0, {}, sizeof(float))) return false;
     }
     if (p_.bias.address != 0 && !IsMemory(memory, p_.bias, p_.m, 1, p_.batches)) return false;
-    if (WithProduct() && !(IsMemory(memory, p_.a, p_.m, p_.k, p_.batches) && IsMemory(memory, p_.b, p_.k, p_.n, p_.batches))) return false;
+    if (WithProduct() &&
+        !(IsMemory(memory, p_.a, p_.m, p_.k, p_.batches) && IsMemory(memory, p_.b, p_.k, p_.n, p_.batches)))
+      return false;
     if (ReadsC() && !IsMemory(memory, p_.c, p_.m, p_.n, p_.batches)) return false;
     return IsMemory(memory, p_.d, p_.m, p_.n, p_.batches);
   }
@@ -142,29 +149,33 @@ class HostProduct {
     const bool same = p_.c.address == p_.d.address && p_.c.start == p_.d.start && p_.c.row_stride == p_.d.row_stride &&
                       p_.c.column_stride == p_.d.column_stride && p_.c.batch_stride == p_.d.batch_stride &&
                       p_.c.by_pointer == p_.d.by_pointer && p_.c.element == p_.d.element;
-    return HasType<Value>(p_.d.element) && p_.triangle == Triangle::kFull && p_.activation == Activation::kNone && p_.bias.address == 0 &&
-           p_.scales[0] == 0 && p_.scales[1] == 0 && p_.scales[2] == 0 && p_.alpha.row_stride == 0 && p_.beta.row_stride == 0 &&
-           !p_.real_diagonal && WithProduct() && (same || !ReadsC()) && LiesAs(p_.d, p_.m, p_.n, transposed);
+    return HasType<Value>(p_.d.element) && p_.triangle == Triangle::kFull && p_.activation == Activation::kNone &&
+           p_.bias.address == 0 && p_.scales[0] == 0 && p_.scales[1] == 0 && p_.scales[2] == 0 &&
+           p_.alpha.row_stride == 0 && p_.beta.row_stride == 0 && !p_.real_diagonal && WithProduct() &&
+           (same || !ReadsC()) && LiesAs(p_.d, p_.m, p_.n, transposed);
   }
 
   /// Copies have been made by now: nothing can fail any more.
-  void Multiply(const BlasFactor<Value>& a, const BlasFactor<Value>& b, Index m, Index n, Value alpha, Value beta, Value* c,
-                Index leading) const {
+  void Multiply(const BlasFactor<Value>& a, const BlasFactor<Value>& b, Index m, Index n, Value alpha, Value beta,
+                Value* c, Index leading) const {
     began_ = true;
-    const int rows = static_cast<int>(m), columns = static_cast<int>(n), depth = static_cast<int>(p_.k), ldc = static_cast<int>(leading);
+    const int rows = static_cast<int>(m), columns = static_cast<int>(n), depth = static_cast<int>(p_.k),
+              ldc = static_cast<int>(leading);
     gemm_(&a.op, &b.op, &rows, &columns, &depth, &alpha, a.data, &a.leading, b.data, &b.leading, &beta, c, &ldc);
   }
 
   void RunOne(Index batch) const {
     const HostMatrix d(p_.d, batch);
-    const bool in_place = p_.d.by_pointer != p_.a.by_pointer || p_.d.address == p_.a.address || p_.d.address == p_.b.address;
+    const bool in_place =
+        p_.d.by_pointer != p_.a.by_pointer || p_.d.address == p_.a.address || p_.d.address == p_.b.address;
     if (!in_place && (IsPlain(false) || IsPlain(true))) {
       const bool transposed = !IsPlain(false);
       Value* const to = static_cast<Value*>(d.data) + d.start;
       const Value alpha = ReadFactor(p_.alpha, 0), beta = ReadFactor(p_.beta, 0);
       if (!transposed) {
         const auto a = FactorFor<Value>({p_.a, batch}, p_.m, p_.k);
-        return Multiply(a, FactorFor<Value>({p_.b, batch}, p_.k, p_.n), p_.m, p_.n, alpha, beta, to, p_.d.column_stride);
+        return Multiply(a, FactorFor<Value>({p_.b, batch}, p_.k, p_.n), p_.m, p_.n, alpha, beta, to,
+                        p_.d.column_stride);
       }
       // The columns of the transposed product lie behind each other: b' a'.
       const Matrix a = Transposed(p_.a), b = Transposed(p_.b);
@@ -175,14 +186,16 @@ class HostProduct {
     if (WithProduct()) {
       sums.resize(static_cast<std::size_t>(p_.m * p_.n));
       const auto a = FactorFor<Value>({p_.a, batch}, p_.m, p_.k);
-      Multiply(a, FactorFor<Value>({p_.b, batch}, p_.k, p_.n), p_.m, p_.n, Value(1), Value{}, sums.data(), std::max<Index>(p_.m, 1));
+      Multiply(a, FactorFor<Value>({p_.b, batch}, p_.k, p_.n), p_.m, p_.n, Value(1), Value{}, sums.data(),
+               std::max<Index>(p_.m, 1));
     }
     Finish(batch, d, sums);
   }
 
   static Matrix Transposed(Matrix matrix) {
     std::swap(matrix.row_stride, matrix.column_stride);
-    if (matrix.stored != Triangle::kFull) matrix.stored = matrix.stored == Triangle::kLower ? Triangle::kUpper : Triangle::kLower;
+    if (matrix.stored != Triangle::kFull)
+      matrix.stored = matrix.stored == Triangle::kLower ? Triangle::kUpper : Triangle::kLower;
     return matrix;
   }
 
@@ -191,7 +204,8 @@ class HostProduct {
     // What is not read may be no memory: the result stands in for it.
     const HostMatrix c(ReadsC() ? p_.c : p_.d, batch), bias(p_.bias.address != 0 ? p_.bias : p_.d, batch);
     const bool by_rows = std::abs(p_.d.column_stride) < std::abs(p_.d.row_stride);
-    const Index lines = by_rows ? p_.m : p_.n, length = by_rows ? p_.n : p_.m, step = by_rows ? p_.d.column_stride : p_.d.row_stride;
+    const Index lines = by_rows ? p_.m : p_.n, length = by_rows ? p_.n : p_.m,
+                step = by_rows ? p_.d.column_stride : p_.d.row_stride;
     std::vector<Value> line(static_cast<std::size_t>(length));
     for (Index outer = 0; outer < lines; ++outer) {
       // Of a triangle, the part of this line that is in it.
@@ -199,7 +213,8 @@ class HostProduct {
       const Index first = p_.triangle == Triangle::kFull || !from_diagonal ? 0 : std::min(outer, length);
       const Index end = p_.triangle == Triangle::kFull || from_diagonal ? length : std::min(outer + 1, length);
       for (Index inner = first; inner < end; ++inner) {
-        line[static_cast<std::size_t>(inner)] = by_rows ? Finished(c, bias, outer, inner, sums) : Finished(c, bias, inner, outer, sums);
+        line[static_cast<std::size_t>(inner)] =
+            by_rows ? Finished(c, bias, outer, inner, sums) : Finished(c, bias, inner, outer, sums);
       }
       const auto at = [&](Index inner) { return by_rows ? d.At(outer, inner) : d.At(inner, outer); };
       if (step == 1 && end > first) WriteLine(d.data, at(first), p_.d.element, end - first, line.data() + first);
@@ -209,7 +224,8 @@ class HostProduct {
     }
   }
 
-  Value Finished(const HostMatrix& c, const HostMatrix& bias, Index row, Index column, const std::vector<Value>& sums) const {
+  Value Finished(const HostMatrix& c, const HostMatrix& bias, Index row, Index column,
+                 const std::vector<Value>& sums) const {
     Value value{};
     if (p_.bias.address != 0) value = ReadElement<Value>(bias.data, bias.At(row, 0), p_.bias.element);
     if (const Value beta = ReadFactor(p_.beta, row); beta != Value{})
@@ -230,7 +246,8 @@ class HostProduct {
       if (p_.activation == Activation::kRelu) return value > 0 ? value : 0;
       // GELU in the form with tanh.
       if (p_.activation == Activation::kGelu)
-        return value / 2 * (1 + std::tanh(Value(0.7978845608028654) * (value + Value(0.044715) * value * value * value)));
+        return value / 2 *
+               (1 + std::tanh(Value(0.7978845608028654) * (value + Value(0.044715) * value * value * value)));
     }
     return value;
   }
@@ -253,8 +270,9 @@ bool IsTaken(const Product& p) {
       default: return false;
     }
   };
-  return taken(p.a) && taken(p.b) && taken(p.d) && (p.c.address == 0 || taken(p.c)) && (p.bias.address == 0 || taken(p.bias)) && p.m > 0 &&
-         p.n > 0 && p.k >= 0 && p.m <= INT32_MAX && p.n <= INT32_MAX && p.k <= INT32_MAX && p.batches > 0;
+  return taken(p.a) && taken(p.b) && taken(p.d) && (p.c.address == 0 || taken(p.c)) &&
+         (p.bias.address == 0 || taken(p.bias)) && p.m > 0 && p.n > 0 && p.k >= 0 && p.m <= INT32_MAX &&
+         p.n <= INT32_MAX && p.k <= INT32_MAX && p.batches > 0;
 }
 
 template <typename Value>

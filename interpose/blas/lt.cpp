@@ -1,5 +1,5 @@
-// cuBLASLt's matrix product, cublasLtMatmul: descriptors in place of arguments, factors for 8-bit types, bias and activation. Attributes
-// are read with cuBLASLt's own functions; numbers are those of cublasLt.h.
+// cuBLASLt's matrix product, cublasLtMatmul: descriptors in place of arguments, factors for 8-bit types, bias and
+// activation. Attributes are read with cuBLASLt's own functions; numbers are those of cublasLt.h.
 #include <cstring>
 #include <string>
 
@@ -32,7 +32,15 @@ enum Attribute : int {
   kScaleModeA = 31,
   kScaleModeD = 34,
 };
-enum LayoutAttribute : int { kType = 0, kOrder = 1, kRows = 2, kColumns = 3, kLd = 4, kBatchCount = 5, kBatchOffset = 6 };
+enum LayoutAttribute : int {
+  kType = 0,
+  kOrder = 1,
+  kRows = 2,
+  kColumns = 3,
+  kLd = 4,
+  kBatchCount = 5,
+  kBatchOffset = 6
+};
 enum PointerMode : int { kHost = 0, kDevice = 1, kVectors = 2, kAlphaVectorBetaZero = 3, kAlphaVectorBetaHost = 4 };
 /// cublasLtEpilogue_t is a set of these.
 enum EpilogueBit : unsigned { kPlain = 1, kReluBit = 2, kBiasBit = 4, kGeluBit = 32 };
@@ -97,15 +105,18 @@ Why DescribeEpilogue(const void* descriptor, Product* product) {
       element = product->c.element == Element::kF16 ? Element::kF16 : Element::kBf16;
   }
   if (!element) return "the type of the bias";
-  product->bias = Batched(UnderOp(nullptr, *element, kOpN, 0), OfProduct(descriptor, kBiasBatchStride, std::int64_t{0}));
-  product->bias.address = reinterpret_cast<std::uintptr_t>(OfProduct(descriptor, kBiasPointer, static_cast<void*>(nullptr)));
+  product->bias =
+      Batched(UnderOp(nullptr, *element, kOpN, 0), OfProduct(descriptor, kBiasBatchStride, std::int64_t{0}));
+  product->bias.address =
+      reinterpret_cast<std::uintptr_t>(OfProduct(descriptor, kBiasPointer, static_cast<void*>(nullptr)));
   return {};
 }
 
 Why DescribeScales(const void* descriptor, Product* product) {
   constexpr Attribute kScales[] = {kScaleA, kScaleB, kScaleD};
   for (int i = 0; i < 3; ++i) {
-    product->scales[i] = reinterpret_cast<std::uintptr_t>(OfProduct(descriptor, kScales[i], static_cast<void*>(nullptr)));
+    product->scales[i] =
+        reinterpret_cast<std::uintptr_t>(OfProduct(descriptor, kScales[i], static_cast<void*>(nullptr)));
   }
   if (OfProduct(descriptor, kScaleC, static_cast<void*>(nullptr)) != nullptr) return "a scale of matrix C";
   if (OfProduct(descriptor, kAmaxD, static_cast<void*>(nullptr)) != nullptr) return "the greatest value of D";
@@ -117,7 +128,8 @@ Why DescribeScales(const void* descriptor, Product* product) {
 
 /// All of the product but addresses and factors; kInvalidValue for shapes that do not fit each other.
 Status Describe(const void* descriptor, const void* layouts[4], Product* product, Why* why) {
-  const Layout a = ReadLayout(layouts[0]), b = ReadLayout(layouts[1]), c = ReadLayout(layouts[2]), d = ReadLayout(layouts[3]);
+  const Layout a = ReadLayout(layouts[0]), b = ReadLayout(layouts[1]), c = ReadLayout(layouts[2]),
+               d = ReadLayout(layouts[3]);
   const int op_a = OfProduct(descriptor, kTransA, 0), op_b = OfProduct(descriptor, kTransB, 0);
   if (!KnownOp(op_a) || !KnownOp(op_b)) return kInvalidValue;
   const Index m = d.rows, n = d.columns, k = op_a == kOpN ? a.columns : a.rows;
@@ -139,7 +151,8 @@ Status Describe(const void* descriptor, const void* layouts[4], Product* product
   if (!CanMultiply(product->a.element, product->b.element, product->c.element, product->d.element))
     return refuse("this combination of element types");
   const auto factor = ElementOf(OfProduct(descriptor, kScaleType, 0));
-  if (!factor || (*factor == Element::kI32) != (product->d.element == Element::kI32)) return refuse("the type of alpha and beta");
+  if (!factor || (*factor == Element::kI32) != (product->d.element == Element::kI32))
+    return refuse("the type of alpha and beta");
   product->alpha.element = product->beta.element = *factor;
   return kSuccess;
 }
@@ -149,7 +162,8 @@ Why SetFactors(const void* descriptor, const void* alpha, const void* beta, Prod
   if (mode < kHost || mode > kAlphaVectorBetaHost) return "pointer mode " + std::to_string(mode);
   const Element element = product->alpha.element;
   product->alpha = FactorAt(alpha, element, mode != kHost);
-  product->beta = mode == kAlphaVectorBetaZero ? Factor{} : FactorAt(beta, element, mode == kDevice || mode == kVectors);
+  product->beta =
+      mode == kAlphaVectorBetaZero ? Factor{} : FactorAt(beta, element, mode == kDevice || mode == kVectors);
   if (mode >= kVectors) product->alpha.row_stride = 1;
   if (mode == kVectors) product->beta.row_stride = 1;
   return {};
@@ -171,14 +185,16 @@ struct Heuristic {
 
 }  // namespace
 
-Status LtMatmul(const Call& call, In descriptor, In alpha, In a, In layout_a, In b, In layout_b, In beta, In c, In layout_c, Out d,
-                In layout_d, In, In, Index, In stream) {
+Status LtMatmul(const Call& call, In descriptor, In alpha, In a, In layout_a, In b, In layout_b, In beta, In c,
+                In layout_c, Out d, In layout_d, In, In, Index, In stream) {
   if (call.handle == nullptr) return kNotInitialized;
-  if (descriptor == nullptr || !layout_a || !layout_b || !layout_c || !layout_d || alpha == nullptr) return kInvalidValue;
+  if (descriptor == nullptr || !layout_a || !layout_b || !layout_c || !layout_d || alpha == nullptr)
+    return kInvalidValue;
   const void* layouts[4] = {layout_a, layout_b, layout_c, layout_d};
   Product product{};
   Why why;
-  if (const Status status = Describe(descriptor, layouts, &product, &why); status != kSuccess) return Answer(call.name, status, why);
+  if (const Status status = Describe(descriptor, layouts, &product, &why); status != kSuccess)
+    return Answer(call.name, status, why);
   if (why = SetFactors(descriptor, alpha, beta, &product); !why.empty()) return Answer(call.name, kNotSupported, why);
   product.a.address = reinterpret_cast<std::uintptr_t>(a);
   product.b.address = reinterpret_cast<std::uintptr_t>(b);
@@ -188,16 +204,18 @@ Status LtMatmul(const Call& call, In descriptor, In alpha, In a, In layout_a, In
 }
 
 /// One algorithm, ours, where it can make the product.
-Status LtHeuristic(const Call& call, In descriptor, In layout_a, In layout_b, In layout_c, In layout_d, In, Index wanted, Out results,
-                   Out count) {
+Status LtHeuristic(const Call& call, In descriptor, In layout_a, In layout_b, In layout_c, In layout_d, In,
+                   Index wanted, Out results, Out count) {
   if (call.handle == nullptr) return kNotInitialized;
-  if (descriptor == nullptr || !layout_a || !layout_b || !layout_c || !layout_d || wanted < 1 || results == nullptr || count == nullptr)
+  if (descriptor == nullptr || !layout_a || !layout_b || !layout_c || !layout_d || wanted < 1 || results == nullptr ||
+      count == nullptr)
     return kInvalidValue;
   *static_cast<int*>(count) = 0;
   const void* layouts[4] = {layout_a, layout_b, layout_c, layout_d};
   Product product{};
   Why why;
-  if (const Status status = Describe(descriptor, layouts, &product, &why); status != kSuccess) return Answer(call.name, status, why);
+  if (const Status status = Describe(descriptor, layouts, &product, &why); status != kSuccess)
+    return Answer(call.name, status, why);
   Heuristic heuristic{};
   heuristic.waves = 1.0f;
   std::memcpy(results, &heuristic, sizeof heuristic);
@@ -205,10 +223,12 @@ Status LtHeuristic(const Call& call, In descriptor, In layout_a, In layout_b, In
   return kSuccess;
 }
 
-Status LtCheck(const Call& call, In descriptor, In layout_a, In layout_b, In layout_c, In layout_d, In algorithm, Out result) {
+Status LtCheck(const Call& call, In descriptor, In layout_a, In layout_b, In layout_c, In layout_d, In algorithm,
+               Out result) {
   int count = 0;
   if (algorithm == nullptr) return kInvalidValue;
-  const Status status = LtHeuristic(call, descriptor, layout_a, layout_b, layout_c, layout_d, nullptr, 1, result, &count);
+  const Status status =
+      LtHeuristic(call, descriptor, layout_a, layout_b, layout_c, layout_d, nullptr, 1, result, &count);
   if (status == kSuccess) std::memcpy(result, algorithm, sizeof Heuristic{}.algorithm);
   return status;
 }

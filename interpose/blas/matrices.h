@@ -51,7 +51,9 @@ inline Matrix Conjugated(Matrix matrix) {
 
 inline bool KnownOp(int op) { return op >= kOpN && op <= kOpC; }
 /// Whether a leading dimension holds what op makes `rows` x `columns`.
-inline bool GoodLd(int op, Index rows, Index columns, Index ld) { return ld >= std::max<Index>(1, op == kOpN ? rows : columns); }
+inline bool GoodLd(int op, Index rows, Index columns, Index ld) {
+  return ld >= std::max<Index>(1, op == kOpN ? rows : columns);
+}
 
 /// The product a * b, which the caller completes.
 inline Product Of(const Matrix& a, const Matrix& b, const Matrix& c, Index m, Index n, Index k) {

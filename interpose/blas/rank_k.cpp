@@ -32,8 +32,8 @@ Product Half(const Update& u, Types t, const void* x, Index ldx, const void* y, 
   return product;
 }
 
-Status Run(const Call& call, Types t, const Update& u, const void* alpha, Element alpha_element, const void* beta, Element beta_element,
-           bool both) {
+Status Run(const Call& call, Types t, const Update& u, const void* alpha, Element alpha_element, const void* beta,
+           Element beta_element, bool both) {
   Settings settings{};
   if (const Status status = ReadSettings(call, &settings); status != kSuccess) return status;
   if (!Valid(u)) return kInvalidValue;
@@ -53,27 +53,29 @@ Status Run(const Call& call, Types t, const Update& u, const void* alpha, Elemen
 
 }  // namespace
 
-Status Syrk(const Call& call, Types t, int fill, int op, Index n, Index k, In alpha, In a, Index lda, In beta, Out c, Index ldc) {
+Status Syrk(const Call& call, Types t, int fill, int op, Index n, Index k, In alpha, In a, Index lda, In beta, Out c,
+            Index ldc) {
   return Run(call, t, {fill, op, n, k, a, lda, a, lda, c, ldc, false}, alpha, t.factor, beta, t.factor, false);
 }
-Status Herk(const Call& call, Types t, int fill, int op, Index n, Index k, In alpha, In a, Index lda, In beta, Out c, Index ldc) {
+Status Herk(const Call& call, Types t, int fill, int op, Index n, Index k, In alpha, In a, Index lda, In beta, Out c,
+            Index ldc) {
   const Element real = RealOf(t.factor);
   return Run(call, t, {fill, op, n, k, a, lda, a, lda, c, ldc, true}, alpha, real, beta, real, false);
 }
-Status Syr2k(const Call& call, Types t, int fill, int op, Index n, Index k, In alpha, In a, Index lda, In b, Index ldb, In beta, Out c,
-             Index ldc) {
+Status Syr2k(const Call& call, Types t, int fill, int op, Index n, Index k, In alpha, In a, Index lda, In b, Index ldb,
+             In beta, Out c, Index ldc) {
   return Run(call, t, {fill, op, n, k, a, lda, b, ldb, c, ldc, false}, alpha, t.factor, beta, t.factor, true);
 }
-Status Her2k(const Call& call, Types t, int fill, int op, Index n, Index k, In alpha, In a, Index lda, In b, Index ldb, In beta, Out c,
-             Index ldc) {
+Status Her2k(const Call& call, Types t, int fill, int op, Index n, Index k, In alpha, In a, Index lda, In b, Index ldb,
+             In beta, Out c, Index ldc) {
   return Run(call, t, {fill, op, n, k, a, lda, b, ldb, c, ldc, true}, alpha, t.factor, beta, RealOf(t.factor), true);
 }
-Status Syrkx(const Call& call, Types t, int fill, int op, Index n, Index k, In alpha, In a, Index lda, In b, Index ldb, In beta, Out c,
-             Index ldc) {
+Status Syrkx(const Call& call, Types t, int fill, int op, Index n, Index k, In alpha, In a, Index lda, In b, Index ldb,
+             In beta, Out c, Index ldc) {
   return Run(call, t, {fill, op, n, k, a, lda, b, ldb, c, ldc, false}, alpha, t.factor, beta, t.factor, false);
 }
-Status Herkx(const Call& call, Types t, int fill, int op, Index n, Index k, In alpha, In a, Index lda, In b, Index ldb, In beta, Out c,
-             Index ldc) {
+Status Herkx(const Call& call, Types t, int fill, int op, Index n, Index k, In alpha, In a, Index lda, In b, Index ldb,
+             In beta, Out c, Index ldc) {
   return Run(call, t, {fill, op, n, k, a, lda, b, ldb, c, ldc, true}, alpha, t.factor, beta, RealOf(t.factor), false);
 }
 

@@ -16,8 +16,8 @@ struct Sides {
 };
 
 /// C = alpha A B + beta C, or with B A.
-Status Multiply(const Call& call, Types t, const Sides& s, Outside outside, const void* alpha, const void* a, Index lda, const void* b,
-                Index ldb, const void* beta, void* c, Index ldc) {
+Status Multiply(const Call& call, Types t, const Sides& s, Outside outside, const void* alpha, const void* a, Index lda,
+                const void* b, Index ldb, const void* beta, void* c, Index ldc) {
   Settings settings{};
   if (const Status status = ReadSettings(call, &settings); status != kSuccess) return status;
   const Index least = std::max<Index>(1, s.m);
@@ -28,7 +28,8 @@ Status Multiply(const Call& call, Types t, const Sides& s, Outside outside, cons
   triangle.stored = Stored(s.fill, kOpN);
   triangle.outside = outside;
   const Matrix other = UnderOp(b, t.matrix, kOpN, ldb), result = UnderOp(c, t.result, kOpN, ldc);
-  Product product = s.side == kLeft ? Of(triangle, other, result, s.m, s.n, s.m) : Of(other, triangle, result, s.m, s.n, s.n);
+  Product product =
+      s.side == kLeft ? Of(triangle, other, result, s.m, s.n, s.m) : Of(other, triangle, result, s.m, s.n, s.n);
   product.alpha = FactorAt(alpha, t.factor, settings.device_factors);
   product.beta = FactorAt(beta, t.factor, settings.device_factors);
   return Launch(call.name, product, settings.stream);
@@ -43,7 +44,8 @@ Matrix TriangleUnderOp(const void* a, Types t, int fill, int op, int diagonal, I
   return triangle;
 }
 
-Status Scale(const Call& call, const Matrix& b, Index m, Index n, Index batches, const Factor& alpha, cuda::CUstream stream) {
+Status Scale(const Call& call, const Matrix& b, Index m, Index n, Index batches, const Factor& alpha,
+             cuda::CUstream stream) {
   Product product = Of(b, b, b, m, n, 0);
   product.batches = batches;
   product.beta = alpha;
@@ -51,7 +53,8 @@ Status Scale(const Call& call, const Matrix& b, Index m, Index n, Index batches,
 }
 
 /// X of a X = b in place of b, in blocks of kSolveRows rows: the block itself, then its part in all rows to come.
-Status SolveBlocks(const Call& call, const Matrix& a, const Matrix& b, Index rows, Index columns, Index batches, cuda::CUstream stream) {
+Status SolveBlocks(const Call& call, const Matrix& a, const Matrix& b, Index rows, Index columns, Index batches,
+                   cuda::CUstream stream) {
   const bool forward = a.stored == Triangle::kLower;
   for (Index done = 0; done < rows; done += kSolveRows) {
     const Index size = std::min<Index>(kSolveRows, rows - done), left = rows - done - size;
@@ -71,8 +74,8 @@ Status SolveBlocks(const Call& call, const Matrix& a, const Matrix& b, Index row
   return kSuccess;
 }
 
-Status SolveFor(const Call& call, Types t, const Sides& s, int op, int diagonal, const void* alpha, const void* a, Index lda, const void* b,
-                Index ldb, Index batches, bool by_pointer) {
+Status SolveFor(const Call& call, Types t, const Sides& s, int op, int diagonal, const void* alpha, const void* a,
+                Index lda, const void* b, Index ldb, Index batches, bool by_pointer) {
   Settings settings{};
   if (const Status status = ReadSettings(call, &settings); status != kSuccess) return status;
   if (!s.Valid() || !KnownOp(op) || diagonal < 0 || diagonal > kUnit || lda < std::max<Index>(1, s.order()) ||
@@ -83,30 +86,33 @@ Status SolveFor(const Call& call, Types t, const Sides& s, int op, int diagonal,
   Matrix triangle = TriangleUnderOp(a, t, s.fill, op, diagonal, lda), values = UnderOp(b, t.result, kOpN, ldb);
   triangle.by_pointer = values.by_pointer = by_pointer;
   const Factor factor = FactorAt(alpha, t.factor, settings.device_factors);
-  if (const Status status = Scale(call, values, s.m, s.n, batches, factor, settings.stream); status != kSuccess) return status;
+  if (const Status status = Scale(call, values, s.m, s.n, batches, factor, settings.stream); status != kSuccess)
+    return status;
   if (s.side == kLeft) return SolveBlocks(call, triangle, values, s.m, s.n, batches, settings.stream);
-  return SolveBlocks(call, Transposed(triangle), Transposed(values), s.n, s.m, batches, settings.stream);  // X A = B: A^T X^T = B^T
+  return SolveBlocks(call, Transposed(triangle), Transposed(values), s.n, s.m, batches,
+                     settings.stream);  // X A = B: A^T X^T = B^T
 }
 
 }  // namespace
 
-Status Symm(const Call& call, Types t, int side, int fill, Index m, Index n, In alpha, In a, Index lda, In b, Index ldb, In beta, Out c,
-            Index ldc) {
+Status Symm(const Call& call, Types t, int side, int fill, Index m, Index n, In alpha, In a, Index lda, In b, Index ldb,
+            In beta, Out c, Index ldc) {
   return Multiply(call, t, {side, fill, m, n}, Outside::kMirrored, alpha, a, lda, b, ldb, beta, c, ldc);
 }
-Status Hemm(const Call& call, Types t, int side, int fill, Index m, Index n, In alpha, In a, Index lda, In b, Index ldb, In beta, Out c,
-            Index ldc) {
+Status Hemm(const Call& call, Types t, int side, int fill, Index m, Index n, In alpha, In a, Index lda, In b, Index ldb,
+            In beta, Out c, Index ldc) {
   return Multiply(call, t, {side, fill, m, n}, Outside::kConjugated, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
 /// c may be b itself: then the product is made beside it.
-Status Trmm(const Call& call, Types t, int side, int fill, int op, int diagonal, Index m, Index n, In alpha, In a, Index lda, In b,
-            Index ldb, Out c, Index ldc) {
+Status Trmm(const Call& call, Types t, int side, int fill, int op, int diagonal, Index m, Index n, In alpha, In a,
+            Index lda, In b, Index ldb, Out c, Index ldc) {
   const Sides s{side, fill, m, n};
   Settings settings{};
   if (const Status status = ReadSettings(call, &settings); status != kSuccess) return status;
   const Index least = std::max<Index>(1, m);
-  if (!s.Valid() || !KnownOp(op) || diagonal < 0 || diagonal > kUnit || lda < std::max<Index>(1, s.order()) || ldb < least || ldc < least)
+  if (!s.Valid() || !KnownOp(op) || diagonal < 0 || diagonal > kUnit || lda < std::max<Index>(1, s.order()) ||
+      ldb < least || ldc < least)
     return kInvalidValue;
   if (m == 0 || n == 0) return kSuccess;
   if (alpha == nullptr) return kInvalidValue;
@@ -114,7 +120,8 @@ Status Trmm(const Call& call, Types t, int side, int fill, int op, int diagonal,
   Matrix other = UnderOp(b, t.matrix, kOpN, ldb);
   std::uint64_t copy = 0;
   if (b == c) {
-    if (const Status status = Allocate(m * n * SizeOf(t.matrix), settings.stream, &copy); status != kSuccess) return status;
+    if (const Status status = Allocate(m * n * SizeOf(t.matrix), settings.stream, &copy); status != kSuccess)
+      return status;
     Product product = Of(other, other, other, m, n, 0);
     other = UnderOp(nullptr, t.matrix, kOpN, m);
     other.address = copy;
@@ -128,17 +135,17 @@ Status Trmm(const Call& call, Types t, int side, int fill, int op, int diagonal,
   return copy == 0 || status != kSuccess ? status : Free(copy, settings.stream);
 }
 
-Status TrmmInPlace(const Call& call, Types t, int side, int fill, int op, int diagonal, Index m, Index n, In alpha, In a, Index lda, Out b,
-                   Index ldb) {
+Status TrmmInPlace(const Call& call, Types t, int side, int fill, int op, int diagonal, Index m, Index n, In alpha,
+                   In a, Index lda, Out b, Index ldb) {
   return Trmm(call, t, side, fill, op, diagonal, m, n, alpha, a, lda, b, ldb, b, ldb);
 }
 
-Status Trsm(const Call& call, Types t, int side, int fill, int op, int diagonal, Index m, Index n, In alpha, In a, Index lda, Out b,
-            Index ldb) {
+Status Trsm(const Call& call, Types t, int side, int fill, int op, int diagonal, Index m, Index n, In alpha, In a,
+            Index lda, Out b, Index ldb) {
   return SolveFor(call, t, {side, fill, m, n}, op, diagonal, alpha, a, lda, b, ldb, 1, false);
 }
-Status TrsmBatched(const Call& call, Types t, int side, int fill, int op, int diagonal, Index m, Index n, In alpha, In a, Index lda, In b,
-                   Index ldb, Index batches) {
+Status TrsmBatched(const Call& call, Types t, int side, int fill, int op, int diagonal, Index m, Index n, In alpha,
+                   In a, Index lda, In b, Index ldb, Index batches) {
   return SolveFor(call, t, {side, fill, m, n}, op, diagonal, alpha, a, lda, b, ldb, batches, true);
 }
 

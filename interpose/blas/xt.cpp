@@ -1,5 +1,5 @@
-// cublasXt*gemm: products of matrices that lie on the host or on the device, done when the call returns. One device, so nothing is
-// divided: what lies on the host is copied whole.
+// cublasXt*gemm: products of matrices that lie on the host or on the device, done when the call returns. One device, so
+// nothing is divided: what lies on the host is copied whole.
 #include <algorithm>
 
 #include "api_exports.h"
@@ -30,7 +30,9 @@ class OnDevice {
     address_ = copy_;
     return cuMemcpyHtoD_v2(copy_, host_, bytes_) == CUDA_SUCCESS ? kSuccess : kExecutionFailed;
   }
-  Status GiveBack() const { return copy_ == 0 || cuMemcpyDtoH_v2(host_, copy_, bytes_) == CUDA_SUCCESS ? kSuccess : kExecutionFailed; }
+  Status GiveBack() const {
+    return copy_ == 0 || cuMemcpyDtoH_v2(host_, copy_, bytes_) == CUDA_SUCCESS ? kSuccess : kExecutionFailed;
+  }
   const void* get() const { return reinterpret_cast<const void*>(address_); }
 
  private:
@@ -41,18 +43,19 @@ class OnDevice {
 
 }  // namespace
 
-Status XtGemm(const Call& call, Types t, int op_a, int op_b, Index m, Index n, Index k, In alpha, In a, Index lda, In b, Index ldb, In beta,
-              Out c, Index ldc) {
+Status XtGemm(const Call& call, Types t, int op_a, int op_b, Index m, Index n, Index k, In alpha, In a, Index lda, In b,
+              Index ldb, In beta, Out c, Index ldc) {
   if (call.handle == nullptr) return kNotInitialized;
-  if (!KnownOp(op_a) || !KnownOp(op_b) || m < 0 || n < 0 || k < 0 || !GoodLd(op_a, m, k, lda) || !GoodLd(op_b, k, n, ldb) ||
-      ldc < std::max<Index>(1, m))
+  if (!KnownOp(op_a) || !KnownOp(op_b) || m < 0 || n < 0 || k < 0 || !GoodLd(op_a, m, k, lda) ||
+      !GoodLd(op_b, k, n, ldb) || ldc < std::max<Index>(1, m))
     return kInvalidValue;
   if (m == 0 || n == 0) return kSuccess;
   if (alpha == nullptr || beta == nullptr || c == nullptr) return kInvalidValue;
   const Index size = SizeOf(t.matrix);
   OnDevice device_a, device_b, device_c;
-  for (const Status status : {device_a.Take(a, size * lda * (op_a == kOpN ? k : m)), device_b.Take(b, size * ldb * (op_b == kOpN ? n : k)),
-                              device_c.Take(c, size * ldc * n)}) {
+  for (const Status status :
+       {device_a.Take(a, size * lda * (op_a == kOpN ? k : m)), device_b.Take(b, size * ldb * (op_b == kOpN ? n : k)),
+        device_c.Take(c, size * ldc * n)}) {
     if (status != kSuccess) return status;
   }
   Product product = Of(UnderOp(device_a.get(), t.matrix, op_a, lda), UnderOp(device_b.get(), t.matrix, op_b, ldb),

@@ -26,7 +26,8 @@ namespace {
 void Announce() {
   static std::atomic<bool> said{false};
   if (!said.exchange(true))
-    GL_LOG(kInfo, "cuFFT's kernels for larger sizes are machine code; Gridloom's own make its transforms (gridloom_fft_*)");
+    GL_LOG(kInfo,
+           "cuFFT's kernels for larger sizes are machine code; Gridloom's own make its transforms (gridloom_fft_*)");
 }
 
 unsigned BlocksOf(const Step& step) {
@@ -38,7 +39,8 @@ unsigned BlocksOf(const Step& step) {
 bool IsPlain(const PlannedStep& planned) { return planned.step.in_plain && planned.step.out_plain; }
 bool HasPowersOfTwo(const PlannedStep& planned) {
   const std::span passes(planned.step.pass, static_cast<std::size_t>(planned.step.passes));
-  return std::ranges::all_of(passes, [](const Pass& pass) { return pass.radix == 2 || pass.radix == 4 || pass.radix == 8; });
+  return std::ranges::all_of(passes,
+                             [](const Pass& pass) { return pass.radix == 2 || pass.radix == 4 || pass.radix == 8; });
 }
 
 /// The kernel of all steps of a plan: one, since each kernel has to be compiled when it is launched first.

@@ -49,7 +49,8 @@ std::optional<DataType> DataTypeOf(int type) {
     default: return std::nullopt;
   }
 }
-/// All three of one precision, and not both sides real. The manual lists complex execution types; a real one names the precision as well.
+/// All three of one precision, and not both sides real. The manual lists complex execution types; a real one names the
+/// precision as well.
 std::optional<Kind> KindOf(int in_type, int out_type, int execution_type) {
   const auto in = DataTypeOf(in_type), out = DataTypeOf(out_type), execution = DataTypeOf(execution_type);
   if (!in || !out || !execution || in->number != out->number || in->number != execution->number) return std::nullopt;
@@ -88,8 +89,8 @@ Status Parse(std::optional<Kind> kind, const Many& many, Request* request) {
   }
   if (many.batch < 1) return kInvalidSize;
   if (many.in_embed == nullptr && many.out_embed == nullptr) return kSuccess;
-  if (many.in_embed == nullptr || many.out_embed == nullptr || many.in_stride < 1 || many.out_stride < 1 || many.in_dist < 1 ||
-      many.out_dist < 1)
+  if (many.in_embed == nullptr || many.out_embed == nullptr || many.in_stride < 1 || many.out_stride < 1 ||
+      many.in_dist < 1 || many.out_dist < 1)
     return kInvalidValue;
   request->in = Layout{{1, 1, 1}, many.in_stride, many.in_dist};
   request->out = Layout{{1, 1, 1}, many.out_stride, many.out_dist};
@@ -151,7 +152,9 @@ Status Destroy(int handle) {
   return handle == kNull ? kSuccess : DestroyPlan(handle);
 }
 
-Status Plan1d(void* handle, int n, int type, int batch) { return CreateAndMake(handle, KindOf(type), Packed(1, &n, batch)); }
+Status Plan1d(void* handle, int n, int type, int batch) {
+  return CreateAndMake(handle, KindOf(type), Packed(1, &n, batch));
+}
 Status Plan2d(void* handle, int n0, int n1, int type) {
   const int n[] = {n0, n1};
   return CreateAndMake(handle, KindOf(type), Packed(2, n, 1));
@@ -160,12 +163,15 @@ Status Plan3d(void* handle, int n0, int n1, int n2, int type) {
   const int n[] = {n0, n1, n2};
   return CreateAndMake(handle, KindOf(type), Packed(3, n, 1));
 }
-Status PlanMany(void* handle, int rank, void* n, void* in_embed, int in_stride, int in_dist, void* out_embed, int out_stride, int out_dist,
-                int type, int batch) {
-  return CreateAndMake(handle, KindOf(type), {rank, n, in_embed, in_stride, in_dist, out_embed, out_stride, out_dist, batch, false});
+Status PlanMany(void* handle, int rank, void* n, void* in_embed, int in_stride, int in_dist, void* out_embed,
+                int out_stride, int out_dist, int type, int batch) {
+  return CreateAndMake(handle, KindOf(type),
+                       {rank, n, in_embed, in_stride, in_dist, out_embed, out_stride, out_dist, batch, false});
 }
 
-Status MakePlan1d(int handle, int n, int type, int batch, void* size) { return Make(handle, KindOf(type), Packed(1, &n, batch), size); }
+Status MakePlan1d(int handle, int n, int type, int batch, void* size) {
+  return Make(handle, KindOf(type), Packed(1, &n, batch), size);
+}
 Status MakePlan2d(int handle, int n0, int n1, int type, void* size) {
   const int n[] = {n0, n1};
   return Make(handle, KindOf(type), Packed(2, n, 1), size);
@@ -174,16 +180,20 @@ Status MakePlan3d(int handle, int n0, int n1, int n2, int type, void* size) {
   const int n[] = {n0, n1, n2};
   return Make(handle, KindOf(type), Packed(3, n, 1), size);
 }
-Status MakePlanMany(int handle, int rank, void* n, void* in_embed, int in_stride, int in_dist, void* out_embed, int out_stride,
-                    int out_dist, int type, int batch, void* size) {
-  return Make(handle, KindOf(type), {rank, n, in_embed, in_stride, in_dist, out_embed, out_stride, out_dist, batch, false}, size);
+Status MakePlanMany(int handle, int rank, void* n, void* in_embed, int in_stride, int in_dist, void* out_embed,
+                    int out_stride, int out_dist, int type, int batch, void* size) {
+  return Make(handle, KindOf(type),
+              {rank, n, in_embed, in_stride, in_dist, out_embed, out_stride, out_dist, batch, false}, size);
 }
-Status MakePlanMany64(int handle, int rank, void* n, void* in_embed, long long in_stride, long long in_dist, void* out_embed,
-                      long long out_stride, long long out_dist, int type, long long batch, void* size) {
-  return Make(handle, KindOf(type), {rank, n, in_embed, in_stride, in_dist, out_embed, out_stride, out_dist, batch, true}, size);
+Status MakePlanMany64(int handle, int rank, void* n, void* in_embed, long long in_stride, long long in_dist,
+                      void* out_embed, long long out_stride, long long out_dist, int type, long long batch,
+                      void* size) {
+  return Make(handle, KindOf(type),
+              {rank, n, in_embed, in_stride, in_dist, out_embed, out_stride, out_dist, batch, true}, size);
 }
-Status XtMakePlanMany(int handle, int rank, void* n, void* in_embed, long long in_stride, long long in_dist, int in_type, void* out_embed,
-                      long long out_stride, long long out_dist, int out_type, long long batch, void* size, int execution_type) {
+Status XtMakePlanMany(int handle, int rank, void* n, void* in_embed, long long in_stride, long long in_dist,
+                      int in_type, void* out_embed, long long out_stride, long long out_dist, int out_type,
+                      long long batch, void* size, int execution_type) {
   return Make(handle, KindOf(in_type, out_type, execution_type),
               {rank, n, in_embed, in_stride, in_dist, out_embed, out_stride, out_dist, batch, true}, size);
 }
@@ -197,9 +207,10 @@ Status Estimate3d(int n0, int n1, int n2, int type, void* size) {
   const int n[] = {n0, n1, n2};
   return Estimate(KindOf(type), Packed(3, n, 1), size);
 }
-Status EstimateMany(int rank, void* n, void* in_embed, int in_stride, int in_dist, void* out_embed, int out_stride, int out_dist, int type,
-                    int batch, void* size) {
-  return Estimate(KindOf(type), {rank, n, in_embed, in_stride, in_dist, out_embed, out_stride, out_dist, batch, false}, size);
+Status EstimateMany(int rank, void* n, void* in_embed, int in_stride, int in_dist, void* out_embed, int out_stride,
+                    int out_dist, int type, int batch, void* size) {
+  return Estimate(KindOf(type), {rank, n, in_embed, in_stride, in_dist, out_embed, out_stride, out_dist, batch, false},
+                  size);
 }
 Status GetSize1d(int handle, int n, int type, int batch, void* size) {
   return EstimateFor(handle, KindOf(type), Packed(1, &n, batch), size);
@@ -212,16 +223,19 @@ Status GetSize3d(int handle, int n0, int n1, int n2, int type, void* size) {
   const int n[] = {n0, n1, n2};
   return EstimateFor(handle, KindOf(type), Packed(3, n, 1), size);
 }
-Status GetSizeMany(int handle, int rank, void* n, void* in_embed, int in_stride, int in_dist, void* out_embed, int out_stride, int out_dist,
-                   int type, int batch, void* size) {
-  return EstimateFor(handle, KindOf(type), {rank, n, in_embed, in_stride, in_dist, out_embed, out_stride, out_dist, batch, false}, size);
+Status GetSizeMany(int handle, int rank, void* n, void* in_embed, int in_stride, int in_dist, void* out_embed,
+                   int out_stride, int out_dist, int type, int batch, void* size) {
+  return EstimateFor(handle, KindOf(type),
+                     {rank, n, in_embed, in_stride, in_dist, out_embed, out_stride, out_dist, batch, false}, size);
 }
-Status GetSizeMany64(int handle, int rank, void* n, void* in_embed, long long in_stride, long long in_dist, void* out_embed,
-                     long long out_stride, long long out_dist, int type, long long batch, void* size) {
-  return EstimateFor(handle, KindOf(type), {rank, n, in_embed, in_stride, in_dist, out_embed, out_stride, out_dist, batch, true}, size);
+Status GetSizeMany64(int handle, int rank, void* n, void* in_embed, long long in_stride, long long in_dist,
+                     void* out_embed, long long out_stride, long long out_dist, int type, long long batch, void* size) {
+  return EstimateFor(handle, KindOf(type),
+                     {rank, n, in_embed, in_stride, in_dist, out_embed, out_stride, out_dist, batch, true}, size);
 }
-Status XtGetSizeMany(int handle, int rank, void* n, void* in_embed, long long in_stride, long long in_dist, int in_type, void* out_embed,
-                     long long out_stride, long long out_dist, int out_type, long long batch, void* size, int execution_type) {
+Status XtGetSizeMany(int handle, int rank, void* n, void* in_embed, long long in_stride, long long in_dist, int in_type,
+                     void* out_embed, long long out_stride, long long out_dist, int out_type, long long batch,
+                     void* size, int execution_type) {
   return EstimateFor(handle, KindOf(in_type, out_type, execution_type),
                      {rank, n, in_embed, in_stride, in_dist, out_embed, out_stride, out_dist, batch, true}, size);
 }

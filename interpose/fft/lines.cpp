@@ -25,7 +25,8 @@ Index ConvolutionSize(Index n) {
   return best;
 }
 
-/// The factors of a line that is too long for one CTA: about equal, as few as leave `wanted` numbers to each; the greatest first.
+/// The factors of a line that is too long for one CTA: about equal, as few as leave `wanted` numbers to each; the
+/// greatest first.
 std::vector<Index> Split(Index n, Index wanted) {
   const std::vector<int> primes = PrimeFactors(n);
   for (std::size_t count = 2;; ++count) {
@@ -55,7 +56,9 @@ std::vector<Axis> Merged(const std::vector<Axis>& axes) {
 }
 
 Index InStride(const Step& step, const Axis& axis) { return std::abs(axis.in_offset + axis.in_index * step.in.step); }
-Index OutStride(const Step& step, const Axis& axis) { return std::abs(axis.out_offset + axis.out_index * step.out.step); }
+Index OutStride(const Step& step, const Axis& axis) {
+  return std::abs(axis.out_offset + axis.out_index * step.out.step);
+}
 
 /// How far apart neighbouring threads read and write when lines are neighbours along this axis.
 Index Cost(const Step& step, const Axis& axis) {
@@ -94,7 +97,8 @@ void LineSteps::Add(const Lines& lines) {
   Plain plain{};
   plain.length = halved(lines.in.form) ? lines.n / 2 : lines.n;
   plain.in = {0, 0, lines.in.step, plain.length, lines.in.form, lines.in.number, false};
-  plain.out = {0, 0, lines.out.step, to_spectrum ? lines.n / 2 + 1 : plain.length, lines.out.form, lines.out.number, false};
+  plain.out = {0,    0, lines.out.step, to_spectrum ? lines.n / 2 + 1 : plain.length, lines.out.form, lines.out.number,
+               false};
   plain.in_buffer = lines.in.buffer, plain.out_buffer = lines.out.buffer;
   plain.whole = lines.n;
   plain.axes = lines.axes;
@@ -116,7 +120,8 @@ void LineSteps::AddAny(const Plain& plain) {
   else AddConvolution(plain, size);
 }
 
-/// n real numbers as h complex ones, whose spectrum goes to work memory; from there to that of the real ones as lines of one number.
+/// n real numbers as h complex ones, whose spectrum goes to work memory; from there to that of the real ones as lines
+/// of one number.
 void LineSteps::AddSplit(const Plain& plain) {
   const Index half = plain.length;
   second_size_ = std::max(second_size_, half * CountOf(plain.axes));
@@ -178,8 +183,8 @@ void LineSteps::AddSingle(const Plain& plain, Index convolved) {
   Finish(planned, plain.axes, step.length);
 }
 
-/// n = n0 n1 …: element j = j0 n1 n2 … + j1 n2 … + …; step t transforms along j_t and multiplies by the roots of what remains. Work
-/// memory keeps the places of the numbers; the last step writes result k = k0 + n0 k1 + n0 n1 k2 + ….
+/// n = n0 n1 …: element j = j0 n1 n2 … + j1 n2 … + …; step t transforms along j_t and multiplies by the roots of what
+/// remains. Work memory keeps the places of the numbers; the last step writes result k = k0 + n0 k1 + n0 n1 k2 + ….
 void LineSteps::AddSeveral(const Plain& plain) {
   const Index n = plain.length;
   const std::vector<Index> parts = Split(n, TileFor(native_) / 4);
@@ -235,7 +240,9 @@ void LineSteps::AddConvolution(const Plain& plain, Index size) {
   AddSeveral(forth);
   Plain back = plain;
   back.length = size;
-  back.in = {0, static_cast<unsigned long long>(tables_->Filter(plain.length, size, true)), 1, size, Form::kComplex, native_, true};
+  back.in = {
+      0,   static_cast<unsigned long long>(tables_->Filter(plain.length, size, true)), 1, size, Form::kComplex, native_,
+      true};
   back.in_buffer = Buffer::kSecond;
   back.axes = Packed(plain.axes, true, false, size);
   back.out.factors = static_cast<unsigned long long>(tables_->Chirp(plain.length, false));
@@ -253,14 +260,16 @@ void LineSteps::Finish(PlannedStep planned, std::vector<Axis> axes, Index whole)
   std::ranges::fill(step.axes, Axis{1, 0, 0, 0, 0, 0});
   std::ranges::copy(axes, step.axes);
   const Axis& lines = step.axes[0];
-  while ((Index{step.length} << (step.log_lines + 1)) <= TileFor(native_) && (Index{1} << step.log_lines) < lines.count) ++step.log_lines;
+  while ((Index{step.length} << (step.log_lines + 1)) <= TileFor(native_) && (Index{1} << step.log_lines) < lines.count)
+    ++step.log_lines;
   const auto plain = [&](const Side& side, Index along, Index across) {
     const Index lines_of_all = Index{1} << step.log_lines;
     return side.form == Form::kComplex && side.number == native_ && side.factors == 0 && side.end >= whole &&
            step.length * along + lines_of_all * across < 0x7fffffff;
   };
   step.in_plain = plain(step.in, std::abs(step.in_index * step.in.step), InStride(step, lines));
-  step.out_plain = step.stored == step.length && plain(step.out, std::abs(step.out_index * step.out.step), OutStride(step, lines));
+  step.out_plain =
+      step.stored == step.length && plain(step.out, std::abs(step.out_index * step.out.step), OutStride(step, lines));
   const bool single = step.log_lines == 0;
   step.in_by_lines = single || InStride(step, lines) < std::abs(step.in_index * step.in.step);
   step.out_by_lines = single || OutStride(step, lines) < std::abs(step.out_index * step.out.step);

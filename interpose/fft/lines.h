@@ -1,4 +1,5 @@
-// The transforms of one dimension as steps: by one CTA for short lines, by several steps through work memory for longer ones.
+// The transforms of one dimension as steps: by one CTA for short lines, by several steps through work memory for longer
+// ones.
 #pragma once
 
 #include <vector>

@@ -61,9 +61,11 @@ bool SamePlaces(const Request& request, const Sides& sides) {
   const auto scale = [](bool real) { return Index{real ? 1 : 2}; };
   const Index in = scale(request.real_in) * ComplexBytes(request.in_number),
               out = scale(request.real_out) * ComplexBytes(request.out_number);
-  if (IsReal(request) ? sides.in.stride != 1 || sides.out.stride != 1 : sides.in.stride * in != sides.out.stride * out) return false;
+  if (IsReal(request) ? sides.in.stride != 1 || sides.out.stride != 1 : sides.in.stride * in != sides.out.stride * out)
+    return false;
   for (int d = 0; d < request.rank - 1; ++d) {
-    if (request.n[d] > 1 && StrideOf(sides.in, request.rank, d) * in != StrideOf(sides.out, request.rank, d) * out) return false;
+    if (request.n[d] > 1 && StrideOf(sides.in, request.rank, d) * in != StrideOf(sides.out, request.rank, d) * out)
+      return false;
   }
   return request.batch == 1 || sides.in.dist * in == sides.out.dist * out;
 }
@@ -87,8 +89,8 @@ Status StatusOf(CUresult result) {
 
 }  // namespace
 
-/// One dimension after the other: real numbers become a spectrum first, and are made from it last, by way of a copy, which leaves the
-/// input as it was.
+/// One dimension after the other: real numbers become a spectrum first, and are made from it last, by way of a copy,
+/// which leaves the input as it was.
 Plan::Variant Plan::Build(const Request& request, bool in_place, Tables* tables) {
   const auto [in, out] = LayoutsOf(request, in_place);
   const Number native = Native(request);
@@ -98,7 +100,8 @@ Plan::Variant Plan::Build(const Request& request, bool in_place, Tables* tables)
   Index data = 0;
   if (!request.real_out) {
     const RealForms forms = FormsOf(n, true);
-    const Form from = request.real_in ? forms.real : Form::kComplex, to = request.real_in ? forms.spectrum : Form::kComplex;
+    const Form from = request.real_in ? forms.real : Form::kComplex,
+               to = request.real_in ? forms.spectrum : Form::kComplex;
     bool others = false;
     for (int d = 0; d < last; ++d) others = others || request.n[d] > 1;
     lines.Add({n,
@@ -129,7 +132,12 @@ Plan::Variant Plan::Build(const Request& request, bool in_place, Tables* tables)
     const RealForms forms = FormsOf(n, false);
     from.form = forms.spectrum;
     from.step = place.stride;
-    lines.Add({n, from, {Buffer::kOut, forms.real, request.out_number, out.stride}, AxesOf(request, last, place, out), true, true});
+    lines.Add({n,
+               from,
+               {Buffer::kOut, forms.real, request.out_number, out.stride},
+               AxesOf(request, last, place, out),
+               true,
+               true});
   }
   const Index bytes = ComplexBytes(native);
   Variant variant{std::move(lines.steps()), data * bytes, (data + lines.first_size()) * bytes, 0};
@@ -168,7 +176,8 @@ Status Plan::Make(const Request& request) {
 Status Plan::Upload(const Tables& tables) {
   const bool wide = Native(request_) == Number::kF64;
   const std::vector<float> narrow(tables.values().begin(), wide ? tables.values().begin() : tables.values().end());
-  const std::size_t size = wide ? sizeof(double) : sizeof(float), bytes = static_cast<std::size_t>(tables.size()) * size;
+  const std::size_t size = wide ? sizeof(double) : sizeof(float),
+                    bytes = static_cast<std::size_t>(tables.size()) * size;
   if (const CUresult result = cuMemAlloc_v2(&tables_, bytes); result != CUDA_SUCCESS) return StatusOf(result);
   const void* const host = wide ? static_cast<const void*>(tables.values().data()) : narrow.data();
   if (const CUresult result = cuMemcpyHtoD_v2(tables_, host, bytes); result != CUDA_SUCCESS) {
@@ -182,8 +191,8 @@ Status Plan::Upload(const Tables& tables) {
     for (PlannedStep& planned : variant->steps) {
       Step& step = planned.step;
       step.tables = tables_;
-      for (unsigned long long* const at :
-           {&step.in.factors, &step.out.factors, &step.turns.coarse, &step.turns.fine, &step.halves.coarse, &step.halves.fine})
+      for (unsigned long long* const at : {&step.in.factors, &step.out.factors, &step.turns.coarse, &step.turns.fine,
+                                           &step.halves.coarse, &step.halves.fine})
         place(*at);
     }
   }
@@ -229,7 +238,8 @@ Status Plan::Execute(std::uint64_t in, std::uint64_t out, int direction) {
 }
 
 Status Plan::RunFromCopy(Addresses at, int direction) const {
-  const auto bytes = static_cast<std::size_t>(Extent(request_, LayoutsOf(request_, true).in, request_.real_in, request_.in_number));
+  const auto bytes =
+      static_cast<std::size_t>(Extent(request_, LayoutsOf(request_, true).in, request_.real_in, request_.in_number));
   CUdeviceptr copy = 0;
   if (cuMemAllocAsync(&copy, bytes, stream_) != CUDA_SUCCESS) return kAllocFailed;
   Status status = cuMemcpyDtoDAsync_v2(copy, at.in, bytes, stream_) == CUDA_SUCCESS ? kSuccess : kExecFailed;

@@ -11,7 +11,8 @@ using Complex = std::complex<double>;
 
 /// exp(-2 pi i m / size), rounded once.
 Complex Root(Index m, Index size) {
-  const long double angle = -2 * std::numbers::pi_v<long double> * static_cast<long double>(m) / static_cast<long double>(size);
+  const long double angle =
+      -2 * std::numbers::pi_v<long double> * static_cast<long double>(m) / static_cast<long double>(size);
   return {static_cast<double>(std::cos(angle)), static_cast<double>(std::sin(angle))};
 }
 
@@ -21,7 +22,8 @@ class QuickRoots {
   explicit QuickRoots(Index size) {
     while ((Index{1} << (2 * shift_)) < size) ++shift_;
     const auto root = [&](Index m) {
-      return std::polar(1.0L, -2 * std::numbers::pi_v<long double> * static_cast<long double>(m) / static_cast<long double>(size));
+      return std::polar(
+          1.0L, -2 * std::numbers::pi_v<long double> * static_cast<long double>(m) / static_cast<long double>(size));
     };
     for (Index m = 0; m <= size >> shift_; ++m) coarse_.push_back(root(m << shift_));
     for (Index m = 0; m < Index{1} << shift_; ++m) fine_.push_back(root(m));
@@ -40,20 +42,22 @@ class QuickRoots {
 
 /// exp(+pi i k^2 / n)
 Complex ChirpAt(Index k, Index n) {
-  const auto square =
-      static_cast<Index>(static_cast<unsigned __int128>(k) * static_cast<unsigned __int128>(k) % static_cast<unsigned __int128>(2 * n));
+  const auto square = static_cast<Index>(static_cast<unsigned __int128>(k) * static_cast<unsigned __int128>(k) %
+                                         static_cast<unsigned __int128>(2 * n));
   return std::conj(Root(square, 2 * n));
 }
 
-/// The transform of `size` numbers that are `stride` apart, by the factors of the size; `roots` are those of size * stride.
-void Transform(const Complex* in, Complex* out, Index size, Index stride, const std::vector<int>& factors, std::size_t level,
-               const std::vector<Complex>& roots) {
+/// The transform of `size` numbers that are `stride` apart, by the factors of the size; `roots` are those of size *
+/// stride.
+void Transform(const Complex* in, Complex* out, Index size, Index stride, const std::vector<int>& factors,
+               std::size_t level, const std::vector<Complex>& roots) {
   if (size == 1) {
     *out = *in;
     return;
   }
   const Index radix = factors[level], part = size / radix;
-  for (Index r = 0; r < radix; ++r) Transform(in + r * stride, out + r * part, part, stride * radix, factors, level + 1, roots);
+  for (Index r = 0; r < radix; ++r)
+    Transform(in + r * stride, out + r * part, part, stride * radix, factors, level + 1, roots);
   std::vector<Complex> line(static_cast<std::size_t>(radix));
   for (Index k = 0; k < part; ++k) {
     for (Index r = 0; r < radix; ++r) line[static_cast<std::size_t>(r)] = out[r * part + k];

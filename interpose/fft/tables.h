@@ -1,4 +1,5 @@
-// The numbers that a plan's kernels read: roots of unity, and what Bluestein's algorithm multiplies by. Made in double with the plan.
+// The numbers that a plan's kernels read: roots of unity, and what Bluestein's algorithm multiplies by. Made in double
+// with the plan.
 #pragma once
 
 #include <complex>
@@ -20,7 +21,8 @@ class Tables {
   /// Without `filled`, places only: for plans that are never executed.
   explicit Tables(bool filled) : filled_(filled) {}
 
-  /// For a pass of a butterfly: entry (k - 1) * done + t is root t * k of radix * done; real parts, then imaginary ones.
+  /// For a pass of a butterfly: entry (k - 1) * done + t is root t * k of radix * done; real parts, then imaginary
+  /// ones.
   Index ForPass(int radix, int done);
   /// All roots of `size`, real parts, then imaginary ones.
   Index AllRoots(int size);
@@ -28,10 +30,11 @@ class Tables {
   Roots RootsOf(Index size, Index count);
   /// Root i * r of parts * rest at i * rest + r.
   Index Turns(Index parts, Index rest);
-  /// exp(+pi i k^2 / n), complex, k < n: what results of Bluestein's algorithm are multiplied by before they are conjugated; and its
-  /// conjugate, which numbers are multiplied by when they are read.
+  /// exp(+pi i k^2 / n), complex, k < n: what results of Bluestein's algorithm are multiplied by before they are
+  /// conjugated; and its conjugate, which numbers are multiplied by when they are read.
   Index Chirp(Index n, bool conjugate);
-  /// The transform of what numbers are convolved with, of `size` numbers: real parts, then imaginary ones; or complex and conjugated.
+  /// The transform of what numbers are convolved with, of `size` numbers: real parts, then imaginary ones; or complex
+  /// and conjugated.
   Index Filter(Index n, Index size, bool complex);
 
   Index size() const { return size_; }

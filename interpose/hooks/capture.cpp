@@ -19,16 +19,17 @@ struct CaptureView {
   std::vector<CUgraphEdgeData> edges;
 };
 
-CUresult GetInfo(CUstream handle, CUstreamCaptureStatus* status, std::uint64_t* id, CUgraph* graph, const CUgraphNode** nodes,
-                 const CUgraphEdgeData** edges, std::size_t* count) {
+CUresult GetInfo(CUstream handle, CUstreamCaptureStatus* status, std::uint64_t* id, CUgraph* graph,
+                 const CUgraphNode** nodes, const CUgraphEdgeData** edges, std::size_t* count) {
   StreamPtr stream;
   GL_CU_REQUIRE(status != nullptr);
   GL_CU_TRY(FindStream(handle, &stream));
   const std::lock_guard lock(session::CaptureMutex());
   GL_CU_TRY(session::RefuseLegacyWhileCapturing(*stream));
   const auto& capture = stream->capture;
-  *status = capture == nullptr ? CU_STREAM_CAPTURE_STATUS_NONE
-                               : (capture->invalidated ? CU_STREAM_CAPTURE_STATUS_INVALIDATED : CU_STREAM_CAPTURE_STATUS_ACTIVE);
+  *status = capture == nullptr
+                ? CU_STREAM_CAPTURE_STATUS_NONE
+                : (capture->invalidated ? CU_STREAM_CAPTURE_STATUS_INVALIDATED : CU_STREAM_CAPTURE_STATUS_ACTIVE);
   if (*status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_SUCCESS;
   Store(id, capture->id);
   if (graph != nullptr) {
@@ -51,7 +52,8 @@ CUresult GetInfo(CUstream handle, CUstreamCaptureStatus* status, std::uint64_t* 
   return CUDA_SUCCESS;
 }
 
-CUresult FindNodes(const session::Graph& graph, const CUgraphNode* handles, std::size_t count, std::vector<GraphNode*>* nodes) {
+CUresult FindNodes(const session::Graph& graph, const CUgraphNode* handles, std::size_t count,
+                   std::vector<GraphNode*>* nodes) {
   GL_CU_REQUIRE(handles != nullptr || count == 0);
   for (std::size_t i = 0; i < count; ++i) {
     const auto node = TheProcess().graph_nodes.Find(handles[i]);
@@ -69,10 +71,12 @@ CUresult cuStreamBeginCapture_v2(CUstream handle, CUstreamCaptureMode mode) {
   return session::BeginCapture(stream, mode, std::make_shared<session::Graph>(), {});
 }
 
-CUresult cuStreamBeginCapture(CUstream stream) { return cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL); }
+CUresult cuStreamBeginCapture(CUstream stream) {
+  return cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
+}
 
-CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph_handle, const CUgraphNode* dependencies, const CUgraphEdgeData*,
-                                     std::size_t count, CUstreamCaptureMode mode) {
+CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph_handle, const CUgraphNode* dependencies,
+                                     const CUgraphEdgeData*, std::size_t count, CUstreamCaptureMode mode) {
   StreamPtr stream;
   GL_CU_TRY(FindStream(handle, &stream));
   const auto graph = TheProcess().graphs.Find(graph_handle);
@@ -82,8 +86,8 @@ CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph_handle, cons
   return session::BeginCapture(stream, mode, graph, std::move(nodes));
 }
 
-CUresult cuStreamBeginRecaptureToGraph(CUstream handle, CUstreamCaptureMode mode, CUgraph graph_handle, CUgraphRecaptureCallback callback,
-                                       void* user_data) {
+CUresult cuStreamBeginRecaptureToGraph(CUstream handle, CUstreamCaptureMode mode, CUgraph graph_handle,
+                                       CUgraphRecaptureCallback callback, void* user_data) {
   StreamPtr stream;
   GL_CU_TRY(FindStream(handle, &stream));
   const auto graph = TheProcess().graphs.Find(graph_handle);
@@ -124,7 +128,8 @@ CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus* statu
   return GetInfo(handle, status, id, graph, nodes, edges, count);
 }
 
-CUresult cuStreamUpdateCaptureDependencies(CUstream handle, CUgraphNode* dependencies, std::size_t count, unsigned flags) {
+CUresult cuStreamUpdateCaptureDependencies(CUstream handle, CUgraphNode* dependencies, std::size_t count,
+                                           unsigned flags) {
   StreamPtr stream;
   GL_CU_REQUIRE(flags <= CU_STREAM_SET_CAPTURE_DEPENDENCIES);
   GL_CU_TRY(FindStream(handle, &stream));
@@ -134,12 +139,13 @@ CUresult cuStreamUpdateCaptureDependencies(CUstream handle, CUgraphNode* depende
   GL_CU_TRY(FindNodes(*stream->capture->graph, dependencies, count, &nodes));
   if (flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES) stream->capture_tail.clear();
   for (GraphNode* node : nodes) {
-    if (std::ranges::find(stream->capture_tail, node) == stream->capture_tail.end()) stream->capture_tail.push_back(node);
+    if (std::ranges::find(stream->capture_tail, node) == stream->capture_tail.end())
+      stream->capture_tail.push_back(node);
   }
   return CUDA_SUCCESS;
 }
-CUresult cuStreamUpdateCaptureDependencies_v2(CUstream handle, CUgraphNode* dependencies, const CUgraphEdgeData*, std::size_t count,
-                                              unsigned flags) {
+CUresult cuStreamUpdateCaptureDependencies_v2(CUstream handle, CUgraphNode* dependencies, const CUgraphEdgeData*,
+                                              std::size_t count, unsigned flags) {
   return cuStreamUpdateCaptureDependencies(handle, dependencies, count, flags);
 }
 

@@ -164,8 +164,8 @@ CUresult cuCtxSetFlags(unsigned flags) {
 
 namespace {
 
-/// Whether the device has the memory for all threads that it holds at the same time to have stacks of that size, as a driver gives it to
-/// them. Here it is taken when a thread uses it, and whatever else the program has of it.
+/// Whether the device has the memory for all threads that it holds at the same time to have stacks of that size, as a
+/// driver gives it to them. Here it is taken when a thread uses it, and whatever else the program has of it.
 bool StacksFit(const sim::DeviceSpec& spec, std::size_t stack_bytes) {
   const std::uint64_t threads = std::uint64_t{spec.sm.count} * spec.sm.max_threads;
   return threads == 0 || stack_bytes <= Context::kDefaultStackBytes || stack_bytes <= spec.memory.size_bytes / threads;
@@ -221,7 +221,8 @@ CUresult cuCtxGetSharedMemConfig(CUsharedconfig* config) {
   return CUDA_SUCCESS;
 }
 CUresult cuCtxSetSharedMemConfig(CUsharedconfig config) {
-  GL_CU_REQUIRE(config >= CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE && config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE);
+  GL_CU_REQUIRE(config >= CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE &&
+                config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE);
   ThisContext().shared_config = config;
   return CUDA_SUCCESS;
 }

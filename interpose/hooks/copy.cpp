@@ -37,14 +37,14 @@ CUresult CopyLater(End dst_end, std::uint64_t dst, End src_end, std::uint64_t sr
   GL_CU_TRY(session::MakeCopy(ThisContext(), dst_end, dst, src_end, src, bytes, &op));
   return RunLater(std::move(op), stream);
 }
-CUresult ArrayNow(CUarray dst, std::size_t dst_offset, CUarray src, std::size_t src_offset, End end, std::uint64_t linear,
-                  std::size_t bytes) {
+CUresult ArrayNow(CUarray dst, std::size_t dst_offset, CUarray src, std::size_t src_offset, End end,
+                  std::uint64_t linear, std::size_t bytes) {
   CopyOp op;
   GL_CU_TRY(session::MakeArrayCopy(ThisContext(), dst, dst_offset, src, src_offset, end, linear, bytes, &op));
   return RunNow(std::move(op));
 }
-CUresult ArrayLater(CUarray dst, std::size_t dst_offset, CUarray src, std::size_t src_offset, End end, std::uint64_t linear,
-                    std::size_t bytes, CUstream stream) {
+CUresult ArrayLater(CUarray dst, std::size_t dst_offset, CUarray src, std::size_t src_offset, End end,
+                    std::uint64_t linear, std::size_t bytes, CUstream stream) {
   CopyOp op;
   GL_CU_TRY(session::MakeArrayCopy(ThisContext(), dst, dst_offset, src, src_offset, end, linear, bytes, &op));
   return RunLater(std::move(op), stream);
@@ -91,7 +91,9 @@ CUDA_MEMCPY3D Describe(const CUDA_MEMCPY3D_BATCH_OP& op) {
 
 }  // namespace
 
-CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, std::size_t bytes) { return CopyNow(End::kAny, dst, End::kAny, src, bytes); }
+CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, std::size_t bytes) {
+  return CopyNow(End::kAny, dst, End::kAny, src, bytes);
+}
 CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, std::size_t bytes, CUstream stream) {
   return CopyLater(End::kAny, dst, End::kAny, src, bytes, stream);
 }
@@ -114,17 +116,19 @@ CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, std::size_t byte
   return CopyLater(End::kDevice, dst, End::kDevice, src, bytes, stream);
 }
 
-CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context, std::size_t bytes) {
+CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context,
+                      std::size_t bytes) {
   GL_CU_TRY(CheckContexts(dst_context, src_context));
   return CopyNow(End::kAny, dst, End::kAny, src, bytes);
 }
-CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context, std::size_t bytes,
-                           CUstream stream) {
+CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context,
+                           std::size_t bytes, CUstream stream) {
   GL_CU_TRY(CheckContexts(dst_context, src_context));
   return CopyLater(End::kAny, dst, End::kAny, src, bytes, stream);
 }
 
-// ---- arrays ------------------------------------------------------------------------------------------------------------------
+// ---- arrays
+// ------------------------------------------------------------------------------------------------------------------
 
 CUresult cuMemcpyDtoA_v2(CUarray dst, std::size_t offset, CUdeviceptr src, std::size_t bytes) {
   return ArrayNow(dst, offset, nullptr, 0, End::kDevice, src, bytes);
@@ -149,7 +153,8 @@ CUresult cuMemcpyAtoHAsync_v2(void* dst, CUarray src, std::size_t offset, std::s
   return ArrayLater(nullptr, 0, src, offset, End::kHost, Number(dst), bytes, stream);
 }
 
-// ---- two and three dimensions ------------------------------------------------------------------------------------------------
+// ---- two and three dimensions
+// ------------------------------------------------------------------------------------------------
 
 CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D* copy) {
   GL_CU_REQUIRE(copy != nullptr);
@@ -185,12 +190,14 @@ CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* copy, CUstream stream) {
   return cuMemcpy3DAsync_v2(copy, stream);
 }
 
-// ---- batches: in order, which is one of the orders the interface allows --------------------------------------------------------
+// ---- batches: in order, which is one of the orders the interface allows
+// --------------------------------------------------------
 
-CUresult cuMemcpyBatchAsync(CUdeviceptr* dsts, CUdeviceptr* srcs, std::size_t* sizes, std::size_t count, CUmemcpyAttributes* attrs,
-                            std::size_t* indices, std::size_t attr_count, std::size_t* fail_index, CUstream stream) {
-  GL_CU_REQUIRE(dsts != nullptr && srcs != nullptr && sizes != nullptr && count != 0 && attrs != nullptr && indices != nullptr &&
-                attr_count != 0);
+CUresult cuMemcpyBatchAsync(CUdeviceptr* dsts, CUdeviceptr* srcs, std::size_t* sizes, std::size_t count,
+                            CUmemcpyAttributes* attrs, std::size_t* indices, std::size_t attr_count,
+                            std::size_t* fail_index, CUstream stream) {
+  GL_CU_REQUIRE(dsts != nullptr && srcs != nullptr && sizes != nullptr && count != 0 && attrs != nullptr &&
+                indices != nullptr && attr_count != 0);
   Store(fail_index, ~std::size_t{0});
   for (std::size_t i = 0; i < count; ++i) {
     if (const auto status = cuMemcpyAsync(dsts[i], srcs[i], sizes[i], stream); status != CUDA_SUCCESS) {
@@ -200,12 +207,13 @@ CUresult cuMemcpyBatchAsync(CUdeviceptr* dsts, CUdeviceptr* srcs, std::size_t* s
   }
   return CUDA_SUCCESS;
 }
-CUresult cuMemcpyBatchAsync_v2(CUdeviceptr* dsts, CUdeviceptr* srcs, std::size_t* sizes, std::size_t count, CUmemcpyAttributes* attrs,
-                               std::size_t* indices, std::size_t attr_count, CUstream stream) {
+CUresult cuMemcpyBatchAsync_v2(CUdeviceptr* dsts, CUdeviceptr* srcs, std::size_t* sizes, std::size_t count,
+                               CUmemcpyAttributes* attrs, std::size_t* indices, std::size_t attr_count,
+                               CUstream stream) {
   return cuMemcpyBatchAsync(dsts, srcs, sizes, count, attrs, indices, attr_count, nullptr, stream);
 }
-CUresult cuMemcpy3DBatchAsync(std::size_t count, CUDA_MEMCPY3D_BATCH_OP* ops, std::size_t* fail_index, std::uint64_t flags,
-                              CUstream stream) {
+CUresult cuMemcpy3DBatchAsync(std::size_t count, CUDA_MEMCPY3D_BATCH_OP* ops, std::size_t* fail_index,
+                              std::uint64_t flags, CUstream stream) {
   GL_CU_REQUIRE(ops != nullptr && count != 0 && flags == 0);
   Store(fail_index, ~std::size_t{0});
   for (std::size_t i = 0; i < count; ++i) {
@@ -221,9 +229,11 @@ CUresult cuMemcpy3DBatchAsync_v2(std::size_t count, CUDA_MEMCPY3D_BATCH_OP* ops,
   return cuMemcpy3DBatchAsync(count, ops, nullptr, flags, stream);
 }
 
-// ---- single copies with attributes: the order that every copy has is the strictest that they can ask for ------------------------
+// ---- single copies with attributes: the order that every copy has is the strictest that they can ask for
+// ------------------------
 
-CUresult cuMemcpyWithAttributesAsync(CUdeviceptr dst, CUdeviceptr src, std::size_t size, CUmemcpyAttributes* attributes, CUstream stream) {
+CUresult cuMemcpyWithAttributesAsync(CUdeviceptr dst, CUdeviceptr src, std::size_t size, CUmemcpyAttributes* attributes,
+                                     CUstream stream) {
   GL_CU_REQUIRE(attributes != nullptr);
   return cuMemcpyAsync(dst, src, size, stream);
 }

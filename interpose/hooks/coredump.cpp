@@ -1,4 +1,5 @@
-// Who is to be told of the device's core dumps. It makes none, so nobody ever is; handles are good until they are given back.
+// Who is to be told of the device's core dumps. It makes none, so nobody ever is; handles are good until they are given
+// back.
 #include "hooks/support.h"
 #include "interpose/session/handle_table.h"
 
@@ -21,7 +22,8 @@ Registrations& OfEnds() {
   return *registrations;
 }
 
-CUresult Register(Registrations& registrations, CUcoredumpStatusCallback callback, void* user_data, CUcoredumpCallbackHandle* handle) {
+CUresult Register(Registrations& registrations, CUcoredumpStatusCallback callback, void* user_data,
+                  CUcoredumpCallbackHandle* handle) {
   GL_CU_REQUIRE(callback != nullptr);
   const auto made = registrations.Add(std::make_shared<Registration>(Registration{callback, user_data}));
   if (handle != nullptr) *handle = made;
@@ -34,13 +36,19 @@ CUresult Deregister(Registrations& registrations, CUcoredumpCallbackHandle handl
 
 }  // namespace
 
-CUresult cuCoredumpRegisterStartCallback(CUcoredumpStatusCallback callback, void* user_data, CUcoredumpCallbackHandle* callback_out) {
+CUresult cuCoredumpRegisterStartCallback(CUcoredumpStatusCallback callback, void* user_data,
+                                         CUcoredumpCallbackHandle* callback_out) {
   return Register(OfStarts(), callback, user_data, callback_out);
 }
-CUresult cuCoredumpRegisterCompleteCallback(CUcoredumpStatusCallback callback, void* user_data, CUcoredumpCallbackHandle* callback_out) {
+CUresult cuCoredumpRegisterCompleteCallback(CUcoredumpStatusCallback callback, void* user_data,
+                                            CUcoredumpCallbackHandle* callback_out) {
   return Register(OfEnds(), callback, user_data, callback_out);
 }
-CUresult cuCoredumpDeregisterStartCallback(CUcoredumpCallbackHandle callback) { return Deregister(OfStarts(), callback); }
-CUresult cuCoredumpDeregisterCompleteCallback(CUcoredumpCallbackHandle callback) { return Deregister(OfEnds(), callback); }
+CUresult cuCoredumpDeregisterStartCallback(CUcoredumpCallbackHandle callback) {
+  return Deregister(OfStarts(), callback);
+}
+CUresult cuCoredumpDeregisterCompleteCallback(CUcoredumpCallbackHandle callback) {
+  return Deregister(OfEnds(), callback);
+}
 
 }  // namespace gridloom::hooks

@@ -1,5 +1,5 @@
-// Resources of devices as green contexts divide them: what there is, and its parts. SMs are the only ones; there are no work queues to
-// speak of.
+// Resources of devices as green contexts divide them: what there is, and its parts. SMs are the only ones; there are no
+// work queues to speak of.
 #include <algorithm>
 #include <mutex>
 
@@ -24,7 +24,8 @@ SmShare ShareOf(const Context& context, session::GreenContext* green) {
   return green != nullptr ? green->share() : SmShare::Of(context.device());
 }
 
-/// What a program hands in to be divided: all that a device, a context or a green context has, or, with `parts`, what a split left.
+/// What a program hands in to be divided: all that a device, a context or a green context has, or, with `parts`, what a
+/// split left.
 CUresult ReadInput(const CUdevResource* input, bool parts, SmShare* share) {
   GL_CU_REQUIRE(input != nullptr);
   if (input->type != CU_DEV_RESOURCE_TYPE_SM) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
@@ -90,14 +91,16 @@ CUresult cuStreamGetDevResource(CUstream handle, CUdevResource* resource, CUdevR
   return Describe(ShareOf(stream->context(), session::GreenOf(*stream)), type, resource);
 }
 
-CUresult cuDevSmResourceSplitByCount(CUdevResource* result, unsigned* nb_groups, const CUdevResource* input, CUdevResource* remaining,
-                                     unsigned use_flags, unsigned min_count) {
-  constexpr unsigned kKnown = CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING | CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
+CUresult cuDevSmResourceSplitByCount(CUdevResource* result, unsigned* nb_groups, const CUdevResource* input,
+                                     CUdevResource* remaining, unsigned use_flags, unsigned min_count) {
+  constexpr unsigned kKnown =
+      CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING | CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
   GL_CU_REQUIRE(nb_groups != nullptr && (use_flags & ~kKnown) == 0 && (result == nullptr || *nb_groups != 0));
   SmShare share;
   GL_CU_TRY(ReadInput(input, false, &share));
   GL_CU_REQUIRE(min_count <= share.count);
-  // Any of an SM's clusters may be as large as the device allows, so the other flag changes nothing where there are clusters.
+  // Any of an SM's clusters may be as large as the device allows, so the other flag changes nothing where there are
+  // clusters.
   const bool has_clusters = TheProcess().FindDevice(share.device)->compute_capability().major >= 9;
   GL_CU_REQUIRE(has_clusters || (use_flags & CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE) == 0);
   const bool one_by_one = (use_flags & CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING) != 0;
@@ -115,8 +118,8 @@ CUresult cuDevSmResourceSplitByCount(CUdevResource* result, unsigned* nb_groups,
   return CUDA_SUCCESS;
 }
 
-CUresult cuDevSmResourceSplit(CUdevResource* result, unsigned nb_groups, const CUdevResource* input, CUdevResource* remainder,
-                              unsigned flags, CU_DEV_SM_RESOURCE_GROUP_PARAMS* group_params) {
+CUresult cuDevSmResourceSplit(CUdevResource* result, unsigned nb_groups, const CUdevResource* input,
+                              CUdevResource* remainder, unsigned flags, CU_DEV_SM_RESOURCE_GROUP_PARAMS* group_params) {
   GL_CU_REQUIRE(nb_groups != 0 && group_params != nullptr && flags == 0);
   SmShare share;
   GL_CU_TRY(ReadInput(input, true, &share));

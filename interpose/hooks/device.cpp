@@ -50,7 +50,8 @@ CUresult cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice ordinal) {
 // Succeeds for numbers nobody knows: the runtime asks for attributes of newer drivers and gives up on the first error.
 namespace {
 
-constexpr CUdevice_attribute kNewestAttribute = CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_LOCALIZED_MEMORY_SUPPORTED;  // of CUDA 13.5
+constexpr CUdevice_attribute kNewestAttribute =
+    CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_LOCALIZED_MEMORY_SUPPORTED;  // of CUDA 13.5
 
 }  // namespace
 
@@ -68,8 +69,10 @@ CUresult cuDeviceGetProperties(CUdevprop* prop, CUdevice ordinal) {
   GL_CU_TRY(FindDevice(ordinal, &device));
   const auto get = [device](CUdevice_attribute attribute) { return device->Attribute(attribute); };
   *prop = {get(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
-           {get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X), get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y), get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)},
-           {get(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X), get(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y), get(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)},
+           {get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X), get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y),
+            get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)},
+           {get(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X), get(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y),
+            get(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)},
            get(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK),
            get(CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY),
            get(CU_DEVICE_ATTRIBUTE_WARP_SIZE),
@@ -93,7 +96,8 @@ CUresult cuDeviceGetPCIBusId(char* text, int length, CUdevice ordinal) {
   Device* device = nullptr;
   GL_CU_REQUIRE(text != nullptr && length >= 13);
   GL_CU_TRY(FindDevice(ordinal, &device));
-  std::snprintf(text, static_cast<std::size_t>(length), "%04x:%02x:%02x.0", Device::kPciDomain, device->pci_bus(), Device::kPciDevice);
+  std::snprintf(text, static_cast<std::size_t>(length), "%04x:%02x:%02x.0", Device::kPciDomain, device->pci_bus(),
+                Device::kPciDevice);
   return CUDA_SUCCESS;
 }
 
@@ -106,7 +110,8 @@ CUresult cuDeviceGetByPCIBusId(CUdevice* ordinal, const char* text) {
   }
   for (std::size_t i = 0; i < TheProcess().device_count(); ++i) {
     const Device* device = TheProcess().FindDevice(static_cast<int>(i));
-    if (domain != Device::kPciDomain || bus != static_cast<unsigned>(device->pci_bus()) || number != Device::kPciDevice) continue;
+    if (domain != Device::kPciDomain || bus != static_cast<unsigned>(device->pci_bus()) || number != Device::kPciDevice)
+      continue;
     *ordinal = static_cast<int>(i);
     return CUDA_SUCCESS;
   }
@@ -132,7 +137,8 @@ CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute, CUdevice ord
   return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceGetTexture1DLinearMaxWidth(std::size_t* width, CUarray_format format, unsigned channels, CUdevice ordinal) {
+CUresult cuDeviceGetTexture1DLinearMaxWidth(std::size_t* width, CUarray_format format, unsigned channels,
+                                            CUdevice ordinal) {
   Device* device = nullptr;
   GL_CU_REQUIRE(width != nullptr && session::FormatOf(format) && channels != 0);
   GL_CU_TRY(FindDevice(ordinal, &device));
@@ -154,7 +160,8 @@ CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
   return CUDA_SUCCESS;
 }
 
-// ---- primary contexts -------------------------------------------------------------------------------------------------
+// ---- primary contexts
+// -------------------------------------------------------------------------------------------------
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice ordinal) {
   Device* device = nullptr;

@@ -1,5 +1,6 @@
-// Programs that look for the driver's device files before they try CUDA (JAX: /dev/nvidia0, /dev/nvidiactl): with a virtual GPU, who
-// asks whether these exist hears yes. Whoever opens one finds that it does not; nothing but the driver has business there.
+// Programs that look for the driver's device files before they try CUDA (JAX: /dev/nvidia0, /dev/nvidiactl): with a
+// virtual GPU, who asks whether these exist hears yes. Whoever opens one finds that it does not; nothing but the driver
+// has business there.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -17,7 +17,8 @@ namespace {
 constexpr std::string_view kLibrary = "libgridloom-driver.so";
 constexpr std::string_view kDriverNames[] = {"libcuda.so", "libcuda.so.1", "libnvidia-ml.so", "libnvidia-ml.so.1"};
 
-/// What the dynamic section of a loaded object says. The loader has made addresses of its offsets, but for its own and the kernel's.
+/// What the dynamic section of a loaded object says. The loader has made addresses of its offsets, but for its own and
+/// the kernel's.
 class DynamicSection {
  public:
   DynamicSection(ElfW(Addr) base, const ElfW(Dyn) * section) : base_(base), section_(section) {}
@@ -48,14 +49,17 @@ class DynamicSection {
   }
 
  private:
-  const void* Address(ElfW(Addr) value) const { return reinterpret_cast<const void*>(value < base_ ? base_ + value : value); }
+  const void* Address(ElfW(Addr) value) const {
+    return reinterpret_cast<const void*>(value < base_ ? base_ + value : value);
+  }
   ElfW(Addr) base_;
   const ElfW(Dyn) * section_;
 };
 
 const ElfW(Dyn) * SectionOf(const dl_phdr_info& info) {
   for (int i = 0; i < info.dlpi_phnum; ++i) {
-    if (info.dlpi_phdr[i].p_type == PT_DYNAMIC) return reinterpret_cast<const ElfW(Dyn)*>(info.dlpi_addr + info.dlpi_phdr[i].p_vaddr);
+    if (info.dlpi_phdr[i].p_type == PT_DYNAMIC)
+      return reinterpret_cast<const ElfW(Dyn)*>(info.dlpi_addr + info.dlpi_phdr[i].p_vaddr);
   }
   return nullptr;
 }
@@ -90,8 +94,9 @@ std::size_t SymbolCount(const std::uint32_t* table) {
 
 const DriverFunction* FindFunction(const char* name) {
   const DriverFunction* const end = kDriverFunctions + kDriverFunctionCount;
-  const DriverFunction* const found = std::lower_bound(
-      kDriverFunctions, end, name, [](const DriverFunction& one, const char* wanted) { return std::strcmp(one.name, wanted) < 0; });
+  const DriverFunction* const found =
+      std::lower_bound(kDriverFunctions, end, name,
+                       [](const DriverFunction& one, const char* wanted) { return std::strcmp(one.name, wanted) < 0; });
   return found != end && std::strcmp(found->name, name) == 0 ? found : nullptr;
 }
 
@@ -144,8 +149,8 @@ bool FindImage(Image* image) {
   return true;
 }
 
-/// Takes the names out of what the loader sees, or puts them back: it takes a symbol without a value for one that is not defined, and an
-/// empty SONAME for no library's.
+/// Takes the names out of what the loader sees, or puts them back: it takes a symbol without a value for one that is
+/// not defined, and an empty SONAME for no library's.
 bool Show(const Image& image, bool shown) {
   const Writable symbols(image.symbols, image.count * sizeof(ElfW(Sym)));
   const Writable soname(image.soname, 1);
@@ -154,7 +159,8 @@ bool Show(const Image& image, bool shown) {
     ElfW(Sym)& symbol = image.symbols[i];
     if (symbol.st_shndx == SHN_UNDEF) continue;
     const DriverFunction* const found = FindFunction(image.strings + symbol.st_name);
-    if (found != nullptr) symbol.st_value = shown ? reinterpret_cast<ElfW(Addr)>(found->function) - image.map->l_addr : 0;
+    if (found != nullptr)
+      symbol.st_value = shown ? reinterpret_cast<ElfW(Addr)>(found->function) - image.map->l_addr : 0;
   }
   *image.soname = shown ? kDriverNames[1].front() : '\0';
   return true;
@@ -176,7 +182,8 @@ void HideDriverNames() {
   Image image;
   if (!FindImage(&image) || !IsPreloaded(*image.map) || SomebodyIsLinkedWithTheDriver()) return;
   const std::string file = image.map->l_name;
-  void* const library = dlopen((file.substr(0, file.rfind('/') + 1) + std::string(kLibrary)).c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* const library =
+      dlopen((file.substr(0, file.rfind('/') + 1) + std::string(kLibrary)).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return;  // a shim that stands alone goes on as it is
   if (!Show(image, false)) return;
   if (!StandsForDriver(library)) {

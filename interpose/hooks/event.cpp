@@ -24,10 +24,13 @@ CUresult FindEvent(CUevent handle, EventPtr* event) {
 }
 
 /// Events of a live capture stand for graph nodes: the host can neither wait for them nor ask.
-CUresult RefuseCapturedEvent(const session::Event& event) { return hooks::RefuseCaptured(event, CUDA_ERROR_CAPTURED_EVENT); }
+CUresult RefuseCapturedEvent(const session::Event& event) {
+  return hooks::RefuseCaptured(event, CUDA_ERROR_CAPTURED_EVENT);
+}
 
 /// Between the two works, in simulated time if that is known.
-double ElapsedNs(const session::Event& start, const session::Event& end, const session::Task& from, const session::Task& to) {
+double ElapsedNs(const session::Event& start, const session::Event& end, const session::Task& from,
+                 const session::Task& to) {
   if (const auto* timeline = session::HostTimeline::Get()) {
     const auto began = timeline->EndNs(start.work()), ended = timeline->EndNs(end.work());
     if (began && ended) return *ended - *began;

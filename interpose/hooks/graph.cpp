@@ -50,7 +50,9 @@ CUresult cuGraphCreate(CUgraph* handle, unsigned flags) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuGraphDestroy(CUgraph handle) { return TheProcess().graphs.Remove(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; }
+CUresult cuGraphDestroy(CUgraph handle) {
+  return TheProcess().graphs.Remove(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
 
 CUresult cuGraphClone(CUgraph* copy, CUgraph handle) {
   GL_CU_REQUIRE(copy != nullptr);
@@ -76,25 +78,27 @@ CUresult cuGraphNodeFindInClone(CUgraphNode* found, CUgraphNode original_handle,
   return CUDA_ERROR_INVALID_VALUE;
 }
 
-// ---- edges -------------------------------------------------------------------------------------------------------------------
+// ---- edges
+// -------------------------------------------------------------------------------------------------------------------
 
 CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, std::size_t count) {
   return ForEachEdge(graph, from, to, count, &Graph::AddEdge);
 }
 // A programmatic edge lets a kernel start early; a full dependency keeps every promise it makes.
-CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData*,
-                                   std::size_t count) {
+CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
+                                   const CUgraphEdgeData*, std::size_t count) {
   return ForEachEdge(graph, from, to, count, &Graph::AddEdge);
 }
 CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, std::size_t count) {
   return ForEachEdge(graph, from, to, count, &Graph::RemoveEdge);
 }
-CUresult cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData*,
-                                      std::size_t count) {
+CUresult cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
+                                      const CUgraphEdgeData*, std::size_t count) {
   return ForEachEdge(graph, from, to, count, &Graph::RemoveEdge);
 }
 
-// ---- queries -----------------------------------------------------------------------------------------------------------------
+// ---- queries
+// -----------------------------------------------------------------------------------------------------------------
 
 CUresult cuGraphGetNodes(CUgraph handle, CUgraphNode* nodes, std::size_t* count) {
   std::shared_ptr<Graph> graph;
@@ -114,7 +118,8 @@ CUresult cuGraphGetRootNodes(CUgraph handle, CUgraphNode* nodes, std::size_t* co
   return StoreHandles(roots, nodes, count);
 }
 
-CUresult cuGraphGetEdges_v2(CUgraph handle, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data, std::size_t* count) {
+CUresult cuGraphGetEdges_v2(CUgraph handle, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data,
+                            std::size_t* count) {
   std::shared_ptr<Graph> graph;
   GL_CU_TRY(FindGraph(handle, &graph));
   GL_CU_REQUIRE(count != nullptr && (from == nullptr) == (to == nullptr));
@@ -135,7 +140,8 @@ CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, std:
   return cuGraphGetEdges_v2(graph, from, to, nullptr, count);
 }
 
-CUresult cuGraphNodeGetDependencies_v2(CUgraphNode handle, CUgraphNode* nodes, CUgraphEdgeData* data, std::size_t* count) {
+CUresult cuGraphNodeGetDependencies_v2(CUgraphNode handle, CUgraphNode* nodes, CUgraphEdgeData* data,
+                                       std::size_t* count) {
   std::shared_ptr<GraphNode> node;
   GL_CU_TRY(FindNode(handle, &node));
   const auto lock = node->graph.Lock();
@@ -146,7 +152,8 @@ CUresult cuGraphNodeGetDependencies_v2(CUgraphNode handle, CUgraphNode* nodes, C
 CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode* nodes, std::size_t* count) {
   return cuGraphNodeGetDependencies_v2(node, nodes, nullptr, count);
 }
-CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode handle, CUgraphNode* nodes, CUgraphEdgeData* data, std::size_t* count) {
+CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode handle, CUgraphNode* nodes, CUgraphEdgeData* data,
+                                         std::size_t* count) {
   std::shared_ptr<GraphNode> node;
   GL_CU_TRY(FindNode(handle, &node));
   const auto lock = node->graph.Lock();
@@ -216,18 +223,20 @@ CUresult cuGraphDebugDotPrint(CUgraph handle, const char* path, unsigned) {
   file << "digraph graph_" << graph->id() << " {\n";
   for (const auto& node : graph->nodes()) {
     const auto* kernel = std::get_if<session::KernelOp>(&node->operation);
-    file << "  n" << node->local_id << " [label=\"" << NameOf(node->type()) << (kernel != nullptr ? " " + kernel->kernel->name() : "")
-         << "\"];\n";
-    for (const GraphNode* dependent : node->dependents) file << "  n" << node->local_id << " -> n" << dependent->local_id << ";\n";
+    file << "  n" << node->local_id << " [label=\"" << NameOf(node->type())
+         << (kernel != nullptr ? " " + kernel->kernel->name() : "") << "\"];\n";
+    for (const GraphNode* dependent : node->dependents)
+      file << "  n" << node->local_id << " -> n" << dependent->local_id << ";\n";
   }
   file << "}\n";
   return file ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 }
 
-// ---- conditions --------------------------------------------------------------------------------------------------------------
+// ---- conditions
+// --------------------------------------------------------------------------------------------------------------
 
-CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* handle, CUgraph graph_handle, CUcontext, unsigned default_value,
-                                        unsigned flags) {
+CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* handle, CUgraph graph_handle, CUcontext,
+                                        unsigned default_value, unsigned flags) {
   GL_CU_REQUIRE(handle != nullptr && (flags & ~kGraphConditionalAssignDefault) == 0);
   std::shared_ptr<Graph> graph;
   GL_CU_TRY(FindGraph(graph_handle, &graph));
@@ -237,7 +246,8 @@ CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* handle, CUgrap
   return CUDA_SUCCESS;
 }
 
-// ---- user objects ------------------------------------------------------------------------------------------------------------
+// ---- user objects
+// ------------------------------------------------------------------------------------------------------------
 
 CUresult cuUserObjectCreate(CUuserObject* handle, void* object, CUhostFn destroy, unsigned references, unsigned flags) {
   GL_CU_REQUIRE(handle != nullptr && destroy != nullptr && references != 0 && references <= 0x7fffffff &&
@@ -290,7 +300,8 @@ CUresult cuGraphReleaseUserObject(CUgraph handle, CUuserObject object_handle, un
   return CUDA_SUCCESS;
 }
 
-// ---- memory of graphs --------------------------------------------------------------------------------------------------------
+// ---- memory of graphs
+// --------------------------------------------------------------------------------------------------------
 
 CUresult cuDeviceGetGraphMemAttribute(CUdevice ordinal, CUgraphMem_attribute attribute, void* value) {
   Device* device = nullptr;
@@ -309,7 +320,8 @@ CUresult cuDeviceGetGraphMemAttribute(CUdevice ordinal, CUgraphMem_attribute att
 }
 CUresult cuDeviceSetGraphMemAttribute(CUdevice ordinal, CUgraphMem_attribute attribute, void* value) {
   Device* device = nullptr;
-  GL_CU_REQUIRE(value != nullptr && (attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH || attribute == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH));
+  GL_CU_REQUIRE(value != nullptr &&
+                (attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH || attribute == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH));
   GL_CU_TRY(FindDevice(ordinal, &device));
   if (device->backend() == nullptr) return CUDA_ERROR_SYSTEM_NOT_READY;
   device->graph_pool()->ResetHigh();

@@ -8,10 +8,12 @@ using session::Operation;
 namespace {
 
 CUresult Instantiate(CUgraphExec* handle, CUgraph graph_handle, std::uint64_t flags) {
-  constexpr std::uint64_t kKnown = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
-                                   CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
+  constexpr std::uint64_t kKnown = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |
+                                   CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD | CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH |
+                                   CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
   GL_CU_REQUIRE(handle != nullptr && (flags & ~kKnown) == 0);
-  if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0) return CUDA_ERROR_NOT_SUPPORTED;  // graphs that kernels launch
+  if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0)
+    return CUDA_ERROR_NOT_SUPPORTED;  // graphs that kernels launch
   std::shared_ptr<Graph> graph;
   GL_CU_TRY(FindGraph(graph_handle, &graph));
   std::shared_ptr<GraphExec> exec;
@@ -29,7 +31,8 @@ CUresult Replace(CUgraphExec handle, CUgraphNode origin, Operation operation) {
   const session::GraphPlan::Node* const made = exec->Find(node.get());
   GL_CU_REQUIRE(made != nullptr && made->operation.index() == operation.index() && !IsMemory(operation));
   std::shared_ptr<const session::GraphPlan> child_plan;
-  if (const auto* child = std::get_if<session::ChildOp>(&operation)) {  // what is launched is the child as it was instantiated
+  if (const auto* child =
+          std::get_if<session::ChildOp>(&operation)) {  // what is launched is the child as it was instantiated
     CUgraphExecUpdateResultInfo info{};
     GL_CU_TRY(made->child->Updated(*child->graph, &info, &child_plan));
   }
@@ -58,8 +61,11 @@ CUresult SetEvent(CUgraphExec exec, CUgraphNode node, CUevent event_handle) {
 
 }  // namespace
 
-CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, std::uint64_t flags) { return Instantiate(exec, graph, flags); }
-CUresult cuGraphInstantiate_v2(CUgraphExec* exec, CUgraph graph, CUgraphNode* error_node, char* log, std::size_t log_bytes) {
+CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, std::uint64_t flags) {
+  return Instantiate(exec, graph, flags);
+}
+CUresult cuGraphInstantiate_v2(CUgraphExec* exec, CUgraph graph, CUgraphNode* error_node, char* log,
+                               std::size_t log_bytes) {
   Store(error_node, nullptr);
   if (log != nullptr && log_bytes != 0) *log = '\0';
   return Instantiate(exec, graph, 0);
@@ -115,7 +121,8 @@ CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode* error_n
   return status;
 }
 
-CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2* params) {
+CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node,
+                                           const CUDA_KERNEL_NODE_PARAMS_v2* params) {
   return SetParams(exec, node, params, nullptr);
 }
 CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1* params) {
@@ -123,16 +130,19 @@ CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node, cons
   const CUDA_KERNEL_NODE_PARAMS_v2 wide = session::Widen(*params);
   return SetParams(exec, node, &wide, nullptr);
 }
-CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D* params, CUcontext context) {
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D* params,
+                                        CUcontext context) {
   return SetParams(exec, node, params, context);
 }
-CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS* params, CUcontext context) {
+CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS* params,
+                                        CUcontext context) {
   return SetParams(exec, node, params, context);
 }
 CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS* params) {
   return SetParams(exec, node, params, nullptr);
 }
-CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS* params) {
+CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                            const CUDA_BATCH_MEM_OP_NODE_PARAMS* params) {
   return SetParams(exec, node, params, nullptr);
 }
 CUresult cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams* params) {
@@ -167,7 +177,8 @@ CUresult cuGraphNodeSetEnabled(CUgraphExec handle, CUgraphNode origin, unsigned 
   GL_CU_TRY(FindExec(handle, &exec));
   GL_CU_TRY(FindNode(origin, &node));
   const auto type = node->type();
-  GL_CU_REQUIRE(type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMSET || type == CU_GRAPH_NODE_TYPE_MEMCPY);
+  GL_CU_REQUIRE(type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMSET ||
+                type == CU_GRAPH_NODE_TYPE_MEMCPY);
   const auto lock = exec->Lock();
   const session::GraphPlan::Node* const made = exec->Find(node.get());
   GL_CU_REQUIRE(made != nullptr);

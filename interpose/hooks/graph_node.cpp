@@ -11,12 +11,14 @@ using session::Operation;
 
 namespace {
 
-CUresult Add(CUgraphNode* handle, CUgraph graph_handle, const CUgraphNode* dependencies, std::size_t count, Operation operation) {
+CUresult Add(CUgraphNode* handle, CUgraph graph_handle, const CUgraphNode* dependencies, std::size_t count,
+             Operation operation) {
   GL_CU_REQUIRE(handle != nullptr && (dependencies != nullptr || count == 0));
   std::shared_ptr<Graph> graph;
   GL_CU_TRY(FindGraph(graph_handle, &graph));
   const auto lock = graph->Lock();
-  if (const auto* conditional = std::get_if<session::ConditionalOp>(&operation)) GL_CU_REQUIRE(graph->MayUse(*conditional->condition));
+  if (const auto* conditional = std::get_if<session::ConditionalOp>(&operation))
+    GL_CU_REQUIRE(graph->MayUse(*conditional->condition));
   std::vector<GraphNode*> nodes;
   for (std::size_t i = 0; i < count; ++i) {
     std::shared_ptr<GraphNode> node;
@@ -61,7 +63,8 @@ CUresult SetParams(CUgraphNode handle, Params* params) {
 }
 
 template <typename Op>
-CUresult AddEvent(CUgraphNode* handle, CUgraph graph, const CUgraphNode* dependencies, std::size_t count, CUevent event_handle) {
+CUresult AddEvent(CUgraphNode* handle, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,
+                  CUevent event_handle) {
   const auto event = TheProcess().events.Find(event_handle);
   GL_CU_REQUIRE(event != nullptr);
   return Add(handle, graph, dependencies, count, Op{event});
@@ -124,10 +127,12 @@ CUresult cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph, const CUgrap
   GL_CU_TRY(session::MakeChild(child, false, &operation));
   return Add(node, graph, dependencies, count, std::move(operation));
 }
-CUresult cuGraphAddEventRecordNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count, CUevent event) {
+CUresult cuGraphAddEventRecordNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,
+                                   CUevent event) {
   return AddEvent<session::EventRecordOp>(node, graph, dependencies, count, event);
 }
-CUresult cuGraphAddEventWaitNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count, CUevent event) {
+CUresult cuGraphAddEventWaitNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,
+                                 CUevent event) {
   return AddEvent<session::EventWaitOp>(node, graph, dependencies, count, event);
 }
 
@@ -141,21 +146,24 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode* node, CUgraph graph, const CUgraphN
   params->pointer = any.alloc.pointer;
   return CUDA_SUCCESS;
 }
-CUresult cuGraphAddMemFreeNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count, CUdeviceptr pointer) {
+CUresult cuGraphAddMemFreeNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,
+                               CUdeviceptr pointer) {
   CUgraphNodeParams any{};
   any.type = CU_GRAPH_NODE_TYPE_MEM_FREE;
   any.free_pointer = pointer;
   return AddMade(node, graph, dependencies, count, &any, nullptr);
 }
-CUresult cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count, CUgraphNodeParams* params) {
+CUresult cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,
+                        CUgraphNodeParams* params) {
   return AddMade(node, graph, dependencies, count, params, nullptr);
 }
-CUresult cuGraphAddNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, const CUgraphEdgeData*, std::size_t count,
-                           CUgraphNodeParams* params) {
+CUresult cuGraphAddNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, const CUgraphEdgeData*,
+                           std::size_t count, CUgraphNodeParams* params) {
   return AddMade(node, graph, dependencies, count, params, nullptr);
 }
 
-// ---- parameters --------------------------------------------------------------------------------------------------------------
+// ---- parameters
+// --------------------------------------------------------------------------------------------------------------
 
 CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS_v2* params) {
   GL_CU_REQUIRE(params != nullptr);
@@ -173,7 +181,9 @@ CUresult cuGraphKernelNodeGetParams(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS_
   std::memcpy(params, &wide, sizeof(*params));  // the older struct is a prefix of the newer
   return CUDA_SUCCESS;
 }
-CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2* params) { return SetParams(node, params); }
+CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2* params) {
+  return SetParams(node, params);
+}
 CUresult cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1* params) {
   GL_CU_REQUIRE(params != nullptr);
   const CUDA_KERNEL_NODE_PARAMS_v2 wide = session::Widen(*params);
@@ -196,7 +206,9 @@ CUresult cuGraphMemsetNodeGetParams(CUgraphNode handle, CUDA_MEMSET_NODE_PARAMS*
   *params = op->params;
   return CUDA_SUCCESS;
 }
-CUresult cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS* params) { return SetParams(node, params); }
+CUresult cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS* params) {
+  return SetParams(node, params);
+}
 CUresult cuGraphHostNodeGetParams(CUgraphNode handle, CUDA_HOST_NODE_PARAMS* params) {
   GL_CU_REQUIRE(params != nullptr);
   std::shared_ptr<GraphNode> node;
@@ -205,7 +217,9 @@ CUresult cuGraphHostNodeGetParams(CUgraphNode handle, CUDA_HOST_NODE_PARAMS* par
   *params = {op->function, op->data};
   return CUDA_SUCCESS;
 }
-CUresult cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE_PARAMS* params) { return SetParams(node, params); }
+CUresult cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE_PARAMS* params) {
+  return SetParams(node, params);
+}
 CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode handle, CUDA_BATCH_MEM_OP_NODE_PARAMS* params) {
   GL_CU_REQUIRE(params != nullptr);
   std::shared_ptr<GraphNode> node;
@@ -214,7 +228,9 @@ CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode handle, CUDA_BATCH_MEM_OP_NO
   *params = {nullptr, static_cast<unsigned>(op->items.size()), op->items.data(), op->flags};
   return CUDA_SUCCESS;
 }
-CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS* params) { return SetParams(node, params); }
+CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS* params) {
+  return SetParams(node, params);
+}
 CUresult cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams* params) { return SetParams(node, params); }
 
 CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode handle, CUgraph* graph) {
@@ -225,10 +241,18 @@ CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode handle, CUgraph* graph) {
   *graph = session::HandleOf(*op);
   return CUDA_SUCCESS;
 }
-CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode node, CUevent* event) { return GetEvent<session::EventRecordOp>(node, event); }
-CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode node, CUevent event) { return SetEvent<session::EventRecordOp>(node, event); }
-CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode node, CUevent* event) { return GetEvent<session::EventWaitOp>(node, event); }
-CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode node, CUevent event) { return SetEvent<session::EventWaitOp>(node, event); }
+CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode node, CUevent* event) {
+  return GetEvent<session::EventRecordOp>(node, event);
+}
+CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode node, CUevent event) {
+  return SetEvent<session::EventRecordOp>(node, event);
+}
+CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode node, CUevent* event) {
+  return GetEvent<session::EventWaitOp>(node, event);
+}
+CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode node, CUevent event) {
+  return SetEvent<session::EventWaitOp>(node, event);
+}
 CUresult cuGraphMemAllocNodeGetParams(CUgraphNode handle, CUDA_MEM_ALLOC_NODE_PARAMS* params) {
   GL_CU_REQUIRE(params != nullptr);
   std::shared_ptr<GraphNode> node;
@@ -256,7 +280,8 @@ CUresult cuGraphNodeGetParams(CUgraphNode handle, CUgraphNodeParams* params) {
   return CUDA_SUCCESS;
 }
 
-// ---- attributes of kernel nodes ------------------------------------------------------------------------------------------------
+// ---- attributes of kernel nodes
+// ------------------------------------------------------------------------------------------------
 
 CUresult cuGraphKernelNodeGetAttribute(CUgraphNode handle, CUkernelNodeAttrID attribute, CUkernelNodeAttrValue* value) {
   GL_CU_REQUIRE(value != nullptr);
@@ -267,14 +292,17 @@ CUresult cuGraphKernelNodeGetAttribute(CUgraphNode handle, CUkernelNodeAttrID at
   switch (attribute) {
     case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: value->cooperative = op->cooperative; return CUDA_SUCCESS;
     case CU_LAUNCH_ATTRIBUTE_PRIORITY: value->priority = op->priority; return CUDA_SUCCESS;
-    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: value->cluster_dim = {op->cluster.x, op->cluster.y, op->cluster.z}; return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+      value->cluster_dim = {op->cluster.x, op->cluster.y, op->cluster.z};
+      return CUDA_SUCCESS;
     case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP: return CUDA_SUCCESS;
     default: return CUDA_ERROR_INVALID_VALUE;
   }
 }
-CUresult cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrID attribute, const CUkernelNodeAttrValue* value) {
+CUresult cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrID attribute,
+                                       const CUkernelNodeAttrValue* value) {
   GL_CU_REQUIRE(value != nullptr);
   std::shared_ptr<GraphNode> node;
   session::KernelOp* op = nullptr;
@@ -285,7 +313,8 @@ CUresult cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrID at
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: {
       const exec::Dim3 cluster{value->cluster_dim.x, value->cluster_dim.y, value->cluster_dim.z};
       GL_CU_REQUIRE(cluster.count() != 0);
-      if (op->grid.x % cluster.x != 0 || op->grid.y % cluster.y != 0 || op->grid.z % cluster.z != 0) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+      if (op->grid.x % cluster.x != 0 || op->grid.y % cluster.y != 0 || op->grid.z % cluster.z != 0)
+        return CUDA_ERROR_INVALID_CLUSTER_SIZE;
       op->cluster = cluster;
       return session::ChooseSlices(*op);
     }

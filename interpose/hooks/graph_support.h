@@ -31,7 +31,8 @@ CUresult FindNode(CUgraphNode handle, std::shared_ptr<GraphNode>* node, Op** op)
   *op = std::get_if<Op>(&(*node)->operation);
   return *op != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
-/// Writes up to *count handles and the number there are; a null array only asks for the number. Room left over is nulled.
+/// Writes up to *count handles and the number there are; a null array only asks for the number. Room left over is
+/// nulled.
 template <typename Range, typename Handle>
 CUresult StoreHandles(const Range& items, Handle* handles, std::size_t* count) {
   GL_CU_REQUIRE(count != nullptr);

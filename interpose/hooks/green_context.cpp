@@ -27,7 +27,8 @@ CUresult cuGreenCtxCreate(CUgreenCtx* context, CUdevResourceDesc desc, CUdevice 
   const auto description = TheProcess().resource_descriptions.Find(desc);
   GL_CU_REQUIRE(description != nullptr && description->device == ordinal);
   if (session::HostTimeline::Get() != nullptr) {
-    session::Log(session::LogLevel::kWarn, "green contexts are refused where time is simulated or traced: all kernels have all SMs there");
+    session::Log(session::LogLevel::kWarn,
+                 "green contexts are refused where time is simulated or traced: all kernels have all SMs there");
     return CUDA_ERROR_NOT_SUPPORTED;
   }
   CUcontext primary = nullptr;
@@ -71,14 +72,16 @@ CUresult cuGreenCtxStreamCreate(CUstream* stream, CUgreenCtx handle, unsigned fl
   return CreateStream(green->primary(), green, Stream::Kind::kNonBlocking, priority, stream);
 }
 
-// ---- events of all that a context does -----------------------------------------------------------------------------------
+// ---- events of all that a context does
+// -----------------------------------------------------------------------------------
 
 namespace {
 
 /// A stream of nobody's, for operations that belong to no stream.
 class OwnStream {
  public:
-  explicit OwnStream(Context& context) : context_(context), stream_(context.CreateStream(Stream::Kind::kNonBlocking, 0)) {}
+  explicit OwnStream(Context& context)
+      : context_(context), stream_(context.CreateStream(Stream::Kind::kNonBlocking, 0)) {}
   ~OwnStream() { session::TaskPool::Get().WaitShortly(context_.ForgetStream(stream_)); }
   OwnStream(const OwnStream&) = delete;
   OwnStream& operator=(const OwnStream&) = delete;
@@ -94,7 +97,8 @@ class OwnStream {
 EventPtr NewEvent(Context& context) { return std::make_shared<session::Event>(context, CU_EVENT_DISABLE_TIMING); }
 
 /// The streams of `green` or, if that is null, of the context. None of them may be captured, nor the event.
-CUresult StreamsFor(Context& context, const GreenContext* green, CUevent handle, EventPtr* event, std::vector<StreamPtr>* streams) {
+CUresult StreamsFor(Context& context, const GreenContext* green, CUevent handle, EventPtr* event,
+                    std::vector<StreamPtr>* streams) {
   *event = TheProcess().events.Find(handle);
   if (*event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   GL_CU_TRY(RefuseCaptured(**event, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED));

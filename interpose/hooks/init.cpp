@@ -33,7 +33,8 @@ CUresult cuGetErrorString(CUresult error, const char** text) {
   return *text != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult cuGetProcAddress_v2(const char* symbol, void** pfn, int version, std::uint64_t flags, CUdriverProcAddressQueryResult* status) {
+CUresult cuGetProcAddress_v2(const char* symbol, void** pfn, int version, std::uint64_t flags,
+                             CUdriverProcAddressQueryResult* status) {
   GL_CU_REQUIRE(symbol != nullptr && pfn != nullptr);
   GL_CU_REQUIRE((flags & ~std::uint64_t{3}) == 0);
   const bool per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;

@@ -1,7 +1,8 @@
-// nvJitLink, the toolkit's linker: what it makes is machine code, which nothing here runs. So its inputs are kept beside it, and
-// who asks for the linked cubin gets their PTX, linked as cuLink* does. LTO-IR becomes PTX by nvJitLink itself (`-lto -ptx`).
-// Seen by those who look its functions up with dlsym (Python's cuda-bindings, and so Numba), and by programs and libraries linked with
-// it: the shim comes first, and its names have no version of their own, which the loader takes for any version.
+// nvJitLink, the toolkit's linker: what it makes is machine code, which nothing here runs. So its inputs are kept
+// beside it, and who asks for the linked cubin gets their PTX, linked as cuLink* does. LTO-IR becomes PTX by nvJitLink
+// itself (`-lto -ptx`). Seen by those who look its functions up with dlsym (Python's cuda-bindings, and so Numba), and
+// by programs and libraries linked with it: the shim comes first, and its names have no version of their own, which the
+// loader takes for any version.
 #include "interpose/hooks/jit_link.h"
 
 #include <algorithm>
@@ -82,7 +83,8 @@ std::string_view ArchitectureOf(const Link& link) {
   return "sm_75";  // nvJitLink links for nothing without it
 }
 
-/// The PTX of the inputs that are LTO-IR, by a second link of them alone; empty when that fails. It has these names, if they do.
+/// The PTX of the inputs that are LTO-IR, by a second link of them alone; empty when that fails. It has these names, if
+/// they do.
 std::string PtxOfLtoIr(const Link& link, const gridloom::hooks::UndefinedNames& wanted_names) {
   std::vector<const char*> options;
   for (const std::string& option : link.options) options.push_back(option.c_str());
@@ -90,14 +92,17 @@ std::string PtxOfLtoIr(const Link& link, const gridloom::hooks::UndefinedNames& 
     if (std::find(link.options.begin(), link.options.end(), wanted) == link.options.end()) options.push_back(wanted);
   }
   Handle handle = nullptr;
-  if (Real<CreateFn>("nvJitLinkCreate")(&handle, static_cast<std::uint32_t>(options.size()), options.data()) != kSuccess) return {};
+  if (Real<CreateFn>("nvJitLinkCreate")(&handle, static_cast<std::uint32_t>(options.size()), options.data()) !=
+      kSuccess)
+    return {};
   bool good = true;
   for (const Input& input : link.inputs) {
     if (input.type == kLtoIr)
-      good = good &&
-             Real<AddDataFn>("nvJitLinkAddData")(handle, kLtoIr, input.bytes.data(), input.bytes.size(), input.name.c_str()) == kSuccess;
+      good = good && Real<AddDataFn>("nvJitLinkAddData")(handle, kLtoIr, input.bytes.data(), input.bytes.size(),
+                                                         input.name.c_str()) == kSuccess;
   }
-  const std::string keeper = wanted_names.empty() ? "" : gridloom::hooks::CompileKeeper(wanted_names, ArchitectureOf(link));
+  const std::string keeper =
+      wanted_names.empty() ? "" : gridloom::hooks::CompileKeeper(wanted_names, ArchitectureOf(link));
   if (good && !keeper.empty())
     good = Real<AddDataFn>("nvJitLinkAddData")(handle, kLtoIr, keeper.data(), keeper.size(), "keeper") == kSuccess;
   std::string ptx;
@@ -142,8 +147,8 @@ CUresult AddInputs(LinkJob& job, const Link& link, Device& device) {
   return job.Add(CU_JIT_INPUT_PTX, ptx.data(), ptx.size(), "LTO-IR", device);
 }
 
-/// The device to link for: the current context's or the first; null when there is none. A link is no work of a context, and so goes
-/// well whatever has happened in it.
+/// The device to link for: the current context's or the first; null when there is none. A link is no work of a context,
+/// and so goes well whatever has happened in it.
 Device* DeviceToLinkFor() {
   if (const gridloom::session::Context* context = gridloom::session::CurrentContext()) return &context->device();
   return cuInit(0) == CUDA_SUCCESS ? gridloom::session::Process::Get().FindDevice(0) : nullptr;
@@ -210,7 +215,8 @@ GL_EXPORT Result nvJitLinkAddData(Handle handle, InputType type, const void* dat
   const auto real = Real<AddDataFn>("nvJitLinkAddData");
   if (real == nullptr) return kInternalError;
   const Result result = real(handle, type, data, size, name);
-  if (result == kSuccess) Keep(handle, {type, {static_cast<const char*>(data), size}, name != nullptr ? name : "input"});
+  if (result == kSuccess)
+    Keep(handle, {type, {static_cast<const char*>(data), size}, name != nullptr ? name : "input"});
   return result;
 }
 
@@ -250,11 +256,12 @@ GL_EXPORT Result nvJitLinkGetLinkedCubin(Handle handle, char* cubin) {
 #undef GL_NAME
 
 std::span<const gridloom::hooks::Answer> gridloom::hooks::JitLinkAnswers() {
-  static const Answer kAnswers[] = {{"nvJitLinkCreate", reinterpret_cast<void*>(&nvJitLinkCreate)},
-                                    {"nvJitLinkDestroy", reinterpret_cast<void*>(&nvJitLinkDestroy)},
-                                    {"nvJitLinkAddData", reinterpret_cast<void*>(&nvJitLinkAddData)},
-                                    {"nvJitLinkAddFile", reinterpret_cast<void*>(&nvJitLinkAddFile)},
-                                    {"nvJitLinkGetLinkedCubinSize", reinterpret_cast<void*>(&nvJitLinkGetLinkedCubinSize)},
-                                    {"nvJitLinkGetLinkedCubin", reinterpret_cast<void*>(&nvJitLinkGetLinkedCubin)}};
+  static const Answer kAnswers[] = {
+      {"nvJitLinkCreate", reinterpret_cast<void*>(&nvJitLinkCreate)},
+      {"nvJitLinkDestroy", reinterpret_cast<void*>(&nvJitLinkDestroy)},
+      {"nvJitLinkAddData", reinterpret_cast<void*>(&nvJitLinkAddData)},
+      {"nvJitLinkAddFile", reinterpret_cast<void*>(&nvJitLinkAddFile)},
+      {"nvJitLinkGetLinkedCubinSize", reinterpret_cast<void*>(&nvJitLinkGetLinkedCubinSize)},
+      {"nvJitLinkGetLinkedCubin", reinterpret_cast<void*>(&nvJitLinkGetLinkedCubin)}};
   return kAnswers;
 }

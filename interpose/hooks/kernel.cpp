@@ -26,7 +26,8 @@ CUresult Find(CUkernel handle, Context* context, std::shared_ptr<Kernel>* kernel
 
 std::uint32_t StackLimit(const Context* context) { return context != nullptr ? context->stack_limit() : 0; }
 
-CUresult GetAttribute(int* value, CUfunction_attribute attribute, CUkernel handle, Context* context, const Device& device) {
+CUresult GetAttribute(int* value, CUfunction_attribute attribute, CUkernel handle, Context* context,
+                      const Device& device) {
   GL_CU_REQUIRE(value != nullptr);
   std::shared_ptr<Kernel> kernel;
   Kernel::Bound bound;
@@ -53,7 +54,8 @@ CUresult GetAttribute(int* value, CUfunction_attribute attribute, CUkernel handl
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH: {
       const int axis = attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH;
-      *value = info.required_cluster[0] != 0 ? static_cast<int>(info.required_cluster[axis]) : kernel->required_cluster[axis].load();
+      *value = info.required_cluster[0] != 0 ? static_cast<int>(info.required_cluster[axis])
+                                             : kernel->required_cluster[axis].load();
       break;
     }
     case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED: *value = kernel->nonportable_cluster; break;
@@ -63,13 +65,15 @@ CUresult GetAttribute(int* value, CUfunction_attribute attribute, CUkernel handl
   return CUDA_SUCCESS;
 }
 
-CUresult SetAttribute(CUfunction_attribute attribute, int value, CUkernel handle, Context* context, const Device& device) {
+CUresult SetAttribute(CUfunction_attribute attribute, int value, CUkernel handle, Context* context,
+                      const Device& device) {
   std::shared_ptr<Kernel> kernel;
   Kernel::Bound bound;
   GL_CU_TRY(Find(handle, context, &kernel, &bound));
   switch (attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: {
-      const auto limit = static_cast<std::int64_t>(device.spec().block.shared_optin_bytes) - bound.info->static_shared_bytes;
+      const auto limit =
+          static_cast<std::int64_t>(device.spec().block.shared_optin_bytes) - bound.info->static_shared_bytes;
       GL_CU_REQUIRE(value >= 0 && value <= limit);
       kernel->max_dynamic_shared = value;
       return CUDA_SUCCESS;
@@ -126,8 +130,8 @@ CUresult BlocksPerSm(CUfunction function, int block_size, std::size_t dynamic_by
   *blocks = 0;
   if (threads > session::MaxThreads(context.device(), *bound.info)) return CUDA_SUCCESS;
   if (dynamic_bytes > context.device().spec().sm.shared_bytes) return CUDA_SUCCESS;
-  *blocks = static_cast<int>(
-      context.device().engine().Occupancy(*bound.info, threads, static_cast<std::uint32_t>(dynamic_bytes), context.stack_limit()));
+  *blocks = static_cast<int>(context.device().engine().Occupancy(
+      *bound.info, threads, static_cast<std::uint32_t>(dynamic_bytes), context.stack_limit()));
   return CUDA_SUCCESS;
 }
 
@@ -205,7 +209,8 @@ CUresult cuFuncSetCacheConfig(CUfunction function, CUfunc_cache config) {
 CUresult cuFuncSetSharedMemConfig(CUfunction function, CUsharedconfig config) {
   std::shared_ptr<Kernel> kernel;
   GL_CU_TRY(FindKernel(AsKernel(function), &kernel));
-  GL_CU_REQUIRE(config >= CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE && config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE);
+  GL_CU_REQUIRE(config >= CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE &&
+                config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE);
   return CUDA_SUCCESS;  // one bank size since Maxwell
 }
 
@@ -229,7 +234,8 @@ CUresult cuFuncGetModule(CUmodule* module, CUfunction function) {
   const auto code = kernel->code();
   *module = nullptr;
   TheProcess().modules.ForEach([&](const std::shared_ptr<session::Module>& candidate) {
-    if (&candidate->code() == code.get() && &candidate->context() == &ThisContext()) *module = reinterpret_cast<CUmodule>(candidate.get());
+    if (&candidate->code() == code.get() && &candidate->context() == &ThisContext())
+      *module = reinterpret_cast<CUmodule>(candidate.get());
   });
   if (*module != nullptr) return CUDA_SUCCESS;
   std::shared_ptr<session::Library> owner;
@@ -241,19 +247,22 @@ CUresult cuFuncGetModule(CUmodule* module, CUfunction function) {
   return CUDA_SUCCESS;
 }
 
-// ---- occupancy -----------------------------------------------------------------------------------------------------------
+// ---- occupancy
+// -----------------------------------------------------------------------------------------------------------
 
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, CUfunction function, int block_size, std::size_t dynamic_bytes,
-                                                              unsigned flags) {
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, CUfunction function, int block_size,
+                                                              std::size_t dynamic_bytes, unsigned flags) {
   GL_CU_REQUIRE((flags & ~1u) == 0);
   return BlocksPerSm(function, block_size, dynamic_bytes, blocks);
 }
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction function, int block_size, std::size_t dynamic_bytes) {
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction function, int block_size,
+                                                     std::size_t dynamic_bytes) {
   return BlocksPerSm(function, block_size, dynamic_bytes, blocks);
 }
 
-CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* min_grid, int* block_size, CUfunction function, CUoccupancyB2DSize dynamic_of,
-                                                   std::size_t dynamic_bytes, int limit, unsigned flags) {
+CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* min_grid, int* block_size, CUfunction function,
+                                                   CUoccupancyB2DSize dynamic_of, std::size_t dynamic_bytes, int limit,
+                                                   unsigned flags) {
   GL_CU_REQUIRE(min_grid != nullptr && block_size != nullptr && (flags & ~1u) == 0);
   std::shared_ptr<Kernel> kernel;
   Kernel::Bound bound;
@@ -277,8 +286,8 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* min_grid, int* block_siz
   *min_grid = best_blocks * static_cast<int>(session::SmCount(context, session::CurrentGreen()));
   return CUDA_SUCCESS;
 }
-CUresult cuOccupancyMaxPotentialBlockSize(int* min_grid, int* block_size, CUfunction function, CUoccupancyB2DSize dynamic_of,
-                                          std::size_t dynamic_bytes, int limit) {
+CUresult cuOccupancyMaxPotentialBlockSize(int* min_grid, int* block_size, CUfunction function,
+                                          CUoccupancyB2DSize dynamic_of, std::size_t dynamic_bytes, int limit) {
   return cuOccupancyMaxPotentialBlockSizeWithFlags(min_grid, block_size, function, dynamic_of, dynamic_bytes, limit, 0);
 }
 
@@ -290,9 +299,10 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(std::size_t* bytes, CUfunction 
   GL_CU_TRY(Find(AsKernel(function), &context, &kernel, &bound));
   const auto& spec = context.device().spec();
   const std::uint32_t taken = bound.info->static_shared_bytes + spec.block.shared_reserved_bytes;
-  const std::uint32_t share =
-      spec.sm.shared_bytes / static_cast<std::uint32_t>(blocks) / spec.allocation.shared_bytes * spec.allocation.shared_bytes;
-  *bytes = std::min<std::size_t>(share > taken ? share - taken : 0, session::DynamicSharedLimit(context.device(), *kernel, *bound.info));
+  const std::uint32_t share = spec.sm.shared_bytes / static_cast<std::uint32_t>(blocks) / spec.allocation.shared_bytes *
+                              spec.allocation.shared_bytes;
+  *bytes = std::min<std::size_t>(share > taken ? share - taken : 0,
+                                 session::DynamicSharedLimit(context.device(), *kernel, *bound.info));
   return CUDA_SUCCESS;
 }
 
@@ -320,7 +330,8 @@ CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction function, const 
   GL_CU_REQUIRE(size != 0);
   session::StreamPtr stream;
   GL_CU_TRY(FindStream(config->stream, &stream));
-  *clusters = blocks * static_cast<int>(session::SmCount(ThisContext(), session::GreenOf(*stream))) / static_cast<int>(size);
+  *clusters =
+      blocks * static_cast<int>(session::SmCount(ThisContext(), session::GreenOf(*stream))) / static_cast<int>(size);
   return CUDA_SUCCESS;
 }
 

@@ -13,9 +13,10 @@ using session::LaunchRequest;
 
 namespace {
 
-/// What every entry point asks of `stream`, whose SMs the launch has, and its priority unless an attribute says otherwise; parameters are
-/// missing.
-LaunchRequest RequestOf(const session::Stream& stream, CUfunction function, exec::Dim3 grid, exec::Dim3 block, std::uint32_t shared_bytes) {
+/// What every entry point asks of `stream`, whose SMs the launch has, and its priority unless an attribute says
+/// otherwise; parameters are missing.
+LaunchRequest RequestOf(const session::Stream& stream, CUfunction function, exec::Dim3 grid, exec::Dim3 block,
+                        std::uint32_t shared_bytes) {
   LaunchRequest request;
   request.function = function;
   request.grid = grid;
@@ -28,8 +29,8 @@ LaunchRequest RequestOf(const session::Stream& stream, CUfunction function, exec
 
 }  // namespace
 
-CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                        unsigned shared_bytes, CUstream stream, void** params, void** extra) {
+CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                        unsigned bz, unsigned shared_bytes, CUstream stream, void** params, void** extra) {
   session::StreamPtr target;
   GL_CU_TRY(FindStream(stream, &target));
   LaunchRequest request = RequestOf(*target, function, {gx, gy, gz}, {bx, by, bz}, shared_bytes);
@@ -38,8 +39,8 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned 
   return session::Launch(*target, request);
 }
 
-CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                                   unsigned shared_bytes, CUstream stream, void** params) {
+CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                                   unsigned bz, unsigned shared_bytes, CUstream stream, void** params) {
   session::StreamPtr target;
   GL_CU_TRY(FindStream(stream, &target));
   LaunchRequest request = RequestOf(*target, function, {gx, gy, gz}, {bx, by, bz}, shared_bytes);
@@ -63,7 +64,9 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
     const CUlaunchAttributeValue& value = attribute.value;
     switch (attribute.id) {
       case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: request.cooperative = value.cooperative != 0; break;
-      case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: request.cluster = {value.cluster_dim.x, value.cluster_dim.y, value.cluster_dim.z}; break;
+      case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+        request.cluster = {value.cluster_dim.x, value.cluster_dim.y, value.cluster_dim.z};
+        break;
       case CU_LAUNCH_ATTRIBUTE_PRIORITY: request.priority = value.priority; break;
       case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
       case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT: {
@@ -89,8 +92,8 @@ CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* list, unsigned
   GL_CU_REQUIRE(list != nullptr && count != 0 && count <= TheProcess().device_count());
   for (unsigned i = 0; i < count; ++i) {
     const CUDA_LAUNCH_PARAMS& p = list[i];
-    GL_CU_TRY(cuLaunchCooperativeKernel(p.function, p.grid_dim_x, p.grid_dim_y, p.grid_dim_z, p.block_dim_x, p.block_dim_y, p.block_dim_z,
-                                        p.shared_mem_bytes, p.stream, p.kernel_params));
+    GL_CU_TRY(cuLaunchCooperativeKernel(p.function, p.grid_dim_x, p.grid_dim_y, p.grid_dim_z, p.block_dim_x,
+                                        p.block_dim_y, p.block_dim_z, p.shared_mem_bytes, p.stream, p.kernel_params));
   }
   return CUDA_SUCCESS;
 }
@@ -103,7 +106,8 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream) {
   return session::LaunchGraph(*target, exec);
 }
 
-// ---- the launch interface of CUDA 3: block shape and parameters are state of the function ------------------------------------
+// ---- the launch interface of CUDA 3: block shape and parameters are state of the function
+// ------------------------------------
 
 namespace {
 
@@ -155,9 +159,15 @@ CUresult cuParamSetSize(CUfunction function, unsigned bytes) {
   kernel->legacy.params.resize(bytes);
   return CUDA_SUCCESS;
 }
-CUresult cuParamSeti(CUfunction function, int offset, unsigned value) { return SetParam(function, offset, &value, sizeof(value)); }
-CUresult cuParamSetf(CUfunction function, int offset, float value) { return SetParam(function, offset, &value, sizeof(value)); }
-CUresult cuParamSetv(CUfunction function, int offset, void* value, unsigned bytes) { return SetParam(function, offset, value, bytes); }
+CUresult cuParamSeti(CUfunction function, int offset, unsigned value) {
+  return SetParam(function, offset, &value, sizeof(value));
+}
+CUresult cuParamSetf(CUfunction function, int offset, float value) {
+  return SetParam(function, offset, &value, sizeof(value));
+}
+CUresult cuParamSetv(CUfunction function, int offset, void* value, unsigned bytes) {
+  return SetParam(function, offset, value, bytes);
+}
 
 CUresult cuLaunchGridAsync(CUfunction function, int width, int height, CUstream stream) {
   GL_CU_REQUIRE(width > 0 && height > 0);
@@ -171,12 +181,16 @@ CUresult cuLaunchGridAsync(CUfunction function, int width, int height, CUstream 
     state = kernel->legacy;
   }
   static constexpr std::byte kNothing[1] = {};
-  LaunchRequest request = RequestOf(*target, function, {static_cast<std::uint32_t>(width), static_cast<std::uint32_t>(height), 1},
-                                    {state.block[0], state.block[1], state.block[2]}, state.shared_bytes);
-  request.block_of_params = state.params.empty() ? std::span<const std::byte>(kNothing, 0) : std::span<const std::byte>(state.params);
+  LaunchRequest request =
+      RequestOf(*target, function, {static_cast<std::uint32_t>(width), static_cast<std::uint32_t>(height), 1},
+                {state.block[0], state.block[1], state.block[2]}, state.shared_bytes);
+  request.block_of_params =
+      state.params.empty() ? std::span<const std::byte>(kNothing, 0) : std::span<const std::byte>(state.params);
   return session::Launch(*target, request);
 }
-CUresult cuLaunchGrid(CUfunction function, int width, int height) { return cuLaunchGridAsync(function, width, height, nullptr); }
+CUresult cuLaunchGrid(CUfunction function, int width, int height) {
+  return cuLaunchGridAsync(function, width, height, nullptr);
+}
 CUresult cuLaunch(CUfunction function) { return cuLaunchGridAsync(function, 1, 1, nullptr); }
 
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {

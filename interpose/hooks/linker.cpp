@@ -25,8 +25,8 @@ CUresult cuLinkCreate_v2(unsigned count, CUjit_option* keys, void** values, CUli
   return CUDA_SUCCESS;
 }
 
-CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void* data, std::size_t bytes, const char* name, unsigned, CUjit_option*,
-                          void**) {
+CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void* data, std::size_t bytes, const char* name,
+                          unsigned, CUjit_option*, void**) {
   GL_CU_REQUIRE(data != nullptr && bytes != 0);
   std::shared_ptr<LinkJob> job;
   GL_CU_TRY(FindJob(state, &job));

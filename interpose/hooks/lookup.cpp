@@ -84,7 +84,8 @@ __attribute__((visibility("hidden"), used)) void* gl_answer_of(void* handle, con
   if (asked.starts_with("cu") || asked.starts_with("nvml")) {
     if (void* const function = gridloom::hooks::HiddenDriverFunction(handle, name)) return function;
   }
-  if (std::ranges::none_of(kPrefixes, [&](std::string_view prefix) { return asked.starts_with(prefix); })) return nullptr;
+  if (std::ranges::none_of(kPrefixes, [&](std::string_view prefix) { return asked.starts_with(prefix); }))
+    return nullptr;
   if (asked.starts_with("nvPTXCompiler")) {
     const void* const real = gl_next_dlsym(handle, name);
     return real != nullptr ? gridloom::hooks::PtxCompilerAnswer(asked, real) : nullptr;
@@ -93,10 +94,11 @@ __attribute__((visibility("hidden"), used)) void* gl_answer_of(void* handle, con
   return answer != nullptr && gl_next_dlsym(handle, name) != nullptr ? answer : nullptr;
 }
 
-// Sanitizers look up what they intercept before any instrumented code may run: in their builds dlsym is the C library's.
+// Sanitizers look up what they intercept before any instrumented code may run: in their builds dlsym is the C
+// library's.
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
-/// The C library looks RTLD_NEXT and RTLD_DEFAULT up from where it is called: it must see our caller's return address, so this
-/// function leaves by a jump.
+/// The C library looks RTLD_NEXT and RTLD_DEFAULT up from where it is called: it must see our caller's return address,
+/// so this function leaves by a jump.
 __attribute__((visibility("default"), naked)) void* dlsym(void*, const char*) noexcept {
   asm("push %rdi\n"
       "push %rsi\n"

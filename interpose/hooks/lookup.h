@@ -1,6 +1,6 @@
-// Functions of the toolkit's libraries that the shim answers in their place, and the way to the real ones. They are found by
-// programs that are linked with those libraries (the shim comes first), and by those that look them up with dlsym, which the
-// shim answers, too.
+// Functions of the toolkit's libraries that the shim answers in their place, and the way to the real ones. They are
+// found by programs that are linked with those libraries (the shim comes first), and by those that look them up with
+// dlsym, which the shim answers, too.
 #pragma once
 
 namespace gridloom::hooks {

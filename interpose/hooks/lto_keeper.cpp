@@ -61,7 +61,9 @@ UndefinedNames FindUndefined(const std::vector<session::PtxSource>& sources) {
       (variable.linkage == ptx::Linkage::kExtern ? variables : defined).emplace(variable.name);
   }
   UndefinedNames names;
-  const auto is_missing = [&](const std::string& name) { return !defined.contains(name) && !session::IsProvided(name); };
+  const auto is_missing = [&](const std::string& name) {
+    return !defined.contains(name) && !session::IsProvided(name);
+  };
   std::ranges::copy_if(functions, std::back_inserter(names.functions), is_missing);
   std::ranges::copy_if(variables, std::back_inserter(names.variables), is_missing);
   return names;

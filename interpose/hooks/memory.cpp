@@ -71,7 +71,8 @@ CUresult Free(const char* call, CUdeviceptr pointer, std::initializer_list<Kind>
 CUresult cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
   const exec::DeviceMemory& memory = ThisContext().device().memory();
   std::uint64_t all = memory.limit_bytes(), left = all - std::min(memory.used_bytes(), all);
-  if (const session::BrokerLink* const link = session::BrokerLink::Get()) link->MemoryInfo(memory.used_bytes(), &left, &all);
+  if (const session::BrokerLink* const link = session::BrokerLink::Get())
+    link->MemoryInfo(memory.used_bytes(), &left, &all);
   Store(free, left);
   Store(total, all);
   return CUDA_SUCCESS;
@@ -81,7 +82,8 @@ CUresult cuMemAlloc_v2(CUdeviceptr* pointer, std::size_t bytes) {
   return Allocate(pointer, bytes, exec::MemoryKind::kDevice, Kind::kDevice, 0);
 }
 
-CUresult cuMemAllocPitch_v2(CUdeviceptr* pointer, std::size_t* pitch, std::size_t width, std::size_t height, unsigned element) {
+CUresult cuMemAllocPitch_v2(CUdeviceptr* pointer, std::size_t* pitch, std::size_t width, std::size_t height,
+                            unsigned element) {
   GL_CU_REQUIRE(pitch != nullptr && width != 0 && height != 0 && (element == 4 || element == 8 || element == 16));
   const auto& spec = ThisContext().device().spec();
   const std::size_t step = std::max<std::size_t>(spec.texture.alignment_bytes, 512);
@@ -124,7 +126,8 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, std::size_t* bytes, CUdevice
   return CUDA_SUCCESS;
 }
 
-// ---- host memory ---------------------------------------------------------------------------------------------------------
+// ---- host memory
+// ---------------------------------------------------------------------------------------------------------
 
 CUresult cuMemHostAlloc(void** pointer, std::size_t bytes, unsigned flags) {
   constexpr unsigned kKnown = kMemHostAllocPortable | kMemHostAllocDeviceMap | kMemHostAllocWriteCombined;
@@ -145,7 +148,8 @@ CUresult cuMemFreeHost(void* pointer) {
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* device_pointer, void* pointer, unsigned flags) {
   GL_CU_REQUIRE(device_pointer != nullptr && flags == 0);
   const auto allocation = ThisContext().device().memory().Find(reinterpret_cast<CUdeviceptr>(pointer));
-  GL_CU_REQUIRE(allocation && (allocation->kind == exec::MemoryKind::kPinned || allocation->kind == exec::MemoryKind::kRegistered));
+  GL_CU_REQUIRE(allocation &&
+                (allocation->kind == exec::MemoryKind::kPinned || allocation->kind == exec::MemoryKind::kRegistered));
   *device_pointer = reinterpret_cast<CUdeviceptr>(pointer);
   if (auto* const timeline = session::HostTimeline::Get()) timeline->ShareMemory();
   return CUDA_SUCCESS;
@@ -162,7 +166,8 @@ CUresult cuMemHostGetFlags(unsigned* flags, void* pointer) {
 }
 
 CUresult cuMemHostRegister_v2(void* pointer, std::size_t bytes, unsigned flags) {
-  constexpr unsigned kKnown = kMemHostRegisterPortable | kMemHostRegisterDeviceMap | kMemHostRegisterIoMemory | kMemHostRegisterReadOnly;
+  constexpr unsigned kKnown =
+      kMemHostRegisterPortable | kMemHostRegisterDeviceMap | kMemHostRegisterIoMemory | kMemHostRegisterReadOnly;
   GL_CU_REQUIRE(pointer != nullptr && bytes != 0 && (flags & ~kKnown) == 0);
   GL_CU_TRY(session::RefuseUnsafeCall());
   Context& context = ThisContext();

@@ -1,6 +1,6 @@
 // Fills. The host does not wait for them, unless they go to pinned host memory (CUDA driver API, "API synchronization
-// behavior") or to memory that the program said so of (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS); one that can start at once runs on the calling
-// thread.
+// behavior") or to memory that the program said so of (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS); one that can start at once
+// runs on the calling thread.
 #include "hooks/support.h"
 #include "interpose/session/copy.h"
 #include "sim/exec/extent.h"
@@ -15,8 +15,8 @@ bool IsSynchronous(Context& context, CUdeviceptr pointer) {
   return allocation && context.device().notes().Of(*allocation).sync_memops;
 }
 
-CUresult Fill(CUdeviceptr dst, std::size_t pitch, unsigned value, unsigned element, std::size_t width, std::size_t height, CUstream handle,
-              bool host_waits) {
+CUresult Fill(CUdeviceptr dst, std::size_t pitch, unsigned value, unsigned element, std::size_t width,
+              std::size_t height, CUstream handle, bool host_waits) {
   session::StreamPtr stream;
   GL_CU_TRY(FindStream(handle, &stream));
   session::FillOp op;
@@ -24,25 +24,27 @@ CUresult Fill(CUdeviceptr dst, std::size_t pitch, unsigned value, unsigned eleme
   constexpr std::size_t kInlineBytes = 256u << 10;
   const exec::Extent bytes = exec::Extent(width) * height * element;
   session::Waiting waiting = bytes <= kInlineBytes || host_waits ? session::Waiting::kIfIdle : session::Waiting::kNo;
-  if (host_waits && (session::IsPinned(stream->context(), dst) || IsSynchronous(stream->context(), dst))) waiting = session::Waiting::kYes;
+  if (host_waits && (session::IsPinned(stream->context(), dst) || IsSynchronous(stream->context(), dst)))
+    waiting = session::Waiting::kYes;
   return session::Submit(*stream, op, waiting);
 }
 
 }  // namespace
 
-#define GL_MEMSET(bits, type)                                                                                              \
-  CUresult cuMemsetD##bits##_v2(CUdeviceptr dst, type value, std::size_t count) {                                          \
-    return Fill(dst, 0, value, bits / 8, count, 1, nullptr, true);                                                         \
-  }                                                                                                                        \
-  CUresult cuMemsetD##bits##Async(CUdeviceptr dst, type value, std::size_t count, CUstream stream) {                       \
-    return Fill(dst, 0, value, bits / 8, count, 1, stream, false);                                                         \
-  }                                                                                                                        \
-  CUresult cuMemsetD2D##bits##_v2(CUdeviceptr dst, std::size_t pitch, type value, std::size_t width, std::size_t height) { \
-    return Fill(dst, pitch, value, bits / 8, width, height, nullptr, true);                                                \
-  }                                                                                                                        \
-  CUresult cuMemsetD2D##bits##Async(CUdeviceptr dst, std::size_t pitch, type value, std::size_t width, std::size_t height, \
-                                    CUstream stream) {                                                                     \
-    return Fill(dst, pitch, value, bits / 8, width, height, stream, false);                                                \
+#define GL_MEMSET(bits, type)                                                                          \
+  CUresult cuMemsetD##bits##_v2(CUdeviceptr dst, type value, std::size_t count) {                      \
+    return Fill(dst, 0, value, bits / 8, count, 1, nullptr, true);                                     \
+  }                                                                                                    \
+  CUresult cuMemsetD##bits##Async(CUdeviceptr dst, type value, std::size_t count, CUstream stream) {   \
+    return Fill(dst, 0, value, bits / 8, count, 1, stream, false);                                     \
+  }                                                                                                    \
+  CUresult cuMemsetD2D##bits##_v2(CUdeviceptr dst, std::size_t pitch, type value, std::size_t width,   \
+                                  std::size_t height) {                                                \
+    return Fill(dst, pitch, value, bits / 8, width, height, nullptr, true);                            \
+  }                                                                                                    \
+  CUresult cuMemsetD2D##bits##Async(CUdeviceptr dst, std::size_t pitch, type value, std::size_t width, \
+                                    std::size_t height, CUstream stream) {                             \
+    return Fill(dst, pitch, value, bits / 8, width, height, stream, false);                            \
   }
 
 GL_MEMSET(8, unsigned char)

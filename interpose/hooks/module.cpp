@@ -23,7 +23,8 @@ using session::Module;
 namespace {
 
 /// Loads and, unless loading is lazy, parses and places. The log goes into the option buffers in any case.
-CUresult LoadCode(const CodeImage& image, Device& device, Context* context, bool lazy, JitOptions& options, std::shared_ptr<Code>* code) {
+CUresult LoadCode(const CodeImage& image, Device& device, Context* context, bool lazy, JitOptions& options,
+                  std::shared_ptr<Code>* code) {
   const std::int64_t start = session::TaskPool::NowNs();
   JitLog log;
   CUresult status = Code::Load(image, device, options.max_registers(), &log, code);
@@ -38,7 +39,8 @@ CUresult LoadCode(const CodeImage& image, Device& device, Context* context, bool
   return status;
 }
 
-/// A driver loads a module without PTX if it has machine code for the device. What the runtime registers it takes in any case.
+/// A driver loads a module without PTX if it has machine code for the device. What the runtime registers it takes in
+/// any case.
 CUresult CheckMachineCode(const session::RefusedCode& code, bool from_runtime, JitOptions& options) {
   if (code.has_machine_code() || from_runtime) return CUDA_SUCCESS;
   code.Tell({});
@@ -50,7 +52,8 @@ CUresult LoadModule(const CodeImage& image, JitOptions& options, CUmodule* modul
   Context& context = ThisContext();
   std::shared_ptr<Code> code;
   GL_CU_TRY(LoadCode(image, context.device(), &context, false, options, &code));
-  if (const session::RefusedCode* const refused = code->refused()) GL_CU_TRY(CheckMachineCode(*refused, code->from_runtime(), options));
+  if (const session::RefusedCode* const refused = code->refused())
+    GL_CU_TRY(CheckMachineCode(*refused, code->from_runtime(), options));
   code->BindTo(context);
   *module = TheProcess().modules.Add(std::make_shared<Module>(std::move(code), context, true));
   return CUDA_SUCCESS;
@@ -86,7 +89,9 @@ CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count,
   return LoadModule({image}, options, module);
 }
 
-CUresult cuModuleLoadData(CUmodule* module, const void* image) { return cuModuleLoadDataEx(module, image, 0, nullptr, nullptr); }
+CUresult cuModuleLoadData(CUmodule* module, const void* image) {
+  return cuModuleLoadDataEx(module, image, 0, nullptr, nullptr);
+}
 
 CUresult cuModuleLoad(CUmodule* module, const char* file) {
   GL_CU_REQUIRE(module != nullptr && file != nullptr);
@@ -162,16 +167,17 @@ CUresult cuModuleGetSurfRef(CUsurfref* surfref, CUmodule handle, const char* nam
   return cuModuleGetTexRef(reinterpret_cast<CUtexref*>(surfref), handle, name);
 }
 
-// ---- libraries: device code without a context ------------------------------------------------------------------------------
+// ---- libraries: device code without a context
+// ------------------------------------------------------------------------------
 
-CUresult cuLibraryLoadData(CUlibrary* library, const void* image, CUjit_option* jit_keys, void** jit_values, unsigned jit_count,
-                           CUlibraryOption*, void**, unsigned) {
+CUresult cuLibraryLoadData(CUlibrary* library, const void* image, CUjit_option* jit_keys, void** jit_values,
+                           unsigned jit_count, CUlibraryOption*, void**, unsigned) {
   GL_CU_REQUIRE(library != nullptr && image != nullptr);
   return LoadLibrary({image}, jit_keys, jit_values, jit_count, library);
 }
 
-CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* file, CUjit_option* jit_keys, void** jit_values, unsigned jit_count,
-                               CUlibraryOption*, void**, unsigned) {
+CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* file, CUjit_option* jit_keys, void** jit_values,
+                               unsigned jit_count, CUlibraryOption*, void**, unsigned) {
   GL_CU_REQUIRE(library != nullptr && file != nullptr);
   const auto bytes = ReadWholeFile(file);
   if (!bytes.ok()) return CUDA_ERROR_FILE_NOT_FOUND;

@@ -1,7 +1,8 @@
-// NVRTC for programs that ask it for machine code (nvrtcGetCUBIN of an sm_ target): there is no machine that runs it here, so
-// they get the PTX of the same compilation, which every module-loading function takes as well. -maxrregcount, which PTX does not tell
-// of, is put into it. Of a program that is to be linked (-rdc=true) they get the machine code with the PTX in a section beside it: the
-// linker they give it to next, nvJitLink or nvlink, takes nothing but machine code as a cubin.
+// NVRTC for programs that ask it for machine code (nvrtcGetCUBIN of an sm_ target): there is no machine that runs it
+// here, so they get the PTX of the same compilation, which every module-loading function takes as well. -maxrregcount,
+// which PTX does not tell of, is put into it. Of a program that is to be linked (-rdc=true) they get the machine code
+// with the PTX in a section beside it: the linker they give it to next, nvJitLink or nvlink, takes nothing but machine
+// code as a cubin.
 #include "interpose/hooks/nvrtc.h"
 
 #include <elf.h>
@@ -83,8 +84,8 @@ std::optional<std::string> RelocatableWith(Program program, std::size_t cubin_si
   return std::string(gridloom::image::AsText(*kept));
 }
 
-/// What to hand out in place of machine code: PTX with its final zero, or code to link; nothing where the program was compiled for no
-/// real architecture, or a real GPU is there to run it.
+/// What to hand out in place of machine code: PTX with its final zero, or code to link; nothing where the program was
+/// compiled for no real architecture, or a real GPU is there to run it.
 std::optional<std::string> ImageInstead(Program program) {
   if (gridloom::api::CurrentMode() == gridloom::api::Mode::kReal) return std::nullopt;
   const auto cubin_size = Real<GetSize>("nvrtcGetCUBINSize"), ptx_size = Real<GetSize>("nvrtcGetPTXSize");
@@ -106,7 +107,8 @@ std::optional<std::string> ImageInstead(Program program) {
 
 extern "C" {
 
-__attribute__((visibility("default"))) Result nvrtcCompileProgram(Program program, int count, const char* const* options) {
+__attribute__((visibility("default"))) Result nvrtcCompileProgram(Program program, int count,
+                                                                  const char* const* options) {
   const auto real = Real<Compile>("nvrtcCompileProgram");
   if (real == nullptr) return kInternalError;
   Forget(program);

@@ -21,14 +21,16 @@ CUresult OwnKernels::Library(CUlibrary* library) {
   if (const CUresult result = BindContext(); result != CUDA_SUCCESS) return result;
   const std::lock_guard lock(mutex_);
   if (loaded_ == nullptr) {
-    if (const CUresult result = ::cuLibraryLoadData(&loaded_, ptx_, nullptr, nullptr, 0, nullptr, nullptr, 0); result != CUDA_SUCCESS)
+    if (const CUresult result = ::cuLibraryLoadData(&loaded_, ptx_, nullptr, nullptr, 0, nullptr, nullptr, 0);
+        result != CUDA_SUCCESS)
       return result;
   }
   *library = loaded_;
   return CUDA_SUCCESS;
 }
 
-CUresult OwnKernels::Launch(const char* name, Shape shape, const void* argument, CUstream stream, session::Kernel::HostForm host_form) {
+CUresult OwnKernels::Launch(const char* name, Shape shape, const void* argument, CUstream stream,
+                            session::Kernel::HostForm host_form) {
   CUlibrary library = nullptr;
   CUkernel kernel = nullptr;
   if (const CUresult result = Library(&library); result != CUDA_SUCCESS) return result;
@@ -37,8 +39,8 @@ CUresult OwnKernels::Launch(const char* name, Shape shape, const void* argument,
     if (const auto known = session::Process::Get().kernels.Find(kernel)) known->host_form = host_form;
   }
   void* parameters[] = {const_cast<void*>(argument)};
-  return ::cuLaunchKernel(reinterpret_cast<CUfunction>(kernel), shape.x, shape.y, shape.z, shape.threads, 1, 1, shape.shared, stream,
-                          parameters, nullptr);
+  return ::cuLaunchKernel(reinterpret_cast<CUfunction>(kernel), shape.x, shape.y, shape.z, shape.threads, 1, 1,
+                          shape.shared, stream, parameters, nullptr);
 }
 
 bool PassOn() { return api::CurrentMode() == api::Mode::kReal; }

@@ -1,5 +1,6 @@
-// Kernels of our own that stand in for those of a library of the toolkit (interpose/blas, interpose/fft), and what each function that
-// the shim answers in such a library's place does: pass the call on when there is a real GPU, let no exception out.
+// Kernels of our own that stand in for those of a library of the toolkit (interpose/blas, interpose/fft), and what each
+// function that the shim answers in such a library's place does: pass the call on when there is a real GPU, let no
+// exception out.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +13,8 @@
 
 namespace gridloom::hooks {
 
-/// The toolkit's libraries are clients of the runtime, which makes the device's primary context current to a thread that has none,
-/// and is initialised by its first call.
+/// The toolkit's libraries are clients of the runtime, which makes the device's primary context current to a thread
+/// that has none, and is initialised by its first call.
 cuda::CUresult BindContext();
 
 /// PTX that is loaded when the first of its kernels is started: libraries belong to no context.

@@ -25,11 +25,14 @@ struct Pointee {
 
   bool managed() const { return allocation.kind == MemoryKind::kManaged; }
   bool at_host() const {
-    return allocation.kind == MemoryKind::kPinned || allocation.kind == MemoryKind::kRegistered || (mapped && mapped->at_host);
+    return allocation.kind == MemoryKind::kPinned || allocation.kind == MemoryKind::kRegistered ||
+           (mapped && mapped->at_host);
   }
   bool reserved() const { return allocation.kind == MemoryKind::kReserved; }
   /// The pool, as far as the program can have a handle of it.
-  CUmemoryPool pool_handle() const { return pool != nullptr && pool != device.graph_pool() && !pool->closed() ? Publish(pool) : nullptr; }
+  CUmemoryPool pool_handle() const {
+    return pool != nullptr && pool != device.graph_pool() && !pool->closed() ? Publish(pool) : nullptr;
+  }
 };
 
 /// Nothing for memory that the program was not given, or has given back: a pool keeps blocks that are free.
@@ -74,13 +77,18 @@ CUresult GetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr poi
   const exec::Allocation& a = to.allocation;
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT: return Store<CUcontext>(data, ContextOf(to));
-    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: return Store<unsigned>(data, to.at_host() ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      return Store<unsigned>(data, to.at_host() ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-      GL_CU_REQUIRE(!(to.at_host() && to.pool != nullptr && !to.pool->device_access()));  // host memory that no device was let into
+      GL_CU_REQUIRE(!(to.at_host() && to.pool != nullptr &&
+                      !to.pool->device_access()));  // host memory that no device was let into
       return Store<CUdeviceptr>(data, pointer);
-    case CU_POINTER_ATTRIBUTE_HOST_POINTER: GL_CU_REQUIRE(to.at_host() || to.managed()); return Store<CUdeviceptr>(data, pointer);
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+      GL_CU_REQUIRE(to.at_host() || to.managed());
+      return Store<CUdeviceptr>(data, pointer);
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return Store<unsigned>(data, to.device.notes().Of(a).sync_memops);
-    case CU_POINTER_ATTRIBUTE_BUFFER_ID: return Store<std::uint64_t>(data, to.mapped ? kMappingIds + to.mapped->id : a.id);
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+      return Store<std::uint64_t>(data, to.mapped ? kMappingIds + to.mapped->id : a.id);
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: return Store<unsigned>(data, to.managed());
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return Store<int>(data, to.device.ordinal());
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
@@ -89,7 +97,8 @@ CUresult GetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr poi
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return Store<CUmemoryPool>(data, to.pool_handle());
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: return Store<std::size_t>(data, to.mapped ? to.mapped->bytes : a.bytes);
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: return Store<CUdeviceptr>(data, to.mapped ? to.mapped->base : a.base);
-    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: return Store<std::uint64_t>(data, to.mapped ? kBlockIds + to.mapped->block_id : a.id);
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+      return Store<std::uint64_t>(data, to.mapped ? kBlockIds + to.mapped->block_id : a.id);
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
     case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: return Store<bool>(data, false);
@@ -131,7 +140,8 @@ CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdevi
   return GetAttribute(data, attribute, pointer);
 }
 
-// In bulk, what does not apply to the pointer is zero and no error; that is how the runtime learns that memory is not ours.
+// In bulk, what does not apply to the pointer is zero and no error; that is how the runtime learns that memory is not
+// ours.
 CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data, CUdeviceptr pointer) {
   GL_CU_REQUIRE(attributes != nullptr && data != nullptr);
   for (unsigned i = 0; i < count; ++i) {
@@ -151,11 +161,13 @@ CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute,
   GL_CU_REQUIRE(to && !to->reserved() && to->pool == nullptr);
   unsigned on = 0;
   std::memcpy(&on, value, sizeof(on));
-  device.notes().Change(device.memory(), to->allocation, [on](session::AllocationNote& note) { note.sync_memops = on != 0; });
+  device.notes().Change(device.memory(), to->allocation,
+                        [on](session::AllocationNote& note) { note.sync_memops = on != 0; });
   return CUDA_SUCCESS;
 }
 
-// ---- managed memory: hints change nothing where host and device share memory, but are remembered ------------------------------
+// ---- managed memory: hints change nothing where host and device share memory, but are remembered
+// ------------------------------
 
 namespace {
 
@@ -174,14 +186,16 @@ CUresult FindManaged(CUdeviceptr pointer, std::size_t bytes, exec::Allocation* a
 }
 
 CUmemLocation LocationOf(CUdevice device) {
-  return device == kDeviceCpu ? CUmemLocation{CU_MEM_LOCATION_TYPE_HOST, 0} : CUmemLocation{CU_MEM_LOCATION_TYPE_DEVICE, device};
+  return device == kDeviceCpu ? CUmemLocation{CU_MEM_LOCATION_TYPE_HOST, 0}
+                              : CUmemLocation{CU_MEM_LOCATION_TYPE_DEVICE, device};
 }
 CUresult CheckLocation(const CUmemLocation& location) {
   if (location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
     return TheProcess().FindDevice(location.id) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
   }
-  return location.type >= CU_MEM_LOCATION_TYPE_HOST && location.type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT ? CUDA_SUCCESS
-                                                                                                               : CUDA_ERROR_INVALID_VALUE;
+  return location.type >= CU_MEM_LOCATION_TYPE_HOST && location.type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_INVALID_VALUE;
 }
 /// Device number as the attributes report it: -1 for the host, -2 for nowhere.
 int NumberOf(const CUmemLocation& location) {
@@ -214,14 +228,16 @@ CUresult cuMemAdvise_v2(CUdeviceptr pointer, std::size_t bytes, CUmem_advise adv
   if (located) GL_CU_TRY(CheckLocation(location));
   GL_CU_REQUIRE(advice >= CU_MEM_ADVISE_SET_READ_MOSTLY && advice <= CU_MEM_ADVISE_UNSET_ACCESSED_BY);
   Device& device = ThisContext().device();
-  device.notes().Change(device.memory(), allocation, [&](session::AllocationNote& note) { Advise(advice, location, note); });
+  device.notes().Change(device.memory(), allocation,
+                        [&](session::AllocationNote& note) { Advise(advice, location, note); });
   return CUDA_SUCCESS;
 }
 CUresult cuMemAdvise(CUdeviceptr pointer, std::size_t bytes, CUmem_advise advice, CUdevice device) {
   return cuMemAdvise_v2(pointer, bytes, advice, LocationOf(device));
 }
 
-CUresult cuMemPrefetchAsync_v2(CUdeviceptr pointer, std::size_t bytes, CUmemLocation location, unsigned flags, CUstream handle) {
+CUresult cuMemPrefetchAsync_v2(CUdeviceptr pointer, std::size_t bytes, CUmemLocation location, unsigned flags,
+                               CUstream handle) {
   GL_CU_REQUIRE(flags == 0);
   session::StreamPtr stream;
   GL_CU_TRY(FindStream(handle, &stream));
@@ -229,7 +245,8 @@ CUresult cuMemPrefetchAsync_v2(CUdeviceptr pointer, std::size_t bytes, CUmemLoca
   GL_CU_TRY(FindManaged(pointer, bytes, &allocation));
   GL_CU_TRY(CheckLocation(location));
   Device& device = stream->context().device();
-  device.notes().Change(device.memory(), allocation, [&](session::AllocationNote& note) { note.prefetched = location; });
+  device.notes().Change(device.memory(), allocation,
+                        [&](session::AllocationNote& note) { note.prefetched = location; });
   return session::Submit(*stream, session::EmptyOp{}, session::Waiting::kIfIdle);
 }
 CUresult cuMemPrefetchAsync(CUdeviceptr pointer, std::size_t bytes, CUdevice device, CUstream stream) {
@@ -237,7 +254,8 @@ CUresult cuMemPrefetchAsync(CUdeviceptr pointer, std::size_t bytes, CUdevice dev
 }
 
 CUresult cuMemPrefetchBatchAsync(CUdeviceptr* pointers, std::size_t* bytes, std::size_t count, CUmemLocation* locations,
-                                 std::size_t* indices, std::size_t location_count, std::uint64_t flags, CUstream stream) {
+                                 std::size_t* indices, std::size_t location_count, std::uint64_t flags,
+                                 CUstream stream) {
   GL_CU_REQUIRE(pointers != nullptr && bytes != nullptr && count != 0 && locations != nullptr && indices != nullptr &&
                 location_count != 0 && flags == 0);
   std::size_t location = 0;
@@ -248,7 +266,8 @@ CUresult cuMemPrefetchBatchAsync(CUdeviceptr* pointers, std::size_t* bytes, std:
   return CUDA_SUCCESS;
 }
 // Discarding allows losing the contents; keeping them is a legal outcome.
-CUresult cuMemDiscardBatchAsync(CUdeviceptr* pointers, std::size_t* bytes, std::size_t count, std::uint64_t flags, CUstream handle) {
+CUresult cuMemDiscardBatchAsync(CUdeviceptr* pointers, std::size_t* bytes, std::size_t count, std::uint64_t flags,
+                                CUstream handle) {
   GL_CU_REQUIRE(pointers != nullptr && bytes != nullptr && count != 0 && flags == 0);
   session::StreamPtr stream;
   GL_CU_TRY(FindStream(handle, &stream));
@@ -258,13 +277,14 @@ CUresult cuMemDiscardBatchAsync(CUdeviceptr* pointers, std::size_t* bytes, std::
   }
   return session::Submit(*stream, session::EmptyOp{}, session::Waiting::kIfIdle);
 }
-CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr* pointers, std::size_t* bytes, std::size_t count, CUmemLocation* locations,
-                                           std::size_t* indices, std::size_t location_count, std::uint64_t flags, CUstream stream) {
+CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr* pointers, std::size_t* bytes, std::size_t count,
+                                           CUmemLocation* locations, std::size_t* indices, std::size_t location_count,
+                                           std::uint64_t flags, CUstream stream) {
   return cuMemPrefetchBatchAsync(pointers, bytes, count, locations, indices, location_count, flags, stream);
 }
 
-CUresult cuMemRangeGetAttribute(void* data, std::size_t data_bytes, CUmem_range_attribute attribute, CUdeviceptr pointer,
-                                std::size_t bytes) {
+CUresult cuMemRangeGetAttribute(void* data, std::size_t data_bytes, CUmem_range_attribute attribute,
+                                CUdeviceptr pointer, std::size_t bytes) {
   GL_CU_REQUIRE(data != nullptr && data_bytes >= 4 && data_bytes % 4 == 0);
   exec::Allocation allocation;
   GL_CU_TRY(FindManaged(pointer, bytes, &allocation));
@@ -289,17 +309,20 @@ CUresult cuMemRangeGetAttribute(void* data, std::size_t data_bytes, CUmem_range_
     default: return CUDA_ERROR_INVALID_VALUE;
   }
 }
-CUresult cuMemRangeGetAttributes(void** data, std::size_t* data_bytes, CUmem_range_attribute* attributes, std::size_t count,
-                                 CUdeviceptr pointer, std::size_t bytes) {
+CUresult cuMemRangeGetAttributes(void** data, std::size_t* data_bytes, CUmem_range_attribute* attributes,
+                                 std::size_t count, CUdeviceptr pointer, std::size_t bytes) {
   GL_CU_REQUIRE(data != nullptr && data_bytes != nullptr && attributes != nullptr && count != 0);
-  for (std::size_t i = 0; i < count; ++i) GL_CU_TRY(cuMemRangeGetAttribute(data[i], data_bytes[i], attributes[i], pointer, bytes));
+  for (std::size_t i = 0; i < count; ++i)
+    GL_CU_TRY(cuMemRangeGetAttribute(data[i], data_bytes[i], attributes[i], pointer, bytes));
   return CUDA_SUCCESS;
 }
 
 namespace {
 
-/// Managed memory lies where it was prefetched to last. Other memory, and what never was, lies at the host as far as it was touched.
-CUresult Locate(std::uintptr_t begin, std::uintptr_t end, std::size_t sampling, const CUmemLocation& prefetched, CUmemLocation* to) {
+/// Managed memory lies where it was prefetched to last. Other memory, and what never was, lies at the host as far as it
+/// was touched.
+CUresult Locate(std::uintptr_t begin, std::uintptr_t end, std::size_t sampling, const CUmemLocation& prefetched,
+                CUmemLocation* to) {
   const auto resident = session::IsMostlyResident(begin, end, sampling);
   GL_CU_REQUIRE(resident);
   if (prefetched.type != CU_MEM_LOCATION_TYPE_NONE) *to = prefetched;
@@ -320,8 +343,8 @@ CUresult FindPrefetched(CUdeviceptr pointer, std::size_t bytes, CUmemLocation* p
 
 }  // namespace
 
-CUresult cuMemGetLocationInfo(CUdeviceptr pointer, std::size_t bytes, std::size_t summary_granularity, std::size_t sampling_granularity,
-                              CUmemLocation* location_out) {
+CUresult cuMemGetLocationInfo(CUdeviceptr pointer, std::size_t bytes, std::size_t summary_granularity,
+                              std::size_t sampling_granularity, CUmemLocation* location_out) {
   constexpr std::size_t kSampling = 64 << 10;  // where the program leaves it to the driver
   GL_CU_REQUIRE(pointer != 0 && location_out != nullptr && summary_granularity != 0 && summary_granularity <= bytes);
   GL_CU_REQUIRE(sampling_granularity <= summary_granularity && bytes <= ~pointer);

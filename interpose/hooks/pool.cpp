@@ -41,12 +41,14 @@ CUresult AllocateFrom(std::shared_ptr<MemoryPool> pool, CUdeviceptr* pointer, st
   if (address == 0) return CUDA_ERROR_OUT_OF_MEMORY;
   session::MemcheckLog::Get().NoteStreamAllocation(*stream, stream->context().device().memory(), address);
   *pointer = address;
-  // The memory is there at once. As a work of the legacy stream the allocation still stands between those of blocking streams.
+  // The memory is there at once. As a work of the legacy stream the allocation still stands between those of blocking
+  // streams.
   if (stream->kind() != session::Stream::Kind::kLegacy) return CUDA_SUCCESS;
   return session::Submit(*stream, session::EmptyOp{}, session::Waiting::kIfIdle);
 }
 
-/// The device that a pool at that place belongs to: pools of host memory belong to the first one, which reaches all of it.
+/// The device that a pool at that place belongs to: pools of host memory belong to the first one, which reaches all of
+/// it.
 CUresult DeviceOf(const CUmemLocation& location, Device** device) {
   return FindDevice(location.type == CU_MEM_LOCATION_TYPE_DEVICE ? location.id : 0, device);
 }
@@ -76,7 +78,9 @@ CUmemoryPool Publish(const std::shared_ptr<MemoryPool>& pool) {
   return pool->handle();
 }
 
-CUresult cuMemAllocAsync(CUdeviceptr* pointer, std::size_t bytes, CUstream stream) { return AllocateFrom(nullptr, pointer, bytes, stream); }
+CUresult cuMemAllocAsync(CUdeviceptr* pointer, std::size_t bytes, CUstream stream) {
+  return AllocateFrom(nullptr, pointer, bytes, stream);
+}
 
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr* pointer, std::size_t bytes, CUmemoryPool handle, CUstream stream) {
   std::shared_ptr<MemoryPool> pool;
@@ -104,7 +108,8 @@ CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream handle) {
   }
   // Memory of cuMemAlloc may be freed in stream order too.
   const auto allocation = stream->context().device().memory().Find(pointer);
-  if (!allocation || allocation->base != pointer || allocation->kind != exec::MemoryKind::kDevice) return refuse(CUDA_ERROR_INVALID_VALUE);
+  if (!allocation || allocation->base != pointer || allocation->kind != exec::MemoryKind::kDevice)
+    return refuse(CUDA_ERROR_INVALID_VALUE);
   return session::CurrentContext() != nullptr ? hooks::cuMemFree_v2(pointer) : CUDA_ERROR_INVALID_CONTEXT;
 }
 

@@ -1,7 +1,7 @@
-// The toolkit's assembler as a library, nvPTXCompiler, for programs that look its functions up in a library that has them (Mojo:
-// libNVPTX.so). What they get is the machine code with its PTX in a section beside it (rewriter/image/kept_ptx.h); the module-loading
-// functions find it there. The toolkit has this library as an archive only: what is linked into a program itself is not seen here.
-// Signatures and results: CUDA 13.0, PTX Compiler APIs.
+// The toolkit's assembler as a library, nvPTXCompiler, for programs that look its functions up in a library that has
+// them (Mojo: libNVPTX.so). What they get is the machine code with its PTX in a section beside it
+// (rewriter/image/kept_ptx.h); the module-loading functions find it there. The toolkit has this library as an archive
+// only: what is linked into a program itself is not seen here. Signatures and results: CUDA 13.0, PTX Compiler APIs.
 #include "interpose/hooks/ptx_compiler.h"
 
 #include <dlfcn.h>
@@ -70,7 +70,8 @@ Result Compile(Compiler compiler, int count, const char* const* options) {
   const Result result = real(compiler, count, options);
   const std::lock_guard lock(TheCompilers().mutex);
   const auto at = TheCompilers().compilations.find(compiler);
-  if (result == kSuccess && at != TheCompilers().compilations.end()) at->second.options.assign(options, options + std::max(count, 0));
+  if (result == kSuccess && at != TheCompilers().compilations.end())
+    at->second.options.assign(options, options + std::max(count, 0));
   return result;
 }
 
@@ -84,7 +85,8 @@ Result Destroy(Compiler* compiler) {
   return real(compiler);
 }
 
-/// The compiled program with its PTX, or as the library has it where a real GPU runs it. `result`: of the library's calls.
+/// The compiled program with its PTX, or as the library has it where a real GPU runs it. `result`: of the library's
+/// calls.
 std::vector<std::byte> Image(Compiler compiler, Result* result) {
   const auto real_size = Real<Result(Compiler, std::size_t*)>("nvPTXCompilerGetCompiledProgramSize");
   const auto real_program = Real<Result(Compiler, void*)>("nvPTXCompilerGetCompiledProgram");
@@ -94,7 +96,8 @@ std::vector<std::byte> Image(Compiler compiler, Result* result) {
   std::size_t bytes = 0;
   if (*result = real_size(compiler, &bytes); *result != kSuccess) return cubin;
   cubin.resize(bytes);
-  if (*result = real_program(compiler, cubin.data()); *result != kSuccess || api::CurrentMode() == api::Mode::kReal) return cubin;
+  if (*result = real_program(compiler, cubin.data()); *result != kSuccess || api::CurrentMode() == api::Mode::kReal)
+    return cubin;
   Compilation compilation;
   {
     const std::lock_guard lock(TheCompilers().mutex);
@@ -104,7 +107,8 @@ std::vector<std::byte> Image(Compiler compiler, Result* result) {
   }
   auto kept = image::KeepPtx(cubin, session::WithAssemblerOptions(compilation.ptx, compilation.options));
   if (kept.ok()) return *std::move(kept);
-  session::LogFormat(session::LogLevel::kInfo, "nvPTXCompiler: the PTX is not kept in what it compiled: %s", kept.error().message.c_str());
+  session::LogFormat(session::LogLevel::kInfo, "nvPTXCompiler: the PTX is not kept in what it compiled: %s",
+                     kept.error().message.c_str());
   return cubin;
 }
 

@@ -1,6 +1,6 @@
-// The toolkit's assembler as a child of the program: Triton, XLA (JAX) and others write PTX to a file, run ptxas on it, and load the
-// cubin. The shim is preloaded into that ptxas, too, and puts the PTX into the cubin (rewriter/image/kept_ptx.h) once it has been
-// written and ptxas ends well; the module-loading functions find it there.
+// The toolkit's assembler as a child of the program: Triton, XLA (JAX) and others write PTX to a file, run ptxas on it,
+// and load the cubin. The shim is preloaded into that ptxas, too, and puts the PTX into the cubin
+// (rewriter/image/kept_ptx.h) once it has been written and ptxas ends well; the module-loading functions find it there.
 #include "interpose/hooks/ptxas.h"
 
 #include <errno.h>
@@ -84,10 +84,11 @@ void KeepInput() {
   if (!ptx || !cubin.ok()) return;  // several inputs, or nothing was to be written
   const auto kept = image::KeepPtx(image::AsBytes(*cubin), session::WithAssemblerOptions(*ptx, arguments));
   if (!kept.ok()) {
-    session::LogFormat(LogLevel::kInfo, "%s: the PTX is not kept in it: %s", output.c_str(), kept.error().message.c_str());
+    session::LogFormat(LogLevel::kInfo, "%s: the PTX is not kept in it: %s", output.c_str(),
+                       kept.error().message.c_str());
   } else if (!Replace(output, *kept)) {
-    session::LogFormat(LogLevel::kWarn, "%s: cannot keep the PTX in it: %s; the program will find no PTX there", output.c_str(),
-                       std::strerror(errno));
+    session::LogFormat(LogLevel::kWarn, "%s: cannot keep the PTX in it: %s; the program will find no PTX there",
+                       output.c_str(), std::strerror(errno));
   }
 }
 

@@ -14,7 +14,8 @@ using session::StreamPtr;
 
 CUresult CreateStream(Context& context, session::GreenPtr green, Stream::Kind kind, int priority, CUstream* handle) {
   const StreamPtr stream = context.CreateStream(kind, std::clamp(priority, -5, 0), green);
-  for (const session::EventPtr& gate : context.Gates(green.get())) GL_CU_TRY(session::Submit(*stream, session::EventWaitOp{gate}));
+  for (const session::EventPtr& gate : context.Gates(green.get()))
+    GL_CU_TRY(session::Submit(*stream, session::EventWaitOp{gate}));
   *handle = stream->handle();
   return CUDA_SUCCESS;
 }
@@ -29,10 +30,11 @@ CUresult cuStreamCreate(CUstream* stream, unsigned flags) { return cuStreamCreat
 CUresult cuStreamDestroy_v2(CUstream handle) {
   StreamPtr stream;
   GL_CU_TRY(FindAnyStream(handle, &stream));
-  if (stream->kind() == Stream::Kind::kLegacy || stream->kind() == Stream::Kind::kPerThread) return CUDA_ERROR_INVALID_HANDLE;
+  if (stream->kind() == Stream::Kind::kLegacy || stream->kind() == Stream::Kind::kPerThread)
+    return CUDA_ERROR_INVALID_HANDLE;
   session::AbandonCapture(*stream);
-  // A program with a stream for each launch is slowed down to the pace of its kernels. It is not made to wait for ever: it may be the one
-  // that the oldest of them waits for.
+  // A program with a stream for each launch is slowed down to the pace of its kernels. It is not made to wait for ever:
+  // it may be the one that the oldest of them waits for.
   session::TaskPool::Get().WaitShortly(stream->context().ForgetStream(stream));
   return CUDA_SUCCESS;
 }
@@ -136,7 +138,8 @@ CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback callback, void* d
   return session::Submit(*stream, op);
 }
 
-// ---- attributes ----------------------------------------------------------------------------------------------------------
+// ---- attributes
+// ----------------------------------------------------------------------------------------------------------
 
 CUresult cuStreamGetAttribute(CUstream handle, CUstreamAttrID attribute, CUstreamAttrValue* value) {
   StreamPtr stream;
@@ -144,7 +147,9 @@ CUresult cuStreamGetAttribute(CUstream handle, CUstreamAttrID attribute, CUstrea
   GL_CU_TRY(FindStream(handle, &stream));
   std::memset(value, 0, sizeof(*value));
   switch (attribute) {
-    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW: value->access_policy_window = stream->access_policy_window; return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+      value->access_policy_window = stream->access_policy_window;
+      return CUDA_SUCCESS;
     case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY: value->sync_policy = stream->sync_policy; return CUDA_SUCCESS;
     case CU_LAUNCH_ATTRIBUTE_PRIORITY: value->priority = stream->priority(); return CUDA_SUCCESS;
     default: return CUDA_ERROR_INVALID_VALUE;
@@ -155,7 +160,9 @@ CUresult cuStreamSetAttribute(CUstream handle, CUstreamAttrID attribute, const C
   GL_CU_REQUIRE(value != nullptr);
   GL_CU_TRY(FindStream(handle, &stream));
   switch (attribute) {
-    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW: stream->access_policy_window = value->access_policy_window; return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+      stream->access_policy_window = value->access_policy_window;
+      return CUDA_SUCCESS;
     case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY: stream->sync_policy = value->sync_policy; return CUDA_SUCCESS;
     case CU_LAUNCH_ATTRIBUTE_PRIORITY: stream->set_priority(std::clamp(value->priority, -5, 0)); return CUDA_SUCCESS;
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
@@ -173,7 +180,8 @@ CUresult cuStreamCopyAttributes(CUstream dst, CUstream src) {
   return CUDA_SUCCESS;
 }
 
-// ---- batch memory operations -----------------------------------------------------------------------------------------------
+// ---- batch memory operations
+// -----------------------------------------------------------------------------------------------
 
 CUresult cuStreamBatchMemOp_v2(CUstream handle, unsigned count, CUstreamBatchMemOpParams* items, unsigned flags) {
   StreamPtr stream;
@@ -185,7 +193,8 @@ CUresult cuStreamBatchMemOp_v2(CUstream handle, unsigned count, CUstreamBatchMem
 
 namespace {
 
-CUresult OneMemOp(CUstream stream, CUstreamBatchMemOpType operation, CUdeviceptr address, std::uint64_t value, unsigned flags) {
+CUresult OneMemOp(CUstream stream, CUstreamBatchMemOpType operation, CUdeviceptr address, std::uint64_t value,
+                  unsigned flags) {
   CUstreamBatchMemOpParams item{};
   item.operation = operation;
   item.value.address = address;

@@ -9,9 +9,10 @@
 #include "interpose/session/process.h"
 
 /// Returns the status of a call from the hook unless it succeeded.
-#define GL_CU_TRY(call)                                                                                                     \
-  do {                                                                                                                      \
-    if (const ::gridloom::cuda::CUresult gl_status = (call); gl_status != ::gridloom::cuda::CUDA_SUCCESS) return gl_status; \
+#define GL_CU_TRY(call)                                                                                   \
+  do {                                                                                                    \
+    if (const ::gridloom::cuda::CUresult gl_status = (call); gl_status != ::gridloom::cuda::CUDA_SUCCESS) \
+      return gl_status;                                                                                   \
   } while (false)
 
 /// Returns INVALID_VALUE from the hook when the condition does not hold.
@@ -33,8 +34,8 @@ inline CUresult FindStream(CUstream handle, session::StreamPtr* stream) {
   if (*stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   return (*stream)->detached() ? CUDA_ERROR_STREAM_DETACHED : CUDA_SUCCESS;
 }
-/// The same for calls that need no current context: a stream that was created is of its own context, whichever is current. One whose green
-/// context is gone, too.
+/// The same for calls that need no current context: a stream that was created is of its own context, whichever is
+/// current. One whose green context is gone, too.
 inline CUresult FindAnyStream(CUstream handle, session::StreamPtr* stream) {
   if (Context* const current = session::CurrentContext()) {
     GL_CU_TRY(current->status());
@@ -72,7 +73,8 @@ CUresult FindGreen(CUgreenCtx handle, session::GreenPtr* green);
 /// `status`, and the capture becomes invalid, for an event of a capture that is going on.
 CUresult RefuseCaptured(const session::Event& event, CUresult status);
 /// A new stream, of `green` unless that is null. It waits for what the context's streams were told to wait for.
-CUresult CreateStream(Context& context, session::GreenPtr green, session::Stream::Kind kind, int priority, CUstream* stream);
+CUresult CreateStream(Context& context, session::GreenPtr green, session::Stream::Kind kind, int priority,
+                      CUstream* stream);
 /// Stores through an optional result pointer.
 template <typename T, typename V>
 void Store(T* pointer, V value) {

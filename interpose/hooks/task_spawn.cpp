@@ -1,4 +1,5 @@
-// What interpose/include/gridloom/pagoda.h asks the shim for; CUresult as numbers. NOT_SUPPORTED: the header launches itself.
+// What interpose/include/gridloom/pagoda.h asks the shim for; CUresult as numbers. NOT_SUPPORTED: the header launches
+// itself.
 #include "interpose/api/entry.h"
 #include "interpose/session/context.h"
 #include "interpose/session/spawned_tasks.h"
@@ -25,8 +26,9 @@ int AnswerWith(api::Need need, Body body) noexcept {
 
 extern "C" {
 
-__attribute__((visibility("default"))) int gridloomTaskSpawn(void* function, const unsigned* grid, const unsigned* block,
-                                                             unsigned shared_bytes, void** params, unsigned long long* task) {
+__attribute__((visibility("default"))) int gridloomTaskSpawn(void* function, const unsigned* grid,
+                                                             const unsigned* block, unsigned shared_bytes,
+                                                             void** params, unsigned long long* task) {
   return AnswerWith(api::Need::kLaunch, [&](session::Context& context) {
     session::LaunchRequest request;
     request.function = static_cast<CUfunction>(function);
@@ -42,7 +44,8 @@ __attribute__((visibility("default"))) int gridloomTaskSpawn(void* function, con
 }
 
 __attribute__((visibility("default"))) int gridloomTaskWait(unsigned long long task) {
-  return AnswerWith(api::Need::kContext, [&](session::Context& context) { return session::WaitForTask(context, task); });
+  return AnswerWith(api::Need::kContext,
+                    [&](session::Context& context) { return session::WaitForTask(context, task); });
 }
 
 __attribute__((visibility("default"))) int gridloomTaskCheck(unsigned long long task) {

@@ -1,5 +1,5 @@
-// Tensor maps for cp.async.bulk.tensor: what the driver API asks of their arguments is checked here, what kernels do to them later when
-// they are used (sim/exec/contract/tensor_map.h).
+// Tensor maps for cp.async.bulk.tensor: what the driver API asks of their arguments is checked here, what kernels do to
+// them later when they are used (sim/exec/contract/tensor_map.h).
 #include "sim/exec/contract/tensor_map.h"
 
 #include <bit>
@@ -32,7 +32,8 @@ CUresult Refuse(const char* what) {
 CUresult RefuseUnsupported(CUtensorMapDataType type, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle) {
   if (type >= CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B && type <= CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B)
     return Refuse("packed elements of 4 and 6 bits");
-  if (interleave > CU_TENSOR_MAP_INTERLEAVE_NONE && interleave <= CU_TENSOR_MAP_INTERLEAVE_32B) return Refuse("interleaved layouts");
+  if (interleave > CU_TENSOR_MAP_INTERLEAVE_NONE && interleave <= CU_TENSOR_MAP_INTERLEAVE_32B)
+    return Refuse("interleaved layouts");
   if (swizzle > CU_TENSOR_MAP_SWIZZLE_128B && swizzle <= CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B)
     return Refuse("swizzles of atoms wider than 16 bytes");
   return CUDA_SUCCESS;
@@ -49,9 +50,10 @@ CUresult Write(const TensorMap& from, CUtensorMap* to) {
 
 }  // namespace
 
-CUresult cuTensorMapEncodeTiled(CUtensorMap* tensor_map, CUtensorMapDataType type, uint32_t rank, void* address, const uint64_t* sizes,
-                                const uint64_t* strides, const uint32_t* box, const uint32_t* steps, CUtensorMapInterleave interleave,
-                                CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2_promotion, CUtensorMapFloatOOBfill fill) {
+CUresult cuTensorMapEncodeTiled(CUtensorMap* tensor_map, CUtensorMapDataType type, uint32_t rank, void* address,
+                                const uint64_t* sizes, const uint64_t* strides, const uint32_t* box,
+                                const uint32_t* steps, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+                                CUtensorMapL2promotion l2_promotion, CUtensorMapFloatOOBfill fill) {
   constexpr uint64_t kMostElements = uint64_t{1} << 32;
   GL_CU_REQUIRE(tensor_map != nullptr && address != nullptr && sizes != nullptr && box != nullptr && steps != nullptr);
   GL_CU_REQUIRE(reinterpret_cast<uint64_t>(tensor_map) % alignof(CUtensorMap) == 0);
@@ -78,9 +80,10 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* tensor_map, CUtensorMapDataType typ
   return Write(map, tensor_map);
 }
 
-// What lies outside of a tensor is never read here, so its memory need not be there whichever class is asked for: there is the small one
-// alone.
-CUresult cuTensorMapSetAllocationClass(CUtensorMap* tensor_map, CUtensorMapAllocClass alloc_class, CUtensorMapAllocClass* out_alloc_class) {
+// What lies outside of a tensor is never read here, so its memory need not be there whichever class is asked for: there
+// is the small one alone.
+CUresult cuTensorMapSetAllocationClass(CUtensorMap* tensor_map, CUtensorMapAllocClass alloc_class,
+                                       CUtensorMapAllocClass* out_alloc_class) {
   if (out_alloc_class != nullptr) *out_alloc_class = CU_TENSOR_MAP_ALLOC_CLASS_SMALL;
   GL_CU_REQUIRE(tensor_map != nullptr && reinterpret_cast<uint64_t>(tensor_map) % alignof(CUtensorMap) == 0);
   GL_CU_REQUIRE(alloc_class >= CU_TENSOR_MAP_ALLOC_CLASS_AUTO && alloc_class <= CU_TENSOR_MAP_ALLOC_CLASS_LARGE);

@@ -89,7 +89,8 @@ CUresult cuTexRefSetAddress_v2(std::size_t* offset, CUtexref handle, CUdeviceptr
     return Attach(&r, linear, pointer != 0);
   });
 }
-CUresult cuTexRefSetAddress2D_v3(CUtexref handle, const CUDA_ARRAY_DESCRIPTOR* descriptor, CUdeviceptr pointer, std::size_t pitch) {
+CUresult cuTexRefSetAddress2D_v3(CUtexref handle, const CUDA_ARRAY_DESCRIPTOR* descriptor, CUdeviceptr pointer,
+                                 std::size_t pitch) {
   GL_CU_REQUIRE(descriptor != nullptr);
   return Alter(handle, [&](TextureReference& r) {
     CUDA_RESOURCE_DESC rows{};
@@ -236,6 +237,8 @@ CUresult cuSurfRefSetArray(CUsurfref handle, CUarray array, unsigned flags) {
     return Attach(&r, resource, true);
   });
 }
-CUresult cuSurfRefGetArray(CUarray* array, CUsurfref handle) { return cuTexRefGetArray(array, reinterpret_cast<CUtexref>(handle)); }
+CUresult cuSurfRefGetArray(CUarray* array, CUsurfref handle) {
+  return cuTexRefGetArray(array, reinterpret_cast<CUtexref>(handle));
+}
 
 }  // namespace gridloom::hooks

@@ -71,17 +71,21 @@ std::optional<MappedMemory> MappedAt(CUdeviceptr pointer) {
   const auto found = TheTable().MappingAt(pointer);
   if (found == TheTable().mappings.end()) return std::nullopt;
   const Mapping& mapping = found->second;
-  return MappedMemory{found->first, mapping.bytes, mapping.id, mapping.physical, AtHost(mapping.prop), mapping.prop.requested_handle_types};
+  return MappedMemory{found->first,     mapping.bytes,        mapping.id,
+                      mapping.physical, AtHost(mapping.prop), mapping.prop.requested_handle_types};
 }
 
-CUresult cuMemGetAllocationGranularity(std::size_t* granularity, const CUmemAllocationProp* prop, CUmemAllocationGranularity_flags) {
+CUresult cuMemGetAllocationGranularity(std::size_t* granularity, const CUmemAllocationProp* prop,
+                                       CUmemAllocationGranularity_flags) {
   GL_CU_REQUIRE(granularity != nullptr && prop != nullptr);
   *granularity = kGranularity;
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemAddressReserve(CUdeviceptr* pointer, std::size_t bytes, std::size_t align, CUdeviceptr hint, std::uint64_t flags) {
-  GL_CU_REQUIRE(pointer != nullptr && bytes != 0 && bytes % kGranularity == 0 && flags == 0 && (align & (align - 1)) == 0);
+CUresult cuMemAddressReserve(CUdeviceptr* pointer, std::size_t bytes, std::size_t align, CUdeviceptr hint,
+                             std::uint64_t flags) {
+  GL_CU_REQUIRE(pointer != nullptr && bytes != 0 && bytes % kGranularity == 0 && flags == 0 &&
+                (align & (align - 1)) == 0);
   if (!exec::Extent(bytes).fits() || !exec::Extent(align).fits()) return CUDA_ERROR_OUT_OF_MEMORY;
   exec::DeviceMemory* memory = nullptr;
   GL_CU_TRY(TheMemory(&memory));
@@ -95,7 +99,8 @@ CUresult cuMemAddressFree(CUdeviceptr pointer, std::size_t bytes) {
   return memory->Release(pointer, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t bytes, const CUmemAllocationProp* prop, std::uint64_t flags) {
+CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t bytes, const CUmemAllocationProp* prop,
+                     std::uint64_t flags) {
   GL_CU_REQUIRE(handle != nullptr && bytes != 0 && bytes % kGranularity == 0 && flags == 0);
   GL_CU_TRY(CheckProp(prop));
   exec::DeviceMemory* memory = nullptr;
@@ -120,8 +125,8 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemExportToShareableHandle(void* shareable, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
-                                      std::uint64_t flags) {
+CUresult cuMemExportToShareableHandle(void* shareable, CUmemGenericAllocationHandle handle,
+                                      CUmemAllocationHandleType type, std::uint64_t flags) {
   GL_CU_REQUIRE(shareable != nullptr && flags == 0);
   if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
   exec::DeviceMemory* memory = nullptr;
@@ -135,14 +140,16 @@ CUresult cuMemExportToShareableHandle(void* shareable, CUmemGenericAllocationHan
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* os_handle, CUmemAllocationHandleType type) {
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* os_handle,
+                                        CUmemAllocationHandleType type) {
   GL_CU_REQUIRE(handle != nullptr);
   if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
   exec::DeviceMemory* memory = nullptr;
   GL_CU_TRY(TheMemory(&memory));
   std::uint64_t bytes = 0;
   bool at_host = false;
-  const std::uint64_t physical = memory->ImportPhysical(static_cast<int>(reinterpret_cast<std::uintptr_t>(os_handle)), &bytes, &at_host);
+  const std::uint64_t physical =
+      memory->ImportPhysical(static_cast<int>(reinterpret_cast<std::uintptr_t>(os_handle)), &bytes, &at_host);
   if (physical == 0) return CUDA_ERROR_INVALID_VALUE;
   CUmemAllocationProp prop{};
   prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -154,7 +161,8 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, vo
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemMap(CUdeviceptr pointer, std::size_t bytes, std::size_t offset, CUmemGenericAllocationHandle handle, std::uint64_t flags) {
+CUresult cuMemMap(CUdeviceptr pointer, std::size_t bytes, std::size_t offset, CUmemGenericAllocationHandle handle,
+                  std::uint64_t flags) {
   GL_CU_REQUIRE(bytes != 0 && bytes % kGranularity == 0 && offset % kGranularity == 0 && flags == 0);
   GL_CU_REQUIRE(pointer != 0 && exec::IsRange(pointer, bytes));
   exec::DeviceMemory* memory = nullptr;
@@ -177,7 +185,8 @@ CUresult cuMemUnmap(CUdeviceptr pointer, std::size_t bytes) {
   auto& mappings = TheTable().mappings;
   // A part of a reserved range that has nothing mapped is no error.
   const auto range = memory->Find(pointer);
-  const bool reserved = range && range->kind == exec::MemoryKind::kReserved && exec::LiesIn(range->base, range->bytes, pointer, bytes);
+  const bool reserved =
+      range && range->kind == exec::MemoryKind::kReserved && exec::LiesIn(range->base, range->bytes, pointer, bytes);
   const auto next = mappings.lower_bound(pointer);
   const bool inside = TheTable().MappingAt(pointer) != mappings.end();
   if (reserved && !inside && (next == mappings.end() || next->first >= pointer + bytes)) return CUDA_SUCCESS;
@@ -193,7 +202,8 @@ CUresult cuMemUnmap(CUdeviceptr pointer, std::size_t bytes) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemSetAccess(CUdeviceptr pointer, std::size_t bytes, const CUmemAccessDesc* descriptions, std::size_t count) {
+CUresult cuMemSetAccess(CUdeviceptr pointer, std::size_t bytes, const CUmemAccessDesc* descriptions,
+                        std::size_t count) {
   GL_CU_REQUIRE(descriptions != nullptr && count != 0 && bytes != 0 && exec::IsRange(pointer, bytes));
   exec::DeviceMemory* memory = nullptr;
   GL_CU_TRY(TheMemory(&memory));
@@ -212,7 +222,8 @@ CUresult cuMemSetAccess(CUdeviceptr pointer, std::size_t bytes, const CUmemAcces
     GL_CU_REQUIRE(found != mappings.end());
     at += found->second.bytes;
   }
-  for (auto it = mappings.find(pointer); it != mappings.end() && it->first < pointer + bytes; ++it) it->second.access = access;
+  for (auto it = mappings.find(pointer); it != mappings.end() && it->first < pointer + bytes; ++it)
+    it->second.access = access;
   const bool read = access != CU_MEM_ACCESS_FLAGS_PROT_NONE, write = access == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   return memory->Protect(pointer, bytes, read, write) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -1,6 +1,7 @@
-// XLA (JAX, TensorFlow) tries hundreds of forms of each matrix product as Triton's kernels and keeps the fastest. Without a GPU that is
-// minutes of compiling code that is thrown away: a small network's first step takes 6 s without it and over 8 minutes with it. So Python
-// programs on a virtual GPU get the option that leaves Triton's products out, unless they set it, or are told not to.
+// XLA (JAX, TensorFlow) tries hundreds of forms of each matrix product as Triton's kernels and keeps the fastest.
+// Without a GPU that is minutes of compiling code that is thrown away: a small network's first step takes 6 s without
+// it and over 8 minutes with it. So Python programs on a virtual GPU get the option that leaves Triton's products out,
+// unless they set it, or are told not to.
 #include "interpose/hooks/xla.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-// gridloom daemon, ps, top, kill, limits: the broker and its operator's view. The broker itself is a program of its own.
+// gridloom daemon, ps, top, kill, limits: the broker and its operator's view. The broker itself is a program of its
+// own.
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -69,7 +70,8 @@ class Daemon final : public Command {
     for (std::string& argument : arguments_) argv.push_back(argument.data());
     argv.push_back(nullptr);
     execv(program.c_str(), argv.data());
-    return Fail("cannot start " + program + ": " + std::strerror(errno) + "; build it with scripts/build or install Gridloom again");
+    return Fail("cannot start " + program + ": " + std::strerror(errno) +
+                "; build it with scripts/build or install Gridloom again");
   }
 
  private:
@@ -85,7 +87,9 @@ class Top final : public BrokerCommand {
  public:
   void Describe(CLI::App& app) override {
     BrokerCommand::Describe(app);
-    app.add_option("--interval,-i", seconds_, "seconds between two pictures (default: 1)")->check(CLI::Range(0.1, 3600.0))->type_name("S");
+    app.add_option("--interval,-i", seconds_, "seconds between two pictures (default: 1)")
+        ->check(CLI::Range(0.1, 3600.0))
+        ->type_name("S");
     app.add_option("--count,-n", count_, "so many pictures, then end (default: until Ctrl-C)")->type_name("N");
   }
 
@@ -100,7 +104,9 @@ class Top final : public BrokerCommand {
       winsize size{};
       if (terminal) ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
       if (terminal && !json_) std::fputs("\033[H\033[2J", stdout);
-      const auto picture = [&](const nlohmann::ordered_json& state) { return broker::Picture(*before, state, size.ws_col, size.ws_row); };
+      const auto picture = [&](const nlohmann::ordered_json& state) {
+        return broker::Picture(*before, state, size.ws_col, size.ws_row);
+      };
       if (const int done = ShowAnswer(*now, picture, -1); done != kExitOk) return done;
       before = std::move(now);
     }
@@ -120,15 +126,17 @@ class Kill final : public BrokerCommand {
     app.add_flag("--process", process_, "end the processes too (SIGKILL), not only their place at the broker");
   }
   int Run() override {
-    return Show({.verb = Verb::kKill, .target = who_, .fields = process_ ? 1u : 0u}, [](const nlohmann::ordered_json& answer) {
-      std::string text = "ended:";
-      for (const auto& pid : answer.at("killed")) text += " " + std::to_string(pid.get<int>());
-      text += "\n";
-      if (!answer.contains("not_signalled")) return text;
-      text += "not signalled, as this kernel (before Linux 6.5) does not tell for certain which processes they are:";
-      for (const auto& pid : answer.at("not_signalled")) text += " " + std::to_string(pid.get<int>());
-      return text + "\n";
-    });
+    return Show(
+        {.verb = Verb::kKill, .target = who_, .fields = process_ ? 1u : 0u}, [](const nlohmann::ordered_json& answer) {
+          std::string text = "ended:";
+          for (const auto& pid : answer.at("killed")) text += " " + std::to_string(pid.get<int>());
+          text += "\n";
+          if (!answer.contains("not_signalled")) return text;
+          text +=
+              "not signalled, as this kernel (before Linux 6.5) does not tell for certain which processes they are:";
+          for (const auto& pid : answer.at("not_signalled")) text += " " + std::to_string(pid.get<int>());
+          return text + "\n";
+        });
   }
 
  private:
@@ -141,18 +149,23 @@ class LimitsCommand final : public BrokerCommand {
   void Describe(CLI::App& app) override {
     BrokerCommand::Describe(app);
     app.add_option("TENANT", tenant_, "whose limits; with no option they are shown");
-    weight_ = app.add_option("--weight", request_.weight, "share of the device among tenants that want it")->type_name("W");
+    weight_ =
+        app.add_option("--weight", request_.weight, "share of the device among tenants that want it")->type_name("W");
     cap_ = app.add_option("--cap", cap_text_, "largest part of the device: 25%, or 100% for none")->type_name("PART");
-    priority_ = app.add_option("--priority", request_.priority, "-100 to 100; larger goes first under policy `priority`")->type_name("N");
-    in_flight_ = app.add_option("--in-flight", request_.in_flight, "launches that take part in decisions at a time")->type_name("N");
+    priority_ =
+        app.add_option("--priority", request_.priority, "-100 to 100; larger goes first under policy `priority`")
+            ->type_name("N");
+    in_flight_ = app.add_option("--in-flight", request_.in_flight, "launches that take part in decisions at a time")
+                     ->type_name("N");
     memory_ = app.add_option("--memory", memory_text_, "device memory of all its processes: 4G")->type_name("SIZE");
     app.add_option("--policy", policy_, "change the broker's policy")->type_name("NAME");
   }
 
   int Run() override {
     if (!policy_.empty()) {
-      const int done = Show({.verb = Verb::kPolicy, .target = policy_},
-                            [](const nlohmann::ordered_json& answer) { return "policy " + answer.at("policy").get<std::string>() + "\n"; });
+      const int done = Show({.verb = Verb::kPolicy, .target = policy_}, [](const nlohmann::ordered_json& answer) {
+        return "policy " + answer.at("policy").get<std::string>() + "\n";
+      });
       if (done != kExitOk || tenant_.empty()) return done;
     }
     if (tenant_.empty()) return Fail("whose limits? `gridloom ps` lists the tenants");
@@ -161,9 +174,9 @@ class LimitsCommand final : public BrokerCommand {
     if (const Status parsed = Parse(); !parsed.ok()) return Fail(parsed.error().message);
     return Show(request_, [](const nlohmann::ordered_json& answer) {
       const auto& limits = answer.at("limits");
-      return answer.at("name").get<std::string>() + ": weight " + JsonText(limits.at("weight")) + ", cap " + JsonText(limits.at("cap")) +
-             ", priority " + JsonText(limits.at("priority")) + ", in flight " + JsonText(limits.at("in_flight")) + ", memory " +
-             JsonText(limits.at("memory_bytes")) + " bytes\n";
+      return answer.at("name").get<std::string>() + ": weight " + JsonText(limits.at("weight")) + ", cap " +
+             JsonText(limits.at("cap")) + ", priority " + JsonText(limits.at("priority")) + ", in flight " +
+             JsonText(limits.at("in_flight")) + ", memory " + JsonText(limits.at("memory_bytes")) + " bytes\n";
     });
   }
 
@@ -185,7 +198,8 @@ class LimitsCommand final : public BrokerCommand {
     return {};
   }
 
-  static Result<double> ParseNumber(const std::string& text, std::string_view unit, double factor, const std::string& message) {
+  static Result<double> ParseNumber(const std::string& text, std::string_view unit, double factor,
+                                    const std::string& message) {
     double value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     const std::string_view rest(end, static_cast<std::size_t>(text.data() + text.size() - end));
@@ -196,7 +210,8 @@ class LimitsCommand final : public BrokerCommand {
   Result<std::uint64_t> ParseBytes() const {
     constexpr std::string_view kUnits = "KMGT";
     for (std::size_t i = 0; i < kUnits.size(); ++i) {
-      const auto value = ParseNumber(memory_text_, kUnits.substr(i, 1), static_cast<double>(std::uint64_t{1} << (10 * (i + 1))), "");
+      const auto value =
+          ParseNumber(memory_text_, kUnits.substr(i, 1), static_cast<double>(std::uint64_t{1} << (10 * (i + 1))), "");
       if (value.ok() && *value >= 0) return static_cast<std::uint64_t>(*value);
     }
     return Error{"--memory is '" + memory_text_ + "'; expected bytes such as 4G"};

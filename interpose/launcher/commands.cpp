@@ -14,8 +14,10 @@ constexpr CommandRow kCommands[] = {
      "  gridloom run --memory 4G --threads 2 -- ./app  less device memory, fewer host threads\n"
      "  gridloom run --memcheck -- ./app               name each bad access of a kernel\n"
      "  gridloom run --leak-check --memcheck-json found.json --error-exitcode 99 -- ./app\n"
-     "  gridloom run --timing --timing-device v100 -- ./app   simulated time: its events read it, a table shows the kernels\n"
-     "  gridloom run --timing --hardware lazy-ctas -- ./app   and with a proposed part of hardware (gridloom hardware)\n"
+     "  gridloom run --timing --timing-device v100 -- ./app   simulated time: its events read it, a table shows the "
+     "kernels\n"
+     "  gridloom run --timing --hardware lazy-ctas -- ./app   and with a proposed part of hardware (gridloom "
+     "hardware)\n"
      "  gridloom run --trace app.gltrace -- ./app      keep what its kernels did, for replay\n"
      "  gridloom run --log debug --log-file run.log -- ./app\n"
      "  gridloom run --dry-run --device a100 -- ./app  the environment that does the same\n"
@@ -29,7 +31,8 @@ constexpr CommandRow kCommands[] = {
      "  gridloom inspect --kernel add ./app            only kernels whose name contains \"add\", with details\n"
      "  gridloom inspect --json kernels.ptx | jq '.containers[].kernels[].name'\n",
      MakeInspect},
-    {"rewrite", "Run passes over the PTX of a file: make kernels that run in slices, for example.", "[OPTIONS] --pass A,B FILE",
+    {"rewrite", "Run passes over the PTX of a file: make kernels that run in slices, for example.",
+     "[OPTIONS] --pass A,B FILE",
      "  gridloom rewrite kernels.ptx --pass slice -o sliced.ptx\n"
      "  gridloom rewrite kernels.ptx --pass slice --diff          what would change\n"
      "  gridloom rewrite ./app --pass slice --ptx -o sliced.ptx    only the PTX of a program\n"
@@ -45,7 +48,8 @@ constexpr CommandRow kCommands[] = {
      "  gridloom replay app.gltrace\n"
      "  gridloom replay --device gtx480,v100,h200 app.gltrace\n"
      "  gridloom replay --policy serial,leftover --mix one.gltrace two.gltrace   two programs share a GPU\n"
-     "  gridloom replay --device v100,h200 --report report app.gltrace           report/report.html; go on after an interruption\n"
+     "  gridloom replay --device v100,h200 --report report app.gltrace           report/report.html; go on after an "
+     "interruption\n"
      "  gridloom replay --set timing.l1.mshrs=16,32,64 --report report app.gltrace\n"
      "  gridloom replay --hardware none --hardware lazy-ctas app.gltrace         without and with a proposed part\n"
      "  gridloom replay --hardware lazy-ctas --set hardware.lazy-ctas.watch=1,2 app.gltrace\n"

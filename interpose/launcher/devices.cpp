@@ -26,7 +26,8 @@ Json ToJson(const sim::DeviceSpec& spec) {
       key.remove_prefix(dot + 1);
     }
     const auto slot = field.slot(const_cast<sim::DeviceSpec&>(spec));
-    const bool is_text = std::holds_alternative<std::string*>(slot) || std::holds_alternative<ComputeCapability*>(slot) ||
+    const bool is_text = std::holds_alternative<std::string*>(slot) ||
+                         std::holds_alternative<ComputeCapability*>(slot) ||
                          std::holds_alternative<sim::NamedChoice>(slot);
     const std::string text = sim::FieldText(field, spec);
     (*place)[std::string(key)] = is_text ? Json(text) : Json::parse(text);
@@ -81,8 +82,9 @@ class Devices final : public Command {
       all.push_back(ToJson(device));
       const bool is_default = device.id == sim::kDefaultDevice;
       table.Add({is_default ? Coloured(Colour::kBold, device.id) : device.id, device.compute_capability.text(),
-                 std::to_string(device.sm.count), std::to_string(device.sm.clock_mhz) + " MHz", SizeText(device.memory.size_bytes),
-                 Bandwidth(device.memory), SizeText(device.l2.size_bytes), device.description + (is_default ? " (default)" : "")});
+                 std::to_string(device.sm.count), std::to_string(device.sm.clock_mhz) + " MHz",
+                 SizeText(device.memory.size_bytes), Bandwidth(device.memory), SizeText(device.l2.size_bytes),
+                 device.description + (is_default ? " (default)" : "")});
     }
     if (json_) {
       Print(JsonText(all, 2) + "\n");

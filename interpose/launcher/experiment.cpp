@@ -25,8 +25,11 @@ study::MeasurementProgress ShowProgress() {
   const bool terminal = isatty(STDERR_FILENO) != 0;
   return [terminal](std::size_t done, std::size_t all, const std::string& what) {
     const std::size_t step = std::max<std::size_t>(all / 20, 1);
-    if (terminal) std::fprintf(stderr, "\r\033[K%zu of %zu measured (%s)%s", done, all, what.c_str(), done == all ? "\r\033[K" : "");
-    else if (done % step == 0 || done == all) std::fprintf(stderr, "gridloom: %zu of %zu measured (%s)\n", done, all, what.c_str());
+    if (terminal)
+      std::fprintf(stderr, "\r\033[K%zu of %zu measured (%s)%s", done, all, what.c_str(),
+                   done == all ? "\r\033[K" : "");
+    else if (done % step == 0 || done == all)
+      std::fprintf(stderr, "gridloom: %zu of %zu measured (%s)\n", done, all, what.c_str());
   };
 }
 
@@ -35,13 +38,18 @@ class ExperimentCommand final : public Command {
   void Describe(CLI::App& app) override {
     app.add_option("name", name_, "an experiment of --list, or a YAML file")->type_name("");
     app.add_flag("--list", list_, "list the experiments, with what each shows");
-    app.add_option("--set", set_, "change a value of the experiment's file, for example arrivals.seed=2")->type_name("KEY=VALUE");
-    app.add_option("--layouts", layouts_, "layouts of the programs' pages in device memory to measure; as --set layouts.count=N")
+    app.add_option("--set", set_, "change a value of the experiment's file, for example arrivals.seed=2")
+        ->type_name("KEY=VALUE");
+    app.add_option("--layouts", layouts_,
+                   "layouts of the programs' pages in device memory to measure; as --set layouts.count=N")
         ->type_name("N");
-    app.add_option("--programs", programs_, "folder of the workloads' programs (default: workloads/ beside this tool)")->type_name("DIR");
-    app.add_option("--work", work_, "folder that keeps traces and measurements (default: experiments/ in the cache)")->type_name("DIR");
+    app.add_option("--programs", programs_, "folder of the workloads' programs (default: workloads/ beside this tool)")
+        ->type_name("DIR");
+    app.add_option("--work", work_, "folder that keeps traces and measurements (default: experiments/ in the cache)")
+        ->type_name("DIR");
     app.add_option("--jobs,-j", jobs_, "measurements at the same time (default: one per core)")->type_name("N");
-    app.add_option("--report", report_, "write a page, NAME.html, NAME.json and a CSV file for each exhibit into this folder")
+    app.add_option("--report", report_,
+                   "write a page, NAME.html, NAME.json and a CSV file for each exhibit into this folder")
         ->type_name("DIR");
     app.add_flag("--json", json_, "print JSON");
   }
@@ -126,9 +134,11 @@ class ExperimentCommand final : public Command {
     fs::create_directories(report_, error);
     if (error) return Error{"cannot create " + report_ + ": " + error.message()};
     GL_TRY_STATUS(report::WriteFile(report_ + "/" + settings_.name() + ".json", JsonText(ToJson(exhibits), 2) + "\n"));
-    GL_TRY_STATUS(report::WriteFile(report_ + "/" + settings_.name() + ".html", study::PageOf(settings_.name(), exhibits, Command())));
+    GL_TRY_STATUS(report::WriteFile(report_ + "/" + settings_.name() + ".html",
+                                    study::PageOf(settings_.name(), exhibits, Command())));
     for (const Exhibit& exhibit : exhibits)
-      GL_TRY_STATUS(report::WriteFile(report_ + "/" + settings_.name() + "-" + exhibit.name + ".csv", study::CsvOf(exhibit)));
+      GL_TRY_STATUS(
+          report::WriteFile(report_ + "/" + settings_.name() + "-" + exhibit.name + ".csv", study::CsvOf(exhibit)));
     return {};
   }
 

@@ -61,7 +61,8 @@ class Hardware final : public Command {
     if (json_) {
       Print(JsonText(all, 2) + "\n");
     } else {
-      Print(table.Text(0) + "\n`gridloom run --timing --hardware NAME`, replay, compare and sweep take them (docs/hardware.md).\n");
+      Print(table.Text(0) +
+            "\n`gridloom run --timing --hardware NAME`, replay, compare and sweep take them (docs/hardware.md).\n");
     }
     return kExitOk;
   }
@@ -74,16 +75,18 @@ class Hardware final : public Command {
       Print(JsonText(ToJson(kind), 2) + "\n");
       return kExitOk;
     }
-    Print(Coloured(Colour::kBold, std::string(kind.name)) + "  " + std::string(kind.summary) + "\n" + std::string(kind.source) + "\n\n");
+    Print(Coloured(Colour::kBold, std::string(kind.name)) + "  " + std::string(kind.summary) + "\n" +
+          std::string(kind.source) + "\n\n");
     Table keys({"key", ">default", "values", "unit", "meaning"});
     for (const hardware::PartKey& key : kind.keys) {
-      keys.Add({hardware::KeyName(kind, key), hardware::ValueText(key, key.value), hardware::RangeText(key), std::string(key.unit),
-                std::string(key.meaning)});
+      keys.Add({hardware::KeyName(kind, key), hardware::ValueText(key, key.value), hardware::RangeText(key),
+                std::string(key.unit), std::string(key.meaning)});
     }
     if (!keys.empty()) Print(keys.Text(0) + "\n");
     Table counters({"counter", "unit", "meaning"});
     for (const hardware::PartStall& stall : kind.stalls) {
-      counters.Add({std::string(stall.name), "cycles", std::string(stall.meaning) + " (bound by: " + std::string(stall.label) + ")"});
+      counters.Add({std::string(stall.name), "cycles",
+                    std::string(stall.meaning) + " (bound by: " + std::string(stall.label) + ")"});
     }
     for (const timing::PartCounter& counter : kind.counters) {
       counters.Add({std::string(counter.name), std::string(counter.unit), std::string(counter.meaning)});

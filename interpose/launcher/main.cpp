@@ -93,8 +93,8 @@ int RunCommand(const CommandRow& row, std::vector<std::string> arguments) {
       return kExitOk;
     } catch (const CLI::ParseError& error) {
       const std::string suggestion = Suggestion(app, given);
-      return Fail((suggestion.empty() ? std::string(error.what()) : suggestion) + "\n  `gridloom " + std::string(row.name) +
-                  " --help` shows how to use it");
+      return Fail((suggestion.empty() ? std::string(error.what()) : suggestion) + "\n  `gridloom " +
+                  std::string(row.name) + " --help` shows how to use it");
     }
     return command->Run();
   } catch (const std::exception& error) {

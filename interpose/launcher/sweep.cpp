@@ -32,23 +32,30 @@ constexpr int kMostFailedLooks = 30;
 class SweepCommand final : public Command {
  public:
   void Describe(CLI::App& app) override {
-    app.add_option("file", path_, "the sweep: a YAML file; with --task, the sweep.json in a report's folder")->type_name("")->required();
+    app.add_option("file", path_, "the sweep: a YAML file; with --task, the sweep.json in a report's folder")
+        ->type_name("")
+        ->required();
     app.add_option("--on", where_, "local, slurm, or auto: Slurm where sbatch is found (default: auto)")
         ->type_name("PLACE")
         ->check(CLI::IsMember({"auto", "local", "slurm"}));
-    app.add_option("--report,-r", report_, "folder for results and report (default: what the file says)")->type_name("DIR");
+    app.add_option("--report,-r", report_, "folder for results and report (default: what the file says)")
+        ->type_name("DIR");
     app.add_option("--hardware", hardware_,
-                   "proposed parts in place of what the file says, or `none`; again to compare with other parts (see `gridloom replay`)")
+                   "proposed parts in place of what the file says, or `none`; again to compare with other parts (see "
+                   "`gridloom replay`)")
         ->type_name("NAME,...")
         ->allow_extra_args(false);
-    app.add_option("--set", sets_, "a key of the device file, or hardware.PART.KEY, and its values, besides the file's parameters")
+    app.add_option("--set", sets_,
+                   "a key of the device file, or hardware.PART.KEY, and its values, besides the file's parameters")
         ->type_name("KEY=VALUE,...")
         ->allow_extra_args(false);
     app.add_option("--jobs,-j", jobs_, "local: replays at the same time (default: one per core)")->type_name("N");
-    app.add_flag("!--no-alone", alone_, "do not replay each program of a mix alone, which stp, antt and fairness are made of");
+    app.add_flag("!--no-alone", alone_,
+                 "do not replay each program of a mix alone, which stp, antt and fairness are made of");
     app.add_flag("--write", write_, "slurm: write the job's script and do not submit it");
     app.add_flag("--no-wait", no_wait_, "slurm: submit and do not wait; --gather makes the report later");
-    app.add_flag("--gather", gather_, "replay nothing: make the report from the results there are, and say which are missing");
+    app.add_flag("--gather", gather_,
+                 "replay nothing: make the report from the results there are, and say which are missing");
     app.add_option("--task", task_, "what a task of the array job runs: its share of the replays")->type_name("N");
     app.add_flag("--json", json_, "print JSON, every statistic included");
   }
@@ -114,8 +121,8 @@ class SweepCommand final : public Command {
     plan.options.jobs = slurm_.cpus;
     GL_TRY_STATUS(study::SaveSweep(plan));
     const std::string self = fs::read_symlink("/proc/self/exe", error).string();
-    GL_TRY_STATUS(
-        report::WriteFile(script, study::BatchScript(slurm_, plan.options.title, folder, {self, "sweep", plan.path(), "--task"})));
+    GL_TRY_STATUS(report::WriteFile(
+        script, study::BatchScript(slurm_, plan.options.title, folder, {self, "sweep", plan.path(), "--task"})));
     if (write_) {
       Print("submit it by: sbatch --array=0-" + std::to_string(plan.tasks - 1) + " " + Quoted(script) + "\n");
       return {};
@@ -127,8 +134,8 @@ class SweepCommand final : public Command {
       if (tasks.empty()) break;
       GL_TRY(submitted, study::SubmitArray(script, tasks, slurm_.at_once));
       job = submitted;
-      std::fprintf(stderr, "gridloom: job %s of Slurm: %zu tasks for %zu replays%s\n", job.c_str(), tasks.size(), Missing(run),
-                   attempt == 0 ? "" : ", which failed before");
+      std::fprintf(stderr, "gridloom: job %s of Slurm: %zu tasks for %zu replays%s\n", job.c_str(), tasks.size(),
+                   Missing(run), attempt == 0 ? "" : ", which failed before");
       if (no_wait_) {
         Print("when job " + job + " has ended: gridloom sweep --gather " + Quoted(path_) + "\n");
         return {};
@@ -140,14 +147,15 @@ class SweepCommand final : public Command {
       if (run.cells[i].ok()) continue;
       const std::size_t task = plan.TaskOf(i);
       const std::string words = study::LastWords(folder, job, task);
-      run.cells[i].problem =
-          "no result; task " + std::to_string(task) + " of job " + job + (words.empty() ? " left no log" : " said: " + words);
+      run.cells[i].problem = "no result; task " + std::to_string(task) + " of job " + job +
+                             (words.empty() ? " left no log" : " said: " + words);
     }
     return Report(plan, std::move(run));
   }
 
   static std::size_t Missing(const ReplayRun& run) {
-    return static_cast<std::size_t>(std::ranges::count_if(run.cells, [](const CellOutcome& cell) { return !cell.ok(); }));
+    return static_cast<std::size_t>(
+        std::ranges::count_if(run.cells, [](const CellOutcome& cell) { return !cell.ok(); }));
   }
 
   static std::vector<std::size_t> TasksToDo(const SweepPlan& plan, const ReplayRun& run) {
@@ -165,7 +173,8 @@ class SweepCommand final : public Command {
     for (std::size_t i = 0; i < before.cells.size(); ++i) {
       if (!before.cells[i].ok()) awaited.insert(i);
     }
-    Progress progress(awaited.size(), {.out = stderr, .bar = Progress::IsTerminal(stderr), .quiet = false, .running = {}});
+    Progress progress(awaited.size(),
+                      {.out = stderr, .bar = Progress::IsTerminal(stderr), .quiet = false, .running = {}});
     const auto look = [&] {
       std::erase_if(awaited, [&](std::size_t i) {
         const bool there = access(store.PathOf(plan.replays.cells[i]).c_str(), R_OK) == 0;

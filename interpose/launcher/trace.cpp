@@ -46,8 +46,8 @@ struct KernelSum {
 };
 
 /// Of these visits and accesses, made so many times.
-void AddPath(const trace::KernelCode& code, std::span<const trace::BlockVisit> visits, std::span<const trace::MemoryAccess> accesses,
-             std::uint64_t times, KernelSum& sum) {
+void AddPath(const trace::KernelCode& code, std::span<const trace::BlockVisit> visits,
+             std::span<const trace::MemoryAccess> accesses, std::uint64_t times, KernelSum& sum) {
   for (const trace::BlockVisit& visit : visits) {
     const std::uint64_t count = times * code.blocks[visit.block].count;
     sum.warp_instructions += count;
@@ -75,7 +75,8 @@ std::string EventsText(const KernelSum& sum) {
   std::string text;
   for (std::size_t kind = 0; kind < counts.size(); ++kind) {
     if (counts[kind] == 0) continue;
-    text += (text.empty() ? "" : ", ") + exec::WithCommas(counts[kind]) + " " + std::string(trace::kEventKindNames[kind]);
+    text +=
+        (text.empty() ? "" : ", ") + exec::WithCommas(counts[kind]) + " " + std::string(trace::kEventKindNames[kind]);
     if (static_cast<trace::EventKind>(kind) == trace::EventKind::kDeviceLaunch && sum.aggregated != 0)
       text += " (" + exec::WithCommas(sum.aggregated) + " aggregated)";
   }
@@ -84,7 +85,8 @@ std::string EventsText(const KernelSum& sum) {
 
 Json EventsJson(const EventCounts& counts) {
   Json json = Json::object();
-  for (std::size_t kind = 0; kind < counts.size(); ++kind) json[std::string(trace::kEventKindNames[kind])] = counts[kind];
+  for (std::size_t kind = 0; kind < counts.size(); ++kind)
+    json[std::string(trace::kEventKindNames[kind])] = counts[kind];
   return json;
 }
 
@@ -191,18 +193,20 @@ class TraceCommand final : public Command {
     }
     char per[32];
     const auto instructions = static_cast<double>(all.warp_instructions);
-    std::snprintf(per, sizeof per, "%.3f", all.warp_instructions == 0 ? 0.0 : static_cast<double>(file.bytes()) / instructions);
+    std::snprintf(per, sizeof per, "%.3f",
+                  all.warp_instructions == 0 ? 0.0 : static_cast<double>(file.bytes()) / instructions);
     Print(path_ + ": trace, " + SizeText(file.bytes()) + ", " + exec::WithCommas(contents.launches) + " launches, " +
           exec::WithCommas(file.actions().size()) + " calls of the host\n\n" + table.Text(2) + "\n" + per +
           " bytes per warp instruction\n");
     if (const std::string text = EventsText(all); !text.empty()) Print("events: " + text + "\n");
     Print(contents.ranges.Text());
     if (const CopyOrder order(file); order.recorded != 0) {
-      Print("order of initialisation: recorded of " + exec::WithCommas(order.recorded) + " of " + exec::WithCommas(order.copies) +
-            " copies to the device\n");
+      Print("order of initialisation: recorded of " + exec::WithCommas(order.recorded) + " of " +
+            exec::WithCommas(order.copies) + " copies to the device\n");
     }
     if (all.left_out != 0) Print(exec::WithCommas(all.left_out) + " CTAs were not kept (--trace-ctas)\n");
-    if (all.incomplete != 0) Print(Coloured(Colour::kYellow, exec::WithCommas(all.incomplete) + " launches are not complete") + "\n");
+    if (all.incomplete != 0)
+      Print(Coloured(Colour::kYellow, exec::WithCommas(all.incomplete) + " launches are not complete") + "\n");
     if (!problem.empty()) Print(Coloured(Colour::kRed, problem) + "\n");
   }
 

@@ -14,7 +14,8 @@ using Json = nlohmann::ordered_json;
 
 std::string Percent(std::uint64_t part, std::uint64_t whole) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.1f %%", whole == 0 ? 0.0 : 100 * static_cast<double>(part) / static_cast<double>(whole));
+  std::snprintf(text, sizeof text, "%.1f %%",
+                whole == 0 ? 0.0 : 100 * static_cast<double>(part) / static_cast<double>(whole));
   return text;
 }
 
@@ -54,10 +55,10 @@ std::map<trace::LaunchInfo::Ranges, TraceRanges::Sum> TraceRanges::Sums() const 
 std::string TraceRanges::Text() const {
   std::string text;
   for (const auto& [form, sum] : Sums()) {
-    text += "ranges, " + std::string(trace::NameOf(form)) + ": " + exec::WithCommas(sum.launches) + " of " + exec::WithCommas(launches_) +
-            " launches, " + exec::WithCommas(sum.set) + " set and " + exec::WithCommas(sum.released) + " released; profilers execute " +
-            Percent(sum.profilers, sum.kernels) + " of what the kernels do, kernels with release code " +
-            Percent(sum.releasing, sum.kernels);
+    text += "ranges, " + std::string(trace::NameOf(form)) + ": " + exec::WithCommas(sum.launches) + " of " +
+            exec::WithCommas(launches_) + " launches, " + exec::WithCommas(sum.set) + " set and " +
+            exec::WithCommas(sum.released) + " released; profilers execute " + Percent(sum.profilers, sum.kernels) +
+            " of what the kernels do, kernels with release code " + Percent(sum.releasing, sum.kernels);
     if (sum.incomplete != 0) text += "; " + exec::WithCommas(sum.incomplete) + " not complete";
     text += "\n";
   }

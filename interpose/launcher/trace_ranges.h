@@ -1,5 +1,5 @@
-// The ranges in a trace file: which launches have them, in which form, what their profilers and release code execute, and why others
-// have none.
+// The ranges in a trace file: which launches have them, in which form, what their profilers and release code execute,
+// and why others have none.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,8 @@ class TraceRanges {
   /// Launches of one form.
   struct Sum {
     std::uint64_t launches = 0, incomplete = 0, set = 0, released = 0;
-    std::uint64_t profilers = 0, releasing = 0, kernels = 0;  ///< warp instructions; of kernels only those that have ranges
+    std::uint64_t profilers = 0, releasing = 0,
+                  kernels = 0;  ///< warp instructions; of kernels only those that have ranges
   };
   std::map<Form, Sum> Sums() const;
 
@@ -41,9 +42,10 @@ class TraceRanges {
     Launch profiler, releasing;
   };
   std::map<Form, std::unordered_map<std::uint64_t, Ranged>> ranged_;  ///< by work
-  std::unordered_map<std::uint64_t, std::uint64_t> kernels_;          ///< warp instructions of the program's launches, by work
+  std::unordered_map<std::uint64_t, std::uint64_t> kernels_;  ///< warp instructions of the program's launches, by work
   std::uint64_t launches_ = 0;
-  std::map<std::pair<std::string, std::string>, std::uint64_t> reasons_;  ///< launches, by kernel and why they have none
+  std::map<std::pair<std::string, std::string>, std::uint64_t>
+      reasons_;  ///< launches, by kernel and why they have none
 };
 
 }  // namespace gridloom::launcher

@@ -84,7 +84,8 @@ int Store(unsigned* to, unsigned value) {
   return kSuccess;
 }
 
-// ---- The library --------------------------------------------------------------------------------------------------------
+// ---- The library
+// --------------------------------------------------------------------------------------------------------
 
 /// Asks the broker which device it is that it shares, if there is a broker; work is counted from then on.
 int Init() {
@@ -118,13 +119,15 @@ const char* ErrorString(int status) {
   }
 }
 
-/// The first driver that came with a CUDA version (NVIDIA's release notes, "CUDA Toolkit and Corresponding Driver Versions").
+/// The first driver that came with a CUDA version (NVIDIA's release notes, "CUDA Toolkit and Corresponding Driver
+/// Versions").
 const char* DriverRelease() {
   static constexpr struct {
     int cuda;
     const char* release;
-  } kReleases[] = {{13000, "580.65.06"}, {12090, "575.51.03"}, {12080, "570.26"},    {12060, "560.28.03"}, {12050, "555.42.02"},
-                   {12040, "550.54.14"}, {12030, "545.23.06"}, {12020, "535.54.03"}, {12010, "530.30.02"}, {12000, "525.60.13"}};
+  } kReleases[] = {{13000, "580.65.06"}, {12090, "575.51.03"}, {12080, "570.26"},    {12060, "560.28.03"},
+                   {12050, "555.42.02"}, {12040, "550.54.14"}, {12030, "545.23.06"}, {12020, "535.54.03"},
+                   {12010, "530.30.02"}, {12000, "525.60.13"}};
   for (const auto& row : kReleases) {
     if (session::DriverVersion() >= row.cuda) return row.release;
   }
@@ -147,11 +150,13 @@ int SystemGetCudaDriverVersion(int* version) {
   return kSuccess;
 }
 
-// ---- Finding the device -------------------------------------------------------------------------------------------------
+// ---- Finding the device
+// -------------------------------------------------------------------------------------------------
 
 std::string BusId(const char* format) {
   char text[32];
-  std::snprintf(text, sizeof(text), format, session::Device::kPciDomain, session::Device::PciBus(0), session::Device::kPciDevice);
+  std::snprintf(text, sizeof(text), format, session::Device::kPciDomain, session::Device::PciBus(0),
+                session::Device::kPciDevice);
   return text;
 }
 
@@ -192,14 +197,16 @@ int GetHandleByUuid(const char* uuid, Handle* device) {
 int GetHandleByPciBusId(const char* id, Handle* device) {
   if (const Return status = Check(TheHandle(), device); status != kSuccess) return status;
   unsigned domain = 0, bus = 0, slot = 0;
-  if (id == nullptr || (std::sscanf(id, "%x:%x:%x", &domain, &bus, &slot) != 3 && std::sscanf(id, "%x:%x", &bus, &slot) != 2))
+  if (id == nullptr ||
+      (std::sscanf(id, "%x:%x:%x", &domain, &bus, &slot) != 3 && std::sscanf(id, "%x:%x", &bus, &slot) != 2))
     return kInvalidArgument;
   return FoundIf(domain == session::Device::kPciDomain && bus == static_cast<unsigned>(session::Device::PciBus(0)) &&
                      slot == session::Device::kPciDevice,
                  device);
 }
 
-// ---- What the device is -------------------------------------------------------------------------------------------------
+// ---- What the device is
+// -------------------------------------------------------------------------------------------------
 
 int GetName(Handle device, char* text, unsigned length) {
   return With(device, text, [&](const auto& facts) { return CopyText(facts.spec.name, text, length); });
@@ -300,7 +307,8 @@ int GetPcieWidth(Handle device, unsigned* lanes) {
   return status == kSuccess ? Store(lanes, 16) : status;
 }
 
-/// What two GPUs reach of each other's memory; there is one, which reaches all of its own. NCCL asks even when it has one rank.
+/// What two GPUs reach of each other's memory; there is one, which reaches all of its own. NCCL asks even when it has
+/// one rank.
 int GetP2PStatus(Handle first, Handle second, int capability, int* status) {
   enum : int { kRead, kWrite, kNvLink, kAtomics, kPci, kUnknownCapability };  // nvmlGpuP2PCapsIndex_t
   enum : int { kOk = 0, kPairNotSupported = 5 };                              // nvmlGpuP2PStatus_t
@@ -310,14 +318,16 @@ int GetP2PStatus(Handle first, Handle second, int capability, int* status) {
   return kSuccess;
 }
 
-/// Values by number; each has a status of its own. The one that is known is the number of NVLinks: there are none (XLA asks for it).
+/// Values by number; each has a status of its own. The one that is known is the number of NVLinks: there are none (XLA
+/// asks for it).
 int GetFieldValues(Handle device, int count, FieldValue* values) {
   constexpr unsigned kNvLinkCount = 91;  // NVML_FI_DEV_NVLINK_LINK_COUNT
   constexpr int kUnsignedInt = 1;        // NVML_VALUE_TYPE_UNSIGNED_INT
   if (const Return status = Check(device, values); status != kSuccess) return status;
   if (count <= 0) return kInvalidArgument;
   const std::int64_t now =
-      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count();
   for (FieldValue& value : std::span(values, static_cast<std::size_t>(count))) {
     const unsigned field = value.field, scope = value.scope;
     value = {field, scope, now, 0, kUnsignedInt, field == kNvLinkCount ? kSuccess : kNotSupported, 0};
@@ -325,7 +335,8 @@ int GetFieldValues(Handle device, int count, FieldValue* values) {
   return kSuccess;
 }
 
-// ---- Who uses it --------------------------------------------------------------------------------------------------------
+// ---- Who uses it
+// --------------------------------------------------------------------------------------------------------
 
 /// Only a broker knows; without one the device is idle for whoever looks. What the device's memory did nobody counts.
 int GetUtilization(Handle device, Utilization* utilization) {
@@ -338,7 +349,8 @@ int GetUtilization(Handle device, Utilization* utilization) {
 
 template <typename Entry>
 int GetComputeProcesses(Handle device, unsigned* count, Entry* processes) {
-  return With(device, count, [&](const auto& facts) { return List(UseOf(facts, TheBroker().Ask()), count, processes); });
+  return With(device, count,
+              [&](const auto& facts) { return List(UseOf(facts, TheBroker().Ask()), count, processes); });
 }
 
 /// Of kinds that a virtual GPU has none of: for graphics, and of MPS.

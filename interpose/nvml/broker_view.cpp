@@ -100,7 +100,8 @@ std::optional<BrokerView::Work> BrokerView::AskForWork() {
 std::optional<State> BrokerView::BaseFor(const State& now) {
   const std::lock_guard lock(mutex_);
   const auto age = [&](const State& state) { return now.uptime_seconds - state.uptime_seconds; };
-  const auto old = std::find_if(kept_.rbegin(), kept_.rend(), [&](const State& state) { return age(state) >= Seconds(kPeriod); });
+  const auto old =
+      std::find_if(kept_.rbegin(), kept_.rend(), [&](const State& state) { return age(state) >= Seconds(kPeriod); });
   if (old != kept_.rend()) return *old;
   if (kept_.empty() || age(kept_.front()) < Seconds(kShortestPeriod)) return std::nullopt;
   return kept_.front();

@@ -1,6 +1,6 @@
-// The device as its broker sees it (`gridloom ps --json`): the memory, the processes and the work of all tenants. Each question has a
-// connection of its own and takes no lock while it is asked. A broker that does not answer in time, or does not tell this user, is left
-// alone for a second.
+// The device as its broker sees it (`gridloom ps --json`): the memory, the processes and the work of all tenants. Each
+// question has a connection of its own and takes no lock while it is asked. A broker that does not answer in time, or
+// does not tell this user, is left alone for a second.
 #pragma once
 
 #include <sys/types.h>
@@ -47,11 +47,12 @@ class BrokerView {
 
   /// Nothing where this process is told of no broker, or the broker does not answer.
   std::optional<State> Ask();
-  /// The same of what the device did: since an answer of a second ago, or since the first one; where that was only just now it waits for
-  /// kShortestPeriod to pass.
+  /// The same of what the device did: since an answer of a second ago, or since the first one; where that was only just
+  /// now it waits for kShortestPeriod to pass.
   std::optional<Work> AskForWork();
 
-  static constexpr std::chrono::milliseconds kShortestPeriod{167}, kPeriod{1000};  ///< NVML's periods are of 1/6 s to 1 s
+  static constexpr std::chrono::milliseconds kShortestPeriod{167},
+      kPeriod{1000};  ///< NVML's periods are of 1/6 s to 1 s
 
  private:
   /// Since which of the answers that are kept the work is counted; nothing while all are too young.

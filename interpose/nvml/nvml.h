@@ -1,8 +1,8 @@
-// libnvidia-ml.so.1: the management library that programs ask which GPUs there are before they use CUDA (XLA will not start without it,
-// NCCL and monitors want it). The file is a link to the shim, as libcuda.so.1 is.
+// libnvidia-ml.so.1: the management library that programs ask which GPUs there are before they use CUDA (XLA will not
+// start without it, NCCL and monitors want it). The file is a link to the shim, as libcuda.so.1 is.
 //
-// Every name in functions.txt is exported as a jump through a slot. The slots are filled at the first call: with our answers for
-// the virtual GPU, or, with a real driver, with the functions of its own libnvidia-ml.so.1.
+// Every name in functions.txt is exported as a jump through a slot. The slots are filled at the first call: with our
+// answers for the virtual GPU, or, with a real driver, with the functions of its own libnvidia-ml.so.1.
 #pragma once
 
 #include <span>

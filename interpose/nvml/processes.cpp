@@ -45,7 +45,8 @@ std::string TextOf(const std::string& path) {
 DeviceUse UseOf(const session::VisibleDevice& facts, const std::optional<BrokerView::State>& shared) {
   if (shared) return {shared->memory_bytes, shared->used_bytes, shared->processes};
   DeviceUse use{facts.memory_bytes, facts.used_bytes, {}};
-  if (facts.user != 0) use.processes.push_back({.pid = facts.user, .memory_bytes = facts.used_bytes, .device_seconds = 0, .program = {}});
+  if (facts.user != 0)
+    use.processes.push_back({.pid = facts.user, .memory_bytes = facts.used_bytes, .device_seconds = 0, .program = {}});
   return use;
 }
 

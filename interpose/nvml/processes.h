@@ -1,5 +1,5 @@
-// NVML's lists of a device's processes, in the layouts of nvml.h. Where a list has less room than there is to tell, nothing is written but
-// how much it takes, and the answer is kInsufficientSize; a list of no room asks for that.
+// NVML's lists of a device's processes, in the layouts of nvml.h. Where a list has less room than there is to tell,
+// nothing is written but how much it takes, and the answer is kInsufficientSize; a list of no room asks for that.
 #pragma once
 
 #include <algorithm>

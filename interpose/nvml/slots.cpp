@@ -24,7 +24,8 @@ constexpr const char* kNames[] = {
 };
 constexpr std::size_t kCount = std::size(kNames);
 
-/// What the virtual GPU lacks. Programs ask for much that they can do without, so a name is told only to who wants to know.
+/// What the virtual GPU lacks. Programs ask for much that they can do without, so a name is told only to who wants to
+/// know.
 template <std::size_t kFunction>
 int NotSupported() {
   static std::once_flag told;
@@ -69,8 +70,8 @@ __attribute__((visibility("hidden"), used)) void gl_nvml_prepare() {
   });
 }
 
-/// Called by an exported function before its arguments may be touched: they are in registers (no function of NVML takes more
-/// than six, or a floating-point one).
+/// Called by an exported function before its arguments may be touched: they are in registers (no function of NVML takes
+/// more than six, or a floating-point one).
 __attribute__((visibility("hidden"), used, naked)) void gl_nvml_enter() {
   asm("push %rdi\n"
       "push %rsi\n"

@@ -5,12 +5,14 @@
 
 namespace gridloom::api {
 
-/// A function of the real driver, its per-thread twin where there is one and `twin` asks for it; NOT_SUPPORTED where the driver lacks it.
+/// A function of the real driver, its per-thread twin where there is one and `twin` asks for it; NOT_SUPPORTED where
+/// the driver lacks it.
 template <Fn F, typename... Args>
 cuda::CUresult RealTwin(bool twin, Args... args) {
   void* const* const both = g_real[static_cast<std::size_t>(F)];
   void* const function = twin && both[1] != nullptr ? both[1] : both[0];
-  return function != nullptr ? reinterpret_cast<cuda::CUresult (*)(Args...)>(function)(args...) : cuda::CUDA_ERROR_NOT_SUPPORTED;
+  return function != nullptr ? reinterpret_cast<cuda::CUresult (*)(Args...)>(function)(args...)
+                             : cuda::CUDA_ERROR_NOT_SUPPORTED;
 }
 template <Fn F, typename... Args>
 cuda::CUresult Real(Args... args) {

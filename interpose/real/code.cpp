@@ -43,7 +43,8 @@ void RealCode::Forget(const void* code) noexcept {
   for (const auto& [name, kernel] : gone.kernels) kernel->Unload(context);
 }
 
-void RealCode::Enter(const void* function, const void* code, const KernelHome& home, const char* name, std::uint64_t context) {
+void RealCode::Enter(const void* function, const void* code, const KernelHome& home, const char* name,
+                     std::uint64_t context) {
   const std::lock_guard lock(mutex_);
   const auto found = codes_.find(code);
   if (found == codes_.end()) {

@@ -1,6 +1,7 @@
-// Which kernels a program has on a real GPU that a broker shares (--connect, --device real), and from which images they come: seen as the
-// calls that load modules and find functions pass through to the real driver. Kernels that are found in other ways (by the private tables
-// of runtimes before 12, by enumeration, linked by the driver) are not known; their launches go whole.
+// Which kernels a program has on a real GPU that a broker shares (--connect, --device real), and from which images they
+// come: seen as the calls that load modules and find functions pass through to the real driver. Kernels that are found
+// in other ways (by the private tables of runtimes before 12, by enumeration, linked by the driver) are not known;
+// their launches go whole.
 #pragma once
 
 #include <atomic>
@@ -46,7 +47,8 @@ class RealCode {
   static void Start() { g_code_.store(new RealCode, std::memory_order_release); }
   static void AbandonAfterFork() { g_code_.store(nullptr, std::memory_order_release); }
 
-  /// The kernel behind what the program launches; null when it is not known. `context`: the number of the current context.
+  /// The kernel behind what the program launches; null when it is not known. `context`: the number of the current
+  /// context.
   std::shared_ptr<RealKernel> Find(cuda::CUfunction function, std::uint64_t context);
 
   template <Fn F, typename Call, typename... Args>
@@ -106,7 +108,8 @@ class RealCode {
   std::unordered_map<const void*, Function> functions_;  ///< by function or kernel
 };
 
-/// The number of the current context, unlike its address never used again; 0: there is none, or the driver does not tell.
+/// The number of the current context, unlike its address never used again; 0: there is none, or the driver does not
+/// tell.
 std::uint64_t CurrentContextId();
 
 }  // namespace gridloom::api

@@ -52,8 +52,9 @@ std::vector<std::string> Candidates(const std::string& name) {
       at += length + (at[length] == ':');
     }
   }
-  for (const char* directory : {"/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib/x86_64-linux-gnu/nvidia/current", "/usr/lib",
-                                "/usr/lib/wsl/lib", "/run/opengl-driver/lib", "/usr/local/nvidia/lib64", "/usr/local/cuda/compat"}) {
+  for (const char* directory :
+       {"/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib/x86_64-linux-gnu/nvidia/current", "/usr/lib",
+        "/usr/lib/wsl/lib", "/run/opengl-driver/lib", "/usr/local/nvidia/lib64", "/usr/local/cuda/compat"}) {
     files.push_back(std::string(directory) + "/" + name);
   }
   return files;
@@ -109,9 +110,11 @@ bool LoadRealDriver(std::string* why) {
 
 namespace {
 
-/// The first call of all, which also reads the settings, is made under it. Held over each fork: a child begins with nothing half made.
+/// The first call of all, which also reads the settings, is made under it. Held over each fork: a child begins with
+/// nothing half made.
 constinit std::mutex g_first_call;
-__attribute__((tls_model("initial-exec"))) thread_local constinit bool t_decides = false;  // a real driver may fork as it is loaded
+__attribute__((tls_model("initial-exec"))) thread_local constinit bool t_decides =
+    false;  // a real driver may fork as it is loaded
 
 struct Deciding {
   Deciding() { t_decides = true; }
@@ -148,24 +151,26 @@ Mode DecideMode() {
       RealGate::Start();
       // `run` refuses it with --device real; here nobody has asked for this GPU.
       if (session::TheSettings().policy == "pagoda") {
-        session::Log(
-            LogLevel::kWarn,
-            "the policy pagoda has no effect: the program runs on a real GPU, where launches stay as they are; choose a virtual device "
-            "(gridloom devices), for example with --device h200");
+        session::Log(LogLevel::kWarn,
+                     "the policy pagoda has no effect: the program runs on a real GPU, where launches stay as they "
+                     "are; choose a virtual device "
+                     "(gridloom devices), for example with --device h200");
       }
       // Launch counts belong to the summary of a run.
       if (session::IsOn(session::TheSettings().summary)) {
         session::AtEnd([] {
           std::uint64_t total = 0;
           for (const auto& count : g_launches) total += count.load(std::memory_order_relaxed);
-          session::LogText(session::Format("\ngridloom: %llu launches on the real GPU\n", static_cast<unsigned long long>(total)));
+          session::LogText(
+              session::Format("\ngridloom: %llu launches on the real GPU\n", static_cast<unsigned long long>(total)));
         });
       }
     } else if (asked) {
       session::LogFormat(LogLevel::kError, "GRIDLOOM_DEVICE=real: %s; the program sees no GPU", why.c_str());
     }
   }
-  g_looks_at_calls.store(session::LogEnabled(LogLevel::kTrace) || session::MemcheckLog::Get().reports_calls(), std::memory_order_relaxed);
+  g_looks_at_calls.store(session::LogEnabled(LogLevel::kTrace) || session::MemcheckLog::Get().reports_calls(),
+                         std::memory_order_relaxed);
   g_mode.store(mode, std::memory_order_release);
   return mode;
 }
@@ -180,7 +185,8 @@ void CountRealLaunch(Fn fn) {
   GL_LOG(kTrace, "%s", RowOf(fn).symbol);
 }
 
-CUresult RealGetProcAddress(const char* symbol, void** pfn, int version, std::uint64_t flags, CUdriverProcAddressQueryResult* status) {
+CUresult RealGetProcAddress(const char* symbol, void** pfn, int version, std::uint64_t flags,
+                            CUdriverProcAddressQueryResult* status) {
   CUresult result = CUDA_ERROR_NOT_FOUND;
   if (void* const real = g_real[static_cast<std::size_t>(Fn::cuGetProcAddress_v2)][0]) {
     result = reinterpret_cast<GetProcAddressV2>(real)(symbol, pfn, version, flags, status);
@@ -189,8 +195,10 @@ CUresult RealGetProcAddress(const char* symbol, void** pfn, int version, std::ui
   } else {
     return MissingInRealDriver(Fn::cuGetProcAddress_v2);
   }
-  if (result != CUDA_SUCCESS || symbol == nullptr || pfn == nullptr || *pfn == nullptr || version > kDriverVersion) return result;
-  // What dlsym finds is ours, and a program may compare the two; what the real driver has in newer forms is called directly.
+  if (result != CUDA_SUCCESS || symbol == nullptr || pfn == nullptr || *pfn == nullptr || version > kDriverVersion)
+    return result;
+  // What dlsym finds is ours, and a program may compare the two; what the real driver has in newer forms is called
+  // directly.
   const Lookup ours = Find(symbol, version, (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0);
   if (ours.row == nullptr) return result;
   const bool lookup = std::strcmp(ours.row->name, "cuGetProcAddress") == 0;

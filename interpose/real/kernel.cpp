@@ -27,8 +27,8 @@ Result<ComputeCapability> CapabilityOfDevice() {
   CUdevice device = 0;
   if (Real<Fn::cuCtxGetDevice>(&device) != CUDA_SUCCESS) device = 0;
   int major = 0, minor = 0;
-  for (const auto& [attribute, value] :
-       {std::pair{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major}, std::pair{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor}}) {
+  for (const auto& [attribute, value] : {std::pair{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major},
+                                         std::pair{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor}}) {
     if (const CUresult status = Real<Fn::cuDeviceGetAttribute>(value, attribute, device); status != CUDA_SUCCESS)
       return Error{"the driver does not tell the device's compute capability (" + NameOf(status) + ")"};
   }
@@ -47,22 +47,25 @@ Result<CUmodule> Load(const std::string& text) {
   CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   void* values[] = {log.data(), reinterpret_cast<void*>(log.size() - 1)};
   CUmodule module = nullptr;
-  const CUresult status =
-      Real<Fn::cuModuleLoadDataEx>(&module, static_cast<const void*>(text.c_str()), 2u, &options[0], static_cast<void**>(values));
+  const CUresult status = Real<Fn::cuModuleLoadDataEx>(&module, static_cast<const void*>(text.c_str()), 2u, &options[0],
+                                                       static_cast<void**>(values));
   if (status == CUDA_SUCCESS) return module;
-  return Error{"the driver does not load its sliced form (" + NameOf(status) + (log[0] != '\0' ? ": " : "") + log.data() + ")"};
+  return Error{"the driver does not load its sliced form (" + NameOf(status) + (log[0] != '\0' ? ": " : "") +
+               log.data() + ")"};
 }
 
 }  // namespace
 
-// ---- RealImage ----------------------------------------------------------------------------------------------------------
+// ---- RealImage
+// ----------------------------------------------------------------------------------------------------------
 
 std::shared_ptr<RealImage> RealImage::Of(const Result<image::ImageSet>& images) {
   auto made = std::make_shared<RealImage>();
   const auto capability = CapabilityOfDevice();
   if (!images.ok()) made->why_ = "its image cannot be read: " + images.error().message;
   else if (!capability.ok()) made->why_ = capability.error().message;
-  else if (session::SelectSources(*images, *capability, &made->sources_, &made->why_) == CUDA_SUCCESS && made->sources_.empty())
+  else if (session::SelectSources(*images, *capability, &made->sources_, &made->why_) == CUDA_SUCCESS &&
+           made->sources_.empty())
     made->why_ = "its image is empty";
   return made;
 }
@@ -74,7 +77,8 @@ Result<passes::Rewritten> RealImage::Slice() {
   std::unique_ptr<ptx::Module> module;
   session::JitLog log;
   std::string why;
-  if (session::ParseSources(sources_, ptx::PtxOrigin::kCompiled, &module, &log, &why) != CUDA_SUCCESS) return Error{why};
+  if (session::ParseSources(sources_, ptx::PtxOrigin::kCompiled, &module, &log, &why) != CUDA_SUCCESS)
+    return Error{why};
   std::vector<session::PtxSource>().swap(sources_);
   GL_TRY(pipeline, passes::Pipeline::Parse("slice"));
   passes::Rewritten rewritten;
@@ -91,10 +95,12 @@ Result<const passes::Rewritten*> RealImage::Sliced() {
   return &**sliced_;
 }
 
-// ---- SlicedFunction -----------------------------------------------------------------------------------------------------
+// ---- SlicedFunction
+// -----------------------------------------------------------------------------------------------------
 
 bool SlicedFunction::Allows(std::uint32_t threads, std::uint32_t dynamic_shared_bytes) const {
-  if (threads == 0 || threads > max_threads) return false;  // for the driver to refuse, or more registers than the original's
+  if (threads == 0 || threads > max_threads)
+    return false;  // for the driver to refuse, or more registers than the original's
   if (AttributeOf(original, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH) > 0) return false;
   const auto bytes = static_cast<int>(std::min(dynamic_shared_bytes, 1u << 30));
   if (bytes == 0 || bytes <= AttributeOf(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)) return true;
@@ -102,12 +108,14 @@ bool SlicedFunction::Allows(std::uint32_t threads, std::uint32_t dynamic_shared_
          Real<Fn::cuFuncSetAttribute>(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes) == CUDA_SUCCESS;
 }
 
-// ---- RealKernel ---------------------------------------------------------------------------------------------------------
+// ---- RealKernel
+// ---------------------------------------------------------------------------------------------------------
 
 CUfunction RealKernel::Original() const {
   CUfunction function = nullptr;
-  const CUresult status = home_.kernel != nullptr ? Real<Fn::cuKernelGetFunction>(&function, home_.kernel)
-                                                  : Real<Fn::cuModuleGetFunction>(&function, home_.module, name_.c_str());
+  const CUresult status = home_.kernel != nullptr
+                              ? Real<Fn::cuKernelGetFunction>(&function, home_.kernel)
+                              : Real<Fn::cuModuleGetFunction>(&function, home_.module, name_.c_str());
   return status == CUDA_SUCCESS ? function : nullptr;
 }
 
@@ -125,23 +133,25 @@ Result<passes::VariableAddresses> RealKernel::Addresses(const ptx::Module& modul
     } else {
       status = Real<Fn::cuModuleGetGlobal_v2>(&address, &bytes, home_.module, name.c_str());
     }
-    if (status != CUDA_SUCCESS) return Error{"the driver does not tell the address of its variable " + name + " (" + NameOf(status) + ")"};
+    if (status != CUDA_SUCCESS)
+      return Error{"the driver does not tell the address of its variable " + name + " (" + NameOf(status) + ")"};
     addresses[name] = address;
   }
   return addresses;
 }
 
-/// An image may have machine code for the device and PTX for an older one, compiled from other lines of the source. Host code that chose
-/// the shape of a launch by the one would go wrong with the other.
+/// An image may have machine code for the device and PTX for an older one, compiled from other lines of the source.
+/// Host code that chose the shape of a launch by the one would go wrong with the other.
 Status RealKernel::CheckSameCode(const SlicedFunction& sliced) const {
   if (sliced.original == nullptr) return Error{"the driver does not find it in this context"};
-  constexpr std::pair<CUfunction_attribute, const char*> kSame[] = {{CU_FUNC_ATTRIBUTE_PTX_VERSION, "architecture it was compiled for"},
-                                                                    {CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, "static shared memory"}};
+  constexpr std::pair<CUfunction_attribute, const char*> kSame[] = {
+      {CU_FUNC_ATTRIBUTE_PTX_VERSION, "architecture it was compiled for"},
+      {CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, "static shared memory"}};
   for (const auto& [attribute, what] : kSame) {
     const int theirs = AttributeOf(sliced.original, attribute), ours = AttributeOf(sliced.function, attribute);
     if (theirs != ours || theirs < 0)
-      return Error{"its machine code and its PTX differ in the " + std::string(what) + " (" + std::to_string(theirs) + ", " +
-                   std::to_string(ours) + ")"};
+      return Error{"its machine code and its PTX differ in the " + std::string(what) + " (" + std::to_string(theirs) +
+                   ", " + std::to_string(ours) + ")"};
   }
   return {};
 }
@@ -156,7 +166,8 @@ Result<SlicedFunction> RealKernel::Make() const {
   GL_TRY(addresses, Addresses(*rewritten->module));
   GL_TRY(alone, passes::ExtractKernel(*rewritten->module, name_, addresses));
   const ptx::Function& kernel = *alone->FindFunction(name_);
-  SlicedFunction sliced{.why_whole = {}, .hidden = outcome->hidden, .own_params = kernel.params.size() - outcome->hidden.size()};
+  SlicedFunction sliced{
+      .why_whole = {}, .hidden = outcome->hidden, .own_params = kernel.params.size() - outcome->hidden.size()};
   const ptx::ParamLayout layout = ptx::LayoutParams(kernel);
   sliced.param_bytes = layout.bytes;
   if (const std::size_t own = sliced.own_params; own != 0)
@@ -165,21 +176,26 @@ Result<SlicedFunction> RealKernel::Make() const {
   sliced.module = module;
   sliced.original = Original();
   Status status;
-  if (const CUresult found = Real<Fn::cuModuleGetFunction>(&sliced.function, module, name_.c_str()); found != CUDA_SUCCESS)
+  if (const CUresult found = Real<Fn::cuModuleGetFunction>(&sliced.function, module, name_.c_str());
+      found != CUDA_SUCCESS)
     status = Error{"the driver does not find it in its sliced form (" + NameOf(found) + ")"};
   if (status.ok()) status = CheckSameCode(sliced);
   if (!status.ok()) {
     static_cast<void>(Real<Fn::cuModuleUnload>(module));
     return status.error();
   }
-  sliced.max_threads = static_cast<std::uint32_t>(std::max(AttributeOf(sliced.function, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK), 0));
-  if (const int carveout = AttributeOf(sliced.original, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT); carveout >= 0)
-    static_cast<void>(Real<Fn::cuFuncSetAttribute>(sliced.function, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, carveout));
+  sliced.max_threads =
+      static_cast<std::uint32_t>(std::max(AttributeOf(sliced.function, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK), 0));
+  if (const int carveout = AttributeOf(sliced.original, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT);
+      carveout >= 0)
+    static_cast<void>(
+        Real<Fn::cuFuncSetAttribute>(sliced.function, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, carveout));
   return sliced;
 }
 
 void RealKernel::TellWhole(const std::string& why) {
-  std::call_once(told_whole_, [&] { session::LogFormat(LogLevel::kInfo, "kernel %s runs whole: %s", name_.c_str(), why.c_str()); });
+  std::call_once(told_whole_,
+                 [&] { session::LogFormat(LogLevel::kInfo, "kernel %s runs whole: %s", name_.c_str(), why.c_str()); });
 }
 
 std::shared_ptr<const SlicedFunction> RealKernel::SlicedIn(std::uint64_t context) {
@@ -188,7 +204,8 @@ std::shared_ptr<const SlicedFunction> RealKernel::SlicedIn(std::uint64_t context
   std::shared_ptr<SlicedFunction>& sliced = sliced_[context];
   if (sliced == nullptr) {
     auto made = Make();
-    sliced = std::make_shared<SlicedFunction>(made.ok() ? std::move(made).value() : SlicedFunction{.why_whole = made.error().message});
+    sliced = std::make_shared<SlicedFunction>(made.ok() ? std::move(made).value()
+                                                        : SlicedFunction{.why_whole = made.error().message});
   }
   if (sliced->why_whole.empty()) return sliced;
   TellWhole(sliced->why_whole);
@@ -203,15 +220,18 @@ void RealKernel::GiveUp(const std::string& why) {
 
 void RealKernel::Unload(std::uint64_t context) {
   const std::lock_guard lock(mutex_);
-  if (const auto found = sliced_.find(context); found != sliced_.end() && found->second != nullptr && found->second->module != nullptr)
+  if (const auto found = sliced_.find(context);
+      found != sliced_.end() && found->second != nullptr && found->second->module != nullptr)
     static_cast<void>(Real<Fn::cuModuleUnload>(found->second->module));
   sliced_.clear();
   given_up_ = true;
 }
 
-// ---- SliceParams --------------------------------------------------------------------------------------------------------
+// ---- SliceParams
+// --------------------------------------------------------------------------------------------------------
 
-SliceParams::SliceParams(const SlicedFunction& sliced, const passes::GridShape& grid, std::uint64_t grid_id, void** params, void** extra)
+SliceParams::SliceParams(const SlicedFunction& sliced, const passes::GridShape& grid, std::uint64_t grid_id,
+                         void** params, void** extra)
     : sliced_(sliced), grid_(grid), grid_id_(grid_id), values_(sliced.hidden.size()) {
   if (extra != nullptr) {
     valid_ = params == nullptr && Copy(extra);

@@ -1,6 +1,7 @@
-// Kernels on a real GPU, and their forms that run in slices (docs/broker.md, "A real GPU"). The program's module stays as the driver
-// loaded it. Beside it, per kernel and context, stands a module of ours: the kernel as the slice pass leaves it, made from the PTX
-// that came with the image, compiled by the driver, working on the variables of the program's module (rewriter/passes/extract.h).
+// Kernels on a real GPU, and their forms that run in slices (docs/broker.md, "A real GPU"). The program's module stays
+// as the driver loaded it. Beside it, per kernel and context, stands a module of ours: the kernel as the slice pass
+// leaves it, made from the PTX that came with the image, compiled by the driver, working on the variables of the
+// program's module (rewriter/passes/extract.h).
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,8 @@ namespace gridloom::api {
 /// The PTX of an image that the program has given the driver.
 class RealImage {
  public:
-  /// What cuModuleLoadData and its like take; read at once, as the program may free it. Never null: an image without PTX has a reason.
+  /// What cuModuleLoadData and its like take; read at once, as the program may free it. Never null: an image without
+  /// PTX has a reason.
   static std::shared_ptr<RealImage> OfPointer(const void* image);
   static std::shared_ptr<RealImage> OfFile(const char* path);
 
@@ -52,7 +54,8 @@ struct SlicedFunction {
   std::uint32_t param_bytes = 0;  ///< of all parameters
   std::uint32_t max_threads = 0;  ///< of a CTA
 
-  /// Whether the program may launch it with so much dynamic shared memory, and without clusters; then the sliced form may, too.
+  /// Whether the program may launch it with so much dynamic shared memory, and without clusters; then the sliced form
+  /// may, too.
   bool Allows(std::uint32_t threads, std::uint32_t dynamic_shared_bytes) const;
 };
 
@@ -71,11 +74,13 @@ class RealKernel {
 
   const std::string& name() const { return name_; }
 
-  /// Its sliced form in the current context, whose number is given; made the first time. Null when it runs whole; why is logged once.
+  /// Its sliced form in the current context, whose number is given; made the first time. Null when it runs whole; why
+  /// is logged once.
   std::shared_ptr<const SlicedFunction> SlicedIn(std::uint64_t context);
   /// The sliced form did not work: the kernel runs whole from now on.
   void GiveUp(const std::string& why);
-  /// The program unloads it in the context with this number, which is current. What is in other contexts goes with them.
+  /// The program unloads it in the context with this number, which is current. What is in other contexts goes with
+  /// them.
   void Unload(std::uint64_t context);
 
  private:
@@ -94,10 +99,12 @@ class RealKernel {
   std::map<std::uint64_t, std::shared_ptr<SlicedFunction>> sliced_;  ///< by context
 };
 
-/// The pointers or the buffer that launch CTAs `first`… of a grid, from what the program passes. Valid as long as it and they are.
+/// The pointers or the buffer that launch CTAs `first`… of a grid, from what the program passes. Valid as long as it
+/// and they are.
 class SliceParams {
  public:
-  SliceParams(const SlicedFunction& sliced, const passes::GridShape& grid, std::uint64_t grid_id, void** params, void** extra);
+  SliceParams(const SlicedFunction& sliced, const passes::GridShape& grid, std::uint64_t grid_id, void** params,
+              void** extra);
   SliceParams(const SliceParams&) = delete;
   /// False when what the program passes makes no sense: it is for the driver to say so.
   bool valid() const { return valid_; }

@@ -74,21 +74,23 @@ protocol::LaunchRecord RecordOf(const RealLaunch& launch, const RealKernel* know
   CUcontext context = nullptr;
   static_cast<void>(Real<Fn::cuCtxGetCurrent>(&context));
   const std::string text = name != nullptr ? name : RowOf(launch.entry).name;
-  return {.kernel = protocol::KernelHash(text),
-          .stream = std::max<std::uint64_t>(StreamNumber(launch, context), 1),
-          .ctas = std::clamp<std::uint64_t>(launch.ctas, 1, kMostCtas),
-          .threads_per_cta = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(launch.threads_per_cta, 1, kMostThreads)),
-          .registers_per_thread = static_cast<std::uint32_t>(std::clamp(registers, 0, 255)),
-          .shared_bytes = std::min(launch.shared_bytes + static_cast<std::uint32_t>(std::max(shared, 0)), 1u << 28),
-          .priority = std::clamp(-PriorityOf(launch), -100, 100),
-          .divisible = divisible,
-          .name = text};
+  return {
+      .kernel = protocol::KernelHash(text),
+      .stream = std::max<std::uint64_t>(StreamNumber(launch, context), 1),
+      .ctas = std::clamp<std::uint64_t>(launch.ctas, 1, kMostCtas),
+      .threads_per_cta = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(launch.threads_per_cta, 1, kMostThreads)),
+      .registers_per_thread = static_cast<std::uint32_t>(std::clamp(registers, 0, 255)),
+      .shared_bytes = std::min(launch.shared_bytes + static_cast<std::uint32_t>(std::max(shared, 0)), 1u << 28),
+      .priority = std::clamp(-PriorityOf(launch), -100, 100),
+      .divisible = divisible,
+      .name = text};
 }
 
-/// The event is no more because the program has ended its context, which ends when its kernels have: no fault of theirs.
+/// The event is no more because the program has ended its context, which ends when its kernels have: no fault of
+/// theirs.
 bool WentWithItsContext(CUresult status) {
-  return status == CUDA_ERROR_DEINITIALIZED || status == CUDA_ERROR_CONTEXT_IS_DESTROYED || status == CUDA_ERROR_INVALID_CONTEXT ||
-         status == CUDA_ERROR_INVALID_HANDLE;
+  return status == CUDA_ERROR_DEINITIALIZED || status == CUDA_ERROR_CONTEXT_IS_DESTROYED ||
+         status == CUDA_ERROR_INVALID_CONTEXT || status == CUDA_ERROR_INVALID_HANDLE;
 }
 
 /// Signals are the program's: none is delivered to a thread of ours.
@@ -114,17 +116,20 @@ bool HoldsForSlices(const CUlaunchAttribute& attribute) {
     case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return true;
     case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: return attribute.value.cooperative == 0;
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-      return std::max({attribute.value.cluster_dim.x, attribute.value.cluster_dim.y, attribute.value.cluster_dim.z}) <= 1;
+      return std::max({attribute.value.cluster_dim.x, attribute.value.cluster_dim.y, attribute.value.cluster_dim.z}) <=
+             1;
     default: return false;
   }
 }
 
 /// Whether such a launch can go in slices, whatever its kernel.
 bool MayGoInSlices(const RealLaunch& launch) {
-  if (launch.entry != Fn::cuLaunchKernel && (launch.entry != Fn::cuLaunchKernelEx || launch.config == nullptr)) return false;
+  if (launch.entry != Fn::cuLaunchKernel && (launch.entry != Fn::cuLaunchKernelEx || launch.config == nullptr))
+    return false;
   const auto& [x, y, z] = launch.grid;
   constexpr std::uint32_t kMostX = 0x7FFFFFFF, kMostYz = 65535;
-  if (launch.ctas == 0 || x > kMostX || y > kMostYz || z > kMostYz || launch.threads_per_cta > kMostThreads) return false;
+  if (launch.ctas == 0 || x > kMostX || y > kMostYz || z > kMostYz || launch.threads_per_cta > kMostThreads)
+    return false;
   return launch.config == nullptr || launch.config->num_attrs == 0 ||
          std::all_of(launch.config->attrs, launch.config->attrs + launch.config->num_attrs, HoldsForSlices);
 }
@@ -147,20 +152,21 @@ CUresult LaunchSlice(const RealLaunch& launch, const SlicedFunction& form, Slice
   const auto ctas = static_cast<unsigned>(count);
   const auto& [x, y, z] = launch.block;
   if (launch.config == nullptr)
-    return RealTwin<Fn::cuLaunchKernel>(launch.per_thread, form.function, ctas, 1u, 1u, x, y, z, launch.shared_bytes, launch.stream,
-                                        params.params(), params.extra());
+    return RealTwin<Fn::cuLaunchKernel>(launch.per_thread, form.function, ctas, 1u, 1u, x, y, z, launch.shared_bytes,
+                                        launch.stream, params.params(), params.extra());
   CUlaunchConfig config = *launch.config;
   config.grid_dim_x = ctas;
   config.grid_dim_y = config.grid_dim_z = 1;
-  return RealTwin<Fn::cuLaunchKernelEx>(launch.per_thread, const_cast<const CUlaunchConfig*>(&config), form.function, params.params(),
-                                        params.extra());
+  return RealTwin<Fn::cuLaunchKernelEx>(launch.per_thread, const_cast<const CUlaunchConfig*>(&config), form.function,
+                                        params.params(), params.extra());
 }
 
 /// Waits until everything that the launch's stream has so far has run.
 CUresult WaitForStream(const RealLaunch& launch) {
   const OutsideCaptures outside;
   CUevent event = nullptr;
-  CUresult status = Real<Fn::cuEventCreate>(&event, static_cast<unsigned>(CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC));
+  CUresult status =
+      Real<Fn::cuEventCreate>(&event, static_cast<unsigned>(CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC));
   if (status != CUDA_SUCCESS) return status;
   status = RealTwin<Fn::cuEventRecord>(launch.per_thread, event, launch.stream);
   if (status == CUDA_SUCCESS) status = Real<Fn::cuEventSynchronize>(event);
@@ -179,7 +185,8 @@ void RealGate::Start() {
   } else if (link == nullptr) {
     return;
   } else if (link->timed()) {
-    session::Log(LogLevel::kError, "the broker simulates time (`gridloom daemon --timing`): a real GPU cannot be shared through it");
+    session::Log(LogLevel::kError,
+                 "the broker simulates time (`gridloom daemon --timing`): a real GPU cannot be shared through it");
     link = nullptr;
   }
   auto* const gate = new RealGate(link);
@@ -192,7 +199,8 @@ void RealGate::Start() {
   pthread_atfork(nullptr, nullptr, [] {
     RealMemory::AbandonAfterFork();
     RealCode::AbandonAfterFork();
-    g_gate_.store(nullptr, std::memory_order_release);  // a driver does not outlive fork, and the connection is the parent's
+    g_gate_.store(nullptr,
+                  std::memory_order_release);  // a driver does not outlive fork, and the connection is the parent's
     BrokerLink::AbandonAfterFork();
   });
 }
@@ -244,7 +252,8 @@ RealGate::Slices RealGate::SlicesOf(const RealLaunch& launch) {
   if (slices.kernel == nullptr || !MayGoInSlices(launch)) return slices;
   if (session::SliceSize() == 0 && !BrokerLink::WantsSlices(launch.ctas, MultiprocessorsOf(context))) return slices;
   slices.form = slices.kernel->SlicedIn(context);
-  if (slices.form != nullptr && !slices.form->Allows(static_cast<std::uint32_t>(launch.threads_per_cta), launch.shared_bytes))
+  if (slices.form != nullptr &&
+      !slices.form->Allows(static_cast<std::uint32_t>(launch.threads_per_cta), launch.shared_bytes))
     slices.form = nullptr;
   return slices;
 }

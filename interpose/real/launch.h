@@ -1,7 +1,8 @@
-// Launches on a real GPU that a broker shares (--connect, --device real): the broker says when, this process launches. A launch waits
-// for its grant in the thread that makes it, and counts as run once an event recorded behind it has passed. A grid of more CTAs than the
-// GPU has multiprocessors goes in the slices that the broker grants where its kernel has a sliced form (kernel.h): each is one launch
-// of that form, made when the one before has run. Everything else goes to the real driver as it is.
+// Launches on a real GPU that a broker shares (--connect, --device real): the broker says when, this process launches.
+// A launch waits for its grant in the thread that makes it, and counts as run once an event recorded behind it has
+// passed. A grid of more CTAs than the GPU has multiprocessors goes in the slices that the broker grants where its
+// kernel has a sliced form (kernel.h): each is one launch of that form, made when the one before has run. Everything
+// else goes to the real driver as it is.
 #pragma once
 
 #include <array>
@@ -55,7 +56,8 @@ RealLaunch DescribeLaunch(bool per_thread, Args... args) {
   const auto all = std::tie(args...);
   if constexpr (F == Fn::cuLaunchKernel || F == Fn::cuLaunchCooperativeKernel) {
     launch.function = std::get<0>(all);
-    launch.SetShape({std::get<1>(all), std::get<2>(all), std::get<3>(all)}, {std::get<4>(all), std::get<5>(all), std::get<6>(all)});
+    launch.SetShape({std::get<1>(all), std::get<2>(all), std::get<3>(all)},
+                    {std::get<4>(all), std::get<5>(all), std::get<6>(all)});
     launch.shared_bytes = std::get<7>(all);
     launch.stream = std::get<8>(all);
     launch.params = std::get<9>(all);

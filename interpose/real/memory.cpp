@@ -17,7 +17,8 @@ std::uint64_t BytesOfArray(const CUDA_ARRAY3D_DESCRIPTOR& d, unsigned levels) {
   if ((d.flags & (kArray3DSparse | kArray3DDeferredMapping)) != 0) return 0;
   // Formats that we do not know take no more than four bytes a channel; the driver refuses what makes no sense.
   const auto format = session::FormatOf(d.format);
-  const std::uint64_t texel = std::uint64_t{format ? exec::BytesOf(format->type) : 4} * std::clamp(d.num_channels, 1u, 4u);
+  const std::uint64_t texel =
+      std::uint64_t{format ? exec::BytesOf(format->type) : 4} * std::clamp(d.num_channels, 1u, 4u);
   const bool layered = (d.flags & (kArray3DLayered | kArray3DCubemap)) != 0;
   unsigned __int128 bytes = 0;
   for (unsigned level = 0; level < std::clamp(levels, 1u, kMostLevels); ++level) {
@@ -74,7 +75,8 @@ void RealMemory::Settle(const Removed& removed, bool freed) noexcept {
   if (freed) return Give(removed->second.bytes);
   try {
     const std::lock_guard lock(mutex_);
-    allocations_[removed->first] = {.bytes = removed->second.bytes, .references = 1, .context = removed->second.context};
+    allocations_[removed->first] = {
+        .bytes = removed->second.bytes, .references = 1, .context = removed->second.context};
   } catch (...) {
     Give(removed->second.bytes);
   }

@@ -1,6 +1,7 @@
-// Memory limits on a real GPU that a broker shares (--connect, --device real): what the program allocates is counted as it passes through
-// to the real driver, and refused beyond what the broker allows the tenant. Not counted: what the driver takes for itself (contexts,
-// modules, local memory, unused memory of pools), graphs' allocation nodes, sparse arrays, and what other processes share with this one.
+// Memory limits on a real GPU that a broker shares (--connect, --device real): what the program allocates is counted as
+// it passes through to the real driver, and refused beyond what the broker allows the tenant. Not counted: what the
+// driver takes for itself (contexts, modules, local memory, unused memory of pools), graphs' allocation nodes, sparse
+// arrays, and what other processes share with this one.
 #pragma once
 
 #include <atomic>
@@ -69,11 +70,14 @@ std::uint64_t BytesAllocated(Args... args) {
     return prop != nullptr && prop->location.type == cuda::CU_MEM_LOCATION_TYPE_DEVICE ? std::get<1>(all) : 0;
   } else if constexpr (F == Fn::cuArrayCreate_v2) {
     const cuda::CUDA_ARRAY_DESCRIPTOR* const d = std::get<1>(all);
-    return d == nullptr
-               ? 0
-               : BytesOfArray(
-                     {.width = d->width, .height = d->height, .depth = 0, .format = d->format, .num_channels = d->num_channels, .flags = 0},
-                     1);
+    return d == nullptr ? 0
+                        : BytesOfArray({.width = d->width,
+                                        .height = d->height,
+                                        .depth = 0,
+                                        .format = d->format,
+                                        .num_channels = d->num_channels,
+                                        .flags = 0},
+                                       1);
   } else if constexpr (F == Fn::cuArray3DCreate_v2) {
     return std::get<1>(all) == nullptr ? 0 : BytesOfArray(*std::get<1>(all), 1);
   } else if constexpr (F == Fn::cuMipmappedArrayCreate) {
@@ -83,8 +87,8 @@ std::uint64_t BytesAllocated(Args... args) {
   }
 }
 
-/// Never destroyed: threads of the program may free until the very end. All functions may be called from any thread; no lock is held
-/// while the real driver is called.
+/// Never destroyed: threads of the program may free until the very end. All functions may be called from any thread; no
+/// lock is held while the real driver is called.
 class RealMemory {
  public:
   /// Null when nobody limits this process.

@@ -1,5 +1,5 @@
-// What a program has said of its memory, and what changes nothing but the answers to its questions, or how long a call waits: hints
-// about managed memory, and that memory operations on a range are to be synchronous. Thread-safe.
+// What a program has said of its memory, and what changes nothing but the answers to its questions, or how long a call
+// waits: hints about managed memory, and that memory operations on a range are to be synchronous. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -25,8 +25,10 @@ class AllocationNotes {
  public:
   /// The note of the allocation; one that says nothing when there is none.
   AllocationNote Of(const exec::Allocation& allocation) const;
-  /// Calls `change` with the note of the allocation. Notes of memory that was freed since go: `memory` is asked what lives.
-  void Change(const exec::DeviceMemory& memory, const exec::Allocation& allocation, const std::function<void(AllocationNote&)>& change);
+  /// Calls `change` with the note of the allocation. Notes of memory that was freed since go: `memory` is asked what
+  /// lives.
+  void Change(const exec::DeviceMemory& memory, const exec::Allocation& allocation,
+              const std::function<void(AllocationNote&)>& change);
 
  private:
   struct Entry {

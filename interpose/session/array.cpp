@@ -45,8 +45,9 @@ bool IsFormat(CUarray_format format) {
                                 {CU_AD_FORMAT_BC1_UNORM, CU_AD_FORMAT_P010},
                                 {CU_AD_FORMAT_P016, CU_AD_FORMAT_Y410},
                                 {CU_AD_FORMAT_NV12, CU_AD_FORMAT_YUV444_16bit_SemiPlanar}};
-  return FormatOf(format) ||
-         std::ranges::any_of(kRefused, [format](const Range& range) { return format >= range.first && format <= range.last; });
+  return FormatOf(format) || std::ranges::any_of(kRefused, [format](const Range& range) {
+           return format >= range.first && format <= range.last;
+         });
 }
 
 namespace {
@@ -55,31 +56,36 @@ namespace {
 CUresult Check(const Device& device, const CUDA_ARRAY3D_DESCRIPTOR& d, std::uint32_t* texel_bytes) {
   constexpr unsigned kKnown = kArray3DLayered | kArray3DSurfaceLdst | kArray3DCubemap | kArray3DTextureGather;
   if ((d.flags & ~kKnown) != 0) {
-    return (d.flags & (kArray3DSparse | kArray3DDeferredMapping)) != 0 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+    return (d.flags & (kArray3DSparse | kArray3DDeferredMapping)) != 0 ? CUDA_ERROR_NOT_SUPPORTED
+                                                                       : CUDA_ERROR_INVALID_VALUE;
   }
   const auto format = FormatOf(d.format);
   if (!format) return IsFormat(d.format) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
   if (d.num_channels != 1 && d.num_channels != 2 && d.num_channels != 4) return CUDA_ERROR_INVALID_VALUE;
   if (format->channels != 0 && format->channels != d.num_channels) return CUDA_ERROR_INVALID_VALUE;
   *texel_bytes = exec::BytesOf(format->type) * d.num_channels;
-  if (d.width == 0 || (d.height == 0 && d.depth != 0 && (d.flags & kArray3DLayered) == 0)) return CUDA_ERROR_INVALID_VALUE;
+  if (d.width == 0 || (d.height == 0 && d.depth != 0 && (d.flags & kArray3DLayered) == 0))
+    return CUDA_ERROR_INVALID_VALUE;
   const auto& t = device.spec().texture;
   const bool layered = (d.flags & kArray3DLayered) != 0;
   if ((d.flags & kArray3DCubemap) != 0) {
-    if (d.width != d.height || d.depth % 6 != 0 || d.depth == 0 || (!layered && d.depth != 6)) return CUDA_ERROR_INVALID_VALUE;
-    const bool fits = layered ? d.width <= t.max_cubemap_layered && d.depth <= t.max_cubemap_layers : d.width <= t.max_cubemap;
+    if (d.width != d.height || d.depth % 6 != 0 || d.depth == 0 || (!layered && d.depth != 6))
+      return CUDA_ERROR_INVALID_VALUE;
+    const bool fits =
+        layered ? d.width <= t.max_cubemap_layered && d.depth <= t.max_cubemap_layers : d.width <= t.max_cubemap;
     return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   }
   if (layered) {
     if (d.depth == 0) return CUDA_ERROR_INVALID_VALUE;
-    const bool fits = d.height == 0
-                          ? d.width <= t.max_1d_layered && d.depth <= t.max_1d_layers
-                          : d.width <= t.max_2d_layered_width && d.height <= t.max_2d_layered_height && d.depth <= t.max_2d_layers;
+    const bool fits = d.height == 0 ? d.width <= t.max_1d_layered && d.depth <= t.max_1d_layers
+                                    : d.width <= t.max_2d_layered_width && d.height <= t.max_2d_layered_height &&
+                                          d.depth <= t.max_2d_layers;
     return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   }
   if (d.depth != 0) {
     const bool fits = (d.width <= t.max_3d_width && d.height <= t.max_3d_height && d.depth <= t.max_3d_depth) ||
-                      (d.width <= t.max_3d_alternate_width && d.height <= t.max_3d_alternate_height && d.depth <= t.max_3d_alternate_depth);
+                      (d.width <= t.max_3d_alternate_width && d.height <= t.max_3d_alternate_height &&
+                       d.depth <= t.max_3d_alternate_depth);
     return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   }
   const bool fits = d.height == 0 ? d.width <= t.max_1d : d.width <= t.max_2d_width && d.height <= t.max_2d_height;
@@ -91,7 +97,8 @@ CUresult Check(const Device& device, const CUDA_ARRAY3D_DESCRIPTOR& d, std::uint
 CUresult Array::Create(Context& context, const CUDA_ARRAY3D_DESCRIPTOR& descriptor, std::shared_ptr<Array>* array) {
   std::shared_ptr<Array> made(new Array(context));
   made->owns_memory_ = false;
-  if (const auto status = Check(context.device(), descriptor, &made->texel_bytes_); status != CUDA_SUCCESS) return status;
+  if (const auto status = Check(context.device(), descriptor, &made->texel_bytes_); status != CUDA_SUCCESS)
+    return status;
   made->descriptor_ = descriptor;
   exec::ImageLevel& level = made->level_;
   level.width = static_cast<std::uint32_t>(descriptor.width);
@@ -120,7 +127,8 @@ exec::ImageResource Array::Resource() const {
   resource.channels = static_cast<std::uint8_t>(descriptor_.num_channels);
   resource.layered = (descriptor_.flags & kArray3DLayered) != 0;
   resource.cubemap = (descriptor_.flags & kArray3DCubemap) != 0;
-  resource.dims = descriptor_.height == 0 ? 1 : (descriptor_.depth == 0 || resource.layered || resource.cubemap ? 2 : 3);
+  resource.dims =
+      descriptor_.height == 0 ? 1 : (descriptor_.depth == 0 || resource.layered || resource.cubemap ? 2 : 3);
   resource.levels[0] = level_;
   return resource;
 }

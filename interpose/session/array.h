@@ -25,15 +25,16 @@ bool IsFormat(cuda::CUarray_format format);
 class Array {
  public:
   /// INVALID_VALUE for a descriptor that makes no sense, OUT_OF_MEMORY, NOT_SUPPORTED for a format we do not have.
-  static cuda::CUresult Create(Context& context, const cuda::CUDA_ARRAY3D_DESCRIPTOR& descriptor, std::shared_ptr<Array>* array);
+  static cuda::CUresult Create(Context& context, const cuda::CUDA_ARRAY3D_DESCRIPTOR& descriptor,
+                               std::shared_ptr<Array>* array);
   ~Array();
 
   Context& context() const { return context_; }
   const cuda::CUDA_ARRAY3D_DESCRIPTOR& descriptor() const { return descriptor_; }
   const exec::ImageLevel& level() const { return level_; }
   std::uint32_t texel_bytes() const { return texel_bytes_; }
-  /// For surface references. Surface objects are made of any array, as slang-rhi makes them. The driver lets surfaces write a level of a
-  /// mipmapped array that was not made for them; programs build their mipmaps so.
+  /// For surface references. Surface objects are made of any array, as slang-rhi makes them. The driver lets surfaces
+  /// write a level of a mipmapped array that was not made for them; programs build their mipmaps so.
   bool surface_access() const { return mipmap_level_ || (descriptor_.flags & cuda::kArray3DSurfaceLdst) != 0; }
   cuda::CUarray handle() { return reinterpret_cast<cuda::CUarray>(this); }
   /// The array as a texture or surface resource of one level.

@@ -6,8 +6,8 @@
 
 namespace gridloom::session {
 
-/// `ptx` as ptxas compiles it with these options, one word each: no fused products with -fmad=false, the limit of -maxrregcount. As it is
-/// when it has errors.
+/// `ptx` as ptxas compiles it with these options, one word each: no fused products with -fmad=false, the limit of
+/// -maxrregcount. As it is when it has errors.
 std::string WithAssemblerOptions(std::string ptx, std::span<const std::string> options);
 
 }  // namespace gridloom::session

@@ -1,9 +1,11 @@
-// What is to happen when the process ends, after all of the program's own: exit handlers, static destructors, and kernels they launch.
+// What is to happen when the process ends, after all of the program's own: exit handlers, static destructors, and
+// kernels they launch.
 #pragma once
 
 namespace gridloom::session {
 
-/// Calls `function` at the end of the process; the last one that was given comes first. Not after _exit, quick_exit or a signal.
+/// Calls `function` at the end of the process; the last one that was given comes first. Not after _exit, quick_exit or
+/// a signal.
 void AtEnd(void (*function)());
 /// Calls them now; those that have been called are not called again.
 void RunAtEnd();

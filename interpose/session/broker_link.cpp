@@ -71,7 +71,8 @@ Status BrokerLink::Start() {
     GL_LOG(kInfo, "tenant %s of the broker, session %u, device %s, policy %s", welcome.tenant.c_str(), welcome.session,
            welcome.device.c_str(), welcome.policy.c_str());
   }
-  g_link.store(new BrokerLink(std::move(client), alone), std::memory_order_release);  // never destroyed: threads may use it at exit
+  g_link.store(new BrokerLink(std::move(client), alone),
+               std::memory_order_release);  // never destroyed: threads may use it at exit
   return {};
 }
 
@@ -83,7 +84,8 @@ bool BrokerLink::Quota(std::uint64_t used) {
   const std::uint64_t reserved = reserved_.load(std::memory_order_relaxed);
   // What was freed is kept for the next allocations, but not by a process that has nothing any more.
   if (used <= reserved && reserved - used < 4 * kMemoryPiece && (used > 0 || reserved == 0)) return true;
-  const std::uint64_t pieces = used / kMemoryPiece + (used % kMemoryPiece != 0);  // as many as a number holds, for any `used`
+  const std::uint64_t pieces =
+      used / kMemoryPiece + (used % kMemoryPiece != 0);  // as many as a number holds, for any `used`
   const std::uint64_t wanted = std::max(used, pieces * kMemoryPiece);
   if (client_->Reserve(wanted)) {
     reserved_.store(wanted, std::memory_order_relaxed);
@@ -105,7 +107,8 @@ void BrokerLink::MemoryInfo(std::uint64_t used, std::uint64_t* free, std::uint64
   *free = *total - std::min(*total, others + used);
 }
 
-// ---- launches -----------------------------------------------------------------------------------------------------------
+// ---- launches
+// -----------------------------------------------------------------------------------------------------------
 
 BrokeredLaunch::~BrokeredLaunch() { link_.client().End(ticket_, done_, faulted_); }
 
@@ -157,12 +160,14 @@ exec::SlicedRun BrokeredLaunch::Run(exec::Engine& engine, const exec::LaunchPara
 }
 
 /// Runs the CTAs from done_ to `end`.
-void BrokeredLaunch::RunPart(exec::Engine& engine, const exec::LaunchParams& whole, std::uint64_t end, exec::SlicedRun& run) {
+void BrokeredLaunch::RunPart(exec::Engine& engine, const exec::LaunchParams& whole, std::uint64_t end,
+                             exec::SlicedRun& run) {
   const std::uint64_t ctas = op_.grid.count();
   const auto add = [&run](const exec::LaunchStats& one) { exec::AddTo(run.stats, one); };
   if (!op_.in_slices || (done_ == 0 && end == ctas && SliceSizeOf(op_) == 0)) {
     exec::LaunchStats stats;
-    if (RangeChecks* checks = RangeChecks::Get()) run.fault = checks->Run(engine, context_.device().memory(), whole, stats);
+    if (RangeChecks* checks = RangeChecks::Get())
+      run.fault = checks->Run(engine, context_.device().memory(), whole, stats);
     else run.fault = engine.Run(whole, &stats);
     add(stats);
     if (run.fault.kind == exec::FaultKind::kNone) done_ = ctas;

@@ -1,5 +1,5 @@
-// GRIDLOOM_CONNECT: this process's place at the broker (docs/broker.md). The broker says which CTAs of which launch may run and
-// how much memory there is; the launches run here as ever.
+// GRIDLOOM_CONNECT: this process's place at the broker (docs/broker.md). The broker says which CTAs of which launch may
+// run and how much memory there is; the launches run here as ever.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ class BrokerLink {
  public:
   /// Null when this process joins no broker. Start has been called.
   static BrokerLink* Get();
-  /// Joins the broker that the settings name, if they name one; once, before there are devices. An error when it cannot be joined
-  /// and the program is not to go on without it.
+  /// Joins the broker that the settings name, if they name one; once, before there are devices. An error when it cannot
+  /// be joined and the program is not to go on without it.
   static Status Start();
   /// Where the broker listens that the settings name; nothing when they name none.
   static std::optional<std::string> Socket();
@@ -31,9 +31,12 @@ class BrokerLink {
   std::string device() const { return client_->welcome().device; }
 
   /// Whether a grid of so many CTAs is to be run in parts when the broker says so.
-  static bool WantsSlices(std::uint64_t ctas, std::uint32_t sms) { return Get() != nullptr && !Get()->timed() && ctas > sms; }
+  static bool WantsSlices(std::uint64_t ctas, std::uint32_t sms) {
+    return Get() != nullptr && !Get()->timed() && ctas > sms;
+  }
 
-  /// Whether the broker simulates this program's time. Then what runs when is decided in simulated time, and grids run whole.
+  /// Whether the broker simulates this program's time. Then what runs when is decided in simulated time, and grids run
+  /// whole.
   bool timed() const { return timed_; }
   /// The way to its model, once.
   protocol::Fd TakeTiming() { return client_->TakeTiming(); }
@@ -65,8 +68,8 @@ class BrokeredLaunch {
   ~BrokeredLaunch();
   BrokeredLaunch(const BrokeredLaunch&) = delete;
 
-  /// Runs the grid as it is granted. When the broker goes: to its end, or the context fails. The last part is reported as run
-  /// when this object goes, so that grids which the kernel launched itself can have its share.
+  /// Runs the grid as it is granted. When the broker goes: to its end, or the context fails. The last part is reported
+  /// as run when this object goes, so that grids which the kernel launched itself can have its share.
   exec::SlicedRun Run(exec::Engine& engine, const exec::LaunchParams& whole);
 
  private:

@@ -51,8 +51,8 @@ class RemoteCtas final : public trace::CtaSink {
 
  private:
   void TooMuch(std::size_t ctas) {
-    LogFormat(LogLevel::kWarn, "what %zu CTAs of %s did is too much to tell the broker: they take no simulated time", ctas,
-              code_.name.c_str());
+    LogFormat(LogLevel::kWarn, "what %zu CTAs of %s did is too much to tell the broker: they take no simulated time",
+              ctas, code_.name.c_str());
   }
   void Flush() {
     if (ctas_.empty()) return;
@@ -81,7 +81,8 @@ class RemoteCtas final : public trace::CtaSink {
 
 }  // namespace
 
-// ---- the channel --------------------------------------------------------------------------------------------------------
+// ---- the channel
+// --------------------------------------------------------------------------------------------------------
 
 TimingChannel::TimingChannel(protocol::Fd socket) : socket_(std::move(socket)) {
   // Signals are the program's: none is delivered to our thread.
@@ -104,7 +105,8 @@ bool TimingChannel::lost() const {
 
 void TimingChannel::Send(FrameKind kind, const ByteWriter& content) {
   const std::lock_guard lock(send_mutex_);
-  static_cast<void>(protocol::SendFrame(socket_.get(), kind, content.bytes()));  // the reader notices when the broker is gone
+  static_cast<void>(
+      protocol::SendFrame(socket_.get(), kind, content.bytes()));  // the reader notices when the broker is gone
 }
 
 std::optional<TimingChannel::Answer> TimingChannel::Ask(FrameKind kind, const ByteWriter& content) {
@@ -145,10 +147,13 @@ void TimingChannel::ReadAnswers() {
   changed_.notify_all();
 }
 
-// ---- works --------------------------------------------------------------------------------------------------------------
+// ---- works
+// --------------------------------------------------------------------------------------------------------------
 
 BrokerTimeline::BrokerTimeline(protocol::Fd socket, sim::DeviceSpec device, std::string policy)
-    : channel_(std::make_shared<TimingChannel>(std::move(socket))), device_(std::move(device)), policy_(std::move(policy)) {}
+    : channel_(std::make_shared<TimingChannel>(std::move(socket))),
+      device_(std::move(device)),
+      policy_(std::move(policy)) {}
 
 void BrokerTimeline::Add(const HostAction& action, std::uint64_t) {
   ByteWriter out;
@@ -214,7 +219,9 @@ std::optional<double> BrokerTimeline::EndNs(std::uint64_t work) {
   return answer->ns;
 }
 
-std::string BrokerTimeline::problem() const { return channel_->lost() ? "the broker, which simulated it, is gone" : std::string(); }
+std::string BrokerTimeline::problem() const {
+  return channel_->lost() ? "the broker, which simulated it, is gone" : std::string();
+}
 
 namespace {
 
@@ -239,7 +246,8 @@ TimingTable BrokerTimeline::Finish() {
   auto kernels = timing::KernelTable::Get(in);
   if (kernels.ok()) table.kernels = std::move(kernels).value();
   else table.problem = kernels.error().message;
-  if (Status equipped = ReadParts(in, table.device); kernels.ok() && !equipped.ok()) table.problem = equipped.error().message;
+  if (Status equipped = ReadParts(in, table.device); kernels.ok() && !equipped.ok())
+    table.problem = equipped.error().message;
   if (answer->answer != FrameAnswer::kYes) table.problem = "the broker has ended the simulation";
   for (const timing::KernelTimes& kernel : table.kernels.Kernels()) table.counters += kernel.during;
   return table;

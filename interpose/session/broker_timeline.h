@@ -1,5 +1,5 @@
-// The broker's timing model, which simulates this program together with others': every work goes there through a channel
-// (scheduler/protocol/frames.h), what kernels did as it happens.
+// The broker's timing model, which simulates this program together with others': every work goes there through a
+// channel (scheduler/protocol/frames.h), what kernels did as it happens.
 #pragma once
 
 #include <condition_variable>
@@ -48,8 +48,8 @@ class BrokerTimeline final : public Timeline {
   BrokerTimeline(protocol::Fd socket, sim::DeviceSpec device, std::string policy);
 
   void Add(const trace::HostAction& action, std::uint64_t storage) override;
-  std::shared_ptr<trace::CtaSink> AddLaunch(const trace::HostAction& action, const trace::KernelCode& code, const trace::LaunchShape& shape,
-                                            bool opens) override;
+  std::shared_ptr<trace::CtaSink> AddLaunch(const trace::HostAction& action, const trace::KernelCode& code,
+                                            const trace::LaunchShape& shape, bool opens) override;
   void CloseGroup(std::uint64_t group) override;
   bool Wait(std::span<const std::uint64_t> works, bool sees) override;
   std::optional<bool> Ask(std::span<const std::uint64_t> works, bool sees) override;

@@ -28,8 +28,9 @@ Captures& TheCaptures() {
 
 bool BlockingStreamCaptures(Context& context) {
   return std::ranges::any_of(TheCaptures().all, [&](const auto& capture) {
-    return std::ranges::any_of(capture->streams,
-                               [&](const StreamPtr& stream) { return &stream->context() == &context && stream->blocking(); });
+    return std::ranges::any_of(capture->streams, [&](const StreamPtr& stream) {
+      return &stream->context() == &context && stream->blocking();
+    });
   });
 }
 
@@ -54,7 +55,8 @@ void AddUnique(std::vector<GraphNode*>& nodes, const std::vector<GraphNode*>& mo
 }
 
 /// The node of the capture's graph that the next operation becomes. With the graph locked.
-CUresult TakeNode(Capture& capture, const Operation& operation, const std::vector<GraphNode*>& dependencies, GraphNode** node) {
+CUresult TakeNode(Capture& capture, const Operation& operation, const std::vector<GraphNode*>& dependencies,
+                  GraphNode** node) {
   if (capture.recapture == nullptr) return capture.graph->AddNode(operation, dependencies, node);
   const CUresult status = capture.recapture->Next(*capture.graph, operation, dependencies, node);
   if (status != CUDA_SUCCESS) Invalidate(capture);
@@ -84,14 +86,15 @@ CUresult CaptureOperation(Stream& stream, const Operation& operation, bool host_
   if (capture.invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   const auto graph_lock = capture.graph->Lock();
   GraphNode* node = nullptr;
-  if (const auto status = TakeNode(capture, operation, stream.capture_tail, &node); status != CUDA_SUCCESS) return status;
+  if (const auto status = TakeNode(capture, operation, stream.capture_tail, &node); status != CUDA_SUCCESS)
+    return status;
   stream.capture_tail = {node};
   *captured = true;
   return CUDA_SUCCESS;
 }
 
-CUresult BeginCapture(const StreamPtr& stream, CUstreamCaptureMode mode, std::shared_ptr<Graph> graph, std::vector<GraphNode*> dependencies,
-                      std::shared_ptr<Recapture> recapture) {
+CUresult BeginCapture(const StreamPtr& stream, CUstreamCaptureMode mode, std::shared_ptr<Graph> graph,
+                      std::vector<GraphNode*> dependencies, std::shared_ptr<Recapture> recapture) {
   static std::uint64_t next_id = 1;
   if (mode < CU_STREAM_CAPTURE_MODE_GLOBAL || mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
   if (stream->kind() == Stream::Kind::kLegacy) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -252,7 +255,8 @@ CUresult RefuseUnsafeCall() {
   bool refused = false;
   for (const auto& capture : TheCaptures().all) {
     const bool own = capture->thread == ThreadNumber();
-    const bool global = capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL && t_state.capture_mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+    const bool global =
+        capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL && t_state.capture_mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
     if (!global && !(own && capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED)) continue;
     Invalidate(*capture);
     refused = true;

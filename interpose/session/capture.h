@@ -1,5 +1,5 @@
-// Stream capture: operations of a capturing stream become nodes of a graph. Rules: CUDA C++ Programming Guide, "Creating a
-// Graph Using Stream Capture".
+// Stream capture: operations of a capturing stream become nodes of a graph. Rules: CUDA C++ Programming Guide,
+// "Creating a Graph Using Stream Capture".
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ class Capture {
 /// Guards every Stream::capture, Event::capture and Capture.
 std::recursive_mutex& CaptureMutex();
 
-/// When the stream is being captured, adds the operation to its graph and sets `captured`. Refuses what cannot be captured:
-/// operations the host waits for, and use of the legacy stream while a blocking stream is capturing.
+/// When the stream is being captured, adds the operation to its graph and sets `captured`. Refuses what cannot be
+/// captured: operations the host waits for, and use of the legacy stream while a blocking stream is capturing.
 cuda::CUresult CaptureOperation(Stream& stream, const Operation& operation, bool host_waits, bool* captured);
 
 cuda::CUresult BeginCapture(const StreamPtr& stream, cuda::CUstreamCaptureMode mode, std::shared_ptr<Graph> graph,
@@ -43,8 +43,8 @@ cuda::CUresult EndCapture(const StreamPtr& stream, std::shared_ptr<Graph>* graph
 /// cuEventRecord and cuStreamWaitEvent when a capture is involved; `captured` as above.
 cuda::CUresult CaptureRecord(Stream& stream, const EventPtr& event, unsigned flags, bool* captured);
 cuda::CUresult CaptureWait(const StreamPtr& stream, const EventPtr& event, unsigned flags, bool* captured);
-/// cuMemFreeAsync in a capturing stream: a free node. INVALID_VALUE, and the capture goes on, for memory that no allocation node of this or
-/// another graph allocates.
+/// cuMemFreeAsync in a capturing stream: a free node. INVALID_VALUE, and the capture goes on, for memory that no
+/// allocation node of this or another graph allocates.
 cuda::CUresult CaptureFree(Stream& stream, cuda::CUdeviceptr pointer, bool* captured);
 /// cuMemAllocAsync in a capturing stream: an allocation node.
 cuda::CUresult CaptureAllocation(Stream& stream, std::size_t bytes, cuda::CUdeviceptr* pointer);
@@ -54,8 +54,8 @@ cuda::CUresult MakeAllocOp(Device& device, cuda::CUDA_MEM_ALLOC_NODE_PARAMS para
 cuda::CUresult RefuseWhileCapturing(Stream& stream);
 /// STREAM_CAPTURE_IMPLICIT for the legacy stream while a blocking stream captures, which goes on.
 cuda::CUresult RefuseLegacyWhileCapturing(const Stream& stream);
-/// The same for calls that may not be made while certain captures run (cuMemAlloc, synchronous copies, ...): "potentially
-/// unsafe API calls" of cuThreadExchangeStreamCaptureMode.
+/// The same for calls that may not be made while certain captures run (cuMemAlloc, synchronous copies, ...):
+/// "potentially unsafe API calls" of cuThreadExchangeStreamCaptureMode.
 cuda::CUresult RefuseUnsafeCall();
 /// A stream of the context is capturing.
 cuda::CUresult RefuseWhileAnyCaptures(Context& context);

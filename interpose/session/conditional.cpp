@@ -27,8 +27,8 @@ Registry& TheRegistry() {
 /// One execution of a conditional node. Each step runs as a task when everything before it has ended.
 class ConditionalRun : public std::enable_shared_from_this<ConditionalRun> {
  public:
-  ConditionalRun(Context& context, const ConditionalOp& op, std::vector<std::shared_ptr<const GraphPlan>> bodies, TaskPtr end,
-                 std::uint64_t group, WorkOriginPtr origin)
+  ConditionalRun(Context& context, const ConditionalOp& op, std::vector<std::shared_ptr<const GraphPlan>> bodies,
+                 TaskPtr end, std::uint64_t group, WorkOriginPtr origin)
       : context_(context),
         condition_(op.condition),
         type_(op.type),
@@ -63,7 +63,8 @@ class ConditionalRun : public std::enable_shared_from_this<ConditionalRun> {
     TaskPool::Get().Submit(end_, leaves);
   }
 
-  /// Number of the body to run; none when it is beyond the last. After a fault nothing runs any more, so no value changes.
+  /// Number of the body to run; none when it is beyond the last. After a fault nothing runs any more, so no value
+  /// changes.
   std::size_t Choose() const {
     const unsigned value = condition_->value();
     if (context_.failed()) return bodies_.size();
@@ -125,8 +126,9 @@ ConditionalBodies::~ConditionalBodies() {
   for (const CUgraph handle : handles) Process::Get().graphs.Remove(handle);
 }
 
-TaskPtr RunConditional(Context& context, const ConditionalOp& op, const std::vector<std::shared_ptr<const GraphPlan>>& bodies,
-                       const TaskPtr& begin, std::uint64_t group, const WorkOriginPtr& origin) {
+TaskPtr RunConditional(Context& context, const ConditionalOp& op,
+                       const std::vector<std::shared_ptr<const GraphPlan>>& bodies, const TaskPtr& begin,
+                       std::uint64_t group, const WorkOriginPtr& origin) {
   const TaskPtr end = MakeTask(0, [] {});  // submitted by the last step; others may wait for it already
   const auto run = std::make_shared<ConditionalRun>(context, op, bodies, end, group, origin);
   TaskPool::Get().Submit(MakeTask(0, [run] { run->Step(); }), std::vector<TaskPtr>{begin});

@@ -1,5 +1,5 @@
-// Conditional nodes of graphs: bodies that run, or run again, by a value that kernels of the graph set (CUDA C++ Programming
-// Guide, "Conditional Graph Nodes").
+// Conditional nodes of graphs: bodies that run, or run again, by a value that kernels of the graph set (CUDA C++
+// Programming Guide, "Conditional Graph Nodes").
 #pragma once
 
 #include <atomic>
@@ -60,9 +60,10 @@ struct ConditionalOp {
   std::shared_ptr<ConditionalBodies> bodies;
 };
 
-/// Decides, once `begin` is done, which body runs, and submits it. The task that is returned is done when the node is. `group`: number
-/// of the node in the program's timeline, if there is one.
-TaskPtr RunConditional(Context& context, const ConditionalOp& op, const std::vector<std::shared_ptr<const GraphPlan>>& bodies,
-                       const TaskPtr& begin, std::uint64_t group, const WorkOriginPtr& origin);
+/// Decides, once `begin` is done, which body runs, and submits it. The task that is returned is done when the node is.
+/// `group`: number of the node in the program's timeline, if there is one.
+TaskPtr RunConditional(Context& context, const ConditionalOp& op,
+                       const std::vector<std::shared_ptr<const GraphPlan>>& bodies, const TaskPtr& begin,
+                       std::uint64_t group, const WorkOriginPtr& origin);
 
 }  // namespace gridloom::session

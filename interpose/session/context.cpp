@@ -124,9 +124,9 @@ bool Context::IsDefaultStream(CUstream handle) {
 
 namespace {
 
-/// A GPU's driver takes about a thousand operations in advance; then a launch waits. Without a bound a program that launches faster than
-/// its kernels run fills the host's memory, and who waits for the device, cudaFree for one, waits for ever more. The same holds for
-/// operations of one stream, and for destroyed streams with work.
+/// A GPU's driver takes about a thousand operations in advance; then a launch waits. Without a bound a program that
+/// launches faster than its kernels run fills the host's memory, and who waits for the device, cudaFree for one, waits
+/// for ever more. The same holds for operations of one stream, and for destroyed streams with work.
 constexpr std::uint64_t kQueueDepth = 1024;
 
 bool IsDone(const TaskPtr& tail) { return tail == nullptr || tail->done(); }
@@ -208,7 +208,8 @@ void Context::Enqueue(Stream& stream, const TaskPtr& task, std::span<const TaskP
   if (oldest != nullptr) TaskPool::Get().Wait(oldest);
 }
 
-// ---- launches that wait for others -------------------------------------------------------------------------------------
+// ---- launches that wait for others
+// -------------------------------------------------------------------------------------
 
 void Context::EnqueueInBatch(Stream& stream, KernelOp launch, bool last) {
   TaskPtr oldest;
@@ -235,8 +236,8 @@ void Context::CloseOthers(const Stream& stream) {
 
 TaskPtr Context::CloseBatch(Stream& stream) {
   if (stream.open_ == nullptr) return nullptr;
-  const TaskPtr task =
-      MakeTask(Lane(stream), [this, batch = std::exchange(stream.open_, nullptr)] { Reordering::Get()->Run(*this, *batch); });
+  const TaskPtr task = MakeTask(
+      Lane(stream), [this, batch = std::exchange(stream.open_, nullptr)] { Reordering::Get()->Run(*this, *batch); });
   return Append(stream, task, Tails(stream));
 }
 
@@ -339,7 +340,8 @@ bool Context::AllIdle() {
   const std::lock_guard lock(queue_mutex_);
   CloseAll();
   const auto idle = [](const StreamPtr& stream) { return IsDone(stream->tail_); };
-  return idle(legacy_) && std::ranges::all_of(streams_, idle) && std::ranges::all_of(ending_, idle) && SpawnedTasksAreOver(*this);
+  return idle(legacy_) && std::ranges::all_of(streams_, idle) && std::ranges::all_of(ending_, idle) &&
+         SpawnedTasksAreOver(*this);
 }
 
 void Context::Destroy() {
@@ -397,7 +399,8 @@ bool Context::DeleteStorage(void* key) {
   return storage_.erase(key) != 0;
 }
 
-// ---- the thread's stack ------------------------------------------------------------------------------------------------
+// ---- the thread's stack
+// ------------------------------------------------------------------------------------------------
 
 thread_local constinit ThreadState t_state __attribute__((tls_model("initial-exec"))) = {};
 

@@ -1,6 +1,6 @@
 // A CUDA context: the streams, the error a kernel left behind, limits, and what must go when the context goes.
-// Contexts are never freed, only marked destroyed, because threads may still have them on their stacks. One that is on no stack any more
-// becomes a new context in time (Process::AddContext).
+// Contexts are never freed, only marked destroyed, because threads may still have them on their stacks. One that is on
+// no stack any more becomes a new context in time (Process::AddContext).
 #pragma once
 
 #include <atomic>
@@ -78,15 +78,18 @@ class Context final : public exec::AllocationOwner {
   /// Runs launches of few threads; null when no policy asks for that.
   NarrowTasks* narrow_tasks() const { return narrow_tasks_.get(); }
 
-  // ---- streams --------------------------------------------------------------------------------------------------------
+  // ---- streams
+  // --------------------------------------------------------------------------------------------------------
   Stream& legacy_stream() { return *legacy_; }
   /// The default stream of the calling thread.
   StreamPtr per_thread_stream();
   /// `green`: of this context, or null.
   StreamPtr CreateStream(Stream::Kind kind, int priority, std::shared_ptr<GreenContext> green = nullptr);
-  /// Those that have not been destroyed, of one green context, or of the context and all its green ones with the legacy stream.
+  /// Those that have not been destroyed, of one green context, or of the context and all its green ones with the legacy
+  /// stream.
   std::vector<StreamPtr> Streams(const GreenContext* green);
-  /// What streams wait for that are created later, by cuCtxWaitEvent or, for those of a green context, cuGreenCtxWaitEvent.
+  /// What streams wait for that are created later, by cuCtxWaitEvent or, for those of a green context,
+  /// cuGreenCtxWaitEvent.
   std::vector<EventPtr> Gates(const GreenContext* green) const;
   /// Null: for nothing any more.
   void SetGate(const GreenContext* green, EventPtr event);
@@ -96,13 +99,14 @@ class Context final : public exec::AllocationOwner {
   StreamPtr FindStream(cuda::CUstream handle);
   /// The handle means another stream in each context, or for each thread.
   static bool IsDefaultStream(cuda::CUstream handle);
-  /// The stream is none any more. What is in it runs to its end, and whoever waits for the context waits for that, too. Where many such
-  /// streams have work left: the last work of the oldest of them, else null.
+  /// The stream is none any more. What is in it runs to its end, and whoever waits for the context waits for that, too.
+  /// Where many such streams have work left: the last work of the oldest of them, else null.
   TaskPtr ForgetStream(const StreamPtr& stream);
   /// The thread has ended, and its default stream with it.
   void ForgetThread(std::uint64_t thread);
 
-  /// Puts `task` behind what the stream's rules say it must follow, and behind `after`. Waits while the stream's queue is full.
+  /// Puts `task` behind what the stream's rules say it must follow, and behind `after`. Waits while the stream's queue
+  /// is full.
   void Enqueue(Stream& stream, const TaskPtr& task, std::span<const TaskPtr> after = {});
   /// The same, and runs it on the calling thread if it can start at once.
   void EnqueueOrRun(Stream& stream, const TaskPtr& task);
@@ -111,14 +115,15 @@ class Context final : public exec::AllocationOwner {
   /// Operations that stand in a stream as one.
   struct Group {
     TaskPtr first, last;
-    std::uint64_t operations = 0;                  ///< how many
-    std::function<std::vector<TaskPtr>()> submit;  ///< submits them behind `first`; `last` comes behind the tasks it answers
+    std::uint64_t operations = 0;  ///< how many
+    std::function<std::vector<TaskPtr>()>
+        submit;  ///< submits them behind `first`; `last` comes behind the tasks it answers
   };
-  /// Puts them into the stream, behind `after`. Answers a task that the host has to wait for before it goes on, since the stream's queue
-  /// is full; null: none.
+  /// Puts them into the stream, behind `after`. Answers a task that the host has to wait for before it goes on, since
+  /// the stream's queue is full; null: none.
   [[nodiscard]] TaskPtr EnqueueGroup(Stream& stream, const Group& group, std::span<const TaskPtr> after);
-  /// Puts a launch into the stream that may wait there for others (session/reordering.h); `last`: and then goes with them. They become a
-  /// task when anything else is put into the stream, or when the host waits or asks for anything.
+  /// Puts a launch into the stream that may wait there for others (session/reordering.h); `last`: and then goes with
+  /// them. They become a task when anything else is put into the stream, or when the host waits or asks for anything.
   void EnqueueInBatch(Stream& stream, KernelOp launch, bool last);
   /// What waits in streams for more becomes tasks: the host is about to look at results.
   void CloseBatches();
@@ -136,7 +141,8 @@ class Context final : public exec::AllocationOwner {
   /// Lane under which tasks of the stream may be run by waiting threads.
   static std::uint64_t Lane(const Stream& stream) { return stream.id(); }
 
-  // ---- life -----------------------------------------------------------------------------------------------------------
+  // ---- life
+  // -----------------------------------------------------------------------------------------------------------
   bool destroyed() const { return destroyed_.load(std::memory_order_acquire); }
   /// Waits for all work, runs the destructors of context-local storage and gives everything back.
   void Destroy();
@@ -148,7 +154,8 @@ class Context final : public exec::AllocationOwner {
   std::atomic<std::uint32_t> on_stacks{0};
   int retain_count = 0;  ///< primary: guarded by the device's mutex
 
-  // ---- context-local storage (runtime export table) -----------------------------------------------------------------------
+  // ---- context-local storage (runtime export table)
+  // -----------------------------------------------------------------------
   using StorageDestructor = void (*)(cuda::CUcontext context, void* key, void* value);
   void PutStorage(void* key, void* value, StorageDestructor destructor);
   bool GetStorage(void* key, void** value) const;
@@ -164,7 +171,8 @@ class Context final : public exec::AllocationOwner {
   TaskPtr Append(Stream& stream, const TaskPtr& task, std::vector<TaskPtr> after);
   /// Counts what the host put into the stream. Answers as Append.
   static TaskPtr Count(Stream& stream, std::uint64_t operations);
-  /// Puts a task into the stream; true when nothing is in its way: then it is the caller's to run. `oldest` as Append's answer.
+  /// Puts a task into the stream; true when nothing is in its way: then it is the caller's to run. `oldest` as Append's
+  /// answer.
   bool AppendOrClaim(Stream& stream, const TaskPtr& task, TaskPtr* oldest);
   /// Makes a task of the launches that wait in the stream for more. Answers as Append.
   TaskPtr CloseBatch(Stream& stream);

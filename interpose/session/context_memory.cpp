@@ -30,7 +30,8 @@ void ContextMemory::Add(std::uint64_t address, Block block) {
 std::optional<ContextMemory::Block> ContextMemory::Take(std::uint64_t address, std::initializer_list<Kind> kinds) {
   const std::lock_guard lock(mutex_);
   const auto found = blocks_.find(address);
-  if (found == blocks_.end() || std::find(kinds.begin(), kinds.end(), found->second.kind) == kinds.end()) return std::nullopt;
+  if (found == blocks_.end() || std::find(kinds.begin(), kinds.end(), found->second.kind) == kinds.end())
+    return std::nullopt;
   const Block block = found->second;
   blocks_.erase(found);
   LeaveBlock(address, block);

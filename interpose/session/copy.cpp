@@ -45,8 +45,8 @@ CUresult ResolveArray(const SideRequest& r, std::size_t width, std::size_t heigh
   side->array = Process::Get().arrays.Find(r.array);
   if (side->array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   const exec::ImageLevel& level = side->array->level();
-  if (!exec::LiesIn(0, Extent(level.width) * side->array->texel_bytes(), r.x, width) || !exec::LiesIn(0, level.height, r.y, height) ||
-      !exec::LiesIn(0, level.depth, r.z, depth)) {
+  if (!exec::LiesIn(0, Extent(level.width) * side->array->texel_bytes(), r.x, width) ||
+      !exec::LiesIn(0, level.height, r.y, height) || !exec::LiesIn(0, level.depth, r.z, depth)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   side->pitch = level.row_bytes;
@@ -55,7 +55,8 @@ CUresult ResolveArray(const SideRequest& r, std::size_t width, std::size_t heigh
   return CUDA_SUCCESS;
 }
 
-CUresult Resolve(Context& context, const SideRequest& r, std::size_t width, std::size_t height, std::size_t depth, bool write, Side* side) {
+CUresult Resolve(Context& context, const SideRequest& r, std::size_t width, std::size_t height, std::size_t depth,
+                 bool write, Side* side) {
   if (r.type == CU_MEMORYTYPE_ARRAY) return ResolveArray(r, width, height, depth, side);
   if (r.type < CU_MEMORYTYPE_HOST || r.type > CU_MEMORYTYPE_UNIFIED) return CUDA_ERROR_INVALID_VALUE;
   const Extent row = Extent(r.x) + width, rows = Extent(r.y) + height;
@@ -70,7 +71,8 @@ CUresult Resolve(Context& context, const SideRequest& r, std::size_t width, std:
   side->pitch = pitch.value();
   side->slice = slice.value();
   side->base = reinterpret_cast<std::byte*>(base.value());
-  const bool ours = r.type == CU_MEMORYTYPE_DEVICE || (r.type == CU_MEMORYTYPE_UNIFIED && IsOurs(context, base.value()));
+  const bool ours =
+      r.type == CU_MEMORYTYPE_DEVICE || (r.type == CU_MEMORYTYPE_UNIFIED && IsOurs(context, base.value()));
   const Box box{width, height, depth, side->pitch, side->slice};
   return MayUse(context, ours, base.value(), box.span(), write) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -81,14 +83,17 @@ bool IsOurs(Context& context, std::uint64_t pointer) { return context.device().m
 
 bool IsPinned(Context& context, std::uint64_t pointer) {
   const auto found = context.device().memory().Find(pointer);
-  return found.has_value() && (found->kind == exec::MemoryKind::kPinned || found->kind == exec::MemoryKind::kRegistered);
+  return found.has_value() &&
+         (found->kind == exec::MemoryKind::kPinned || found->kind == exec::MemoryKind::kRegistered);
 }
 
-CUresult MakeCopy(Context& context, End dst_end, std::uint64_t dst, End src_end, std::uint64_t src, std::size_t bytes, CopyOp* op) {
+CUresult MakeCopy(Context& context, End dst_end, std::uint64_t dst, End src_end, std::uint64_t src, std::size_t bytes,
+                  CopyOp* op) {
   if (bytes != 0) {
     if (dst == 0 || src == 0) return CUDA_ERROR_INVALID_VALUE;
     const auto bad = [&](End end, std::uint64_t pointer, bool write) {
-      return !MayUse(context, end == End::kDevice || (end == End::kAny && IsOurs(context, pointer)), pointer, bytes, write);
+      return !MayUse(context, end == End::kDevice || (end == End::kAny && IsOurs(context, pointer)), pointer, bytes,
+                     write);
     };
     if (bad(dst_end, dst, true) || bad(src_end, src, false)) return CUDA_ERROR_INVALID_VALUE;
   }
@@ -124,14 +129,20 @@ CUresult MakeCopy(Context& context, const CUDA_MEMCPY3D& c, CopyOp* op) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   Side src, dst;
-  const SideRequest from{
-      c.src_type,  reinterpret_cast<std::uint64_t>(c.src_host), c.src_device, c.src_array, c.src_x_bytes, c.src_y, c.src_z, c.src_pitch,
-      c.src_height};
-  const SideRequest to{
-      c.dst_type,  reinterpret_cast<std::uint64_t>(c.dst_host), c.dst_device, c.dst_array, c.dst_x_bytes, c.dst_y, c.dst_z, c.dst_pitch,
-      c.dst_height};
-  if (const auto status = Resolve(context, from, c.width_bytes, c.height, c.depth, false, &src); status != CUDA_SUCCESS) return status;
-  if (const auto status = Resolve(context, to, c.width_bytes, c.height, c.depth, true, &dst); status != CUDA_SUCCESS) return status;
+  const SideRequest from{c.src_type,    reinterpret_cast<std::uint64_t>(c.src_host),
+                         c.src_device,  c.src_array,
+                         c.src_x_bytes, c.src_y,
+                         c.src_z,       c.src_pitch,
+                         c.src_height};
+  const SideRequest to{c.dst_type,    reinterpret_cast<std::uint64_t>(c.dst_host),
+                       c.dst_device,  c.dst_array,
+                       c.dst_x_bytes, c.dst_y,
+                       c.dst_z,       c.dst_pitch,
+                       c.dst_height};
+  if (const auto status = Resolve(context, from, c.width_bytes, c.height, c.depth, false, &src); status != CUDA_SUCCESS)
+    return status;
+  if (const auto status = Resolve(context, to, c.width_bytes, c.height, c.depth, true, &dst); status != CUDA_SUCCESS)
+    return status;
   if (!Box{c.width_bytes, c.height, c.depth}.bytes().fits()) return CUDA_ERROR_INVALID_VALUE;
   op->src = src.base;
   op->dst = dst.base;
@@ -166,8 +177,8 @@ CUDA_MEMCPY3D Widen(const CUDA_MEMCPY2D& c) {
   return wide;
 }
 
-CUresult MakeArrayCopy(Context& context, CUarray dst_array, std::size_t dst_offset, CUarray src_array, std::size_t src_offset,
-                       End linear_end, std::uint64_t linear, std::size_t bytes, CopyOp* op) {
+CUresult MakeArrayCopy(Context& context, CUarray dst_array, std::size_t dst_offset, CUarray src_array,
+                       std::size_t src_offset, End linear_end, std::uint64_t linear, std::size_t bytes, CopyOp* op) {
   // Offsets count bytes along the first row, as these calls are meant for one-dimensional arrays.
   CUDA_MEMCPY3D c{};
   c.width_bytes = bytes;
@@ -228,7 +239,8 @@ CUresult SubmitCopyAsync(Stream& stream, CopyOp op) {
   const std::size_t bytes = op.width * op.height * op.depth;
   if (bytes == 0 || stream.capture != nullptr) return Submit(stream, std::move(op));
   const Place from = PlaceOf(context, op.src, op.src_array), to = PlaceOf(context, op.dst, op.dst_array);
-  if (to == Place::kPageable || (to == Place::kPinned && from != Place::kDevice)) return Submit(stream, std::move(op), Waiting::kYes);
+  if (to == Place::kPageable || (to == Place::kPinned && from != Place::kDevice))
+    return Submit(stream, std::move(op), Waiting::kYes);
   if (from == Place::kPageable) {
     if (context.Idle(stream)) return Submit(stream, std::move(op), Waiting::kYes);
     Stage(op);
@@ -258,7 +270,8 @@ CUresult CheckBatch(Context& context, const CUstreamBatchMemOpParams* items, uns
       default: return CUDA_ERROR_INVALID_VALUE;
     }
     const std::uint64_t address = items[i].value.address;
-    if (address % bytes != 0 || !context.device().memory().Accessible(address, bytes, write)) return CUDA_ERROR_INVALID_VALUE;
+    if (address % bytes != 0 || !context.device().memory().Accessible(address, bytes, write))
+      return CUDA_ERROR_INVALID_VALUE;
   }
   return CUDA_SUCCESS;
 }

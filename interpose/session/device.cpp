@@ -36,7 +36,8 @@ Device::Device(int ordinal, sim::DeviceSpec spec, std::uint64_t memory_bytes)
 }
 
 CUuuid Device::UuidOf(const sim::DeviceSpec& spec, int ordinal) {
-  const XXH128_hash_t hash = XXH3_128bits_withSeed(spec.name.data(), spec.name.size(), static_cast<XXH64_hash_t>(ordinal) + 1);
+  const XXH128_hash_t hash =
+      XXH3_128bits_withSeed(spec.name.data(), spec.name.size(), static_cast<XXH64_hash_t>(ordinal) + 1);
   CUuuid uuid;
   std::memcpy(uuid.bytes, &hash.low64, 8);
   std::memcpy(uuid.bytes + 8, &hash.high64, 8);

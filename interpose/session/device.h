@@ -47,8 +47,8 @@ class Device {
   /// What programs have said of allocations in memory().
   AllocationNotes& notes() { return notes_; }
 
-  /// The pools that allocations of that kind come from unless they name another. Where managed memory prefers to be does not matter
-  /// here, so there is one of it for all locations.
+  /// The pools that allocations of that kind come from unless they name another. Where managed memory prefers to be
+  /// does not matter here, so there is one of it for all locations.
   std::shared_ptr<MemoryPool> default_pool(exec::MemoryKind kind = exec::MemoryKind::kPool);
   std::shared_ptr<MemoryPool> current_pool(exec::MemoryKind kind = exec::MemoryKind::kPool);
   void set_current_pool(std::shared_ptr<MemoryPool> pool);

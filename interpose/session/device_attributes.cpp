@@ -101,7 +101,8 @@ int Device::Attribute(CUdevice_attribute attribute) const {
     case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS: return 1;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_PREEMPTION_SUPPORTED: return 1;
     case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM: return 1;
-    // The older forms of stream memory operations had to be switched on, and drivers of CUDA 12 and later say that they are off.
+    // The older forms of stream memory operations had to be switched on, and drivers of CUDA 12 and later say that they
+    // are off.
     case CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1: return 0;
     case CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS_V1: return 0;
     case CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR_V1: return 0;
@@ -128,7 +129,8 @@ int Device::Attribute(CUdevice_attribute attribute) const {
     case CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED: return at_least_90;
     case CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS: return 0;
     case CU_DEVICE_ATTRIBUTE_NUMA_ID: return -1;
-    case CU_DEVICE_ATTRIBUTE_TENSOR_MAP_LARGE_TENSOR_MIN_SIZE: return INT_MAX;  // no tensor is large: all maps are of one class
+    case CU_DEVICE_ATTRIBUTE_TENSOR_MAP_LARGE_TENSOR_MIN_SIZE:
+      return INT_MAX;  // no tensor is large: all maps are of one class
     default: return 0;
   }
 }

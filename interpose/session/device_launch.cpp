@@ -79,7 +79,8 @@ DeviceChild::DeviceChild(DeviceGrid& parent_grid, std::shared_ptr<DeviceChild> p
 }
 DeviceChild::~DeviceChild() = default;
 
-// ---- the tree -----------------------------------------------------------------------------------------------------------
+// ---- the tree
+// -----------------------------------------------------------------------------------------------------------
 
 void LaunchTree::Push(DeviceChildPtr child) {
   ready_.push_back(std::move(child));
@@ -87,7 +88,8 @@ void LaunchTree::Push(DeviceChildPtr child) {
   Help();
 }
 
-/// Sees to it that enough threads work: as many as there are cores, and one more for each that may be kept by a waiting CTA.
+/// Sees to it that enough threads work: as many as there are cores, and one more for each that may be kept by a waiting
+/// CTA.
 void LaunchTree::Help() {
   static const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
   if (ready_.empty() || helpers_ >= cores + waiting_) return;
@@ -106,10 +108,12 @@ void LaunchTree::Waiting(int more) {
   Help();
 }
 
-/// A grid of the host's that launches faster than the launched grids run waits a moment, since each takes a kilobyte until it has run. Only
-/// a moment, as they may wait for what it does next; and only the first grid, so that those who run the others never wait for each other.
+/// A grid of the host's that launches faster than the launched grids run waits a moment, since each takes a kilobyte
+/// until it has run. Only a moment, as they may wait for what it does next; and only the first grid, so that those who
+/// run the others never wait for each other.
 void LaunchTree::AwaitRoom(std::unique_lock<std::mutex>& lock, const DeviceGrid& root) {
-  if (root.unfinished_ >= kManyUnfinished) room_.wait_for(lock, kAwaitRoom, [&] { return root.unfinished_ <= kManyUnfinished / 2; });
+  if (root.unfinished_ >= kManyUnfinished)
+    room_.wait_for(lock, kAwaitRoom, [&] { return root.unfinished_ <= kManyUnfinished / 2; });
 }
 
 void LaunchTree::Drain(std::unique_lock<std::mutex>& lock) {
@@ -151,13 +155,15 @@ void LaunchTree::CompleteIfOver(DeviceGrid& grid) {
 void LaunchTree::Complete(DeviceChild& child) {
   child.complete = true;
   child.op = {};
-  if (HostTimeline* const timeline = HostTimeline::Get(); timeline != nullptr && child.work != 0) timeline->Close(child.work);
+  if (HostTimeline* const timeline = HostTimeline::Get(); timeline != nullptr && child.work != 0)
+    timeline->Close(child.work);
   for (DeviceChildPtr& successor : std::exchange(child.successors, {})) {
     if (--successor->waits == 0) Push(std::move(successor));
   }
   DeviceGrid& parent = child.parent;
   if (--parent.unfinished_ == kManyUnfinished / 2) room_.notify_all();
-  if (const auto found = parent.unfinished_by_cta_.find(child.cta); found != parent.unfinished_by_cta_.end() && --found->second == 0)
+  if (const auto found = parent.unfinished_by_cta_.find(child.cta);
+      found != parent.unfinished_by_cta_.end() && --found->second == 0)
     parent.unfinished_by_cta_.erase(found);
   parent.ForgetStream(child);
   CompleteIfOver(parent);
@@ -172,7 +178,8 @@ void LaunchTree::Finish(DeviceGrid& root) {
   }
 }
 
-// ---- a grid -------------------------------------------------------------------------------------------------------------
+// ---- a grid
+// -------------------------------------------------------------------------------------------------------------
 
 DeviceGrid::~DeviceGrid() = default;
 
@@ -204,26 +211,30 @@ std::vector<DeviceChildPtr> DeviceGrid::LastOf(std::uint64_t cta, std::uint64_t 
   return found != streams.end() ? found->second.last : std::vector<DeviceChildPtr>();
 }
 
-/// Blocks and threads have streams of their own, millions of them: one whose work is complete is as one that was never used. In the
-/// program's timeline later work names what was before it, complete or not.
+/// Blocks and threads have streams of their own, millions of them: one whose work is complete is as one that was never
+/// used. In the program's timeline later work names what was before it, complete or not.
 void DeviceGrid::ForgetStream(const DeviceChild& child) {
   if (child.work != 0) return;
   const bool of_thread = (child.stream & kThreadStreams) != 0;
   if (!of_thread && child.stream > kLegacyStream) return;
   auto& streams = of_thread ? thread_streams_ : cta_streams_;
   const auto found = streams.find(of_thread ? child.stream : child.cta);
-  if (found != streams.end() && std::ranges::all_of(found->second.last, [](const DeviceChildPtr& c) { return c->complete; }))
+  if (found != streams.end() &&
+      std::ranges::all_of(found->second.last, [](const DeviceChildPtr& c) { return c->complete; }))
     streams.erase(found);
 }
 
 /// Streams and events that a grid has at a time take memory of the host's.
 bool DeviceGrid::MayCreate() const { return streams_.size() + events_.size() < kMaxHandles; }
 
-DeviceStatus DeviceGrid::Launch(const exec::LaunchParams& launch, std::uint64_t cta, std::uint64_t stream, std::uint64_t& number) {
+DeviceStatus DeviceGrid::Launch(const exec::LaunchParams& launch, std::uint64_t cta, std::uint64_t stream,
+                                std::uint64_t& number) {
   const auto code = kernel_->code();
   std::shared_ptr<Kernel> kernel;
-  if (code == nullptr || code->FindKernel(launch.kernel->name, &context_, &kernel) != CUDA_SUCCESS) return DeviceStatus::kInvalidValue;
-  // The Programming Guide names 24 levels; an H100 took as many as launches may be pending (tests/data/gpu/apps-native.txt).
+  if (code == nullptr || code->FindKernel(launch.kernel->name, &context_, &kernel) != CUDA_SUCCESS)
+    return DeviceStatus::kInvalidValue;
+  // The Programming Guide names 24 levels; an H100 took as many as launches may be pending
+  // (tests/data/gpu/apps-native.txt).
   if (depth_ >= context_.limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT]) return DeviceStatus::kPendingCountExceeded;
   LaunchRequest request;
   request.function = kernel->function_handle();
@@ -249,8 +260,8 @@ DeviceStatus DeviceGrid::Launch(const exec::LaunchParams& launch, std::uint64_t 
     op = std::get<KernelOp>(std::move(operation));
     number = op.work;
   }
-  const auto child =
-      std::make_shared<DeviceChild>(*this, self_ != nullptr ? self_->shared_from_this() : nullptr, std::move(op), cta, stream);
+  const auto child = std::make_shared<DeviceChild>(*this, self_ != nullptr ? self_->shared_from_this() : nullptr,
+                                                   std::move(op), cta, stream);
   if (stream == kTailLaunch) {
     ++tree.tails;
     tails_.push_back(child);

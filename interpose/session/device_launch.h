@@ -1,7 +1,7 @@
-// Grids launched by grids (CUDA dynamic parallelism). A launch from the device is checked and described by MakeKernelOp like
-// any other, waits for what its device stream says, and then runs on a thread of the task pool, or on the one that ran the
-// grid the host launched. A grid is complete when it has run and all it launched is complete; only then goes on what waits
-// for it, in a device stream or, for the first grid of all, in the host's stream.
+// Grids launched by grids (CUDA dynamic parallelism). A launch from the device is checked and described by MakeKernelOp
+// like any other, waits for what its device stream says, and then runs on a thread of the task pool, or on the one that
+// ran the grid the host launched. A grid is complete when it has run and all it launched is complete; only then goes on
+// what waits for it, in a device stream or, for the first grid of all, in the host's stream.
 #pragma once
 
 #include <condition_variable>
@@ -23,8 +23,8 @@ class LaunchTree;
 
 /// A grid launched from the device.
 struct DeviceChild : std::enable_shared_from_this<DeviceChild> {
-  DeviceChild(DeviceGrid& parent, std::shared_ptr<DeviceChild> parent_child, KernelOp operation, std::uint64_t launching_cta,
-              std::uint64_t launching_stream);
+  DeviceChild(DeviceGrid& parent, std::shared_ptr<DeviceChild> parent_child, KernelOp operation,
+              std::uint64_t launching_cta, std::uint64_t launching_stream);
   ~DeviceChild();
 
   KernelOp op;
@@ -51,11 +51,12 @@ class DeviceGrid final : public exec::GridChildren {
   ~DeviceGrid() override;
   const WorkOriginPtr& origin() const { return origin_; }
 
-  /// The host's thread, after the grid has run: runs what it launched as far as nobody else does, and returns when all of it
-  /// is complete.
+  /// The host's thread, after the grid has run: runs what it launched as far as nobody else does, and returns when all
+  /// of it is complete.
   void Finish();
 
-  exec::DeviceStatus Launch(const exec::LaunchParams& launch, std::uint64_t cta, std::uint64_t stream, std::uint64_t& number) override;
+  exec::DeviceStatus Launch(const exec::LaunchParams& launch, std::uint64_t cta, std::uint64_t stream,
+                            std::uint64_t& number) override;
   bool Idle(std::uint64_t cta) override;
   void BeginWait() override;
   void EndWait() override;

@@ -15,8 +15,8 @@ class DeviceTurns {
   /// Returns when nobody is alone on the device, and nobody waits to be.
   void Begin();
   void End();
-  /// False when others do not come to an end: they may wait for what comes behind. From then on, until it has been alone again, nobody
-  /// waits.
+  /// False when others do not come to an end: they may wait for what comes behind. From then on, until it has been
+  /// alone again, nobody waits.
   bool BeginAlone();
   void EndAlone();
 

@@ -11,7 +11,9 @@ namespace {
 /// Of a block, whatever its device: what is more has to be dynamic (CUDA C++ Programming Guide, Compute Capabilities).
 constexpr std::uint64_t kMostStaticShared = 48 << 10;
 
-std::uint64_t SharedBytes(const ptx::Variable& variable) { return variable.space == ptx::StateSpace::kShared ? variable.bytes() : 0; }
+std::uint64_t SharedBytes(const ptx::Variable& variable) {
+  return variable.space == ptx::StateSpace::kShared ? variable.bytes() : 0;
+}
 
 std::uint64_t SharedBytes(const ptx::Block& block) {
   std::uint64_t bytes = 0;
@@ -38,8 +40,8 @@ std::string WhoHasTooMuchShared(const ptx::Module& module) {
     if (!function.is_entry || function.body == nullptr) continue;
     const std::uint32_t bytes = exec::LayoutShared(module, function).static_bytes();
     if (bytes <= kMostStaticShared || IsTileKernel(function)) continue;
-    return "kernel " + std::string(function.name) + " has " + std::to_string(bytes) + " bytes of static shared memory; the limit is " +
-           std::to_string(kMostStaticShared);
+    return "kernel " + std::string(function.name) + " has " + std::to_string(bytes) +
+           " bytes of static shared memory; the limit is " + std::to_string(kMostStaticShared);
   }
   return {};
 }
@@ -48,7 +50,8 @@ std::string WhoHasTooMuchShared(const ptx::Module& module) {
 
 std::string WhyDriversRefuse(const ptx::Module& module) {
   if (const auto call = ptx::FindUndefinedCall(module, IsProvided))
-    return "line " + std::to_string(call->loc.line) + ": function '" + std::string(call->function) + "' is called and defined nowhere";
+    return "line " + std::to_string(call->loc.line) + ": function '" + std::string(call->function) +
+           "' is called and defined nowhere";
   return WhoHasTooMuchShared(module);
 }
 

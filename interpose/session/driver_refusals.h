@@ -7,8 +7,8 @@
 
 namespace gridloom::session {
 
-/// Why a driver would not load the module, as one line; empty when it would. Says so of calls of functions that are defined nowhere, and of
-/// kernels with more static shared memory than a block may have.
+/// Why a driver would not load the module, as one line; empty when it would. Says so of calls of functions that are
+/// defined nowhere, and of kernels with more static shared memory than a block may have.
 std::string WhyDriversRefuse(const ptx::Module& module);
 
 }  // namespace gridloom::session

@@ -40,8 +40,10 @@ class ExecBackend final : public Backend {
 std::string CacheDirectory() {
   const Settings& settings = TheSettings();
   if (settings.cache_dir) return *settings.cache_dir == "off" ? std::string() : *settings.cache_dir;
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache == '/') return std::string(cache) + "/gridloom";
-  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/') return std::string(home) + "/.cache/gridloom";
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache == '/')
+    return std::string(cache) + "/gridloom";
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/')
+    return std::string(home) + "/.cache/gridloom";
   return {};
 }
 
@@ -58,7 +60,8 @@ Result<std::unique_ptr<Backend>> MakeExecBackend(const sim::DeviceSpec& device, 
   GL_TRY_STATUS(LiveTiming::CheckSettings());
   exec::DeviceMemory::Options memory_options;
   memory_options.limit_bytes = memory_bytes;
-  if (BrokerLink* const link = BrokerLink::Get()) memory_options.quota = [link](std::uint64_t used) { return link->Quota(used); };
+  if (BrokerLink* const link = BrokerLink::Get())
+    memory_options.quota = [link](std::uint64_t used) { return link->Quota(used); };
   memory_options.remember_freed = MemcheckLog::Get().on();
   if (!MemcheckLog::Get().on()) memory_options.device_page_bytes = kDevicePageBytes;
   GL_TRY(memory, exec::DeviceMemory::Create(memory_options));

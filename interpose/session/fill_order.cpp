@@ -50,16 +50,19 @@ Status FillOrder::CheckSetting() {
   const Settings& settings = TheSettings();
   if (!IsOn(settings.record_order)) return {};
   if ((settings.trace && !settings.trace->empty()) || IsOn(settings.timing)) return {};
-  return Error{"the order of initialisation (GRIDLOOM_RECORD_ORDER) is for a trace or a timing: add --trace or --timing"};
+  return Error{
+      "the order of initialisation (GRIDLOOM_RECORD_ORDER) is for a trace or a timing: add --trace or --timing"};
 }
 
 FillOrder* FillOrder::Get() {
   static FillOrder* const order = []() -> FillOrder* {
     if (!IsOn(TheSettings().record_order)) return nullptr;
     static_assert(kPage == 4096);
-    const auto fd = sysconf(_SC_PAGESIZE) == static_cast<long>(kPage) ? OpenFaults() : Error{"pages of this machine are not of 4 KiB"};
+    const auto fd = sysconf(_SC_PAGESIZE) == static_cast<long>(kPage) ? OpenFaults()
+                                                                      : Error{"pages of this machine are not of 4 KiB"};
     if (fd.ok()) return new FillOrder(*fd);
-    LogFormat(LogLevel::kWarn, "the order in which the program fills what it copies is not recorded: %s", fd.error().message.c_str());
+    LogFormat(LogLevel::kWarn, "the order in which the program fills what it copies is not recorded: %s",
+              fd.error().message.c_str());
     return nullptr;
   }();
   return order != nullptr && order->owner_ == getpid() ? order : nullptr;
@@ -74,7 +77,8 @@ FillOrder::FillOrder(int fd) : fd_(fd), owner_(getpid()) {
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
 }
 
-/// Whoever writes to a protected page waits until it has been noted here. Nothing that this thread touches is in such a page.
+/// Whoever writes to a protected page waits until it has been noted here. Nothing that this thread touches is in such a
+/// page.
 void FillOrder::Main() {
   std::array<uffd_msg, 64> messages;
   while (true) {
@@ -89,7 +93,8 @@ void FillOrder::Main() {
 void FillOrder::Note(std::uint64_t address) {
   const std::lock_guard lock(mutex_);
   Block* const block = Find(address);
-  if (block != nullptr && address / kPage - block->first < block->ranks.size()) block->ranks[address / kPage - block->first] = ++written_;
+  if (block != nullptr && address / kPage - block->first < block->ranks.size())
+    block->ranks[address / kPage - block->first] = ++written_;
   Protect(address / kPage, 1, false);
 }
 
@@ -150,13 +155,16 @@ std::vector<std::uint32_t> FillOrder::Take(const std::byte* source, std::uint64_
   const Block* const block = Find(address);
   if (block == nullptr || bytes == 0 || address + bytes > block->end) return {};
   const std::uint64_t last_page = block->ranks.size() - 1;
-  const auto place_of = [&](std::uint64_t at) { return std::min(std::max(at / kPage, block->first) - block->first, last_page); };
+  const auto place_of = [&](std::uint64_t at) {
+    return std::min(std::max(at / kPage, block->first) - block->first, last_page);
+  };
   std::vector<std::uint32_t> ranks;
   bool known = true;
   for (std::uint64_t begin = address; begin < address + bytes; begin += kPage) {
     const std::uint64_t end = std::min(begin + kPage, address + bytes);
     std::uint32_t rank = 0;
-    for (std::uint64_t place = place_of(begin); place <= place_of(end - 1); ++place) rank = std::max(rank, block->ranks[place]);
+    for (std::uint64_t place = place_of(begin); place <= place_of(end - 1); ++place)
+      rank = std::max(rank, block->ranks[place]);
     known &= rank != 0 || block->fresh;
     ranks.push_back(rank != 0 ? rank : kNever);
   }

@@ -1,6 +1,6 @@
-// GRIDLOOM_RECORD_ORDER: in which order the program fills the pages of host memory that it copies to the device (trace::HostAction::ranks).
-// The kernel tells of the first write to each page, its own writes for read() and the like included (userfaultfd, write protection); the
-// program sees nothing of it, and its signals are its own.
+// GRIDLOOM_RECORD_ORDER: in which order the program fills the pages of host memory that it copies to the device
+// (trace::HostAction::ranks). The kernel tells of the first write to each page, its own writes for read() and the like
+// included (userfaultfd, write protection); the program sees nothing of it, and its signals are its own.
 #pragma once
 
 #include <atomic>
@@ -23,8 +23,9 @@ class FillOrder {
   /// Follows pinned or registered memory. `fresh`: the program has not written to it yet.
   void Follow(std::uint64_t address, std::uint64_t bytes, bool fresh);
   void Leave(std::uint64_t address);
-  /// Memory is copied from to the device: which write to a page, of all such first writes, brought it, for each 4 KiB of what is copied;
-  /// kNever where nobody has written. Empty where that is not known. What is written from now on is followed anew.
+  /// Memory is copied from to the device: which write to a page, of all such first writes, brought it, for each 4 KiB
+  /// of what is copied; kNever where nobody has written. Empty where that is not known. What is written from now on is
+  /// followed anew.
   std::vector<std::uint32_t> Take(const std::byte* source, std::uint64_t bytes);
 
   static constexpr std::uint32_t kNever = ~std::uint32_t{0};

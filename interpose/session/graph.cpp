@@ -93,14 +93,16 @@ void Graph::RemoveNode(GraphNode& node) {
 }
 
 CUresult Graph::AddEdge(GraphNode& from, GraphNode& to) {
-  if (&from == &to || std::ranges::find(to.dependencies, &from) != to.dependencies.end()) return CUDA_ERROR_INVALID_VALUE;
+  if (&from == &to || std::ranges::find(to.dependencies, &from) != to.dependencies.end())
+    return CUDA_ERROR_INVALID_VALUE;
   from.dependents.push_back(&to);
   to.dependencies.push_back(&from);
   return CUDA_SUCCESS;
 }
 
 CUresult Graph::RemoveEdge(GraphNode& from, GraphNode& to) {
-  if (HasMemoryNodes()) return CUDA_ERROR_NOT_SUPPORTED;  // "any attempt to do so will return an error" (cuGraphRemoveDependencies)
+  if (HasMemoryNodes())
+    return CUDA_ERROR_NOT_SUPPORTED;  // "any attempt to do so will return an error" (cuGraphRemoveDependencies)
   if (std::erase(to.dependencies, &from) == 0) return CUDA_ERROR_INVALID_VALUE;
   std::erase(from.dependents, &to);
   return CUDA_SUCCESS;
@@ -128,7 +130,8 @@ CUresult Graph::NoteMemory(const Operation& operation) {
     if (const auto status = outermost->memory_.AddFree(*free->of_graph); status != CUDA_SUCCESS) return status;
     more.NoteFree(*free->of_graph);
   }
-  for (std::shared_ptr<Graph> graph = shared_from_this(); more.any() && graph != nullptr; graph = graph->around_.lock()) {
+  for (std::shared_ptr<Graph> graph = shared_from_this(); more.any() && graph != nullptr;
+       graph = graph->around_.lock()) {
     graph->memory_.Add(more);
   }
   return CUDA_SUCCESS;

@@ -24,7 +24,8 @@ class GraphExec;
 /// A reference-counted object of the program, freed by its own destructor when nobody holds it any more.
 class UserObject {
  public:
-  UserObject(void* object, cuda::CUhostFn destroy, unsigned references) : object_(object), destroy_(destroy), count_(references) {}
+  UserObject(void* object, cuda::CUhostFn destroy, unsigned references)
+      : object_(object), destroy_(destroy), count_(references) {}
   void Retain(unsigned count) { count_.fetch_add(count); }
   /// Runs the destructor when the last reference goes. False when more are given back than there are.
   bool Release(unsigned count, bool* gone);
@@ -68,7 +69,8 @@ class Graph : public std::enable_shared_from_this<Graph> {
   std::uint32_t id() const { return id_; }
   std::unique_lock<std::recursive_mutex> Lock() const { return std::unique_lock(mutex_); }
 
-  /// INVALID_VALUE when a dependency is not of this graph or named twice, or when the node frees what others free (graph_memory.h).
+  /// INVALID_VALUE when a dependency is not of this graph or named twice, or when the node frees what others free
+  /// (graph_memory.h).
   cuda::CUresult AddNode(Operation operation, const std::vector<GraphNode*>& dependencies, GraphNode** node);
   void RemoveNode(GraphNode& node);
   cuda::CUresult AddEdge(GraphNode& from, GraphNode& to);
@@ -78,7 +80,8 @@ class Graph : public std::enable_shared_from_this<Graph> {
   bool Order(std::vector<GraphNode*>* order) const;
   std::shared_ptr<Graph> Clone() const;
 
-  /// Conditions made for this graph, whether a node uses them yet or not. Its nodes, and those of graphs inside of it, may use them.
+  /// Conditions made for this graph, whether a node uses them yet or not. Its nodes, and those of graphs inside of it,
+  /// may use them.
   std::vector<std::shared_ptr<Conditional>> conditions;
   UserObjects user_objects;
   /// Whether a node of this graph may use the condition.
@@ -92,7 +95,8 @@ class Graph : public std::enable_shared_from_this<Graph> {
   mutable std::weak_ptr<GraphExec> instance;
 
  private:
-  /// What a node with this operation does with graph memory. The outermost graph, which is the one that is launched, knows of all nodes.
+  /// What a node with this operation does with graph memory. The outermost graph, which is the one that is launched,
+  /// knows of all nodes.
   cuda::CUresult NoteMemory(const Operation& operation);
 
   mutable std::recursive_mutex mutex_;
@@ -122,8 +126,8 @@ class GraphExec {
   /// Takes over the operations of a graph of the same shape, all or none.
   cuda::CUresult Update(const Graph& graph, cuda::CUgraphExecUpdateResultInfo* info);
 
-  /// INVALID_VALUE when graph memory forbids it (graph_memory.h). `oldest`: a task that the caller has to wait for without locks, since
-  /// the stream's queue is full; null: none.
+  /// INVALID_VALUE when graph memory forbids it (graph_memory.h). `oldest`: a task that the caller has to wait for
+  /// without locks, since the stream's queue is full; null: none.
   cuda::CUresult Launch(Stream& stream, TaskPtr* oldest);
 
  private:

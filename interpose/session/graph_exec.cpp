@@ -42,7 +42,8 @@ CUresult GraphExec::Update(const Graph& graph, CUgraphExecUpdateResultInfo* info
 
 CUresult GraphExec::Launch(Stream& stream, TaskPtr* oldest) {
   const auto lock = Lock();
-  if (const auto status = memory_.BeginLaunch((flags_ & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0); status != CUDA_SUCCESS) {
+  if (const auto status = memory_.BeginLaunch((flags_ & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0);
+      status != CUDA_SUCCESS) {
     return status;
   }
   Context& context = stream.context();
@@ -56,7 +57,8 @@ CUresult GraphExec::Launch(Stream& stream, TaskPtr* oldest) {
   if (timeline != nullptr) plan_->AddCopies(copied);
   const std::uint64_t group = timeline != nullptr ? timeline->OpenGroup(stream, last_work_, copied) : 0;
   const WorkOriginPtr origin = MemcheckLog::Get().Launched(stream, *plan_, last_origin_.get());
-  const Context::Group work{first, last, plan_->operations(), [&] { return SubmitPlan(context, plan_, first, group, origin); }};
+  const Context::Group work{first, last, plan_->operations(),
+                            [&] { return SubmitPlan(context, plan_, first, group, origin); }};
   *oldest = context.EnqueueGroup(stream, work, after);
   if (timeline != nullptr) timeline->Close(group);
   last_work_ = group;

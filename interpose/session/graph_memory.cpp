@@ -66,7 +66,8 @@ void GraphMemory::CancelFree() {
 CUresult GraphMemoryUse::AddFree(GraphMemory& memory) {
   const std::lock_guard lock(TheRegistry().mutex);
   const bool own = Allocates(&memory);
-  if (frees_.contains(&memory) || memory.freed_by_own_graph_ || (own && memory.freed_by_other_graph_)) return CUDA_ERROR_INVALID_VALUE;
+  if (frees_.contains(&memory) || memory.freed_by_own_graph_ || (own && memory.freed_by_other_graph_))
+    return CUDA_ERROR_INVALID_VALUE;
   (own ? memory.freed_by_own_graph_ : memory.freed_by_other_graph_) = true;
   frees_.insert(&memory);
   return CUDA_SUCCESS;

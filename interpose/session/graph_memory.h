@@ -1,5 +1,6 @@
-// Memory of allocation nodes (CUDA C++ Programming Guide, "Graph Memory Nodes"). An allocation has one address for all launches. Who may
-// free it, and when a graph may be launched again, is decided when a call is made, in the order of the calls, as a driver does.
+// Memory of allocation nodes (CUDA C++ Programming Guide, "Graph Memory Nodes"). An allocation has one address for all
+// launches. Who may free it, and when a graph may be launched again, is decided when a call is made, in the order of
+// the calls, as a driver does.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,8 @@ namespace gridloom::session {
 class Device;
 class MemoryPool;
 
-/// What one allocation node allocates. The address is taken as long as somebody has this: the node, launches that use it, and from the
-/// launch that allocates it until it is freed.
+/// What one allocation node allocates. The address is taken as long as somebody has this: the node, launches that use
+/// it, and from the launch that allocates it until it is freed.
 class GraphMemory {
  public:
   /// Null when there is no such memory left.
@@ -38,7 +39,7 @@ class GraphMemory {
   const std::uint64_t address_;
   // Guarded by the one mutex of all graph memory.
   bool freed_by_own_graph_ = false, freed_by_other_graph_ = false;  ///< there is such a node
-  std::shared_ptr<GraphMemory> allocated_;                          ///< itself while a launch has allocated it and nobody freed it
+  std::shared_ptr<GraphMemory> allocated_;  ///< itself while a launch has allocated it and nobody freed it
 };
 
 /// What the nodes of one graph, and of graphs inside of it, do with graph memory. The nodes keep the memory.
@@ -47,15 +48,15 @@ class GraphMemoryUse {
   bool any() const { return !allocates_.empty() || !frees_.empty(); }
   /// A node that allocates the memory is added.
   void AddAllocation(GraphMemory& memory) { allocates_.insert(&memory); }
-  /// A node that frees it is added. INVALID_VALUE when another node of this graph does so already, or when nodes of the graph that
-  /// allocates it and of another one would both do so.
+  /// A node that frees it is added. INVALID_VALUE when another node of this graph does so already, or when nodes of the
+  /// graph that allocates it and of another one would both do so.
   cuda::CUresult AddFree(GraphMemory& memory);
   void NoteFree(GraphMemory& memory) { frees_.insert(&memory); }
   /// What another one does is part of this one.
   void Add(const GraphMemoryUse& part);
 
-  /// The graph is launched. INVALID_VALUE, and nothing is changed, when what it allocates was not freed since its last launch, unless
-  /// `auto_free`, or when what it frees was not allocated.
+  /// The graph is launched. INVALID_VALUE, and nothing is changed, when what it allocates was not freed since its last
+  /// launch, unless `auto_free`, or when what it frees was not allocated.
   cuda::CUresult BeginLaunch(bool auto_free) const;
 
  private:

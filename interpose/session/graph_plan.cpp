@@ -50,7 +50,8 @@ CUresult GraphPlan::Make(const Graph& graph, std::shared_ptr<const GraphPlan>* p
   return CUDA_SUCCESS;
 }
 
-CUresult GraphPlan::Updated(const Graph& graph, CUgraphExecUpdateResultInfo* info, std::shared_ptr<const GraphPlan>* plan) const {
+CUresult GraphPlan::Updated(const Graph& graph, CUgraphExecUpdateResultInfo* info,
+                            std::shared_ptr<const GraphPlan>* plan) const {
   const auto lock = graph.Lock();
   const auto fail = [info](CUgraphExecUpdateResult result, GraphNode* node) {
     *info = {result, node == nullptr ? nullptr : node->handle(), nullptr};
@@ -58,11 +59,13 @@ CUresult GraphPlan::Updated(const Graph& graph, CUgraphExecUpdateResultInfo* inf
   };
   // Nodes correspond in the order in which they were added, as captures of the same code give them.
   std::vector<GraphNode*> order;
-  if (!graph.Order(&order) || order.size() != nodes.size()) return fail(CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, nullptr);
+  if (!graph.Order(&order) || order.size() != nodes.size())
+    return fail(CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, nullptr);
   std::unordered_map<const GraphNode*, std::uint32_t> place;
   for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = static_cast<std::uint32_t>(i);
   for (std::size_t i = 0; i < order.size(); ++i) {
-    if (order[i]->operation.index() != nodes[i].operation.index()) return fail(CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, order[i]);
+    if (order[i]->operation.index() != nodes[i].operation.index())
+      return fail(CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, order[i]);
     std::vector<std::uint32_t> dependencies;
     for (const GraphNode* dependency : order[i]->dependencies) dependencies.push_back(place.at(dependency));
     auto known = nodes[i].dependencies;
@@ -77,7 +80,8 @@ CUresult GraphPlan::Updated(const Graph& graph, CUgraphExecUpdateResultInfo* inf
   for (std::size_t i = 0; i < order.size(); ++i) {
     Node& node = made->nodes[i];
     if (const auto* child = std::get_if<ChildOp>(&order[i]->operation)) {
-      if (const auto status = nodes[i].child->Updated(*child->graph, info, &node.child); status != CUDA_SUCCESS) return status;
+      if (const auto status = nodes[i].child->Updated(*child->graph, info, &node.child); status != CUDA_SUCCESS)
+        return status;
     }
     if (const auto* conditional = std::get_if<ConditionalOp>(&order[i]->operation)) {
       const auto& graphs = conditional->bodies->graphs;
@@ -120,13 +124,16 @@ std::uint64_t GraphPlan::operations() const {
 
 namespace {
 
-/// The task of a node that is one operation. `group` and `before`: where it stands in the program's timeline, if there is one.
-TaskPtr MakeNodeTask(Context& context, const std::shared_ptr<const GraphPlan>& plan, const GraphPlan::Node& node, std::uint64_t group,
-                     const WorkOriginPtr& origin, std::span<const std::uint64_t> before, std::uint64_t* work) {
+/// The task of a node that is one operation. `group` and `before`: where it stands in the program's timeline, if there
+/// is one.
+TaskPtr MakeNodeTask(Context& context, const std::shared_ptr<const GraphPlan>& plan, const GraphPlan::Node& node,
+                     std::uint64_t group, const WorkOriginPtr& origin, std::span<const std::uint64_t> before,
+                     std::uint64_t* work) {
   *work = 0;
   HostTimeline* const timeline = HostTimeline::Get();
   if (timeline == nullptr && !node.enabled) return MakeTask(0, [] {});
-  if (timeline == nullptr) return MakeTask(0, [&context, plan, &operation = node.operation, origin] { Run(context, operation, origin); });
+  if (timeline == nullptr)
+    return MakeTask(0, [&context, plan, &operation = node.operation, origin] { Run(context, operation, origin); });
   Operation operation = node.enabled ? node.operation : EmptyOp{};  // a copy, which gets its number
   *work = timeline->AddTo(group, before, 0, operation);
   return MakeTask(0, [&context, operation = std::move(operation), origin] { Run(context, operation, origin); });
@@ -140,8 +147,8 @@ WorkOriginPtr OriginOfNode(const WorkOriginPtr& of_launch, std::size_t node) {
 
 }  // namespace
 
-std::vector<TaskPtr> SubmitPlan(Context& context, const std::shared_ptr<const GraphPlan>& plan, const TaskPtr& first, std::uint64_t group,
-                                const WorkOriginPtr& origin, bool inside) {
+std::vector<TaskPtr> SubmitPlan(Context& context, const std::shared_ptr<const GraphPlan>& plan, const TaskPtr& first,
+                                std::uint64_t group, const WorkOriginPtr& origin, bool inside) {
   HostTimeline* const timeline = HostTimeline::Get();
   const std::vector<GraphPlan::Node>& nodes = plan->nodes;
   std::vector<TaskPtr> ends;         // per node: the task others wait for

@@ -1,4 +1,5 @@
-// What a launch of a graph runs. A launch keeps the plan that it was launched with: changes of the executable graph make another one.
+// What a launch of a graph runs. A launch keeps the plan that it was launched with: changes of the executable graph
+// make another one.
 #pragma once
 
 #include <cstdint>
@@ -29,21 +30,24 @@ struct GraphPlan {
 
   /// INVALID_VALUE for a cycle.
   static cuda::CUresult Make(const Graph& graph, std::shared_ptr<const GraphPlan>* plan);
-  /// The plan with the operations of a graph of the same shape. GRAPH_EXEC_UPDATE_FAILURE, explained in `info`, where it has another.
-  cuda::CUresult Updated(const Graph& graph, cuda::CUgraphExecUpdateResultInfo* info, std::shared_ptr<const GraphPlan>* plan) const;
+  /// The plan with the operations of a graph of the same shape. GRAPH_EXEC_UPDATE_FAILURE, explained in `info`, where
+  /// it has another.
+  cuda::CUresult Updated(const Graph& graph, cuda::CUgraphExecUpdateResultInfo* info,
+                         std::shared_ptr<const GraphPlan>* plan) const;
 
   /// A launch begins: conditions get the values they begin with.
   void BeginConditions() const;
-  /// Adds what its nodes copy over PCIe. Without those of conditional nodes' bodies: how often these run is not known before.
+  /// Adds what its nodes copy over PCIe. Without those of conditional nodes' bodies: how often these run is not known
+  /// before.
   void AddCopies(CopiedBytes& copied) const;
   /// Its nodes and those of its children.
   std::uint64_t operations() const;
 };
 
-/// Submits every node behind `first`; answers the tasks that nothing in the graph waits for. `group`: number of this launch in the
-/// program's timeline, if there is one.
-/// `origin`: of the launch, or where the plan is one of a node, of that node (`inside`); null where nobody asks.
-std::vector<TaskPtr> SubmitPlan(Context& context, const std::shared_ptr<const GraphPlan>& plan, const TaskPtr& first, std::uint64_t group,
-                                const WorkOriginPtr& origin, bool inside = false);
+/// Submits every node behind `first`; answers the tasks that nothing in the graph waits for. `group`: number of this
+/// launch in the program's timeline, if there is one. `origin`: of the launch, or where the plan is one of a node, of
+/// that node (`inside`); null where nobody asks.
+std::vector<TaskPtr> SubmitPlan(Context& context, const std::shared_ptr<const GraphPlan>& plan, const TaskPtr& first,
+                                std::uint64_t group, const WorkOriginPtr& origin, bool inside = false);
 
 }  // namespace gridloom::session

@@ -1,4 +1,5 @@
-// Green contexts: a share of a device's SMs, with streams whose kernels run on them. All else they have of the device's primary context.
+// Green contexts: a share of a device's SMs, with streams whose kernels run on them. All else they have of the device's
+// primary context.
 #pragma once
 
 #include <atomic>
@@ -24,8 +25,8 @@ struct ResourceDescription {
   bool operator==(const ResourceDescription&) const = default;
 };
 
-/// A destroyed one is freed when nothing has it any more: no stream, no operation, no thread's stack, and not the list of those that the
-/// program may still name (Process::ShelveGreen).
+/// A destroyed one is freed when nothing has it any more: no stream, no operation, no thread's stack, and not the list
+/// of those that the program may still name (Process::ShelveGreen).
 class GreenContext : public std::enable_shared_from_this<GreenContext> {
  public:
   GreenContext(Context& primary, ResourceDescription description)
@@ -71,9 +72,11 @@ using GreenPtr = std::shared_ptr<GreenContext>;
 /// The one that is current, converted to a context; null: none is.
 GreenContext* CurrentGreen();
 GreenPtr CurrentGreenPtr();
-/// Whose SMs work has that is put into the stream now: the stream's own, or for default streams the current one. Null: all of the device's.
+/// Whose SMs work has that is put into the stream now: the stream's own, or for default streams the current one. Null:
+/// all of the device's.
 GreenContext* GreenOf(const Stream& stream);
-/// The streams that work of `green` may be in: its own, and the default one where it is current. Null: all of the context's.
+/// The streams that work of `green` may be in: its own, and the default one where it is current. Null: all of the
+/// context's.
 std::vector<StreamPtr> StreamsOf(Context& context, const GreenContext* green);
 /// SMs that kernels of `green` run on, or, if that is null, those of the device.
 std::uint32_t SmCount(const Context& context, const GreenContext* green);

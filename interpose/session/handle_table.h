@@ -1,5 +1,5 @@
-// Maps the handles a program holds to objects. A handle is the object's address, so it is never dereferenced before it was
-// found here: a stale or foreign handle is an error code, not a crash. Thread-safe.
+// Maps the handles a program holds to objects. A handle is the object's address, so it is never dereferenced before it
+// was found here: a stale or foreign handle is an error code, not a crash. Thread-safe.
 #pragma once
 
 #include <memory>

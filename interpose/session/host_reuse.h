@@ -1,4 +1,5 @@
-// Which copies touch the same memory of the host's: what a copy, or the program that fills its source, finds there from earlier ones.
+// Which copies touch the same memory of the host's: what a copy, or the program that fills its source, finds there from
+// earlier ones.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,8 @@ class HostReuse {
   struct Memory {
     std::uint64_t begin = 0, bytes = 0;
   };
-  /// The copies that have touched some of the memory, but for those that something has waited for which touched it later.
+  /// The copies that have touched some of the memory, but for those that something has waited for which touched it
+  /// later.
   std::vector<trace::HostAction::Reuse> Find(const Memory& memory) const;
   /// A copy touches the memory. `waits`: for those of Find; else they stay beside it.
   void Add(const Memory& memory, std::uint64_t work, bool waits);

@@ -11,8 +11,8 @@ class HostStack {
  public:
   /// Of the calling thread, without what belongs to this library.
   static std::shared_ptr<const HostStack> Here();
-  /// A line for each function, the innermost first: "Run(int*) in app+0x12af". The name is there where the program exports it (-rdynamic);
-  /// addr2line and debuggers take the offset.
+  /// A line for each function, the innermost first: "Run(int*) in app+0x12af". The name is there where the program
+  /// exports it (-rdynamic); addr2line and debuggers take the offset.
   std::vector<std::string> Lines() const;
   /// "\n  launched at\n    Run(int*) in app+0x12af …", `what` in front; of no stack, empty.
   static std::string Text(const char* what, const std::shared_ptr<const HostStack>& stack);

@@ -29,7 +29,8 @@ HostTimeline* HostTimeline::Get() {
     auto* const made = new HostTimeline;
     return made->timing_ != nullptr || Tracing::Get() != nullptr ? made : nullptr;
   }();
-  if (timeline == nullptr || timeline->owner_ != getpid() || timeline->finished_.load(std::memory_order_acquire)) return nullptr;
+  if (timeline == nullptr || timeline->owner_ != getpid() || timeline->finished_.load(std::memory_order_acquire))
+    return nullptr;
   return timeline;
 }
 
@@ -59,7 +60,8 @@ bool HostTimeline::Describe(const Operation& operation, HostAction& action) {
   return true;
 }
 
-/// Whether any work of the stream has to be known, as later ones of blocking streams come behind it, and it behind earlier ones.
+/// Whether any work of the stream has to be known, as later ones of blocking streams come behind it, and it behind
+/// earlier ones.
 bool HostTimeline::Separates(const Stream& stream) {
   if (stream.kind() != Stream::Kind::kLegacy) return false;
   const std::lock_guard lock(mutex_);
@@ -67,8 +69,8 @@ bool HostTimeline::Separates(const Stream& stream) {
   return tails != tails_.end() && !tails->second.blocking.empty();
 }
 
-/// The next work of the stream: what it waits for by the rules of default streams (CUDA driver API, "Stream synchronization
-/// behavior").
+/// The next work of the stream: what it waits for by the rules of default streams (CUDA driver API, "Stream
+/// synchronization behavior").
 HostAction HostTimeline::At(Stream& stream) {
   HostAction action;
   action.stream = stream.id();
@@ -121,7 +123,8 @@ void HostTimeline::Look(const Operation& operation, const HostView::Lane& lane, 
   if (kernel != nullptr && !view_.shares() && ReachesHostMemory(*kernel)) view_.Shares();
 }
 
-std::uint64_t HostTimeline::Record(HostAction action, Operation* operation, const HostView::Lane& lane, const BeforeWork* before) {
+std::uint64_t HostTimeline::Record(HostAction action, Operation* operation, const HostView::Lane& lane,
+                                   const BeforeWork* before) {
   action.work = ++works_;
   if (operation == nullptr) {
     groups_[action.work] = lane;
@@ -132,7 +135,8 @@ std::uint64_t HostTimeline::Record(HostAction action, Operation* operation, cons
   }
   if (Tracing* const tracing = Tracing::Get()) tracing->Add(action);
   if (timing_ != nullptr)
-    timing_->Add(action, operation != nullptr ? std::get_if<KernelOp>(operation) : nullptr, before != nullptr ? *before : BeforeWork{});
+    timing_->Add(action, operation != nullptr ? std::get_if<KernelOp>(operation) : nullptr,
+                 before != nullptr ? *before : BeforeWork{});
   return action.work;
 }
 
@@ -200,7 +204,8 @@ std::uint64_t HostTimeline::OpenGroup(std::uint64_t group, std::span<const std::
   return Record(std::move(action), nullptr, LaneOf(group));
 }
 
-std::uint64_t HostTimeline::AddTo(std::uint64_t group, std::span<const std::uint64_t> after, std::uint64_t rank, Operation& operation) {
+std::uint64_t HostTimeline::AddTo(std::uint64_t group, std::span<const std::uint64_t> after, std::uint64_t rank,
+                                  Operation& operation) {
   HostAction action;
   static_cast<void>(Describe(operation, action));  // what takes no time stays a marker, so that others can wait for it
   action.group = group;
@@ -223,7 +228,8 @@ void HostTimeline::Close(std::uint64_t group) {
   if (timing_ != nullptr) timing_->Close(group);
 }
 
-// ---- waits --------------------------------------------------------------------------------------------------------------
+// ---- waits
+// --------------------------------------------------------------------------------------------------------------
 
 std::vector<std::uint64_t> HostTimeline::LastOf(Stream& stream) {
   const std::lock_guard lock(mutex_);
@@ -236,8 +242,8 @@ std::vector<std::uint64_t> HostTimeline::LastOf(Stream& stream) {
   return works;
 }
 
-/// The host may look at what is new to it, and then knows of what it has waited for: `seen` says what that is. Whether it may look; `sees`:
-/// it does in any case.
+/// The host may look at what is new to it, and then knows of what it has waited for: `seen` says what that is. Whether
+/// it may look; `sees`: it does in any case.
 bool HostTimeline::RecordWait(std::span<const std::uint64_t> works, const Seen& seen, bool sees) {
   HostAction action;
   action.kind = HostAction::Kind::kWait;
@@ -254,7 +260,9 @@ HostTimeline::Seen HostTimeline::SeenOf(std::uint64_t work) {
 }
 
 HostTimeline::Seen HostTimeline::SeenOf(Stream& stream) {
-  return [&stream](HostView& view) { view.WaitedForStream(&stream.context(), stream.id(), stream.kind() == Stream::Kind::kLegacy); };
+  return [&stream](HostView& view) {
+    view.WaitedForStream(&stream.context(), stream.id(), stream.kind() == Stream::Kind::kLegacy);
+  };
 }
 
 void HostTimeline::Wait(std::uint64_t work) {
@@ -296,8 +304,9 @@ void HostTimeline::Tails::Forget(const Tails& awaited) {
   if (legacy == awaited.legacy) legacy = 0;
 }
 
-/// A trace has no place for answers that the program did not like: it asks again, and the last answer counts as waiting. Where parts of the
-/// program overlap, works have ended for a host that sees nothing of them when they really have.
+/// A trace has no place for answers that the program did not like: it asks again, and the last answer counts as
+/// waiting. Where parts of the program overlap, works have ended for a host that sees nothing of them when they really
+/// have.
 bool HostTimeline::AskAll(std::span<const std::uint64_t> works, const Seen& seen, bool executed) {
   bool sees = false;
   {
@@ -332,6 +341,8 @@ bool HostTimeline::Ask(std::uint64_t work, bool executed) {
 
 bool HostTimeline::Ask(Stream& stream, bool executed) { return AskAll(LastOf(stream), SeenOf(stream), executed); }
 
-std::optional<double> HostTimeline::EndNs(std::uint64_t work) const { return timing_ != nullptr ? timing_->EndNs(work) : std::nullopt; }
+std::optional<double> HostTimeline::EndNs(std::uint64_t work) const {
+  return timing_ != nullptr ? timing_->EndNs(work) : std::nullopt;
+}
 
 }  // namespace gridloom::session

@@ -1,5 +1,5 @@
-// The host's half of a program's time: every operation that takes time or orders others, as a numbered work with what it has to wait
-// for, in the order of the program's calls. The trace writes it down, the timing model simulates it.
+// The host's half of a program's time: every operation that takes time or orders others, as a numbered work with what
+// it has to wait for, in the order of the program's calls. The trace writes it down, the timing model simulates it.
 #pragma once
 
 #include <atomic>
@@ -31,15 +31,17 @@ class HostTimeline {
   /// Whether times are simulated: then Ask answers, and EndNs knows.
   bool timed() const { return timing_ != nullptr; }
 
-  // ---- works ------------------------------------------------------------------------------------------------------------
+  // ---- works
+  // ------------------------------------------------------------------------------------------------------------
   /// The operation is put into the stream. Kernels and events are told their numbers.
   void Add(Stream& stream, Operation& operation);
   /// A graph is launched in the stream, or as part of another one. Its works follow, until Close.
   std::uint64_t OpenGroup(Stream& stream, std::uint64_t after, const CopiedBytes& copied);
   std::uint64_t OpenGroup(std::uint64_t group, std::span<const std::uint64_t> after);
-  /// The operation is a node of a graph that is being launched, or a kernel that a kernel launches: `group` is the launch of the
-  /// graph, or the launching kernel. Answers its number.
-  std::uint64_t AddTo(std::uint64_t group, std::span<const std::uint64_t> after, std::uint64_t rank, Operation& operation);
+  /// The operation is a node of a graph that is being launched, or a kernel that a kernel launches: `group` is the
+  /// launch of the graph, or the launching kernel. Answers its number.
+  std::uint64_t AddTo(std::uint64_t group, std::span<const std::uint64_t> after, std::uint64_t rank,
+                      Operation& operation);
   /// The last of the works of the group has been added.
   void Close(std::uint64_t group);
   static constexpr std::uint64_t kLastRank = ~std::uint64_t{0};
@@ -48,11 +50,13 @@ class HostTimeline {
   /// Pinned or registered memory is no more: what comes to lie there is other memory.
   void Leave(std::uint64_t address, std::uint64_t bytes);
 
-  // ---- the host waits or asks; call after the same was done for the execution -----------------------------------------------
+  // ---- the host waits or asks; call after the same was done for the execution
+  // -----------------------------------------------
   void Wait(std::uint64_t work);
   void Wait(Stream& stream);
   void WaitAll(Context& context);
-  /// Whether the work, or all of the stream, has ended: at the host's simulated time, or, when that is not known, `executed`.
+  /// Whether the work, or all of the stream, has ended: at the host's simulated time, or, when that is not known,
+  /// `executed`.
   bool Ask(std::uint64_t work, bool executed);
   bool Ask(Stream& stream, bool executed);
   /// Whether both works are over for a host that asks when they ended: it sees that then.
@@ -73,7 +77,8 @@ class HostTimeline {
   };
   trace::HostAction At(Stream& stream);
   bool Separates(const Stream& stream);
-  std::uint64_t Record(trace::HostAction action, Operation* operation, const HostView::Lane& lane, const BeforeWork* before = nullptr);
+  std::uint64_t Record(trace::HostAction action, Operation* operation, const HostView::Lane& lane,
+                       const BeforeWork* before = nullptr);
   void Look(const Operation& operation, const HostView::Lane& lane, std::uint64_t work);
   static HostView::Lane LaneOf(const Stream& stream);
   HostView::Lane LaneOf(std::uint64_t group) const;

@@ -1,4 +1,5 @@
-// When a program's host may look at what its works have done: after a wait behind which there is something new in the host's memory.
+// When a program's host may look at what its works have done: after a wait behind which there is something new in the
+// host's memory.
 #pragma once
 
 #include <cstdint>

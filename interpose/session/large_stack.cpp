@@ -24,7 +24,8 @@ struct LargeStack {
 };
 
 LargeStack* MakeLargeStack() {
-  void* const memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  void* const memory =
+      mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
   mprotect(memory, kGuardBytes, PROT_NONE);
   const std::size_t place = (kBytes - sizeof(LargeStack)) / 64 * 64;
@@ -63,7 +64,8 @@ bool CallOnLargeStack(void (*function)(void*), void* argument) {
   if (getcontext(&stack.callee) != 0) return false;
   stack.callee.uc_stack.ss_sp = static_cast<std::byte*>(stack.memory) + kGuardBytes;
   stack.callee.uc_stack.ss_size =
-      static_cast<std::size_t>(reinterpret_cast<std::byte*>(&stack) - static_cast<std::byte*>(stack.memory)) - kGuardBytes;
+      static_cast<std::size_t>(reinterpret_cast<std::byte*>(&stack) - static_cast<std::byte*>(stack.memory)) -
+      kGuardBytes;
   stack.callee.uc_link = &stack.caller;
   makecontext(&stack.callee, &Run, 0);
   return swapcontext(&stack.caller, &stack.callee) == 0;

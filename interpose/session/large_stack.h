@@ -1,5 +1,5 @@
-// Calls of the driver by threads with small stacks. Compiling a kernel and running it take more room than such a thread has: the call
-// goes on, on the same thread, on a stack of the shim's.
+// Calls of the driver by threads with small stacks. Compiling a kernel and running it take more room than such a thread
+// has: the call goes on, on the same thread, on a stack of the shim's.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,8 @@ inline bool StackIsShort() {
   return reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) - t_state.stack_low < kStackOfACall;
 }
 
-/// Calls `function(argument)` on the thread's large stack, which is made for the first such call and goes with the thread. False, and
-/// nothing is called, when there is no memory for it. The function throws nothing.
+/// Calls `function(argument)` on the thread's large stack, which is made for the first such call and goes with the
+/// thread. False, and nothing is called, when there is no memory for it. The function throws nothing.
 bool CallOnLargeStack(void (*function)(void*), void* argument);
 
 template <typename Function>

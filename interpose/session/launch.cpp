@@ -31,28 +31,32 @@ bool Fits(const exec::Dim3& d, std::uint32_t x, std::uint32_t y, std::uint32_t z
 
 std::string Text(const exec::Dim3& d) { return Format("(%u,%u,%u)", d.x, d.y, d.z); }
 
-CUresult CheckShape(Context& context, const Kernel& kernel, const exec::KernelInfo& info, const LaunchRequest& request) {
+CUresult CheckShape(Context& context, const Kernel& kernel, const exec::KernelInfo& info,
+                    const LaunchRequest& request) {
   const sim::DeviceSpec& spec = context.device().spec();
   if (!Fits(request.grid, spec.grid.max_x, spec.grid.max_y, spec.grid.max_z)) {
-    return Refuse(kernel, CUDA_ERROR_INVALID_VALUE, "grid " + Text(request.grid) + " is empty or larger than the device allows");
-  }
-  if (!Fits(request.block, spec.block.max_x, spec.block.max_y, spec.block.max_z) || request.block.count() > spec.block.max_threads) {
     return Refuse(kernel, CUDA_ERROR_INVALID_VALUE,
-                  Format("block %s is empty or larger than %u threads", Text(request.block).c_str(), spec.block.max_threads));
+                  "grid " + Text(request.grid) + " is empty or larger than the device allows");
   }
-  if (info.max_threads != 0 && request.block.count() > info.max_threads) {
+  if (!Fits(request.block, spec.block.max_x, spec.block.max_y, spec.block.max_z) ||
+      request.block.count() > spec.block.max_threads) {
     return Refuse(
         kernel, CUDA_ERROR_INVALID_VALUE,
-        Format("block %s is larger than this kernel's launch bound of %u threads", Text(request.block).c_str(), info.max_threads));
+        Format("block %s is empty or larger than %u threads", Text(request.block).c_str(), spec.block.max_threads));
+  }
+  if (info.max_threads != 0 && request.block.count() > info.max_threads) {
+    return Refuse(kernel, CUDA_ERROR_INVALID_VALUE,
+                  Format("block %s is larger than this kernel's launch bound of %u threads",
+                         Text(request.block).c_str(), info.max_threads));
   }
   if (request.block.count() > MaxThreads(context.device(), info)) {
-    return Refuse(
-        kernel, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
-        Format("block %s is larger than this kernel's %u threads", Text(request.block).c_str(), MaxThreads(context.device(), info)));
+    return Refuse(kernel, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+                  Format("block %s is larger than this kernel's %u threads", Text(request.block).c_str(),
+                         MaxThreads(context.device(), info)));
   }
   const std::uint32_t* required = info.required_block;
-  if (required[0] != 0 &&
-      (request.block.x != required[0] || request.block.y != std::max(required[1], 1u) || request.block.z != std::max(required[2], 1u))) {
+  if (required[0] != 0 && (request.block.x != required[0] || request.block.y != std::max(required[1], 1u) ||
+                           request.block.z != std::max(required[2], 1u))) {
     return Refuse(kernel, CUDA_ERROR_INVALID_VALUE, "the kernel requires another block shape (.reqntid)");
   }
   if (request.dynamic_shared_bytes > DynamicSharedLimit(context.device(), kernel, info)) {
@@ -63,8 +67,8 @@ CUresult CheckShape(Context& context, const Kernel& kernel, const exec::KernelIn
   return CUDA_SUCCESS;
 }
 
-CUresult CheckCluster(Context& context, const Kernel& kernel, const exec::KernelInfo& info, const LaunchRequest& request,
-                      exec::Dim3* cluster) {
+CUresult CheckCluster(Context& context, const Kernel& kernel, const exec::KernelInfo& info,
+                      const LaunchRequest& request, exec::Dim3* cluster) {
   *cluster = request.cluster;
   const std::uint32_t* required = info.required_cluster;
   if (required[0] != 0) {
@@ -81,11 +85,14 @@ CUresult CheckCluster(Context& context, const Kernel& kernel, const exec::Kernel
   }
   if (cluster->count() == 1) return CUDA_SUCCESS;
   const auto& limits = context.device().spec().cluster;
-  if (cluster->count() == 0 || cluster->count() > (kernel.nonportable_cluster ? limits.max_blocks_nonportable : limits.max_blocks)) {
-    return Refuse(kernel, CUDA_ERROR_INVALID_CLUSTER_SIZE, "cluster " + Text(*cluster) + " is larger than the device allows");
+  if (cluster->count() == 0 ||
+      cluster->count() > (kernel.nonportable_cluster ? limits.max_blocks_nonportable : limits.max_blocks)) {
+    return Refuse(kernel, CUDA_ERROR_INVALID_CLUSTER_SIZE,
+                  "cluster " + Text(*cluster) + " is larger than the device allows");
   }
   if (request.grid.x % cluster->x != 0 || request.grid.y % cluster->y != 0 || request.grid.z % cluster->z != 0) {
-    return Refuse(kernel, CUDA_ERROR_INVALID_CLUSTER_SIZE, "grid " + Text(request.grid) + " is no multiple of cluster " + Text(*cluster));
+    return Refuse(kernel, CUDA_ERROR_INVALID_CLUSTER_SIZE,
+                  "grid " + Text(request.grid) + " is no multiple of cluster " + Text(*cluster));
   }
   return CUDA_SUCCESS;
 }
@@ -110,7 +117,8 @@ CUresult CopyParams(const LaunchRequest& request, const Kernel::Bound& bound, Pa
     return CUDA_SUCCESS;
   }
   if (request.block_of_params.data() != nullptr) {
-    std::memcpy(params->data(), request.block_of_params.data(), std::min<std::size_t>(own_bytes, request.block_of_params.size()));
+    std::memcpy(params->data(), request.block_of_params.data(),
+                std::min<std::size_t>(own_bytes, request.block_of_params.size()));
     return CUDA_SUCCESS;
   }
   if (bound.own_params() == 0) return CUDA_SUCCESS;  // the pointer may lead to nothing
@@ -125,7 +133,8 @@ CUresult CopyParams(const LaunchRequest& request, const Kernel::Bound& bound, Pa
 }  // namespace
 
 std::uint32_t MaxThreads(const Device& device, const exec::KernelInfo& info) {
-  const std::uint32_t by_registers = info.registers == 0 ? ~0u : device.spec().block.registers / info.registers / 32 * 32;
+  const std::uint32_t by_registers =
+      info.registers == 0 ? ~0u : device.spec().block.registers / info.registers / 32 * 32;
   return std::min({info.max_threads == 0 ? ~0u : info.max_threads, device.spec().block.max_threads, by_registers});
 }
 
@@ -136,10 +145,11 @@ std::uint32_t DynamicSharedLimit(const Device& device, const Kernel& kernel, con
   return limit > info.static_shared_bytes ? limit - info.static_shared_bytes : 0;
 }
 
-std::uint64_t MaxResidentBlocks(Context& context, const GreenContext* green, const exec::KernelInfo& info, exec::Dim3 block,
-                                std::uint32_t dynamic_shared_bytes) {
+std::uint64_t MaxResidentBlocks(Context& context, const GreenContext* green, const exec::KernelInfo& info,
+                                exec::Dim3 block, std::uint32_t dynamic_shared_bytes) {
   return std::uint64_t{SmCount(context, green)} *
-         context.device().engine().Occupancy(info, static_cast<std::uint32_t>(block.count()), dynamic_shared_bytes, context.stack_limit());
+         context.device().engine().Occupancy(info, static_cast<std::uint32_t>(block.count()), dynamic_shared_bytes,
+                                             context.stack_limit());
 }
 
 /// The block that a launch means.
@@ -170,13 +180,16 @@ CUresult MakeKernelOp(Context& context, const LaunchRequest& request, KernelOp* 
 CUresult CompleteKernelOp(Context& context, const LaunchRequest& request, KernelOp* op) {
   const exec::KernelInfo& info = *op->bound.info;
   if (const auto status = CheckShape(context, *op->kernel, info, request); status != CUDA_SUCCESS) return status;
-  if (const auto status = CheckCluster(context, *op->kernel, info, request, &op->cluster); status != CUDA_SUCCESS) return status;
+  if (const auto status = CheckCluster(context, *op->kernel, info, request, &op->cluster); status != CUDA_SUCCESS)
+    return status;
   if (request.cooperative) {
-    const std::uint64_t most = MaxResidentBlocks(context, request.green, info, request.block, request.dynamic_shared_bytes);
+    const std::uint64_t most =
+        MaxResidentBlocks(context, request.green, info, request.block, request.dynamic_shared_bytes);
     if (request.grid.count() > most) {
-      return Refuse(*op->kernel, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
-                    Format("a cooperative grid of %llu CTAs, %llu fit on the device", static_cast<unsigned long long>(request.grid.count()),
-                           static_cast<unsigned long long>(most)));
+      return Refuse(
+          *op->kernel, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
+          Format("a cooperative grid of %llu CTAs, %llu fit on the device",
+                 static_cast<unsigned long long>(request.grid.count()), static_cast<unsigned long long>(most)));
     }
   }
   if (const auto status = CopyParams(request, op->bound, &op->params); status != CUDA_SUCCESS) return status;
@@ -188,20 +201,25 @@ CUresult CompleteKernelOp(Context& context, const LaunchRequest& request, Kernel
   op->priority = request.priority;
   if (request.green != nullptr) op->green = request.green->shared_from_this();
   // Grids from the device run with their parent, whole unless everything runs in slices.
-  const bool brokered = !request.from_device && BrokerLink::WantsSlices(op->grid.count(), context.device().spec().sm.count);
+  const bool brokered =
+      !request.from_device && BrokerLink::WantsSlices(op->grid.count(), context.device().spec().sm.count);
   if (SliceSize() != 0 || brokered) op->kernel->BindSliced(context, &op->bound);
   if (const auto status = ChooseSlices(*op); status != CUDA_SUCCESS) return status;
   if (RangeChecks* const checks = RangeChecks::Get())
-    static_cast<void>(checks->Find(context.device().memory(), op->bound.program, std::string(info.name)));  // CodeTableOf asks for it
+    static_cast<void>(
+        checks->Find(context.device().memory(), op->bound.program, std::string(info.name)));  // CodeTableOf asks for it
   if (request.from_device) return CUDA_SUCCESS;
   if (NarrowTasks* const tasks = request.may_be_task && request.green == nullptr ? context.narrow_tasks() : nullptr)
     op->task = tasks->Admit(*op);
   if (op->task != nullptr) return CUDA_SUCCESS;
   if (op->in_slices && brokered && SliceSizeOf(*op) == 0) {  // the broker may grant it whole, too
-    if (const auto status = op->kernel->Prepare(context, op->bound.program, info, request.block); status != CUDA_SUCCESS) return status;
+    if (const auto status = op->kernel->Prepare(context, op->bound.program, info, request.block);
+        status != CUDA_SUCCESS)
+      return status;
   }
   if (op->kernel->host_form != nullptr && HostFormsRun()) return CUDA_SUCCESS;  // it may never be compiled
-  if (op->in_slices) return op->kernel->Prepare(context, op->bound.sliced->program, *op->bound.sliced->info, request.block);
+  if (op->in_slices)
+    return op->kernel->Prepare(context, op->bound.sliced->program, *op->bound.sliced->info, request.block);
   return op->kernel->Prepare(context, op->bound.program, info, request.block);
 }
 

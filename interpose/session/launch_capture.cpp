@@ -52,7 +52,11 @@ TracedLaunch ProfilerOf(const exec::RangedKernel& kernel, trace::LaunchInfo::Ran
 }
 
 TracedLaunch ReleasingOf(const KernelOp& op, const exec::RangedKernel& kernel, trace::LaunchInfo::Ranges form) {
-  return {.program = kernel.program, .info = kernel.info, .block = op.block, .role = trace::LaunchInfo::Role::kReleasing, .ranges = form};
+  return {.program = kernel.program,
+          .info = kernel.info,
+          .block = op.block,
+          .role = trace::LaunchInfo::Role::kReleasing,
+          .ranges = form};
 }
 
 RangedLaunch* RangedLaunchOf(const KernelOp& op) { return dynamic_cast<RangedLaunch*>(op.ctas.get()); }
@@ -63,7 +67,8 @@ const trace::CodeTable& CodeTableOf(const TracedLaunch& launch) {
   auto& table = tables.tables[launch.info->function];
   if (table == nullptr) {
     tables.programs.push_back(launch.program);
-    table = std::make_unique<const trace::CodeTable>(trace::BuildCodeTable(launch.program->module(), *launch.info->function));
+    table = std::make_unique<const trace::CodeTable>(
+        trace::BuildCodeTable(launch.program->module(), *launch.info->function));
   }
   return *table;
 }
@@ -78,7 +83,8 @@ trace::LaunchShape ShapeOf(const KernelOp& op, const TracedLaunch& launch) {
 }
 
 bool MayLaunch(const KernelOp& op) {
-  // sim/exec/contract/device_calls.def: what device code calls to launch is named so, after CUDA dynamic parallelism 1 or 2.
+  // sim/exec/contract/device_calls.def: what device code calls to launch is named so, after CUDA dynamic parallelism 1
+  // or 2.
   constexpr std::string_view kNames[] = {"LaunchDevice", "LaunchDeviceV2"};
   constexpr std::string_view kPrefixes[] = {"cnp", "__cuda_syscall_cnp", "__cuda_syscall_cnpv2"};
   const ptx::Module& module = op.bound.program->module_as_read();
@@ -90,9 +96,11 @@ bool MayLaunch(const KernelOp& op) {
   return module.FindFunction("cudaLaunchAggGroup") != nullptr || module.FindFunction("cudaLaunchAggGroupV2") != nullptr;
 }
 
-LaunchCapture::LaunchCapture(const KernelOp& op, const TracedLaunch& what, bool traced, std::shared_ptr<trace::CtaSink> live)
+LaunchCapture::LaunchCapture(const KernelOp& op, const TracedLaunch& what, bool traced,
+                             std::shared_ptr<trace::CtaSink> live)
     : live_(std::move(live)) {
-  if (Tracing* const tracing = Tracing::Get(); tracing != nullptr && traced) writer_ = tracing->Begin(op, what, &keep_every_);
+  if (Tracing* const tracing = Tracing::Get(); tracing != nullptr && traced)
+    writer_ = tracing->Begin(op, what, &keep_every_);
   if (writer_ == nullptr && live_ == nullptr) return;
   const auto take = [this](const trace::CtaRun& run) {
     run.ForEach([this](std::uint64_t cta, const trace::LoadedCta& trace) { Take(cta, trace); });
@@ -117,7 +125,8 @@ void LaunchCapture::End() {
               static_cast<unsigned long long>(dropped));
   if (const std::uint64_t cut = capture_ ? capture_->cut() : 0; cut != 0)
     LogFormat(LogLevel::kWarn,
-              "trace: %llu CTAs make more visits than a trace has room for (%llu different ones, %llu in all): the rest is left out",
+              "trace: %llu CTAs make more visits than a trace has room for (%llu different ones, %llu in all): the "
+              "rest is left out",
               static_cast<unsigned long long>(cut), static_cast<unsigned long long>(trace::kMostVisits),
               static_cast<unsigned long long>(trace::kMostVisitsMade));
 }

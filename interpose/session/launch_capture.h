@@ -29,7 +29,8 @@ TracedLaunch KernelOf(const KernelOp& op);
 TracedLaunch ProfilerOf(const exec::RangedKernel& kernel, trace::LaunchInfo::Ranges form);
 TracedLaunch ReleasingOf(const KernelOp& op, const exec::RangedKernel& kernel, trace::LaunchInfo::Ranges form);
 
-/// Where the timing model takes profiler and kernel with release code; null: it does not, or takes the kernel as it is (KernelOp::ctas).
+/// Where the timing model takes profiler and kernel with release code; null: it does not, or takes the kernel as it is
+/// (KernelOp::ctas).
 RangedLaunch* RangedLaunchOf(const KernelOp& op);
 
 /// Its code as traces have it. Kept for the life of the process.

@@ -35,8 +35,8 @@ bool RunPass(const passes::Pass& pass, const std::string& verb, std::unique_ptr<
                                                      : ": ") +
                                place.reason;
       Summary::Get().NoteLaunch(place.function, place.loc.line, what);
-      LogFormat(LogLevel::kInfo, "%s: kernel %s, %s, PTX line %u: %s", std::string(pass.name()).c_str(), kernel.kernel.c_str(),
-                place.function.c_str(), place.loc.line, what.c_str());
+      LogFormat(LogLevel::kInfo, "%s: kernel %s, %s, PTX line %u: %s", std::string(pass.name()).c_str(),
+                kernel.kernel.c_str(), place.function.c_str(), place.loc.line, what.c_str());
     }
   }
   return changed;
@@ -52,11 +52,13 @@ void RewriteLaunches(std::unique_ptr<ptx::Module>& module, std::string& text) {
   if (!wanted.empty()) {
     const auto options = passes::ParseConsolidateOptions(wanted);
     if (!options.ok()) LogFormat(LogLevel::kError, "GRIDLOOM_CONSOLIDATE is %s", options.error().message.c_str());
-    else if (RunPass(passes::ConsolidatePass(*options), "consolidated", module)) done += "// consolidated " + wanted + "\n";
+    else if (RunPass(passes::ConsolidatePass(*options), "consolidated", module))
+      done += "// consolidated " + wanted + "\n";
   }
-  if (IsOn(TheSettings().aggregate) && RunPass(passes::AggregatePass(), "aggregated", module)) done += "// aggregated in place\n";
-  // Compiled code is kept under the text. It is another one for a module that was parsed from what this one prints as, whose functions have
-  // other numbers.
+  if (IsOn(TheSettings().aggregate) && RunPass(passes::AggregatePass(), "aggregated", module))
+    done += "// aggregated in place\n";
+  // Compiled code is kept under the text. It is another one for a module that was parsed from what this one prints as,
+  // whose functions have other numbers.
   if (!done.empty()) text = ptx::PrintModule(*module) + done;
 }
 

@@ -1,6 +1,6 @@
-// GRIDLOOM_AGGREGATE and GRIDLOOM_CONSOLIDATE: launches by kernels that nothing waits for become groups of thread blocks
-// (rewriter/passes/aggregate.h), or one launch for many (rewriter/passes/consolidate.h), without the program's knowing. What is left as it
-// is, and why, is in the summary.
+// GRIDLOOM_AGGREGATE and GRIDLOOM_CONSOLIDATE: launches by kernels that nothing waits for become groups of thread
+// blocks (rewriter/passes/aggregate.h), or one launch for many (rewriter/passes/consolidate.h), without the program's
+// knowing. What is left as it is, and why, is in the summary.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 
 namespace gridloom::session {
 
-/// Rewrites a module that the program has loaded, when that is asked for. `text`, what it was parsed from, becomes one that names the
-/// result when it was changed.
+/// Rewrites a module that the program has loaded, when that is asked for. `text`, what it was parsed from, becomes one
+/// that names the result when it was changed.
 void RewriteLaunches(std::unique_ptr<ptx::Module>& module, std::string& text);
 
 }  // namespace gridloom::session

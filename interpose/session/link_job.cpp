@@ -10,7 +10,8 @@ namespace gridloom::session {
 
 using namespace cuda;
 
-CUresult LinkJob::Add(CUjitInputType type, const void* data, std::size_t size, const std::string& name, Device& device) {
+CUresult LinkJob::Add(CUjitInputType type, const void* data, std::size_t size, const std::string& name,
+                      Device& device) {
   const std::lock_guard lock(mutex);
   const auto refuse = [&](const std::string& why, CUresult status) {
     LogFormat(LogLevel::kError, "cuLink: %s: %s", name.c_str(), why.c_str());
@@ -19,10 +20,13 @@ CUresult LinkJob::Add(CUjitInputType type, const void* data, std::size_t size, c
   };
   const std::string_view bytes(static_cast<const char*>(data), size);
   if (type == CU_JIT_INPUT_PTX) {
-    sources.push_back({.name = name, .text = std::string(bytes.substr(0, bytes.find('\0'))), .max_registers = options.max_registers()});
+    sources.push_back({.name = name,
+                       .text = std::string(bytes.substr(0, bytes.find('\0'))),
+                       .max_registers = options.max_registers()});
     return CUDA_SUCCESS;
   }
-  if (type == CU_JIT_INPUT_NVVM) return refuse("link-time optimisation input is not supported", CUDA_ERROR_NOT_SUPPORTED);
+  if (type == CU_JIT_INPUT_NVVM)
+    return refuse("link-time optimisation input is not supported", CUDA_ERROR_NOT_SUPPORTED);
   if (type < 0 || type >= CU_JIT_NUM_INPUT_TYPES) return CUDA_ERROR_INVALID_VALUE;
   const auto images = image::ReadImages(image::AsBytes(bytes));
   if (!images.ok()) return refuse(images.error().message, CUDA_ERROR_INVALID_IMAGE);

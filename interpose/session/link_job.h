@@ -20,7 +20,8 @@ class LinkJob {
   std::string image;  ///< what cuLinkComplete handed out
 
   /// Adds what is at `data`: PTX text, a fat binary, or an object that carries them.
-  cuda::CUresult Add(cuda::CUjitInputType type, const void* data, std::size_t size, const std::string& name, Device& device);
+  cuda::CUresult Add(cuda::CUjitInputType type, const void* data, std::size_t size, const std::string& name,
+                     Device& device);
   cuda::CUresult Complete(Device& device, void** data, std::size_t* size);
 };
 

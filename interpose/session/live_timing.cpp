@@ -33,7 +33,8 @@ Status CheckProfiles() {
   const auto& profiles = TheSettings().profiles;
   if (!profiles) return {};
   if (!policy->needs.Has(policy::Need::kProfiles)) {
-    return Error{"policy " + PolicyName() + " needs no profiles of kernels: leave out --profiles, or choose one that does with --policy"};
+    return Error{"policy " + PolicyName() +
+                 " needs no profiles of kernels: leave out --profiles, or choose one that does with --policy"};
   }
   GL_TRY(file, model::LoadProfiles(*profiles));
   static_cast<void>(file);
@@ -63,7 +64,8 @@ Result<unsigned> HostThreads() {
   const auto& text = TheSettings().timing_threads;
   if (!text) return 1u;
   const unsigned long threads = std::strtoul(text->c_str(), nullptr, 10);
-  if (threads == 0 || threads > 256) return Error{"GRIDLOOM_TIMING_THREADS=" + *text + " is not a number of threads from 1 to 256"};
+  if (threads == 0 || threads > 256)
+    return Error{"GRIDLOOM_TIMING_THREADS=" + *text + " is not a number of threads from 1 to 256"};
   return static_cast<unsigned>(threads);
 }
 
@@ -84,7 +86,8 @@ Status LiveTiming::CheckSettings() {
   if (link != nullptr && link->timed()) {
     if (settings.policy) return Error{"the broker simulates time, under a policy of its own: leave out --policy"};
     if (settings.profiles) return Error{"the broker simulates time, with profiles of its own: leave out --profiles"};
-    if (settings.timing_device) return Error{"the broker simulates time, on a device of its own: leave out --timing-device"};
+    if (settings.timing_device)
+      return Error{"the broker simulates time, on a device of its own: leave out --timing-device"};
     if (settings.hardware || settings.timing_set || settings.device_launches) {
       return Error{"the broker simulates time, on a device of its own: leave out --hardware, --set and --storage"};
     }
@@ -92,7 +95,8 @@ Status LiveTiming::CheckSettings() {
     return {};
   }
   if (!IsOn(settings.timing)) return {};
-  if (link != nullptr && link->connected()) return Error{"the broker does not simulate time: start it with `gridloom daemon --timing`"};
+  if (link != nullptr && link->connected())
+    return Error{"the broker does not simulate time: start it with `gridloom daemon --timing`"};
   GL_TRY_STATUS(CheckProfiles());
   if (SliceSize() != 0) return Error{"slices (GRIDLOOM_SLICE) cannot be simulated: leave out --slice, or --timing"};
   GL_TRY(device, TimedDevice());
@@ -111,9 +115,10 @@ Result<std::unique_ptr<Timeline>> MakeTimeline() {
         std::make_unique<BrokerTimeline>(link->TakeTiming(), std::move(device), link->client().welcome().policy));
   }
   GL_TRY(device, TimedDevice());
-  return OwnTimeline::Create(
-      device,
-      {.policy = PolicyName(), .profiles = TheSettings().profiles.value_or(""), .threads = *HostThreads(), .store_bytes = *StoreBytes()});
+  return OwnTimeline::Create(device, {.policy = PolicyName(),
+                                      .profiles = TheSettings().profiles.value_or(""),
+                                      .threads = *HostThreads(),
+                                      .store_bytes = *StoreBytes()});
 }
 
 }  // namespace
@@ -130,7 +135,8 @@ std::unique_ptr<LiveTiming> LiveTiming::Make() {
   const auto device = TimedDevice();
   if (link == nullptr && device.ok() && study::GoesByRecordedOrder(*device) && !IsOn(TheSettings().record_order)) {
     Log(LogLevel::kWarn,
-        "the order in which the program fills what it copies (hardware.crcs.order=recorded) is not recorded: add --record-order");
+        "the order in which the program fills what it copies (hardware.crcs.order=recorded) is not recorded: add "
+        "--record-order");
   }
   return std::unique_ptr<LiveTiming>(new LiveTiming(std::move(timeline).value()));
 }
@@ -145,11 +151,14 @@ BeforeWork LiveTiming::Prepare(Context& context, const HostAction& action, const
   BeforeWork before;
   const auto* const kernel = std::get_if<KernelOp>(&operation);
   if (kernel == nullptr) before.storage = timeline_->BeforeCopy(action);
-  else if (overlapped() && RangeCapture::Get() != nullptr) before.ranged = RangeCapture::Get()->Expect(context, *kernel);
+  else if (overlapped() && RangeCapture::Get() != nullptr)
+    before.ranged = RangeCapture::Get()->Expect(context, *kernel);
   return before;
 }
 
-void LiveTiming::PrepareGraph(std::uint64_t to_device, std::uint64_t to_host) { timeline_->BeforeGroup(to_device, to_host); }
+void LiveTiming::PrepareGraph(std::uint64_t to_device, std::uint64_t to_host) {
+  timeline_->BeforeGroup(to_device, to_host);
+}
 
 void LiveTiming::Add(const HostAction& action, KernelOp* kernel, const BeforeWork& before) {
   if (action.kind == HostAction::Kind::kWait) return;  // Wait() does it
@@ -176,7 +185,8 @@ void LiveTiming::Complain() {
   const std::lock_guard lock(mutex_);
   if (problem.empty() || !complaint_.empty()) return;
   complaint_ = problem;
-  LogFormat(LogLevel::kWarn, "the simulation of time has ended: %s; events have the host's time from here on", problem.c_str());
+  LogFormat(LogLevel::kWarn, "the simulation of time has ended: %s; events have the host's time from here on",
+            problem.c_str());
 }
 
 void LiveTiming::Wait(std::span<const std::uint64_t> works, bool sees) {
@@ -191,11 +201,13 @@ std::optional<bool> LiveTiming::Ask(std::span<const std::uint64_t> works, bool s
 
 std::optional<double> LiveTiming::EndNs(std::uint64_t work) const { return timeline_->EndNs(work); }
 
-/// Once, at the end: a program whose launches all run without ranges does as it would on a device without the part, but for its copies.
+/// Once, at the end: a program whose launches all run without ranges does as it would on a device without the part, but
+/// for its copies.
 void LiveTiming::SayWhyNothingOverlaps() const {
   RangeCapture* const capture = RangeCapture::Get();
   if (!overlapped() || capture == nullptr) return;
-  if (const std::string why = capture->outcome().WhyNothingOverlaps("this program"); !why.empty()) Log(LogLevel::kWarn, why);
+  if (const std::string why = capture->outcome().WhyNothingOverlaps("this program"); !why.empty())
+    Log(LogLevel::kWarn, why);
 }
 
 void LiveTiming::Finish() {

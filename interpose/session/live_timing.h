@@ -1,5 +1,5 @@
-// GRIDLOOM_TIMING: what the program gives the device is simulated while it runs; a table of its kernels at exit. Also without the
-// setting where a broker simulates all of its programs.
+// GRIDLOOM_TIMING: what the program gives the device is simulated while it runs; a table of its kernels at exit. Also
+// without the setting where a broker simulates all of its programs.
 #pragma once
 
 #include <memory>
@@ -37,7 +37,8 @@ class LiveTiming {
   /// Before a graph is launched that copies so many bytes; as Prepare.
   void PrepareGraph(std::uint64_t to_device, std::uint64_t to_host);
 
-  /// The next work, whose number is one more than the last one's. `kernel` of a launch is given its CTAs' way to the model.
+  /// The next work, whose number is one more than the last one's. `kernel` of a launch is given its CTAs' way to the
+  /// model.
   void Add(const trace::HostAction& action, KernelOp* kernel, const BeforeWork& before);
   void Close(std::uint64_t group) { timeline_->CloseGroup(group); }
   /// `sees`: the host may look at results when it goes on.

@@ -1,5 +1,5 @@
-// The shim's log: rewriter/support/log.h with the level and the file that the settings name. Usable at any time, also during exit and
-// after fork.
+// The shim's log: rewriter/support/log.h with the level and the file that the settings name. Usable at any time, also
+// during exit and after fork.
 #pragma once
 
 #include <string>

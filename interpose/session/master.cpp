@@ -34,7 +34,8 @@ std::string Triple(const exec::Dim3& d) { return Format("(%u,%u,%u)", d.x, d.y, 
 
 }  // namespace
 
-// ---- LaunchedTask, TaskQueue --------------------------------------------------------------------------------------------
+// ---- LaunchedTask, TaskQueue
+// --------------------------------------------------------------------------------------------
 
 void LaunchedTask::Run() noexcept {
   if (!queue_.Put(shared_from_this())) TaskPool::Get().Finish(shared_from_this());
@@ -102,9 +103,11 @@ void TaskQueue::WakeAll() {
   there_.notify_all();
 }
 
-// ---- Master -------------------------------------------------------------------------------------------------------------
+// ---- Master
+// -------------------------------------------------------------------------------------------------------------
 
-Master::Master(Context& context, std::shared_ptr<const MasterCode> code, const tasks::TableShape& shape, TaskQueue& queue, unsigned masters)
+Master::Master(Context& context, std::shared_ptr<const MasterCode> code, const tasks::TableShape& shape,
+               TaskQueue& queue, unsigned masters)
     : context_(context), code_(std::move(code)), shape_(shape), queue_(queue), masters_(masters), table_(shape, *this) {
   const std::uint64_t bytes = shape.bytes() + passes::task::Control::BytesFor(1, shape.warps + 1);
   memory_ = context.device().memory().Allocate(bytes, 256, exec::MemoryKind::kInternal);
@@ -247,7 +250,8 @@ std::string Master::NameOf(const exec::LaunchFault& fault) const {
   };
   passes::task::Control::Warp warp;
   std::memcpy(&warp,
-              reinterpret_cast<const void*>(control_ + passes::task::Control::kWarps + std::uint64_t{fault.thread.x / 32} * sizeof warp),
+              reinterpret_cast<const void*>(control_ + passes::task::Control::kWarps +
+                                            std::uint64_t{fault.thread.x / 32} * sizeof warp),
               sizeof warp);
   for (const auto& [id, task] : running_) {
     if (warp.row == 0 || id.entry != warp.row - 1) continue;

@@ -1,5 +1,6 @@
-// One block of a MasterKernel that stays on the executor, with the host's side of its TaskTable (interpose/tasks/task_table.h): both on one
-// thread, which spawns tasks and hears of those that have ended between the rounds over the block's warps, and sleeps while there are none.
+// One block of a MasterKernel that stays on the executor, with the host's side of its TaskTable
+// (interpose/tasks/task_table.h): both on one thread, which spawns tasks and hears of those that have ended between the
+// rounds over the block's warps, and sleeps while there are none.
 #pragma once
 
 #include <array>
@@ -69,7 +70,8 @@ class TaskQueue {
 class Master final : exec::GridFeed, tasks::Port {
  public:
   /// Begins at once. `masters`: how many of them take from the queue.
-  Master(Context& context, std::shared_ptr<const MasterCode> code, const tasks::TableShape& shape, TaskQueue& queue, unsigned masters);
+  Master(Context& context, std::shared_ptr<const MasterCode> code, const tasks::TableShape& shape, TaskQueue& queue,
+         unsigned masters);
   /// Ends the kernel when its tasks have ended.
   ~Master() override;
 

@@ -19,8 +19,9 @@ std::string AtLine(std::string reason, const SourceLoc& loc) {
   return reason;
 }
 
-/// Names that several modules may have become the module's own, which the linker tells apart; the kernel, whose name it would keep, gets
-/// another one. What the system provides keeps its. What was taken out (passes/extract.h) is no item any more but still a function.
+/// Names that several modules may have become the module's own, which the linker tells apart; the kernel, whose name it
+/// would keep, gets another one. What the system provides keeps its. What was taken out (passes/extract.h) is no item
+/// any more but still a function.
 void MakeInternal(ptx::Module& module, std::size_t number) {
   std::unordered_set<const ptx::Function*> left;
   for (const ptx::ModuleItem& item : module.items) {
@@ -38,7 +39,8 @@ void MakeInternal(ptx::Module& module, std::size_t number) {
   for (ptx::Function& function : module.functions) {
     if (!defined.contains(function.name)) continue;
     function.linkage = ptx::Linkage::kInternal;
-    if (function.is_entry) function.name = module.strings.Intern(std::string(function.name) + "_gl" + std::to_string(number));
+    if (function.is_entry)
+      function.name = module.strings.Intern(std::string(function.name) + "_gl" + std::to_string(number));
   }
   for (ptx::Variable& variable : module.variables) {
     if (variable.linkage != ptx::Linkage::kExtern) variable.linkage = ptx::Linkage::kInternal;
@@ -60,7 +62,8 @@ std::string WhyNeverTask(const exec::Program& program, const exec::KernelInfo& k
   const analysis::CallGraph calls(module);
   const passes::task::Finding finding = passes::task::Examine(calls, *kernel.function);
   if (finding.refusal) return AtLine(finding.refusal->reason, finding.refusal->loc);
-  if (const auto variables = passes::VariablesOf(module, kernel.name); !variables.ok()) return variables.error().message;
+  if (const auto variables = passes::VariablesOf(module, kernel.name); !variables.ok())
+    return variables.error().message;
   const analysis::NodeId node = calls.NodeOf(*kernel.function);
   // Plain grids all get a thread of the host; of tasks only so many run at a time.
   const passes::CtaWaits waits(module, calls);
@@ -97,7 +100,8 @@ Result<std::shared_ptr<const MasterCode>> MakeMasterCode(Backend& backend, const
       taken[i]->refusal = AtLine(kernel.reason, kernel.loc);
       continue;
     }
-    if (number == tasks.size() || tasks[number].kernel != kernel.kernel) return Error{"the pass has other tasks than it tells of"};
+    if (number == tasks.size() || tasks[number].kernel != kernel.kernel)
+      return Error{"the pass has other tasks than it tells of"};
     code->tasks[taken[i]] = {static_cast<std::uint32_t>(number), std::move(tasks[number].needs)};
     ++number;
   }

@@ -1,5 +1,6 @@
-// The code of a MasterKernel for the kernels of several modules (rewriter/passes/task.h): each kernel is taken out of its module
-// (rewriter/passes/extract.h), so that it works on that module's variables where they are, and all are linked to one module with gl_master.
+// The code of a MasterKernel for the kernels of several modules (rewriter/passes/task.h): each kernel is taken out of
+// its module (rewriter/passes/extract.h), so that it works on that module's variables where they are, and all are
+// linked to one module with gl_master.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +39,8 @@ struct MasterCode {
   }
 };
 
-/// Why none of the kernel's launches can be a task, as far as its own module tells; empty when nothing speaks against it.
+/// Why none of the kernel's launches can be a task, as far as its own module tells; empty when nothing speaks against
+/// it.
 std::string WhyNeverTask(const exec::Program& program, const exec::KernelInfo& kernel);
 
 /// Makes the MasterKernel of those without a refusal. Kernels that the pass refuses get theirs here.

@@ -34,7 +34,9 @@ int Number(const std::optional<std::string>& text, const char* variable, int oth
   return otherwise;
 }
 
-std::string Plural(std::uint64_t count, const char* thing) { return exec::WithCommas(count) + " " + thing + (count == 1 ? "" : "s"); }
+std::string Plural(std::uint64_t count, const char* thing) {
+  return exec::WithCommas(count) + " " + thing + (count == 1 ? "" : "s");
+}
 
 nlohmann::json Json(const exec::Dim3& d) { return nlohmann::json::array({d.x, d.y, d.z}); }
 
@@ -102,14 +104,15 @@ bool IsProgramsOwn(const exec::Allocation& allocation) {
 
 namespace {
 
-/// Points into the LaunchScope: a value with a destructor would be registered with the loader, whose lock a host thread may hold that waits
-/// for the kernel.
+/// Points into the LaunchScope: a value with a destructor would be registered with the loader, whose lock a host thread
+/// may hold that waits for the kernel.
 thread_local const HostStackPtr* t_launched_at = nullptr;
 
 /// Tells a finding from the others.
 std::string KeyOf(const exec::MemcheckReport& report) {
-  return std::string(exec::NameOf(report.kind)) + " " + report.kernel + " " + std::to_string(report.access.ptx_line) + " " +
-         std::to_string(report.other ? report.other->ptx_line : 0) + " " + std::to_string(static_cast<int>(report.space));
+  return std::string(exec::NameOf(report.kind)) + " " + report.kernel + " " + std::to_string(report.access.ptx_line) +
+         " " + std::to_string(report.other ? report.other->ptx_line : 0) + " " +
+         std::to_string(static_cast<int>(report.space));
 }
 
 }  // namespace
@@ -154,8 +157,8 @@ std::string MemcheckLog::Text(const Stacks& stacks) {
 }
 
 void MemcheckLog::AddTo(nlohmann::json& json, const Stacks& stacks) {
-  for (const auto& [key, stack] :
-       {std::pair("launched", stacks.launched), std::pair("allocated", stacks.allocated), std::pair("freed", stacks.freed)})
+  for (const auto& [key, stack] : {std::pair("launched", stacks.launched), std::pair("allocated", stacks.allocated),
+                                   std::pair("freed", stacks.freed)})
     if (stack != nullptr) json["host"][key] = stack->Lines();
 }
 
@@ -182,7 +185,8 @@ nlohmann::json MemcheckLog::Json(const Call& call) {
 }
 
 nlohmann::json MemcheckLog::Json(const Fault& fault) {
-  return {{"kernel", DemangledName(fault.kernel)}, {"symbol", fault.kernel}, {"kind", fault.kind}, {"what", fault.text}};
+  return {
+      {"kernel", DemangledName(fault.kernel)}, {"symbol", fault.kernel}, {"kind", fault.kind}, {"what", fault.text}};
 }
 
 MemcheckLog& MemcheckLog::Get() {
@@ -216,7 +220,8 @@ void MemcheckLog::ReadFilter(const Settings& settings) {
   const std::string& path = *settings.memcheck_suppressions;
   const auto text = ReadWholeFile(path);
   const Status status = text.ok() ? filter_.Suppress(*text) : Status(text.error());
-  if (!status.ok()) LogFormat(LogLevel::kWarn, "GRIDLOOM_MEMCHECK_SUPPRESSIONS: %s: %s", path.c_str(), status.error().message.c_str());
+  if (!status.ok())
+    LogFormat(LogLevel::kWarn, "GRIDLOOM_MEMCHECK_SUPPRESSIONS: %s: %s", path.c_str(), status.error().message.c_str());
 }
 
 void MemcheckLog::Journal(const char* key, const nlohmann::json& value) const {
@@ -250,7 +255,8 @@ void MemcheckLog::GridFailed(const exec::Engine& engine, const exec::LaunchFault
   if (!on_ || fault.kind == exec::FaultKind::kStopped) return;
   if (fault.kind == exec::FaultKind::kIllegalAddress || fault.kind == exec::FaultKind::kMisalignedAddress) {
     const exec::Engine::Findings findings = engine.MemcheckFindings();
-    if (std::ranges::find(findings.reports, fault.kernel, &exec::MemcheckReport::kernel) != findings.reports.end()) return;
+    if (std::ranges::find(findings.reports, fault.kernel, &exec::MemcheckReport::kernel) != findings.reports.end())
+      return;
   }
   const Fault found{fault.kernel, NameOf(fault.kind), fault.text};
   if (!filter_.Wants("fault", fault.kernel)) return;
@@ -273,8 +279,10 @@ void MemcheckLog::NoteAllocations(Device& device, const Context* context) {
   for (const exec::Allocation& allocation : device.memory().List()) {
     const bool here = context == nullptr || allocation.owner == context || allocation.kind == exec::MemoryKind::kPool;
     if (here && IsProgramsOwn(allocation))
-      AddLeak(
-          {.bytes = allocation.bytes, .what = exec::NameAllocation(allocation), .address = allocation.base, .allocation = allocation.id});
+      AddLeak({.bytes = allocation.bytes,
+               .what = exec::NameAllocation(allocation),
+               .address = allocation.base,
+               .allocation = allocation.id});
   }
 }
 
@@ -314,7 +322,8 @@ void MemcheckLog::NoteArrays(const Context* context) {
                      " made by cudaMallocMipmappedArray"});
   });
   process.arrays.ForEach([&](const std::shared_ptr<Array>& array) {
-    if ((context != nullptr && &array->context() != context) || std::ranges::find(levels, array.get()) != levels.end()) return;
+    if ((context != nullptr && &array->context() != context) || std::ranges::find(levels, array.get()) != levels.end())
+      return;
     AddLeak({.bytes = BytesOf(*array),
              .what = "the array " + HandleText(array.get()) + " of " + Sizes(array->level()) + " texels and " +
                      Plural(BytesOf(*array), "byte") + " made by cudaMallocArray"});
@@ -332,7 +341,8 @@ void MemcheckLog::NoteObjects(const char* sort, std::uint64_t count) {
 /// Those that go with their context.
 void MemcheckLog::NoteObjectsOf(Context& context) {
   std::uint64_t events = 0;
-  Process::Get().events.ForEach([&](const std::shared_ptr<Event>& event) { events += &event->context() == &context ? 1 : 0; });
+  Process::Get().events.ForEach(
+      [&](const std::shared_ptr<Event>& event) { events += &event->context() == &context ? 1 : 0; });
   NoteObjects("stream", context.created_streams());
   NoteObjects("event", events);
 }
@@ -353,8 +363,9 @@ void MemcheckLog::NoteAllLeaks() {
     NoteAllocations(device, nullptr);
     std::uint64_t number = 0;
     for (const std::uint64_t bytes : device.memory().ListPhysical())
-      AddLeak(
-          {.bytes = bytes, .what = "memory number " + std::to_string(++number) + " of " + Plural(bytes, "byte") + " made by cuMemCreate"});
+      AddLeak({.bytes = bytes,
+               .what = "memory number " + std::to_string(++number) + " of " + Plural(bytes, "byte") +
+                       " made by cuMemCreate"});
     const exec::Engine::Findings findings = device.engine().MemcheckFindings();
     if (findings.heap_blocks != 0)
       AddLeak({.bytes = findings.heap_bytes,
@@ -364,7 +375,8 @@ void MemcheckLog::NoteAllLeaks() {
   NoteArrays(nullptr);
   process.ForEachContext([&](Context& context) { NoteObjectsOf(context); });
   std::uint64_t graphs = 0;
-  process.graphs.ForEach([&](const std::shared_ptr<Graph>& graph) { graphs += graph.use_count() == 1 ? 1 : 0; });  // not those of a node
+  process.graphs.ForEach(
+      [&](const std::shared_ptr<Graph>& graph) { graphs += graph.use_count() == 1 ? 1 : 0; });  // not those of a node
   NoteObjects("graph", graphs);
   NoteObjects("executable graph", process.graph_execs.size());
   NoteObjects("texture object", LiveTextures());
@@ -375,8 +387,8 @@ void MemcheckLog::TellLeaks() const {
   for (const Leak& leak : leaks_)
     LogText("gridloom: error: leak: " + leak.what + " was never freed" + Text(StacksOf(leak.allocation)) + "\n");
   for (const ObjectLeak& leak : object_leaks_)
-    LogText("gridloom: error: object-leak: " + Plural(leak.count, leak.sort.c_str()) + (leak.count == 1 ? " was" : " were") +
-            " never destroyed\n");
+    LogText("gridloom: error: object-leak: " + Plural(leak.count, leak.sort.c_str()) +
+            (leak.count == 1 ? " was" : " were") + " never destroyed\n");
 }
 
 /// "2 allocations and 3 objects".
@@ -393,10 +405,11 @@ std::string MemcheckLog::Summary(std::uint64_t errors, std::uint64_t accesses, s
   text += errors == 0 ? "no errors" : Plural(errors, "error");
   if (accesses > errors) text += " (" + exec::WithCommas(accesses) + " accesses)";
   if (not_kept != 0) {
-    text += "; " + exec::WithCommas(not_kept) + (not_kept == 1 ? " further access" : " further accesses") + " beyond the limit of " +
-            Plural(limit_, "error");
+    text += "; " + exec::WithCommas(not_kept) + (not_kept == 1 ? " further access" : " further accesses") +
+            " beyond the limit of " + Plural(limit_, "error");
   }
-  if (leak_check_) text += leaks_.empty() && object_leaks_.empty() ? "; nothing leaked" : "; " + LeakCounts() + " leaked";
+  if (leak_check_)
+    text += leaks_.empty() && object_leaks_.empty() ? "; nothing leaked" : "; " + LeakCounts() + " leaked";
   return text + "\n";
 }
 
@@ -412,7 +425,8 @@ nlohmann::json MemcheckLog::AllAsJson(const std::vector<exec::MemcheckReport>& r
     json["leaks"] = nlohmann::json::array();
     for (const Leak& leak : leaks_) json["leaks"].push_back(Json(leak));
     json["object_leaks"] = nlohmann::json::array();
-    for (const ObjectLeak& leak : object_leaks_) json["object_leaks"].push_back({{"sort", leak.sort}, {"count", leak.count}});
+    for (const ObjectLeak& leak : object_leaks_)
+      json["object_leaks"].push_back({{"sort", leak.sort}, {"count", leak.count}});
   }
   return json;
 }
@@ -430,7 +444,8 @@ void MemcheckLog::WriteJson(const nlohmann::json& json) const {
 void MemcheckLog::KeepWanted(exec::Engine::Findings& findings) const {
   if (filter_.empty()) return;
   std::erase_if(findings.reports, [&](const exec::MemcheckReport& report) { return !Wants(report); });
-  for (; findings.reports.size() > limit_; findings.reports.pop_back()) findings.not_kept += findings.reports.back().times;
+  for (; findings.reports.size() > limit_; findings.reports.pop_back())
+    findings.not_kept += findings.reports.back().times;
 }
 
 void MemcheckLog::Finish() {

@@ -1,7 +1,7 @@
-// GRIDLOOM_MEMCHECK=1: what the runtime found in kernels, and wrong pointers given to the driver interface, written as text
-// to the log when they are found, counted at the end of the program, and as JSON where that is wanted (docs/memcheck.md). Who starts the
-// program through `gridloom run` is told of each at once, by lines of JSON in a file: programs may end without their exit handlers, and
-// start others.
+// GRIDLOOM_MEMCHECK=1: what the runtime found in kernels, and wrong pointers given to the driver interface, written as
+// text to the log when they are found, counted at the end of the program, and as JSON where that is wanted
+// (docs/memcheck.md). Who starts the program through `gridloom run` is told of each at once, by lines of JSON in a
+// file: programs may end without their exit handlers, and start others.
 #pragma once
 
 #include <cstdint>
@@ -127,7 +127,9 @@ class MemcheckLog {
   nlohmann::json Json(const exec::MemcheckReport& report) const;
   void KeepWanted(exec::Engine::Findings& findings) const;
   void ReadFilter(const Settings& settings);
-  bool Wants(const exec::MemcheckReport& report) const { return filter_.Wants(exec::NameOf(report.kind), report.kernel, report.library); }
+  bool Wants(const exec::MemcheckReport& report) const {
+    return filter_.Wants(exec::NameOf(report.kind), report.kernel, report.library);
+  }
   void NoteAllLeaks();
   void AddLeak(Leak leak);
   void NoteAllocations(Device& device, const Context* context);
@@ -156,8 +158,9 @@ class MemcheckLog {
   std::string json_path_;
   int journal_ = -1;
   mutable std::mutex journal_mutex_;
-  mutable bool introduced_ = false;  ///< the journal has the program's name, which comes before all else; guarded by journal_mutex_
-  int owner_ = 0;                    ///< process id: a forked child reports nothing of its parent's
+  mutable bool introduced_ =
+      false;       ///< the journal has the program's name, which comes before all else; guarded by journal_mutex_
+  int owner_ = 0;  ///< process id: a forked child reports nothing of its parent's
   std::mutex mutex_;
   std::vector<Call> calls_;
   std::vector<Fault> faults_;

@@ -1,5 +1,5 @@
-// Calls of the driver interface that memcheck complains of: what they were given, and stream-ordered memory that they or the work that they
-// submit use in no order (memory_order.h).
+// Calls of the driver interface that memcheck complains of: what they were given, and stream-ordered memory that they
+// or the work that they submit use in no order (memory_order.h).
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -14,7 +14,9 @@ namespace gridloom::session {
 
 using namespace cuda;
 
-void MemcheckLog::CallFailed(const char* call, const char* status) { BadCall(call, std::string("answered ") + status, StackHere()); }
+void MemcheckLog::CallFailed(const char* call, const char* status) {
+  BadCall(call, std::string("answered ") + status, StackHere());
+}
 
 void MemcheckLog::BadCall(const char* call, const std::string& what, HostStackPtr stack) {
   if (!on_ || !filter_.Wants("call", call)) return;
@@ -41,10 +43,10 @@ void MemcheckLog::BadFree(const char* call, Context& context, std::uint64_t poin
   // What a stream has still to free is there, and not the program's any more.
   if (freed && freed->base == pointer && (!live || live->kind == exec::MemoryKind::kPool))
     return BadCall(call, "double free of " + exec::NameAllocation(*freed), StackHere());
-  BadCall(
-      call,
-      "free of " + exec::HexAddress(pointer) + ", which is no pointer that an allocation gave: " + exec::DescribePlace(memory, pointer, 1),
-      StackHere());
+  BadCall(call,
+          "free of " + exec::HexAddress(pointer) +
+              ", which is no pointer that an allocation gave: " + exec::DescribePlace(memory, pointer, 1),
+          StackHere());
 }
 
 namespace {
@@ -65,8 +67,8 @@ void MemcheckLog::BadRange(Context& context, std::uint64_t pointer, std::uint64_
   const exec::DeviceMemory& memory = context.device().memory();
   const auto kind = memory.FindFreed(pointer) ? exec::MemcheckKind::kUseAfterFree : exec::MemcheckKind::kOutOfBounds;
   BadCall(kCopyOrFill,
-          exec::DescribeAccess(kind, AccessOf(bytes, write), exec::Space::kGlobal) + ", address " + exec::HexAddress(pointer) + ": " +
-              exec::DescribePlace(memory, pointer, bytes),
+          exec::DescribeAccess(kind, AccessOf(bytes, write), exec::Space::kGlobal) + ", address " +
+              exec::HexAddress(pointer) + ": " + exec::DescribePlace(memory, pointer, bytes),
           StackHere());
 }
 
@@ -92,8 +94,8 @@ void MemcheckLog::CheckRange(Context& context, std::uint64_t pointer, std::uint6
   }
   if (pointer - base <= size && bytes <= size - (pointer - base)) return;
   BadCall(kCopyOrFill,
-          exec::DescribeAccess(exec::MemcheckKind::kOutOfBounds, AccessOf(bytes, write), exec::Space::kGlobal) + ", address " +
-              exec::HexAddress(pointer) + ": " + exec::DescribeMiss(pointer, bytes, base, size, name),
+          exec::DescribeAccess(exec::MemcheckKind::kOutOfBounds, AccessOf(bytes, write), exec::Space::kGlobal) +
+              ", address " + exec::HexAddress(pointer) + ": " + exec::DescribeMiss(pointer, bytes, base, size, name),
           StackHere());
 }
 
@@ -159,9 +161,10 @@ void ForOperations(const GraphPlan& plan, const Visit& visit) {
   }
 }
 
-/// A graph as a whole waits for the events that its nodes wait for, and for the launch before. One node of a graph is not told from
-/// another.
-StreamOrder::Place PlaceOfGraph(StreamOrder& order, const Stream& stream, const GraphPlan& plan, const WorkOrigin* before) {
+/// A graph as a whole waits for the events that its nodes wait for, and for the launch before. One node of a graph is
+/// not told from another.
+StreamOrder::Place PlaceOfGraph(StreamOrder& order, const Stream& stream, const GraphPlan& plan,
+                                const WorkOrigin* before) {
   if (before != nullptr && before->place) order.WaitForWork(stream, *before->place);
   ForOperations(plan, [&](const Operation& operation) {
     if (const auto* wait = std::get_if<EventWaitOp>(&operation)) order.WaitForEvent(stream, *wait->event);
@@ -210,7 +213,8 @@ void MemcheckLog::HostWaitedForAll(const Context& context) {
   if (order_.active()) order_.streams().HostSeesAll(context);
 }
 
-std::string MemcheckLog::KernelUses(const WorkOrigin& origin, const exec::Allocation& allocation, const std::string& kernel) {
+std::string MemcheckLog::KernelUses(const WorkOrigin& origin, const exec::Allocation& allocation,
+                                    const std::string& kernel) {
   return order_.Use(origin, allocation, "kernel `" + exec::KernelName(kernel) + "`");
 }
 
@@ -220,7 +224,9 @@ void MemcheckLog::CheckUse(Context& context, const WorkOrigin& origin, const voi
   if (!allocation) return;
   const std::string wrong = order_.Use(origin, *allocation, "a copy or fill");
   if (wrong.empty()) return;
-  BadCall(kCopyOrFill, std::string(write ? "write to " : "read from ") + exec::NameAllocation(*allocation) + ", " + wrong, origin.stack);
+  BadCall(kCopyOrFill,
+          std::string(write ? "write to " : "read from ") + exec::NameAllocation(*allocation) + ", " + wrong,
+          origin.stack);
 }
 
 void MemcheckLog::CheckUses(Context& context, const Operation& operation, const WorkOrigin& origin) {
@@ -248,13 +254,15 @@ template <typename Row>
 void ForRows(const CopyOp& copy, Row row) {
   for (std::size_t z = 0; z < copy.depth; ++z) {
     for (std::size_t y = 0; y < copy.height; ++y)
-      row(AddressOf(copy.src) + z * copy.src_slice + y * copy.src_pitch, AddressOf(copy.dst) + z * copy.dst_slice + y * copy.dst_pitch);
+      row(AddressOf(copy.src) + z * copy.src_slice + y * copy.src_pitch,
+          AddressOf(copy.dst) + z * copy.dst_slice + y * copy.dst_pitch);
   }
 }
 
 bool IsDeviceMemory(const exec::DeviceMemory& memory, std::uint64_t address) {
   const auto allocation = memory.Find(address);
-  return allocation && allocation->kind != exec::MemoryKind::kPinned && allocation->kind != exec::MemoryKind::kRegistered;
+  return allocation && allocation->kind != exec::MemoryKind::kPinned &&
+         allocation->kind != exec::MemoryKind::kRegistered;
 }
 
 }  // namespace

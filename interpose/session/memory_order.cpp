@@ -52,7 +52,8 @@ const GraphMemoryOrder::Lifetime* GraphMemoryOrder::Find(std::uint64_t address) 
   return found == lifetimes_.end() ? nullptr : &found->second;
 }
 
-void MemoryOrder::Allocated(const Stream& stream, const exec::Allocation& allocation, const exec::DeviceMemory& memory) {
+void MemoryOrder::Allocated(const Stream& stream, const exec::Allocation& allocation,
+                            const exec::DeviceMemory& memory) {
   active_.store(true, std::memory_order_release);
   StreamOrder::Place place = streams_.Add(stream);
   const std::lock_guard lock(mutex_);
@@ -94,7 +95,8 @@ std::string MemoryOrder::FreedLocked(const StreamOrder::Place& place, const exec
   if (record.allocated && !record.allocated->IsBefore(place))
     return "freed in " + place.name + ", which nothing orders behind its allocation in " + record.allocated->name;
   for (const auto& [stream, use] : record.uses) {
-    if (!use.place.IsBefore(place)) return "freed in " + place.name + ", which nothing orders behind " + use.who + " in " + use.place.name;
+    if (!use.place.IsBefore(place))
+      return "freed in " + place.name + ", which nothing orders behind " + use.who + " in " + use.place.name;
   }
   return {};
 }
@@ -122,9 +124,11 @@ namespace {
 
 /// Of a node of the graph that allocates or frees the memory.
 std::string WrongInGraph(const GraphMemoryOrder::Lifetime& lifetime, std::uint32_t node) {
-  if (lifetime.allocates && !lifetime.after_allocation[node]) return "which no dependency of the graph orders before this node";
+  if (lifetime.allocates && !lifetime.after_allocation[node])
+    return "which no dependency of the graph orders before this node";
   if (!lifetime.frees || lifetime.before_free[node]) return {};
-  return lifetime.after_free[node] ? "which the graph frees before this node" : "which the graph frees, in no order with this node";
+  return lifetime.after_free[node] ? "which the graph frees before this node"
+                                   : "which the graph frees, in no order with this node";
 }
 
 }  // namespace

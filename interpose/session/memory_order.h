@@ -1,6 +1,7 @@
-// Whether work uses stream-ordered memory (cudaMallocAsync, allocation nodes of graphs) between its allocation and its free, in the order
-// that the program's calls give: streams, events, what the host waits for, dependencies of nodes. Whatever has run first (memcheck,
-// docs/memcheck.md#streams). Begins with the first such allocation; programs without pay nothing.
+// Whether work uses stream-ordered memory (cudaMallocAsync, allocation nodes of graphs) between its allocation and its
+// free, in the order that the program's calls give: streams, events, what the host waits for, dependencies of nodes.
+// Whatever has run first (memcheck, docs/memcheck.md#streams). Begins with the first such allocation; programs without
+// pay nothing.
 #pragma once
 
 #include <atomic>
@@ -43,8 +44,9 @@ class GraphMemoryOrder {
 
 /// Where a grid, a copy or a fill comes from.
 struct WorkOrigin {
-  HostStackPtr stack;                             ///< of the call that submitted it or launched its graph; null unless wanted
-  std::optional<StreamOrder::Place> place;        ///< its own or that of its graph; none before there is stream-ordered memory
+  HostStackPtr stack;  ///< of the call that submitted it or launched its graph; null unless wanted
+  std::optional<StreamOrder::Place>
+      place;  ///< its own or that of its graph; none before there is stream-ordered memory
   std::shared_ptr<const GraphMemoryOrder> graph;  ///< that it is a node of; null: of none
   std::uint32_t node = 0;                         ///< in `graph`, or the node whose child graph it is in
 };
@@ -61,7 +63,8 @@ class MemoryOrder {
   /// cudaFreeAsync. What is wrong with it, in words; empty: nothing.
   std::string Freed(const StreamOrder::Place& place, const exec::Allocation& allocation);
   /// A graph that allocates or frees memory is launched. The same of what it frees.
-  std::vector<std::string> Launched(const StreamOrder::Place& place, const GraphMemoryOrder& graph, const exec::DeviceMemory& memory);
+  std::vector<std::string> Launched(const StreamOrder::Place& place, const GraphMemoryOrder& graph,
+                                    const exec::DeviceMemory& memory);
   /// Work uses memory: `who` names it. What is wrong with that; empty: nothing.
   std::string Use(const WorkOrigin& origin, const exec::Allocation& allocation, const std::string& who);
 

@@ -50,9 +50,12 @@ bool SameShape(const exec::Dim3& a, const exec::Dim3& b) { return a.x == b.x && 
 
 }  // namespace
 
-// ---- Kernel -------------------------------------------------------------------------------------------------------------
+// ---- Kernel
+// -------------------------------------------------------------------------------------------------------------
 
-std::size_t Kernel::Bound::own_params() const { return info->param_bytes.size() - (sliced_already ? sliced->hidden.size() : 0); }
+std::size_t Kernel::Bound::own_params() const {
+  return info->param_bytes.size() - (sliced_already ? sliced->hidden.size() : 0);
+}
 
 std::uint32_t Kernel::Bound::own_param_bytes() const {
   const std::size_t count = own_params();
@@ -98,7 +101,8 @@ void Kernel::BindSliced(Context& context, Bound* bound) {
   }
 }
 
-CUresult Kernel::Prepare(Context& context, const std::shared_ptr<exec::Program>& program, const exec::KernelInfo& info, exec::Dim3 block) {
+CUresult Kernel::Prepare(Context& context, const std::shared_ptr<exec::Program>& program, const exec::KernelInfo& info,
+                         exec::Dim3 block) {
   {
     const std::lock_guard lock(mutex_);
     for (const Instance& instance : instances_) {
@@ -127,7 +131,8 @@ void Kernel::ForgetContext(Context& context) {
   std::erase_if(instances_, [&](const Instance& instance) { return instance.context == &context; });
 }
 
-// ---- Code ---------------------------------------------------------------------------------------------------------------
+// ---- Code
+// ---------------------------------------------------------------------------------------------------------------
 
 Code::Code(Device& device, std::vector<PtxSource> sources, bool from_runtime, std::string library,
            std::unique_ptr<const RefusedCode> refused)
@@ -139,7 +144,8 @@ Code::Code(Device& device, std::vector<PtxSource> sources, bool from_runtime, st
 
 Code::~Code() = default;
 
-CUresult Code::Load(const CodeImage& image, Device& device, std::uint32_t max_registers, JitLog* log, std::shared_ptr<Code>* code) {
+CUresult Code::Load(const CodeImage& image, Device& device, std::uint32_t max_registers, JitLog* log,
+                    std::shared_ptr<Code>* code) {
   const std::uint32_t magic = MagicOf(image);
   const bool from_runtime = magic == image::kWrapperMagic;
 
@@ -162,13 +168,15 @@ CUresult Code::Load(const CodeImage& image, Device& device, std::uint32_t max_re
   else if (status != CUDA_SUCCESS) return refuse(why, status);
   for (PtxSource& source : sources)
     if (source.max_registers == 0) source.max_registers = max_registers;
-  *code = std::shared_ptr<Code>(new Code(device, std::move(sources), from_runtime, FileOf(image.data), std::move(refused)));
+  *code =
+      std::shared_ptr<Code>(new Code(device, std::move(sources), from_runtime, FileOf(image.data), std::move(refused)));
   return CUDA_SUCCESS;
 }
 
 CUresult Code::Parse(std::unique_ptr<ptx::Module>* module, std::string* text, JitLog* log) const {
   std::string why;
-  const CUresult status = ParseSources(sources_, from_runtime_ ? ptx::PtxOrigin::kCompiled : ptx::PtxOrigin::kWritten, module, log, &why);
+  const CUresult status =
+      ParseSources(sources_, from_runtime_ ? ptx::PtxOrigin::kCompiled : ptx::PtxOrigin::kWritten, module, log, &why);
   if (status != CUDA_SUCCESS) LogFormat(LogLevel::kError, "%s", why.c_str());
   else if (sources_.size() > 1) *text = ptx::PrintModule(**module);
   else if (!sources_.empty()) *text = sources_.front().text;
@@ -260,7 +268,8 @@ CUresult Code::AllKernels(Context* context, std::vector<std::shared_ptr<Kernel>>
   return CUDA_SUCCESS;
 }
 
-std::shared_ptr<const exec::SlicedKernel> Code::FindSliced(const std::string& name, const std::shared_ptr<exec::Program>& program) {
+std::shared_ptr<const exec::SlicedKernel> Code::FindSliced(const std::string& name,
+                                                           const std::shared_ptr<exec::Program>& program) {
   std::shared_ptr<exec::SlicedProgram> sliced;
   {
     const std::lock_guard lock(mutex_);
@@ -328,7 +337,8 @@ std::shared_ptr<TextureReference> Code::FindTextureReference(std::string_view na
   return texref;
 }
 
-// ---- Library ------------------------------------------------------------------------------------------------------------
+// ---- Library
+// ------------------------------------------------------------------------------------------------------------
 
 std::shared_ptr<Module> Library::ModuleIn(Context& context) {
   const std::lock_guard lock(mutex_);

@@ -32,7 +32,8 @@ class TextureReference;
 
 class Kernel {
  public:
-  Kernel(std::weak_ptr<Code> code, Context* owner, std::string name) : code_(std::move(code)), owner_(owner), name_(std::move(name)) {}
+  Kernel(std::weak_ptr<Code> code, Context* owner, std::string name)
+      : code_(std::move(code)), owner_(owner), name_(std::move(name)) {}
 
   const std::string& name() const { return name_; }
   std::shared_ptr<Code> code() const { return code_.lock(); }
@@ -44,7 +45,8 @@ class Kernel {
   struct Bound {
     std::shared_ptr<exec::Program> program;
     const exec::KernelInfo* info = nullptr;
-    std::shared_ptr<const exec::SlicedKernel> sliced;  ///< null: grids run whole (session/slicing.h), or no context was named
+    std::shared_ptr<const exec::SlicedKernel>
+        sliced;  ///< null: grids run whole (session/slicing.h), or no context was named
     /// The file has it sliced: `sliced` is it, and the program does not know of its last parameters.
     bool sliced_already = false;
 
@@ -56,12 +58,15 @@ class Kernel {
   cuda::CUresult Bind(Context* context, Bound* bound);
   /// Adds the kernel's sliced form, made on first use, to what Bind gave.
   void BindSliced(Context& context, Bound* bound);
-  /// Compiles the kernel, or its sliced form, for a block shape unless that was done; the sentence of a refusal goes to the log.
-  cuda::CUresult Prepare(Context& context, const std::shared_ptr<exec::Program>& program, const exec::KernelInfo& info, exec::Dim3 block);
+  /// Compiles the kernel, or its sliced form, for a block shape unless that was done; the sentence of a refusal goes to
+  /// the log.
+  cuda::CUresult Prepare(Context& context, const std::shared_ptr<exec::Program>& program, const exec::KernelInfo& info,
+                         exec::Dim3 block);
 
   void ForgetContext(Context& context);
 
-  /// What the host does in place of the grid, from its parameters; false: it is for the grid to do. Null: there is nothing.
+  /// What the host does in place of the grid, from its parameters; false: it is for the grid to do. Null: there is
+  /// nothing.
   using HostForm = bool (*)(std::span<const std::byte> params, const exec::DeviceMemory& memory, unsigned threads);
   std::atomic<HostForm> host_form{nullptr};
   std::once_flag told_whole;                ///< why its grids run whole although they were to be sliced
@@ -98,7 +103,8 @@ class Kernel {
   std::vector<Instance> instances_;
 };
 
-/// Device code in memory. What a program points at is as long as its own headers say; what was read from a file ends with the file.
+/// Device code in memory. What a program points at is as long as its own headers say; what was read from a file ends
+/// with the file.
 struct CodeImage {
   const void* data;
   std::optional<std::size_t> bytes{};
@@ -106,10 +112,11 @@ struct CodeImage {
 
 class Code : public std::enable_shared_from_this<Code> {
  public:
-  /// Reads an image (wrapper, container, cubin, PTX), keeps the PTX that suits the device. Nothing is parsed yet. An image without such PTX
-  /// is no error: see `refused`.
-  /// `max_registers` per thread for PTX that says nothing of it, 0: no limit.
-  static cuda::CUresult Load(const CodeImage& image, Device& device, std::uint32_t max_registers, JitLog* log, std::shared_ptr<Code>* code);
+  /// Reads an image (wrapper, container, cubin, PTX), keeps the PTX that suits the device. Nothing is parsed yet. An
+  /// image without such PTX is no error: see `refused`. `max_registers` per thread for PTX that says nothing of it, 0:
+  /// no limit.
+  static cuda::CUresult Load(const CodeImage& image, Device& device, std::uint32_t max_registers, JitLog* log,
+                             std::shared_ptr<Code>* code);
   ~Code();
 
   Device& device() const { return device_; }
@@ -117,7 +124,8 @@ class Code : public std::enable_shared_from_this<Code> {
   const RefusedCode* refused() const { return refused_.get(); }
   /// It came in the wrapper in which the CUDA runtime registers a program's own code.
   bool from_runtime() const { return from_runtime_; }
-  /// File name of the program or shared object whose memory the image lay in; empty for what was made or read at run time.
+  /// File name of the program or shared object whose memory the image lay in; empty for what was made or read at run
+  /// time.
   const std::string& library() const { return library_; }
   /// It is a module's: its kernels run in that context alone. Before anybody asks for a kernel.
   void BindTo(Context& owner) { owner_ = &owner; }
@@ -127,7 +135,8 @@ class Code : public std::enable_shared_from_this<Code> {
   cuda::CUresult FindKernel(std::string_view name, Context* context, std::shared_ptr<Kernel>* kernel);
   cuda::CUresult AllKernels(Context* context, std::vector<std::shared_ptr<Kernel>>* kernels);
   /// The kernel's form that runs in slices, or why there is none; of a program that ProgramFor gave.
-  std::shared_ptr<const exec::SlicedKernel> FindSliced(const std::string& name, const std::shared_ptr<exec::Program>& program);
+  std::shared_ptr<const exec::SlicedKernel> FindSliced(const std::string& name,
+                                                       const std::shared_ptr<exec::Program>& program);
   cuda::CUresult FindGlobal(std::string_view name, Context* context, const exec::GlobalInfo** global);
   /// Waits for the work of the contexts it was placed in, which may use its kernels and variables.
   void WaitForUsers();
@@ -139,7 +148,8 @@ class Code : public std::enable_shared_from_this<Code> {
   std::shared_ptr<TextureReference> FindTextureReference(std::string_view name, Context* context);
 
  private:
-  Code(Device& device, std::vector<PtxSource> sources, bool from_runtime, std::string library, std::unique_ptr<const RefusedCode> refused);
+  Code(Device& device, std::vector<PtxSource> sources, bool from_runtime, std::string library,
+       std::unique_ptr<const RefusedCode> refused);
   cuda::CUresult Parse(std::unique_ptr<ptx::Module>* module, std::string* text, JitLog* log) const;
   std::shared_ptr<Kernel> KernelNamed(std::string_view name);
 
@@ -165,7 +175,8 @@ class Code : public std::enable_shared_from_this<Code> {
 
 class Module {
  public:
-  Module(std::shared_ptr<Code> code, Context& context, bool owns_code) : code_(std::move(code)), context_(context), owns_code_(owns_code) {}
+  Module(std::shared_ptr<Code> code, Context& context, bool owns_code)
+      : code_(std::move(code)), context_(context), owns_code_(owns_code) {}
   Code& code() const { return *code_; }
   Context& context() const { return context_; }
   bool owns_code() const { return owns_code_; }  ///< false: a library's module in one context

@@ -52,14 +52,16 @@ Status NarrowTasks::CheckSettings() {
   const Settings& settings = TheSettings();
   if (settings.policy != "pagoda" || IsOn(settings.timing)) return {};
   const auto on = [](const std::optional<std::string>& text) { return text && !text->empty() && *text != "0"; };
-  const std::pair<const std::optional<std::string>&, const char*> others[] = {{settings.memcheck, "GRIDLOOM_MEMCHECK"},
-                                                                              {settings.trace, "GRIDLOOM_TRACE"},
-                                                                              {settings.slice, "GRIDLOOM_SLICE"},
-                                                                              {settings.reorder, "GRIDLOOM_REORDER"},
-                                                                              {settings.check_ranges, "GRIDLOOM_CHECK_RANGES"},
-                                                                              {settings.connect, "GRIDLOOM_CONNECT"}};
+  const std::pair<const std::optional<std::string>&, const char*> others[] = {
+      {settings.memcheck, "GRIDLOOM_MEMCHECK"},
+      {settings.trace, "GRIDLOOM_TRACE"},
+      {settings.slice, "GRIDLOOM_SLICE"},
+      {settings.reorder, "GRIDLOOM_REORDER"},
+      {settings.check_ranges, "GRIDLOOM_CHECK_RANGES"},
+      {settings.connect, "GRIDLOOM_CONNECT"}};
   for (const auto& [text, name] : others) {
-    if (on(text)) return Error{"GRIDLOOM_POLICY=pagoda and " + std::string(name) + " exclude each other: leave one of them out"};
+    if (on(text))
+      return Error{"GRIDLOOM_POLICY=pagoda and " + std::string(name) + " exclude each other: leave one of them out"};
   }
   if (const auto threads = ThreadsOfSetting(); !threads.ok()) return threads.error();
   return {};
@@ -117,7 +119,8 @@ void NarrowTasks::Enlarge(const KernelOp& op) {
   std::erase_if(older_, [](const auto& master) { return master->ended(); });
   // Of modules that are no more, and no task is left: who has one holds its kernel.
   std::erase_if(kernels_, [&](const TaskKernelPtr& kernel) {
-    return kernel->handle.expired() && kernel.use_count() == 2 && known_.erase({kernel->program.get(), kernel->info}) != 0;
+    return kernel->handle.expired() && kernel.use_count() == 2 &&
+           known_.erase({kernel->program.get(), kernel->info}) != 0;
   });
   const auto add = [&](const exec::KernelInfo& info, std::weak_ptr<Kernel> handle) {
     TaskKernelPtr& kernel = known_[{op.bound.program.get(), &info}];
@@ -128,11 +131,13 @@ void NarrowTasks::Enlarge(const KernelOp& op) {
     kernel->info = &info;
     kernel->refusal = WhyNeverTask(*op.bound.program, info);
     kernels_.push_back(kernel);
-    if (!kernel->refusal.empty()) GL_LOG(kInfo, "kernel %s is never a task: %s", info.name.c_str(), kernel->refusal.c_str());
+    if (!kernel->refusal.empty())
+      GL_LOG(kInfo, "kernel %s is never a task: %s", info.name.c_str(), kernel->refusal.c_str());
   };
-  // Each new MasterKernel has to be compiled. Programs that launch one kernel of a module often launch no other; those that launch two are
-  // likely to launch the others, too.
-  const bool second = std::ranges::any_of(kernels_, [&](const TaskKernelPtr& kernel) { return kernel->program == op.bound.program; });
+  // Each new MasterKernel has to be compiled. Programs that launch one kernel of a module often launch no other; those
+  // that launch two are likely to launch the others, too.
+  const bool second =
+      std::ranges::any_of(kernels_, [&](const TaskKernelPtr& kernel) { return kernel->program == op.bound.program; });
   add(*op.bound.info, op.kernel);
   if (second && op.bound.program->kernel_names().size() <= kKernelsAtOnce) {
     for (const exec::KernelInfo& info : op.bound.program->kernels()) add(info, op.kernel);
@@ -163,7 +168,8 @@ void NarrowTasks::Start(std::shared_ptr<const MasterCode> code) {
   queue_.Open();
   code_ = std::move(code);
   const unsigned count = context_.device().engine().threads();
-  for (unsigned i = 0; i < count; ++i) masters_.push_back(std::make_unique<Master>(context_, code_, shape_, queue_, count));
+  for (unsigned i = 0; i < count; ++i)
+    masters_.push_back(std::make_unique<Master>(context_, code_, shape_, queue_, count));
 }
 
 void NarrowTasks::End() {

@@ -1,5 +1,6 @@
-// GRIDLOOM_POLICY=pagoda: launches of few threads become tasks of a MasterKernel that stays (Pagoda; docs/narrow-tasks.md), everything else
-// runs as before, beside it. On the executor a MasterKernel is a block for each of its host threads (session/master.h).
+// GRIDLOOM_POLICY=pagoda: launches of few threads become tasks of a MasterKernel that stays (Pagoda;
+// docs/narrow-tasks.md), everything else runs as before, beside it. On the executor a MasterKernel is a block for each
+// of its host threads (session/master.h).
 #pragma once
 
 #include <cstdint>
@@ -24,12 +25,13 @@ class NarrowTasks {
   /// What is wrong with the settings.
   static Status CheckSettings();
 
-  /// The kernel as a task when the launch can be one; null when it has to be a grid, which the summary tells. The first launch of a kernel
-  /// makes a larger MasterKernel.
+  /// The kernel as a task when the launch can be one; null when it has to be a grid, which the summary tells. The first
+  /// launch of a kernel makes a larger MasterKernel.
   TaskKernelPtr Admit(const KernelOp& op);
   /// Runs a launch that was admitted.
   TaskPtr Make(std::uint64_t lane, KernelOp op);
-  /// Ends the MasterKernel. What other threads put into streams meanwhile does not run any more, as its context has ended.
+  /// Ends the MasterKernel. What other threads put into streams meanwhile does not run any more, as its context has
+  /// ended.
   void End();
 
  private:

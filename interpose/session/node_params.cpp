@@ -175,11 +175,13 @@ struct NodeDescriber {
   void operator()(const AllocOp& op) const { p.alloc = op.params; }
   void operator()(const FreeOp& op) const { p.free_pointer = op.address; }
   void operator()(const BatchOp& op) const {
-    p.mem_op = {nullptr, static_cast<unsigned>(op.items.size()), const_cast<CUstreamBatchMemOpParams*>(op.items.data()), op.flags};
+    p.mem_op = {nullptr, static_cast<unsigned>(op.items.size()), const_cast<CUstreamBatchMemOpParams*>(op.items.data()),
+                op.flags};
   }
   void operator()(const ChildOp& op) const { p.graph.graph = HandleOf(op); }
   void operator()(const ConditionalOp& op) const {
-    p.conditional = {op.condition->handle(), op.type, static_cast<unsigned>(op.bodies->handles.size()), op.bodies->handles.data(), nullptr};
+    p.conditional = {op.condition->handle(), op.type, static_cast<unsigned>(op.bodies->handles.size()),
+                     op.bodies->handles.data(), nullptr};
   }
 };
 

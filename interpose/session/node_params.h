@@ -12,12 +12,12 @@ cuda::CUresult MakeOperation(Context& context, const cuda::CUDA_MEMCPY3D& params
 cuda::CUresult MakeOperation(Context& context, const cuda::CUDA_MEMSET_NODE_PARAMS& params, Operation* operation);
 cuda::CUresult MakeOperation(Context& context, const cuda::CUDA_HOST_NODE_PARAMS& params, Operation* operation);
 cuda::CUresult MakeOperation(Context& context, const cuda::CUDA_BATCH_MEM_OP_NODE_PARAMS& params, Operation* operation);
-/// Any kind of node (cuGraphAddNode). An allocation's address and a condition's body graphs are written back into `params`.
-/// NOT_SUPPORTED for semaphore nodes.
+/// Any kind of node (cuGraphAddNode). An allocation's address and a condition's body graphs are written back into
+/// `params`. NOT_SUPPORTED for semaphore nodes.
 cuda::CUresult MakeOperation(Context& context, cuda::CUgraphNodeParams& params, Operation* operation);
 
-/// A node that runs a copy of the graph, or with `moved` the graph itself, which belongs to the node then. NOT_SUPPORTED for a copy of one
-/// with memory nodes.
+/// A node that runs a copy of the graph, or with `moved` the graph itself, which belongs to the node then.
+/// NOT_SUPPORTED for a copy of one with memory nodes.
 cuda::CUresult MakeChild(const std::shared_ptr<Graph>& graph, bool moved, Operation* operation);
 
 cuda::CUDA_KERNEL_NODE_PARAMS_v2 Widen(const cuda::CUDA_KERNEL_NODE_PARAMS_v1& params);

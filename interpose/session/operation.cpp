@@ -38,11 +38,12 @@ using namespace cuda;
 bool HostFormsRun() {
   static const bool run = [] {
     const Settings& settings = TheSettings();
-    const std::optional<std::string>* const watchers[] = {&settings.trace,        &settings.ranges, &settings.check_ranges,
-                                                          &settings.record_order, &settings.slice,  &settings.reorder,
-                                                          &settings.connect,      &settings.policy};
+    const std::optional<std::string>* const watchers[] = {
+        &settings.trace, &settings.ranges,  &settings.check_ranges, &settings.record_order,
+        &settings.slice, &settings.reorder, &settings.connect,      &settings.policy};
     if (MemcheckLog::Get().on() || IsOn(settings.timing)) return false;
-    return std::ranges::none_of(watchers, [](const auto* setting) { return *setting && !(*setting)->empty() && **setting != "0"; });
+    return std::ranges::none_of(
+        watchers, [](const auto* setting) { return *setting && !(*setting)->empty() && **setting != "0"; });
   }();
   return run;
 }
@@ -74,7 +75,8 @@ exec::SlicedRun RunHere(Context& context, const KernelOp& op, const exec::Launch
   if (RunOnHost(context, op, launch, run)) return run;
   if (const std::uint64_t size = SliceSizeOf(op); op.in_slices && size != 0)
     return exec::RunInSlices(engine, launch, *op.bound.sliced, size, [&] { return context.failed(); });
-  if (RangeChecks* checks = RangeChecks::Get()) run.fault = checks->Run(engine, context.device().memory(), launch, run.stats);
+  if (RangeChecks* checks = RangeChecks::Get())
+    run.fault = checks->Run(engine, context.device().memory(), launch, run.stats);
   else run.fault = engine.Run(launch, &run.stats);
   return run;
 }
@@ -103,8 +105,11 @@ GridToRun Prepare(Context& context, const KernelOp& op, DeviceGrid& children, Ra
 /// What a grid uses of memory that is there for part of the work alone.
 class GridUses final : public exec::UseOrder {
  public:
-  GridUses(MemcheckLog& log, const WorkOriginPtr& origin, const std::string& kernel) : log_(log), origin_(origin), kernel_(kernel) {}
-  std::string Use(const exec::Allocation& allocation) override { return log_.KernelUses(*origin_, allocation, kernel_); }
+  GridUses(MemcheckLog& log, const WorkOriginPtr& origin, const std::string& kernel)
+      : log_(log), origin_(origin), kernel_(kernel) {}
+  std::string Use(const exec::Allocation& allocation) override {
+    return log_.KernelUses(*origin_, allocation, kernel_);
+  }
 
  private:
   MemcheckLog& log_;
@@ -113,11 +118,13 @@ class GridUses final : public exec::UseOrder {
 };
 
 /// Runs one grid: where the broker has its say, as `brokered` is told.
-void RunPrepared(Context& context, const KernelOp& op, GridToRun grid, BrokeredLaunch* brokered, const WorkOriginPtr& origin) {
+void RunPrepared(Context& context, const KernelOp& op, GridToRun grid, BrokeredLaunch* brokered,
+                 const WorkOriginPtr& origin) {
   TracedLaunch what = KernelOf(op);
   what.no_ranges = std::move(grid.no_ranges);
   RangedLaunch* const ranged = RangedLaunchOf(op);
-  const bool timed = ranged == nullptr || (!context.failed() && ranged->Decide(CodeTableOf(what).code, ShapeOf(op, what), false));
+  const bool timed =
+      ranged == nullptr || (!context.failed() && ranged->Decide(CodeTableOf(what).code, ShapeOf(op, what), false));
   LaunchCapture capture(op, what, grid.traced, timed ? op.ctas : nullptr);
   if (context.failed()) return;
   grid.launch.records = capture.sink();
@@ -146,7 +153,8 @@ void RunKernel(Context& context, const KernelOp& op, const WorkOriginPtr& origin
   std::optional<BrokeredLaunch> brokered;
   if (BrokerLink* const link = BrokerLink::Get()) brokered.emplace(*link, context, op);
   DeviceGrid grid(context, op, &RunGrid, origin);
-  GridToRun prepared = Prepare(context, op, grid, op.stream != 0 ? RangeCapture::Origin::kStream : RangeCapture::Origin::kGraph);
+  GridToRun prepared =
+      Prepare(context, op, grid, op.stream != 0 ? RangeCapture::Origin::kStream : RangeCapture::Origin::kGraph);
   const DeviceTurn turn;
   RunPrepared(context, op, std::move(prepared), brokered ? &*brokered : nullptr, origin);
   grid.Finish();
@@ -210,7 +218,8 @@ void RunBatch(Context& context, const BatchOp& op) {
   for (const CUstreamBatchMemOpParams& item : op.items) {
     const auto& v = item.value;
     const auto wait = [&](auto value) {
-      for (unsigned spins = 0; !Holds(v.address, value, v.flags) && !context.failed() && !context.destroyed(); ++spins) {
+      for (unsigned spins = 0; !Holds(v.address, value, v.flags) && !context.failed() && !context.destroyed();
+           ++spins) {
         if (spins < 64) std::this_thread::yield();
         else std::this_thread::sleep_for(std::chrono::microseconds(spins < 1000 ? 10 : 200));
       }
@@ -226,7 +235,8 @@ void RunBatch(Context& context, const BatchOp& op) {
       }
       case CU_STREAM_MEM_OP_WRITE_VALUE_64: {
         const DeviceTurn turn;
-        std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(v.address)).store(v.value, std::memory_order_release);
+        std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(v.address))
+            .store(v.value, std::memory_order_release);
         break;
       }
       default: std::atomic_thread_fence(std::memory_order_seq_cst); break;
@@ -236,8 +246,10 @@ void RunBatch(Context& context, const BatchOp& op) {
 
 /// Bytes that a copy or fill moves.
 std::uint64_t BytesOf(const Operation& operation) {
-  if (const auto* copy = std::get_if<CopyOp>(&operation)) return std::uint64_t{copy->width} * copy->height * copy->depth;
-  if (const auto* fill = std::get_if<FillOp>(&operation)) return std::uint64_t{fill->params.width} * fill->params.height;
+  if (const auto* copy = std::get_if<CopyOp>(&operation))
+    return std::uint64_t{copy->width} * copy->height * copy->depth;
+  if (const auto* fill = std::get_if<FillOp>(&operation))
+    return std::uint64_t{fill->params.width} * fill->params.height;
   return 0;
 }
 
@@ -248,7 +260,8 @@ namespace {
 /// Nothing to wait for, and less to do than it takes to wake a thread for it.
 bool IsQuick(const Operation& operation) {
   constexpr std::uint64_t kFewBytes = 32 << 10;
-  if (std::holds_alternative<CopyOp>(operation) || std::holds_alternative<FillOp>(operation)) return BytesOf(operation) <= kFewBytes;
+  if (std::holds_alternative<CopyOp>(operation) || std::holds_alternative<FillOp>(operation))
+    return BytesOf(operation) <= kFewBytes;
   return std::holds_alternative<EventRecordOp>(operation) || std::holds_alternative<EventWaitOp>(operation) ||
          std::holds_alternative<EmptyOp>(operation);
 }
@@ -272,7 +285,8 @@ exec::LaunchParams LaunchOf(const KernelOp& op) {
 
 void Run(Context& context, const Operation& operation, const WorkOriginPtr& origin) {
   try {
-    if (const auto* kernel = std::get_if<KernelOp>(&operation)) return RunKernel(context, *kernel, origin ? origin : kernel->origin);
+    if (const auto* kernel = std::get_if<KernelOp>(&operation))
+      return RunKernel(context, *kernel, origin ? origin : kernel->origin);
     if (const auto* host = std::get_if<HostOp>(&operation)) {
       if (origin != nullptr) MemcheckLog::Get().HostRuns(*origin);
       return RunHost(context, *host);
@@ -294,7 +308,8 @@ void Run(Context& context, const Operation& operation, const WorkOriginPtr& orig
 CUresult Submit(Stream& stream, Operation operation, Waiting waiting) {
   Context& context = stream.context();
   bool captured = false;
-  if (const auto status = CaptureOperation(stream, operation, waiting == Waiting::kYes, &captured); captured || status != CUDA_SUCCESS) {
+  if (const auto status = CaptureOperation(stream, operation, waiting == Waiting::kYes, &captured);
+      captured || status != CUDA_SUCCESS) {
     return status;
   }
   HostTimeline* const timeline = HostTimeline::Get();
@@ -319,7 +334,8 @@ CUresult Submit(Stream& stream, Operation operation, Waiting waiting) {
     kernel->stream = stream.id();
     kernel->origin = std::move(origin);
     Reordering* const reordering = Reordering::Get();
-    const auto place = reordering != nullptr && waiting == Waiting::kNo ? reordering->PlaceOf(context, *kernel) : Reordering::Place::kAlone;
+    const auto place = reordering != nullptr && waiting == Waiting::kNo ? reordering->PlaceOf(context, *kernel)
+                                                                        : Reordering::Place::kAlone;
     if (place != Reordering::Place::kAlone) {
       context.EnqueueInBatch(stream, std::move(*kernel), place == Reordering::Place::kLast);
       return CUDA_SUCCESS;
@@ -331,7 +347,9 @@ CUresult Submit(Stream& stream, Operation operation, Waiting waiting) {
   } else {
     const Task::Where where = IsQuick(operation) ? Task::Where::kAnywhere : Task::Where::kThread;
     task = MakeTask(
-        lane, [&context, operation = std::move(operation), origin = std::move(origin)] { Run(context, operation, origin); }, where);
+        lane,
+        [&context, operation = std::move(operation), origin = std::move(origin)] { Run(context, operation, origin); },
+        where);
   }
   if (record != nullptr) record->set_marker(task);
   switch (waiting) {

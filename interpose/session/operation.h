@@ -30,7 +30,8 @@ struct TaskKernel;
 /// A kernel launch whose configuration was checked. Made by interpose/session/launch.cpp and nowhere else.
 using ParamBytes = std::vector<std::byte, Recycled<std::byte>>;
 
-/// Whether host forms of kernels (Kernel::host_form) may run in this process: not where grids are looked at, checked, cut, or shared out.
+/// Whether host forms of kernels (Kernel::host_form) may run in this process: not where grids are looked at, checked,
+/// cut, or shared out.
 bool HostFormsRun();
 
 struct KernelOp {
@@ -46,10 +47,11 @@ struct KernelOp {
   std::shared_ptr<const GreenContext> green;  ///< on whose SMs it runs; null: on the device's
   std::uint64_t stream = 0;                   ///< number of the one it was put into; 0 for a node of a graph
   std::uint64_t work = 0;                     ///< its number in the program's timeline; 0: nobody keeps one
-  std::shared_ptr<TaskKernel> task;           ///< it runs as a task of a MasterKernel's (session/narrow_tasks.h); null: as a grid
-  std::uint64_t number = 0;                   ///< of the task
-  WorkOriginPtr origin;                       ///< of the call that launched it, or of its parent; null unless memcheck wants it
-  std::shared_ptr<trace::CtaSink> ctas;       ///< takes what its CTAs do to the timing model; null: time is not simulated
+  std::shared_ptr<TaskKernel>
+      task;                  ///< it runs as a task of a MasterKernel's (session/narrow_tasks.h); null: as a grid
+  std::uint64_t number = 0;  ///< of the task
+  WorkOriginPtr origin;      ///< of the call that launched it, or of its parent; null unless memcheck wants it
+  std::shared_ptr<trace::CtaSink> ctas;  ///< takes what its CTAs do to the timing model; null: time is not simulated
 };
 
 /// Rows of `width` bytes; every address is plain memory, arrays included.
@@ -103,17 +105,17 @@ struct ChildOp {
 };
 struct EmptyOp {};
 
-using Operation =
-    std::variant<EmptyOp, KernelOp, CopyOp, FillOp, HostOp, EventRecordOp, EventWaitOp, AllocOp, FreeOp, BatchOp, ChildOp, ConditionalOp>;
+using Operation = std::variant<EmptyOp, KernelOp, CopyOp, FillOp, HostOp, EventRecordOp, EventWaitOp, AllocOp, FreeOp,
+                               BatchOp, ChildOp, ConditionalOp>;
 
 /// Nodes that allocate or free memory keep what they were made with.
 inline bool IsMemory(const Operation& operation) {
   return std::holds_alternative<AllocOp>(operation) || std::holds_alternative<FreeOp>(operation);
 }
 
-/// Runs the operation on the calling thread. A kernel's fault becomes the context's error; after one, only host callbacks
-/// still run (they are told). Event, child and conditional operations are expressed as dependencies and do nothing here.
-/// `origin`: where it comes from; null where nobody asks, or where a kernel knows it.
+/// Runs the operation on the calling thread. A kernel's fault becomes the context's error; after one, only host
+/// callbacks still run (they are told). Event, child and conditional operations are expressed as dependencies and do
+/// nothing here. `origin`: where it comes from; null where nobody asks, or where a kernel knows it.
 void Run(Context& context, const Operation& operation, const WorkOriginPtr& origin = {});
 
 /// What the engine is told of the operation's kernel and how it is launched.

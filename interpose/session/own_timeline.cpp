@@ -21,13 +21,16 @@ Result<std::unique_ptr<Timeline>> OwnTimeline::Create(const sim::DeviceSpec& dev
   const auto tell = [](const std::string& sentence) { LogFormat(LogLevel::kWarn, "%s", sentence.c_str()); };
   GL_TRY(supply, study::PolicySupply::Create(device, {.profiles = options.profiles, .tell = tell}));
   GL_TRY(policy, supply->Make(options.policy));
-  live.profiler = [supply](std::uint32_t tenant, std::shared_ptr<trace::CtaSource>& source) { return supply->Profile(tenant, source); };
+  live.profiler = [supply](std::uint32_t tenant, std::shared_ptr<trace::CtaSource>& source) {
+    return supply->Profile(tenant, source);
+  };
   GL_TRY(timeline, timing::LiveTimeline::Create(device, std::move(policy), std::move(live)));
-  return std::unique_ptr<Timeline>(new OwnTimeline(std::move(timeline), std::move(supply), study::RangesOf(device).has_value(), options));
+  return std::unique_ptr<Timeline>(
+      new OwnTimeline(std::move(timeline), std::move(supply), study::RangesOf(device).has_value(), options));
 }
 
-OwnTimeline::OwnTimeline(std::unique_ptr<timing::LiveTimeline> timeline, std::shared_ptr<const study::PolicySupply> supply, bool overlapped,
-                         const Options& options)
+OwnTimeline::OwnTimeline(std::unique_ptr<timing::LiveTimeline> timeline,
+                         std::shared_ptr<const study::PolicySupply> supply, bool overlapped, const Options& options)
     : timeline_(std::move(timeline)),
       supply_(std::move(supply)),
       policy_(options.policy),
@@ -35,7 +38,8 @@ OwnTimeline::OwnTimeline(std::unique_ptr<timing::LiveTimeline> timeline, std::sh
       store_(std::make_shared<timing::TraceStore>(options.store_bytes)),
       works_(*timeline_, host_, overlapped, [this](std::uint64_t work) { return NodeOf(work); }) {}
 
-// ---- numbers --------------------------------------------------------------------------------------------------------------
+// ---- numbers
+// --------------------------------------------------------------------------------------------------------------
 
 timing::NodeId OwnTimeline::NodeOf(std::uint64_t work) const {
   const std::lock_guard lock(mutex_);
@@ -67,7 +71,8 @@ timing::Place OwnTimeline::PlaceOf(const HostAction& action) {
   return place;
 }
 
-// ---- works ----------------------------------------------------------------------------------------------------------------
+// ---- works
+// ----------------------------------------------------------------------------------------------------------------
 
 /// What is to be known of it is the partner alone: a work in storage, or 0.
 std::uint64_t OwnTimeline::BeforeCopy(const HostAction& action) {
@@ -76,7 +81,9 @@ std::uint64_t OwnTimeline::BeforeCopy(const HostAction& action) {
   return place.partner;
 }
 
-void OwnTimeline::BeforeGroup(std::uint64_t to_device, std::uint64_t to_host) { static_cast<void>(works_.BeforeGroup(to_device, to_host)); }
+void OwnTimeline::BeforeGroup(std::uint64_t to_device, std::uint64_t to_host) {
+  static_cast<void>(works_.BeforeGroup(to_device, to_host));
+}
 
 void OwnTimeline::Add(const HostAction& action, std::uint64_t storage) {
   timing::Place place = PlaceOf(action);
@@ -95,7 +102,8 @@ void OwnTimeline::CloseGroup(std::uint64_t group) {
   timeline_->CloseGroup(NodeOf(group));
 }
 
-std::shared_ptr<timing::LiveSource> OwnTimeline::NewSource(const trace::KernelCode& code, const trace::LaunchShape& shape) {
+std::shared_ptr<timing::LiveSource> OwnTimeline::NewSource(const trace::KernelCode& code,
+                                                           const trace::LaunchShape& shape) {
   auto source = std::make_shared<timing::LiveSource>(code, shape, store_);
   const std::lock_guard lock(mutex_);
   std::erase_if(sources_, [](const auto& known) { return known.expired(); });
@@ -134,7 +142,8 @@ class OwnTimeline::Ranged final : public RangedLaunch {
   bool Decide(const trace::KernelCode& code, const trace::LaunchShape& shape, bool tracked) override {
     if (decided_.exchange(true)) return false;
     source_ = timeline_.NewSource(code, shape);
-    const Status fits = timeline_.timeline_->Decide(kernel_, tracked ? timing::Tracking::kKernel : timing::Tracking::kNone, source_);
+    const Status fits =
+        timeline_.timeline_->Decide(kernel_, tracked ? timing::Tracking::kKernel : timing::Tracking::kNone, source_);
     if (!fits.ok()) LogFormat(LogLevel::kWarn, "a launch is not simulated: %s", fits.error().message.c_str());
     return fits.ok();
   }
@@ -144,7 +153,8 @@ class OwnTimeline::Ranged final : public RangedLaunch {
   /// It does not run, or not any more.
   void Leave() {
     profiler_->Close();
-    if (!decided_.exchange(true)) static_cast<void>(timeline_.timeline_->Decide(kernel_, timing::Tracking::kNone, nullptr));
+    if (!decided_.exchange(true))
+      static_cast<void>(timeline_.timeline_->Decide(kernel_, timing::Tracking::kNone, nullptr));
   }
 
  private:
@@ -161,7 +171,8 @@ std::shared_ptr<RangedLaunch> OwnTimeline::AddRanged(const HostAction& action, c
   const auto source = NewSource(profiler, shape);
   timing::Place place = PlaceOf(action);
   if (const auto node = works_.AddProfiler(place, source); !node.ok()) {
-    LogFormat(LogLevel::kWarn, "a launch does not overlap with others: its profiler is not simulated: %s", node.error().message.c_str());
+    LogFormat(LogLevel::kWarn, "a launch does not overlap with others: its profiler is not simulated: %s",
+              node.error().message.c_str());
     return nullptr;
   }
   const timing::NodeId kernel = timeline_->AddUndecided(std::move(place));
@@ -179,7 +190,8 @@ Status OwnTimeline::Fits(const trace::LaunchShape& shape) const {
   return {};
 }
 
-// ---- answers --------------------------------------------------------------------------------------------------------------
+// ---- answers
+// --------------------------------------------------------------------------------------------------------------
 
 std::optional<bool> OwnTimeline::Ask(std::span<const std::uint64_t> works, bool sees) {
   switch (timeline_->Poll(host_, NodesOf(works))) {

@@ -27,8 +27,8 @@ class OwnTimeline final : public Timeline {
   std::uint64_t BeforeCopy(const trace::HostAction& action) override;
   void BeforeGroup(std::uint64_t to_device, std::uint64_t to_host) override;
   void Add(const trace::HostAction& action, std::uint64_t storage) override;
-  std::shared_ptr<trace::CtaSink> AddLaunch(const trace::HostAction& action, const trace::KernelCode& code, const trace::LaunchShape& shape,
-                                            bool opens) override;
+  std::shared_ptr<trace::CtaSink> AddLaunch(const trace::HostAction& action, const trace::KernelCode& code,
+                                            const trace::LaunchShape& shape, bool opens) override;
   std::shared_ptr<RangedLaunch> AddRanged(const trace::HostAction& action, const trace::KernelCode& profiler,
                                           const trace::LaunchShape& shape) override;
   Status Fits(const trace::LaunchShape& shape) const override;
@@ -42,8 +42,8 @@ class OwnTimeline final : public Timeline {
 
  private:
   class Ranged;
-  OwnTimeline(std::unique_ptr<timing::LiveTimeline> timeline, std::shared_ptr<const study::PolicySupply> supply, bool overlapped,
-              const Options& options);
+  OwnTimeline(std::unique_ptr<timing::LiveTimeline> timeline, std::shared_ptr<const study::PolicySupply> supply,
+              bool overlapped, const Options& options);
   timing::Place PlaceOf(const trace::HostAction& action);
   timing::NodeId NodeOf(std::uint64_t work) const;
   std::vector<timing::NodeId> NodesOf(std::span<const std::uint64_t> works) const;

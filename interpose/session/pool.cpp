@@ -133,7 +133,9 @@ CUresult MemoryPool::SetAttribute(CUmemPool_attribute attribute, const void* val
     case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
       reuse_flags_[attribute - 1] = *static_cast<const int*>(value);
       return CUDA_SUCCESS;
-    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: release_threshold_ = *static_cast<const std::uint64_t*>(value); return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+      release_threshold_ = *static_cast<const std::uint64_t*>(value);
+      return CUDA_SUCCESS;
     case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
       if (*static_cast<const std::uint64_t*>(value) != 0) return CUDA_ERROR_INVALID_VALUE;
       reserved_high_ = used_bytes_ + cached_bytes_;
@@ -152,7 +154,9 @@ CUresult MemoryPool::GetAttribute(CUmemPool_attribute attribute, void* value) co
   switch (attribute) {
     case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
     case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
-    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES: *static_cast<int*>(value) = reuse_flags_[attribute - 1]; return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
+      *static_cast<int*>(value) = reuse_flags_[attribute - 1];
+      return CUDA_SUCCESS;
     case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: *wide = release_threshold_; return CUDA_SUCCESS;
     case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: *wide = used_bytes_ + cached_bytes_; return CUDA_SUCCESS;
     case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: *wide = reserved_high_; return CUDA_SUCCESS;

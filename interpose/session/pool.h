@@ -15,8 +15,8 @@ namespace gridloom::session {
 
 class Device;
 
-/// A block goes back to the pool when the stream reaches the free, so whatever is handed out is free to use at once. Blocks that are in
-/// use keep their pool: one that the program has destroyed goes with the last of them.
+/// A block goes back to the pool when the stream reaches the free, so whatever is handed out is free to use at once.
+/// Blocks that are in use keep their pool: one that the program has destroyed goes with the last of them.
 class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
  public:
   /// Of device memory (kPool), managed memory (kManaged) or host memory (kPinned). `max_bytes` 0: no limit.
@@ -34,7 +34,8 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
 
   Device& device() const { return device_; }
   exec::MemoryKind kind() const { return kind_; }
-  /// Whom the pool lists as having access: at first the place that its memory is at. Managed memory serves everybody all the same.
+  /// Whom the pool lists as having access: at first the place that its memory is at. Managed memory serves everybody
+  /// all the same.
   bool device_access() const { return device_access_; }
   bool host_access() const { return host_access_; }
   void GiveDeviceAccess() { device_access_ = true; }
@@ -43,7 +44,8 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
 
   /// 0 when memory is exhausted.
   std::uint64_t Allocate(std::uint64_t bytes);
-  /// The program gives the block back, once its stream gets there. False when the block is not in use, or was given back before.
+  /// The program gives the block back, once its stream gets there. False when the block is not in use, or was given
+  /// back before.
   bool BeginFree(std::uint64_t address);
   /// It does not after all.
   void CancelFree(std::uint64_t address);
@@ -54,7 +56,8 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
 
   cuda::CUresult SetAttribute(cuda::CUmemPool_attribute attribute, const void* value);
   cuda::CUresult GetAttribute(cuda::CUmemPool_attribute attribute, void* value) const;
-  /// What the program has in use: what it asked for, in whole granules. `reserved` counts the whole blocks, cached ones among them.
+  /// What the program has in use: what it asked for, in whole granules. `reserved` counts the whole blocks, cached ones
+  /// among them.
   std::uint64_t used() const;
   std::uint64_t used_high() const;
   std::uint64_t reserved() const;

@@ -40,7 +40,8 @@ const int g_fork_handlers = [] {
 
 /// What this machine has, or lets this process's container have.
 std::uint64_t HostMemoryBytes() {
-  const std::uint64_t machine = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  const std::uint64_t machine =
+      static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   std::uint64_t container = 0;
   std::ifstream limit("/sys/fs/cgroup/memory.max");  // "max" where there is none
   return limit >> container && container != 0 ? std::min(machine, container) : machine;
@@ -50,7 +51,8 @@ std::uint64_t MemoryBytes(const sim::DeviceSpec& spec) {
   const std::uint64_t host = HostMemoryBytes();
   if (const auto& text = TheSettings().memory) {
     if (const auto bytes = ParseBytes(*text, host); bytes && *bytes != 0) return *bytes;
-    LogFormat(LogLevel::kWarn, "GRIDLOOM_MEMORY=%s is neither a size (512M, 8G) nor a share (50%%); using the default", text->c_str());
+    LogFormat(LogLevel::kWarn, "GRIDLOOM_MEMORY=%s is neither a size (512M, 8G) nor a share (50%%); using the default",
+              text->c_str());
   }
   // Programs that fill the device often have as much on the host.
   return std::min(spec.memory.size_bytes, host / 2);
@@ -144,7 +146,8 @@ CUresult Process::MakeDevices() {
     contexts_.Add(std::shared_ptr<Context>(&primary, [](Context*) {}));
   }
   if (devices_.empty()) return CUDA_ERROR_NO_DEVICE;
-  GL_LOG(kInfo, "virtual GPU %s, compute capability %s, %llu MiB", spec->name.c_str(), spec->compute_capability.text().c_str(),
+  GL_LOG(kInfo, "virtual GPU %s, compute capability %s, %llu MiB", spec->name.c_str(),
+         spec->compute_capability.text().c_str(),
          static_cast<unsigned long long>(devices_.front()->memory_bytes() >> 20));
   return CUDA_SUCCESS;
 }
@@ -180,7 +183,9 @@ std::optional<VisibleDevice> Process::LookAtDevice(const std::string& shared) {
 }
 
 Device* Process::FindDevice(CUdevice ordinal) const {
-  return ordinal >= 0 && static_cast<std::size_t>(ordinal) < devices_.size() ? devices_[static_cast<std::size_t>(ordinal)].get() : nullptr;
+  return ordinal >= 0 && static_cast<std::size_t>(ordinal) < devices_.size()
+             ? devices_[static_cast<std::size_t>(ordinal)].get()
+             : nullptr;
 }
 
 namespace {

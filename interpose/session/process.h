@@ -1,4 +1,5 @@
-// Everything the shim knows in this process. Never destroyed: the CUDA runtime calls the driver from its own exit handlers.
+// Everything the shim knows in this process. Never destroyed: the CUDA runtime calls the driver from its own exit
+// handlers.
 #pragma once
 
 #include <sys/types.h>
@@ -39,7 +40,7 @@ class UserObject;
 struct VisibleDevice {
   sim::DeviceSpec spec;
   std::uint64_t memory_bytes = 0, used_bytes = 0;  ///< of this process's use
-  pid_t user = 0;                                  ///< this process, or the parent that it is a copy of, where that uses the GPU; else 0
+  pid_t user = 0;  ///< this process, or the parent that it is a copy of, where that uses the GPU; else 0
 };
 
 class Process {
@@ -51,9 +52,9 @@ class Process {
   /// CUDA_SUCCESS once Init succeeded in this very process; NOT_INITIALIZED in a child forked after it.
   cuda::CUresult init_status() const { return status_.load(std::memory_order_acquire); }
 
-  /// The GPU as it is, or as Init would make it now, without initialising anything: children forked later may still call cuInit.
-  /// `shared`: the device that a broker gives, which before Init the caller has to know; empty: none, or it is not known. The first call
-  /// counts. Nothing when there is no device.
+  /// The GPU as it is, or as Init would make it now, without initialising anything: children forked later may still
+  /// call cuInit. `shared`: the device that a broker gives, which before Init the caller has to know; empty: none, or
+  /// it is not known. The first call counts. Nothing when there is no device.
   std::optional<VisibleDevice> LookAtDevice(const std::string& shared = {});
 
   /// All that the program does with its devices is over: its grids end, and its calls answer `status` from now on.
@@ -108,8 +109,8 @@ class Process {
   /// True in a process that was forked by one that had called cuInit.
   static bool child_of_user();
 
-  /// Around each fork of the program. A fork waits until another thread's cuInit has ended: what it is in the midst of would stay so in the
-  /// child for ever.
+  /// Around each fork of the program. A fork waits until another thread's cuInit has ended: what it is in the midst of
+  /// would stay so in the child for ever.
   static void BeforeFork();
   static void AfterForkInParent();
   static void AfterForkInChild();

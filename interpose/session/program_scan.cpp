@@ -24,7 +24,8 @@ int AddFile(dl_phdr_info* info, std::size_t, void* files) {
 
 bool IsSystemLibrary(const std::string& file) {
   const std::string name = std::filesystem::path(file).filename();
-  for (const char* prefix : {"libc.", "libm.", "libdl.", "librt.", "libpthread.", "libstdc++.", "libgcc_s.", "ld-linux", "libgridloom"}) {
+  for (const char* prefix :
+       {"libc.", "libm.", "libdl.", "librt.", "libpthread.", "libstdc++.", "libgcc_s.", "ld-linux", "libgridloom"}) {
     if (name.starts_with(prefix)) return true;
   }
   return false;

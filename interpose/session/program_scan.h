@@ -6,8 +6,8 @@
 
 namespace gridloom::session {
 
-/// The capability on which every image of the executable and its loaded libraries has a usable PTX: `preferred` when that
-/// does, else the lowest that fits. `preferred` too when the program carries no device code or nothing fits.
+/// The capability on which every image of the executable and its loaded libraries has a usable PTX: `preferred` when
+/// that does, else the lowest that fits. `preferred` too when the program carries no device code or nothing fits.
 ComputeCapability CapabilityForProgram(ComputeCapability preferred);
 
 }  // namespace gridloom::session

@@ -27,23 +27,28 @@ struct PtxSource {
   std::uint32_t max_registers = 0;  ///< per thread of its kernels, 0: no limit
 };
 
-/// Functions that device code calls and nobody defines: the device's own library, and what passes call (docs/ranges.md).
+/// Functions that device code calls and nobody defines: the device's own library, and what passes call
+/// (docs/ranges.md).
 bool IsProvided(std::string_view name);
 
-/// The number of -maxrregcount in options as ptxas gets them ("-maxrregcount=32", "--maxrregcount 32"); 0 when they have none.
+/// The number of -maxrregcount in options as ptxas gets them ("-maxrregcount=32", "--maxrregcount 32"); 0 when they
+/// have none.
 std::uint32_t MaxRegisters(std::string_view options);
 
-/// `ptx` with that limit of registers in it, as ptxas -maxrregcount compiles it; as it is when `max_registers` is 0 or it has errors.
+/// `ptx` with that limit of registers in it, as ptxas -maxrregcount compiles it; as it is when `max_registers` is 0 or
+/// it has errors.
 std::string WithMaxRegisters(std::string ptx, std::uint32_t max_registers);
 
-/// The PTX of an image that suits the device best, one text per part of a separately compiled program; none of an image without
-/// anything in it. Nothing is parsed. NO_BINARY_FOR_GPU or INVALID_IMAGE with a sentence.
-cuda::CUresult SelectSources(const image::ImageSet& images, ComputeCapability device, std::vector<PtxSource>* sources, std::string* why);
+/// The PTX of an image that suits the device best, one text per part of a separately compiled program; none of an image
+/// without anything in it. Nothing is parsed. NO_BINARY_FOR_GPU or INVALID_IMAGE with a sentence.
+cuda::CUresult SelectSources(const image::ImageSet& images, ComputeCapability device, std::vector<PtxSource>* sources,
+                             std::string* why);
 
-/// Parses and verifies the texts and, if there are several, links them. INVALID_PTX with the complaints in `log->error` and, for a log, in
+/// Parses and verifies the texts and, if there are several, links them. INVALID_PTX with the complaints in `log->error`
+/// and, for a log, in
 /// `*why`.
-cuda::CUresult ParseSources(const std::vector<PtxSource>& sources, ptx::PtxOrigin origin, std::unique_ptr<ptx::Module>* module, JitLog* log,
-                            std::string* why);
+cuda::CUresult ParseSources(const std::vector<PtxSource>& sources, ptx::PtxOrigin origin,
+                            std::unique_ptr<ptx::Module>* module, JitLog* log, std::string* why);
 
 /// Parses and links PTX texts and prints the result, as cuLinkComplete does; says in the log what is wrong with them.
 cuda::CUresult LinkTexts(const std::vector<PtxSource>& sources, std::string* image, JitLog* log);

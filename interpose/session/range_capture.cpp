@@ -34,9 +34,11 @@ std::string FaultOf(const char* what, const exec::LaunchFault& fault) {
 /// Why the bytes that lie there cannot be put back later.
 std::string WhyNotKept(const exec::DeviceMemory& memory, const std::vector<exec::ByteRange>& ranges) {
   if (const std::uint64_t bytes = exec::SavedMemory::BytesOf(ranges); bytes > kMostSaved)
-    return "it may write " + SizeText(bytes) + ", and no more than " + SizeText(kMostSaved) + " are kept to be put back";
+    return "it may write " + SizeText(bytes) + ", and no more than " + SizeText(kMostSaved) +
+           " are kept to be put back";
   for (const exec::ByteRange& range : ranges) {
-    if (!memory.Accessible(range.begin, range.end - range.begin, true)) return "some of the memory that it may write is not mapped";
+    if (!memory.Accessible(range.begin, range.end - range.begin, true))
+      return "some of the memory that it may write is not mapped";
   }
   return {};
 }
@@ -71,9 +73,12 @@ class AloneTurn {
 
 }  // namespace
 
-passes::RangeForm PassFormOf(Ranges form) { return form == Ranges::kStrided ? passes::RangeForm::kStrided : passes::RangeForm::kInterval; }
+passes::RangeForm PassFormOf(Ranges form) {
+  return form == Ranges::kStrided ? passes::RangeForm::kStrided : passes::RangeForm::kInterval;
+}
 
-// ---- settings -----------------------------------------------------------------------------------------------------------
+// ---- settings
+// -----------------------------------------------------------------------------------------------------------
 
 RangeCapture::Wanted RangeCapture::WantedNow() {
   Wanted wanted{.traced = {}, .timed = LiveTiming::RangesWanted()};
@@ -107,17 +112,21 @@ Status RangeCapture::CheckSetting() {
     return Error{"ranges cannot be captured while a broker says what runs: leave out --connect, or --ranges"};
   if (!wanted.any())
     return Error{
-        "ranges (GRIDLOOM_RANGES) are for a trace, or for timing on a device that goes by them: add --trace, --policy crcs-ppcs or "
+        "ranges (GRIDLOOM_RANGES) are for a trace, or for timing on a device that goes by them: add --trace, --policy "
+        "crcs-ppcs or "
         "--hardware crcs"};
-  const std::string or_else = IsGiven(settings.ranges) ? ", or --ranges" : ", or choose a policy and hardware that need no ranges";
-  if (IsGiven(settings.check_ranges)) return Error{"ranges are either checked or captured: leave out --check-ranges" + or_else};
+  const std::string or_else =
+      IsGiven(settings.ranges) ? ", or --ranges" : ", or choose a policy and hardware that need no ranges";
+  if (IsGiven(settings.check_ranges))
+    return Error{"ranges are either checked or captured: leave out --check-ranges" + or_else};
   if (MemcheckLog::Get().on())
     return Error{"ranges cannot be captured under memcheck, which would report twice: leave out --memcheck" + or_else};
   if (SliceSize() != 0) return Error{"ranges cannot be captured of grids in slices: leave out --slice" + or_else};
   return {};
 }
 
-// ---- launches -----------------------------------------------------------------------------------------------------------
+// ---- launches
+// -----------------------------------------------------------------------------------------------------------
 
 /// Reasons that are known before anything has run.
 std::string RangeCapture::WhyNot(const KernelOp& op, Origin origin) {
@@ -139,7 +148,8 @@ exec::RangedKernel RangeCapture::Find(Context& context, const KernelOp& op, Rang
     const std::lock_guard lock(mutex_);
     auto& entry = programs_[op.bound.program].forms[form];
     if (entry == nullptr)
-      entry = std::make_shared<exec::RangedProgram>(op.bound.program, context.device().memory(), TheRewrites(), PassFormOf(form));
+      entry = std::make_shared<exec::RangedProgram>(op.bound.program, context.device().memory(), TheRewrites(),
+                                                    PassFormOf(form));
     ranged = entry;
   }
   return ranged->Find(std::string(op.bound.info->name));
@@ -182,7 +192,8 @@ struct RangeCapture::FormRun {
   RangedLaunch* timed;  ///< null: the timing model does not want it
 };
 
-std::string RangeCapture::Run(Context& context, const KernelOp& op, const exec::LaunchParams& launch, Origin origin, bool traced) {
+std::string RangeCapture::Run(Context& context, const KernelOp& op, const exec::LaunchParams& launch, Origin origin,
+                              bool traced) {
   std::string why = WhyNot(op, origin);
   for (const Ranges form : forms_) {
     const bool in_trace = traced && std::ranges::find(wanted_.traced, form) != wanted_.traced.end();
@@ -202,7 +213,8 @@ std::string RangeCapture::RunForm(const FormRun& run) {
   return RunBoth(run, kernel);
 }
 
-/// Profiler, and behind it the kernel with release code, which leaves no trace in memory. The calling thread is alone on the device.
+/// Profiler, and behind it the kernel with release code, which leaves no trace in memory. The calling thread is alone
+/// on the device.
 std::string RangeCapture::RunBoth(const FormRun& run, const exec::RangedKernel& kernel) {
   const exec::DeviceMemory& memory = run.context.device().memory();
   exec::WrittenMemory written(memory);
@@ -213,10 +225,12 @@ std::string RangeCapture::RunBoth(const FormRun& run, const exec::RangedKernel& 
   return RunReleasing(run, kernel, ranges);
 }
 
-std::string RangeCapture::RunProfiler(const FormRun& run, const exec::RangedKernel& kernel, exec::WrittenMemory& written) {
+std::string RangeCapture::RunProfiler(const FormRun& run, const exec::RangedKernel& kernel,
+                                      exec::WrittenMemory& written) {
   std::vector<std::byte> params;
   exec::LaunchParams profile = exec::ProfilerLaunch(run.launch, kernel, params);
-  LaunchCapture capture(run.op, ProfilerOf(kernel, run.form), run.traced, run.timed != nullptr ? run.timed->profiler() : nullptr);
+  LaunchCapture capture(run.op, ProfilerOf(kernel, run.form), run.traced,
+                        run.timed != nullptr ? run.timed->profiler() : nullptr);
   profile.ranges = &written;
   profile.records = capture.sink();
   const exec::LaunchFault fault = run.context.device().engine().Run(profile);
@@ -225,7 +239,8 @@ std::string RangeCapture::RunProfiler(const FormRun& run, const exec::RangedKern
   return {};
 }
 
-std::string RangeCapture::RunReleasing(const FormRun& run, const exec::RangedKernel& kernel, const std::vector<exec::ByteRange>& ranges) {
+std::string RangeCapture::RunReleasing(const FormRun& run, const exec::RangedKernel& kernel,
+                                       const std::vector<exec::ByteRange>& ranges) {
   const auto saved = exec::SavedMemory::Of(ranges);
   if (!saved) return "the host has no memory to keep what it may write";
   const TracedLaunch what = ReleasingOf(run.op, kernel, run.form);

@@ -1,6 +1,6 @@
-// GRIDLOOM_RANGES, and where time is simulated on a device that goes by ranges (docs/overlap.md): before each grid, the profiler of its
-// kernel and the kernel with release code run, too, for the trace and for the timing model (docs/ranges.md). What that has written is
-// undone: the grid itself, and the program, see nothing of it.
+// GRIDLOOM_RANGES, and where time is simulated on a device that goes by ranges (docs/overlap.md): before each grid, the
+// profiler of its kernel and the kernel with release code run, too, for the trace and for the timing model
+// (docs/ranges.md). What that has written is undone: the grid itself, and the program, see nothing of it.
 #pragma once
 
 #include <chrono>
@@ -35,15 +35,16 @@ class RangeCapture {
 
   /// Who launches a grid.
   enum class Origin : std::uint8_t { kStream, kGraph, kKernel };
-  /// What the timing model is to expect of a launch that is put into a stream. `program` is null where it runs without ranges, as far as
-  /// that is known before it runs. Thread-safe.
+  /// What the timing model is to expect of a launch that is put into a stream. `program` is null where it runs without
+  /// ranges, as far as that is known before it runs. Thread-safe.
   exec::RangedKernel Expect(Context& context, const KernelOp& op);
-  /// Runs profiler and releasing kernel of a grid that is about to run as `launch` says, in each form that is wanted: for the trace if
-  /// `traced`, and for the timing model if it expects them. Answers why there are none, or none in some form; else nothing. Thread-safe;
-  /// the calling thread is in no turn.
+  /// Runs profiler and releasing kernel of a grid that is about to run as `launch` says, in each form that is wanted:
+  /// for the trace if `traced`, and for the timing model if it expects them. Answers why there are none, or none in
+  /// some form; else nothing. Thread-safe; the calling thread is in no turn.
   std::string Run(Context& context, const KernelOp& op, const exec::LaunchParams& launch, Origin origin, bool traced);
 
-  /// The timing model has no room for the CTAs of a launch that it was to expect: it runs without ranges there. Says so, once for a kernel.
+  /// The timing model has no room for the CTAs of a launch that it was to expect: it runs without ranges there. Says
+  /// so, once for a kernel.
   void NoteTooLarge(const KernelOp& op, const std::string& why);
   /// What came of the launches that the timing model was given.
   timing::OverlapOutcome outcome() const;
@@ -67,7 +68,8 @@ class RangeCapture {
   struct ProgramEntry {
     std::unique_ptr<analysis::CallGraph> calls;
     std::map<trace::LaunchInfo::Ranges, std::shared_ptr<exec::RangedProgram>> forms;
-    std::unordered_map<const ptx::Function*, std::string> why_not;  ///< of kernels that have been looked at; empty: nothing is in the way
+    std::unordered_map<const ptx::Function*, std::string>
+        why_not;  ///< of kernels that have been looked at; empty: nothing is in the way
   };
   std::string WhyNot(const KernelOp& op, Origin origin);
   exec::RangedKernel Find(Context& context, const KernelOp& op, trace::LaunchInfo::Ranges form);
@@ -76,7 +78,8 @@ class RangeCapture {
   std::string RunForm(const FormRun& run);
   std::string RunBoth(const FormRun& run, const exec::RangedKernel& kernel);
   std::string RunProfiler(const FormRun& run, const exec::RangedKernel& kernel, exec::WrittenMemory& written);
-  std::string RunReleasing(const FormRun& run, const exec::RangedKernel& kernel, const std::vector<exec::ByteRange>& ranges);
+  std::string RunReleasing(const FormRun& run, const exec::RangedKernel& kernel,
+                           const std::vector<exec::ByteRange>& ranges);
   bool Note(const KernelOp& op, const std::string& why);
 
   const Wanted wanted_;

@@ -45,7 +45,8 @@ RangeChecks* RangeChecks::Get() {
 Status RangeChecks::CheckSetting() {
   const auto& text = TheSettings().check_ranges;
   if (!WantedLaunches())
-    return Error{"GRIDLOOM_CHECK_RANGE_LAUNCHES=" + *TheSettings().check_range_launches + " is not the number of launches to check"};
+    return Error{"GRIDLOOM_CHECK_RANGE_LAUNCHES=" + *TheSettings().check_range_launches +
+                 " is not the number of launches to check"};
   if (!text || text->empty() || WantedForm()) return {};
   return Error{"GRIDLOOM_CHECK_RANGES=" + *text + " is neither interval nor strided"};
 }
@@ -55,7 +56,8 @@ bool RangeChecks::IsWanted(const std::string& kernel) {
   return rows_[kernel].begun++ < most_launches_;
 }
 
-exec::RangedKernel RangeChecks::Find(exec::DeviceMemory& memory, const std::shared_ptr<exec::Program>& program, const std::string& kernel) {
+exec::RangedKernel RangeChecks::Find(exec::DeviceMemory& memory, const std::shared_ptr<exec::Program>& program,
+                                     const std::string& kernel) {
   {
     const std::lock_guard lock(mutex_);
     auto& entry = programs_[program];
@@ -85,8 +87,9 @@ exec::LaunchFault RangeChecks::Run(exec::Engine& engine, exec::DeviceMemory& mem
     unchecked.program = kernel.program;
     unchecked.kernel = kernel.info;
   }
-  exec::LaunchFault fault =
-      checked ? exec::RunWithRanges(engine, memory, launch, kernel, 4096, kMostCtas, findings, &stats) : engine.Run(unchecked, &stats);
+  exec::LaunchFault fault = checked
+                                ? exec::RunWithRanges(engine, memory, launch, kernel, 4096, kMostCtas, findings, &stats)
+                                : engine.Run(unchecked, &stats);
   const std::lock_guard lock(mutex_);
   Row& row = rows_[name];
   ++row.launches;
@@ -114,7 +117,8 @@ std::string RangeChecks::Text() const {
     if (row.sampled != 0) text += Format("%llu by a sample of CTAs, ", static_cast<unsigned long long>(row.sampled));
     text += Format("%llu pages touched, %llu reported", static_cast<unsigned long long>(row.touched),
                    static_cast<unsigned long long>(row.reported));
-    if (row.outside != 0) text += Format(", %llu touched outside of all allocations", static_cast<unsigned long long>(row.outside));
+    if (row.outside != 0)
+      text += Format(", %llu touched outside of all allocations", static_cast<unsigned long long>(row.outside));
     if (!row.missed.empty()) text += ", MISSED " + row.missed;
     if (!row.unbalanced.empty()) text += ", UNBALANCED " + row.unbalanced;
     text += "\n";

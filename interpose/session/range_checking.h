@@ -1,5 +1,6 @@
-// GRIDLOOM_CHECK_RANGES: every grid is profiled first and runs with release code, and the ranges that both report are compared
-// with the pages that its CTAs touch (sim/exec/ranges/range_checks.h). At exit a table says what came of it, kernel by kernel.
+// GRIDLOOM_CHECK_RANGES: every grid is profiled first and runs with release code, and the ranges that both report are
+// compared with the pages that its CTAs touch (sim/exec/ranges/range_checks.h). At exit a table says what came of it,
+// kernel by kernel.
 #pragma once
 
 #include <map>
@@ -20,12 +21,16 @@ class RangeChecks {
   /// An error that says what is wrong with the setting.
   static Status CheckSetting();
 
-  /// The kernel of a program that is loaded into `memory`, with release code and its profiler, or why it has none. Thread-safe.
-  exec::RangedKernel Find(exec::DeviceMemory& memory, const std::shared_ptr<exec::Program>& program, const std::string& kernel);
+  /// The kernel of a program that is loaded into `memory`, with release code and its profiler, or why it has none.
+  /// Thread-safe.
+  exec::RangedKernel Find(exec::DeviceMemory& memory, const std::shared_ptr<exec::Program>& program,
+                          const std::string& kernel);
   /// The same of a program whose kernels have been looked for before.
   exec::RangedKernel Find(const std::shared_ptr<exec::Program>& program, const std::string& kernel);
-  /// Runs a grid; with what it finds, when the kernel can be profiled. A grid that is traced always has the release code. Thread-safe.
-  exec::LaunchFault Run(exec::Engine& engine, exec::DeviceMemory& memory, const exec::LaunchParams& launch, exec::LaunchStats& stats);
+  /// Runs a grid; with what it finds, when the kernel can be profiled. A grid that is traced always has the release
+  /// code. Thread-safe.
+  exec::LaunchFault Run(exec::Engine& engine, exec::DeviceMemory& memory, const exec::LaunchParams& launch,
+                        exec::LaunchStats& stats);
   std::string Text() const;
 
  private:

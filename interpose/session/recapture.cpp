@@ -26,19 +26,19 @@ bool SameArguments(const KernelOp& a, const KernelOp& b) {
 
 bool Same(const KernelOp& a, const KernelOp& b) {
   return a.kernel == b.kernel && a.bound.info == b.bound.info && Same(a.grid, b.grid) && Same(a.block, b.block) &&
-         Same(a.cluster, b.cluster) && a.dynamic_shared_bytes == b.dynamic_shared_bytes && a.cooperative == b.cooperative &&
-         a.priority == b.priority && a.green == b.green && SameArguments(a, b);
+         Same(a.cluster, b.cluster) && a.dynamic_shared_bytes == b.dynamic_shared_bytes &&
+         a.cooperative == b.cooperative && a.priority == b.priority && a.green == b.green && SameArguments(a, b);
 }
 bool Same(const CopyOp& a, const CopyOp& b) {
   const bool one_row = a.height <= 1 && a.depth <= 1;  // then distances between rows are nobody's
   return a.src == b.src && a.dst == b.dst && a.width == b.width && a.height == b.height && a.depth == b.depth &&
-         (one_row ||
-          (a.src_pitch == b.src_pitch && a.dst_pitch == b.dst_pitch && a.src_slice == b.src_slice && a.dst_slice == b.dst_slice));
+         (one_row || (a.src_pitch == b.src_pitch && a.dst_pitch == b.dst_pitch && a.src_slice == b.src_slice &&
+                      a.dst_slice == b.dst_slice));
 }
 bool Same(const FillOp& a, const FillOp& b) {
   const CUDA_MEMSET_NODE_PARAMS &p = a.params, &q = b.params;
-  return p.dst == q.dst && p.value == q.value && p.element_size == q.element_size && p.width == q.width && p.height == q.height &&
-         (p.height <= 1 || p.pitch == q.pitch);
+  return p.dst == q.dst && p.value == q.value && p.element_size == q.element_size && p.width == q.width &&
+         p.height == q.height && (p.height <= 1 || p.pitch == q.pitch);
 }
 bool Same(const HostOp& a, const HostOp& b) {
   return a.function == b.function && a.callback == b.callback && a.stream == b.stream && a.data == b.data;
@@ -57,7 +57,8 @@ bool Same(const CUstreamBatchMemOpParams& a, const CUstreamBatchMemOpParams& b) 
   return a.value.address == b.value.address && a.value.value == b.value.value && a.value.flags == b.value.flags;
 }
 bool Same(const BatchOp& a, const BatchOp& b) {
-  return a.flags == b.flags && std::ranges::equal(a.items, b.items, [](const auto& p, const auto& q) { return Same(p, q); });
+  return a.flags == b.flags &&
+         std::ranges::equal(a.items, b.items, [](const auto& p, const auto& q) { return Same(p, q); });
 }
 bool Same(const ChildOp& a, const ChildOp& b) { return a.graph == b.graph; }
 bool Same(const ConditionalOp& a, const ConditionalOp& b) { return a.condition == b.condition && a.type == b.type; }
@@ -73,11 +74,13 @@ bool HasSameParameters(const Operation& one, const Operation& other) {
   return std::visit([&]<typename Op>(const Op& op) { return Same(op, std::get<Op>(other)); }, one);
 }
 
-CUresult Recapture::Next(Graph& graph, const Operation& operation, const std::vector<GraphNode*>& dependencies, GraphNode** node) {
+CUresult Recapture::Next(Graph& graph, const Operation& operation, const std::vector<GraphNode*>& dependencies,
+                         GraphNode** node) {
   if (complete(graph)) return CUDA_ERROR_GRAPH_RECAPTURE_FAILURE;
   GraphNode& next = *graph.nodes()[next_++];
   *node = &next;
-  if (next.operation.index() != operation.index() || !DependsOn(next, dependencies)) return CUDA_ERROR_GRAPH_RECAPTURE_FAILURE;
+  if (next.operation.index() != operation.index() || !DependsOn(next, dependencies))
+    return CUDA_ERROR_GRAPH_RECAPTURE_FAILURE;
   if (HasSameParameters(next.operation, operation)) return CUDA_SUCCESS;
   if (IsMemory(operation)) return CUDA_ERROR_GRAPH_RECAPTURE_FAILURE;
   if (callback_ != nullptr) {

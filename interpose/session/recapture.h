@@ -1,5 +1,5 @@
-// A stream that is captured to a graph that there is already: the graph's nodes, one after the other, get the parameters of what is
-// captured.
+// A stream that is captured to a graph that there is already: the graph's nodes, one after the other, get the
+// parameters of what is captured.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +17,11 @@ class Recapture {
   /// `callback`: the program's function, told of changed parameters; may be null.
   Recapture(cuda::CUgraphRecaptureCallback callback, void* data) : callback_(callback), data_(data) {}
 
-  /// The next operation that is captured: gives the graph's next node its parameters. GRAPH_RECAPTURE_FAILURE when that node is of another
-  /// kind, depends on others, or allocates or frees other memory, when there is none, or when the program's function refuses the change.
-  /// With the graph locked.
-  cuda::CUresult Next(Graph& graph, const Operation& operation, const std::vector<GraphNode*>& dependencies, GraphNode** node);
+  /// The next operation that is captured: gives the graph's next node its parameters. GRAPH_RECAPTURE_FAILURE when that
+  /// node is of another kind, depends on others, or allocates or frees other memory, when there is none, or when the
+  /// program's function refuses the change. With the graph locked.
+  cuda::CUresult Next(Graph& graph, const Operation& operation, const std::vector<GraphNode*>& dependencies,
+                      GraphNode** node);
   /// All of the graph's nodes were captured anew.
   bool complete(const Graph& graph) const { return next_ == graph.nodes().size(); }
 

@@ -27,8 +27,8 @@ class Shelf {
     do chain->chain = top;
     while (!chains_.compare_exchange_weak(top, chain, std::memory_order_release, std::memory_order_relaxed));
   }
-  /// All are taken at once and those beyond kHoard are left again: a chain that is taken alone may be left again meanwhile, which the
-  /// exchange would not see.
+  /// All are taken at once and those beyond kHoard are left again: a chain that is taken alone may be left again
+  /// meanwhile, which the exchange would not see.
   Block* Take() noexcept {
     Block* const taken = chains_.exchange(nullptr, std::memory_order_acquire);
     Block* last = taken;
@@ -40,7 +40,8 @@ class Shelf {
  private:
   void LeaveRow(Block* row) noexcept {
     Block* none = nullptr;
-    while (row != nullptr && !chains_.compare_exchange_strong(none, row, std::memory_order_release, std::memory_order_relaxed)) {
+    while (row != nullptr &&
+           !chains_.compare_exchange_strong(none, row, std::memory_order_release, std::memory_order_relaxed)) {
       // Others have left some: few, as there was none a moment ago.
       if (Block* const others = chains_.exchange(nullptr, std::memory_order_acquire); others != nullptr) {
         Block* end = others;

@@ -1,6 +1,7 @@
-// Memory of what the program's thread makes for each launch and a thread of the pool drops: with malloc, each such block goes back
-// to the arena of the thread that made it, so that both threads wait for that arena's lock, over and over. Here blocks go back in
-// chains, without a lock: a thread keeps what it frees until it has a chain, and takes all chains that others left when it has none.
+// Memory of what the program's thread makes for each launch and a thread of the pool drops: with malloc, each such
+// block goes back to the arena of the thread that made it, so that both threads wait for that arena's lock, over and
+// over. Here blocks go back in chains, without a lock: a thread keeps what it frees until it has a chain, and takes all
+// chains that others left when it has none.
 #pragma once
 
 #include <cstddef>

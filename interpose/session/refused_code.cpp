@@ -18,7 +18,8 @@ namespace {
 constexpr std::size_t kNamed = 3;                // kernels that are named
 constexpr unsigned kTold = 3;                    // refusals of a file that are told as errors
 constexpr std::uint64_t kMostBytes = 64u << 20;  // of a cubin that is looked into
-constexpr std::string_view kText = ".text.";     // sections with a kernel's code are called so (CUDA Binary Utilities, ELF)
+constexpr std::string_view kText =
+    ".text.";  // sections with a kernel's code are called so (CUDA Binary Utilities, ELF)
 constexpr std::size_t kLongestName = 120;
 
 /// Names as machine code has them.
@@ -42,17 +43,21 @@ std::vector<std::string> KernelsOf(const image::ImageSet& images) {
 
 std::string Readable(std::string_view kernel) { return DemangledName(kernel).substr(0, kLongestName); }
 
-/// " It is in libcudnn_cnn.so.9 and has the kernels gemm_a, gemm_b and 12 more. …", as sentences to append. Empty: nothing is known.
+/// " It is in libcudnn_cnn.so.9 and has the kernels gemm_a, gemm_b and 12 more. …", as sentences to append. Empty:
+/// nothing is known.
 std::string WhoseCode(const std::string& file, const std::vector<std::string>& kernels) {
   std::string said;
-  for (std::size_t i = 0; i < std::min(kernels.size(), kNamed); ++i) said += (i == 0 ? "" : ", ") + Readable(kernels[i]);
+  for (std::size_t i = 0; i < std::min(kernels.size(), kNamed); ++i)
+    said += (i == 0 ? "" : ", ") + Readable(kernels[i]);
   if (kernels.size() > kNamed) said += " and " + std::to_string(kernels.size() - kNamed) + " more";
   if (!said.empty()) said = (kernels.size() == 1 ? "the kernel " : "the kernels ") + said;
   if (file.empty()) return said.empty() ? "" : ". It has " + said;
   std::string text = ". It is in " + file + (said.empty() ? "" : " and has " + said);
   if (file.find(".so") != std::string::npos)
-    text += ". A library that comes built can only be rebuilt by its makers: take a device that it has PTX for (`gridloom inspect " + file +
-            "` says which) or another version of it; docs/compatibility.md says what runs of it";
+    text +=
+        ". A library that comes built can only be rebuilt by its makers: take a device that it has PTX for (`gridloom "
+        "inspect " +
+        file + "` says which) or another version of it; docs/compatibility.md says what runs of it";
   return text;
 }
 

@@ -1,4 +1,5 @@
-// Device code that was loaded and cannot run, as it has no PTX for the device: whose it is, and what to tell of it when it is used.
+// Device code that was loaded and cannot run, as it has no PTX for the device: whose it is, and what to tell of it when
+// it is used.
 #pragma once
 
 #include <atomic>
@@ -12,7 +13,8 @@
 
 namespace gridloom::session {
 
-/// A program may load it, as it would with a driver, which runs the machine code. It is refused, and told of, when it is used.
+/// A program may load it, as it would with a driver, which runs the machine code. It is refused, and told of, when it
+/// is used.
 class RefusedCode {
  public:
   /// `data`: where the program has it; `why`: the sentence about what it holds instead.
@@ -24,9 +26,9 @@ class RefusedCode {
   const std::vector<std::string>& kernels() const { return kernels_; }
   /// What there is instead of PTX, where the code lies, and what can be done.
   const std::string& message() const { return message_; }
-  /// Says in the log, the first time, that `kernel` (empty: something else of it) cannot be had. Libraries that try one kernel after the
-  /// other until one runs, as cuDNN does, would fill the screen: of each file the first three refusals are errors, and the last one of
-  /// these says where the rest is told.
+  /// Says in the log, the first time, that `kernel` (empty: something else of it) cannot be had. Libraries that try one
+  /// kernel after the other until one runs, as cuDNN does, would fill the screen: of each file the first three refusals
+  /// are errors, and the last one of these says where the rest is told.
   void Tell(std::string_view kernel) const;
 
  private:

@@ -39,7 +39,8 @@ Status Reordering::CheckSetting() {
   const Settings& settings = TheSettings();
   if (!settings.reorder || settings.reorder->empty()) return {};
   if (!exec::ParseReorder(*settings.reorder))
-    return Error{"GRIDLOOM_REORDER=" + *settings.reorder + " is not a number, alone or with :interval or :strided behind it"};
+    return Error{"GRIDLOOM_REORDER=" + *settings.reorder +
+                 " is not a number, alone or with :interval or :strided behind it"};
   const BrokerLink* const link = BrokerLink::Get();
   const struct {
     bool given;
@@ -51,8 +52,8 @@ Status Reordering::CheckSetting() {
                 {link != nullptr && link->connected(), "--connect"}};
   for (const auto& other : others) {
     if (other.given)
-      return Error{std::string("thread blocks that run in another order (--reorder) leave nothing for ") + other.option +
-                   ": leave out one of them"};
+      return Error{std::string("thread blocks that run in another order (--reorder) leave nothing for ") +
+                   other.option + ": leave out one of them"};
   }
   return {};
 }
@@ -70,7 +71,8 @@ struct Reordering::Program {
   std::map<const exec::KernelInfo*, std::shared_ptr<const Facts>> kernels;
 };
 
-std::shared_ptr<const Reordering::Facts> Reordering::Find(exec::DeviceMemory& memory, const std::shared_ptr<exec::Program>& program,
+std::shared_ptr<const Reordering::Facts> Reordering::Find(exec::DeviceMemory& memory,
+                                                          const std::shared_ptr<exec::Program>& program,
                                                           const exec::KernelInfo& info) {
   std::shared_ptr<Program> known;
   {
@@ -92,7 +94,8 @@ std::shared_ptr<const Reordering::Facts> Reordering::Find(exec::DeviceMemory& me
     made->why_whole = made->ranged.why_not;
   }
   if (made->why_whole.empty()) {
-    if (known->profiler_calls == nullptr) known->profiler_calls = std::make_unique<analysis::CallGraph>(made->ranged.program->module());
+    if (known->profiler_calls == nullptr)
+      known->profiler_calls = std::make_unique<analysis::CallGraph>(made->ranged.program->module());
     made->profiler_reads = passes::ReadsGlobal(*known->profiler_calls, *made->ranged.profiler->function);
   }
   return facts = std::move(made);
@@ -126,7 +129,8 @@ void Reordering::AddCounts(const exec::Reorderer::Counts& counts) {
 void Reordering::Run(Context& context, const LaunchBatch& batch) {
   if (context.failed()) return;
   const std::uint64_t seed = setting_.seed ^ exec::Lots(batch.number).Next();
-  exec::Reorderer reorderer(context.device().engine(), context.device().memory(), {.seed = seed, .stop = [&] { return context.failed(); }});
+  exec::Reorderer reorderer(context.device().engine(), context.device().memory(),
+                            {.seed = seed, .stop = [&] { return context.failed(); }});
   std::vector<exec::ReorderedRun> runs(batch.launches.size());
   exec::LaunchFault fault;
   for (std::size_t i = 0; i < runs.size() && fault.kind == exec::FaultKind::kNone; ++i) {
@@ -154,12 +158,14 @@ void Reordering::Run(Context& context, const LaunchBatch& batch) {
 std::string Reordering::Text() const {
   const std::lock_guard lock(mutex_);
   std::string text = Format(
-      "reorder: seed %llu, %s: %llu launches of %zu kernels in %llu batches, at most %llu side by side; %llu of %llu thread blocks ran "
+      "reorder: seed %llu, %s: %llu launches of %zu kernels in %llu batches, at most %llu side by side; %llu of %llu "
+      "thread blocks ran "
       "before an older launch had ended\n",
-      static_cast<unsigned long long>(setting_.seed), setting_.form == passes::RangeForm::kInterval ? "interval" : "strided",
-      static_cast<unsigned long long>(counts_.launches), mixed_.size(), static_cast<unsigned long long>(counts_.batches),
-      static_cast<unsigned long long>(counts_.side_by_side), static_cast<unsigned long long>(counts_.ahead),
-      static_cast<unsigned long long>(counts_.ctas));
+      static_cast<unsigned long long>(setting_.seed),
+      setting_.form == passes::RangeForm::kInterval ? "interval" : "strided",
+      static_cast<unsigned long long>(counts_.launches), mixed_.size(),
+      static_cast<unsigned long long>(counts_.batches), static_cast<unsigned long long>(counts_.side_by_side),
+      static_cast<unsigned long long>(counts_.ahead), static_cast<unsigned long long>(counts_.ctas));
   for (const auto& [kernel, launches] : whole_) {
     text += Format("reorder: as it is, %llu launches: %s: %s\n", static_cast<unsigned long long>(launches),
                    ShortKernelName(kernel.first, 60).c_str(), kernel.second.c_str());

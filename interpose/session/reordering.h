@@ -1,6 +1,7 @@
-// GRIDLOOM_REORDER: launches that follow each other in a stream wait for each other, and then their CTAs run mixed, in an order drawn by
-// lot out of those that the scoreboard of the CRCS paper allows (sim/exec/reorder/reorder.h). The program must not see a difference: it is
-// the test of range passes and scoreboard on whole programs. What cannot be mixed runs as it is; at exit a few lines say what came of it.
+// GRIDLOOM_REORDER: launches that follow each other in a stream wait for each other, and then their CTAs run mixed, in
+// an order drawn by lot out of those that the scoreboard of the CRCS paper allows (sim/exec/reorder/reorder.h). The
+// program must not see a difference: it is the test of range passes and scoreboard on whole programs. What cannot be
+// mixed runs as it is; at exit a few lines say what came of it.
 #pragma once
 
 #include <atomic>

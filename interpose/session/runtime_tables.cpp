@@ -1,5 +1,5 @@
-// The runtime's private function tables. Layouts are facts observed at the interface; docs/shim.md lists which runtime asks
-// for which. A table is an array of eight-byte slots; unless noted, slot 0 holds its size in bytes.
+// The runtime's private function tables. Layouts are facts observed at the interface; docs/shim.md lists which runtime
+// asks for which. A table is an array of eight-byte slots; unless noted, slot 0 holds its size in bytes.
 #include "interpose/session/runtime_tables.h"
 
 #include <cstring>
@@ -23,8 +23,8 @@ namespace {
 using Slot = const void*;
 template <auto kFunction>
 struct Guarded;
-/// The function, but in the child of a fork: what the parent's threads had locked stays locked there, so nothing of it is touched.
-/// Functions that return no CUresult return nothing that was found.
+/// The function, but in the child of a fork: what the parent's threads had locked stays locked there, so nothing of it
+/// is touched. Functions that return no CUresult return nothing that was found.
 template <typename Answer, typename... Args, Answer (*kFunction)(Args...)>
 struct Guarded<kFunction> {
   static Answer Call(Args... args) {
@@ -48,7 +48,8 @@ Slot Entry() {
 }
 Slot Size(std::size_t bytes) { return reinterpret_cast<Slot>(bytes); }
 
-// ---- the runtime's own interface: modules of 11.x runtimes, identity of primary contexts -----------------------------------------
+// ---- the runtime's own interface: modules of 11.x runtimes, identity of primary contexts
+// -----------------------------------------
 
 /// The handle that cuDevicePrimaryCtxRetain will give, without making it current or counting a reference.
 CUresult PrimaryContext(CUcontext* context, CUdevice ordinal) {
@@ -64,16 +65,21 @@ CUresult LoadWrapper(CUmodule* module, const void* wrapper) noexcept {
     return CUDA_ERROR_UNKNOWN;
   }
 }
-CUresult LoadWrapperLong(CUmodule* module, const void* wrapper, void*, void*, unsigned) { return LoadWrapper(module, wrapper); }
-CUresult LoadContainer(const void* container, CUmodule* module, void*, void*, unsigned) { return LoadWrapper(module, container); }
+CUresult LoadWrapperLong(CUmodule* module, const void* wrapper, void*, void*, unsigned) {
+  return LoadWrapper(module, wrapper);
+}
+CUresult LoadContainer(const void* container, CUmodule* module, void*, void*, unsigned) {
+  return LoadWrapper(module, container);
+}
 void ForgetWrapper(void*) {}
-/// Shared runtimes from 13.1 on call it at start-up and pass on what it returns. Nothing is to be loaded: the virtual GPU compiles
-/// kernels when they are launched first.
+/// Shared runtimes from 13.1 on call it at start-up and pass on what it returns. Nothing is to be loaded: the virtual
+/// GPU compiles kernels when they are launched first.
 CUresult LoadCompilers() { return CUDA_SUCCESS; }
 
 Slot g_interface[13];
 
-// ---- tools: flags that say which call-backs a tracing tool wants; none does ------------------------------------------------------
+// ---- tools: flags that say which call-backs a tracing tool wants; none does
+// ------------------------------------------------------
 
 // Never written: a set flag would make the runtime report through slots that lead nowhere.
 unsigned char g_callback_flags[4096], g_other_flags[64];
@@ -89,9 +95,12 @@ CUresult Nothing() { return CUDA_SUCCESS; }
 
 Slot g_hooks[7], g_tools[4];
 
-// ---- values the runtime keeps per context; the hottest of all entries: one look-up per runtime call -------------------------------
+// ---- values the runtime keeps per context; the hottest of all entries: one look-up per runtime call
+// -------------------------------
 
-Context* FindOwner(CUcontext handle) { return handle == nullptr ? CurrentContext() : Process::Get().FindContext(handle); }
+Context* FindOwner(CUcontext handle) {
+  return handle == nullptr ? CurrentContext() : Process::Get().FindContext(handle);
+}
 CUresult PutStorage(CUcontext handle, void* key, void* value, Context::StorageDestructor destructor) {
   Context* const context = FindOwner(handle);
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
@@ -117,7 +126,8 @@ unsigned NoChecks() { return 0; }
 
 Slot g_checks[4];
 
-// ---- contexts and streams as the CUDA libraries see them; cuBLAS asks before results that the host reads ---------------------------
+// ---- contexts and streams as the CUDA libraries see them; cuBLAS asks before results that the host reads
+// ---------------------------
 
 CUresult NotKnown() { return CUDA_ERROR_NOT_SUPPORTED; }
 /// cuBLAS leaves the first argument undefined: the context is the current one.
@@ -141,12 +151,13 @@ CUresult StreamState(CUcontext, const void*, std::uint64_t* state) {
 
 Slot g_contexts[95];
 
-// ---- the functions of a module; cuFFT, which does not know the name of the one kernel in an image, asks for them ------------------
+// ---- the functions of a module; cuFFT, which does not know the name of the one kernel in an image, asks for them
+// ------------------
 
-/// Calls `visit` for each kernel of the module and gives their number. What the last argument of the callback means is not known;
-/// cuFFT does not look at it.
-std::uint64_t VisitFunctions(CUcontext, CUmodule module, void (*visit)(void* data, CUfunction function, const void* owner),
-                             void* data) noexcept {
+/// Calls `visit` for each kernel of the module and gives their number. What the last argument of the callback means is
+/// not known; cuFFT does not look at it.
+std::uint64_t VisitFunctions(CUcontext, CUmodule module,
+                             void (*visit)(void* data, CUfunction function, const void* owner), void* data) noexcept {
   try {
     unsigned count = 0;
     if (visit == nullptr || hooks::cuModuleGetFunctionCount(&count, module) != CUDA_SUCCESS) return 0;
@@ -161,17 +172,20 @@ std::uint64_t VisitFunctions(CUcontext, CUmodule module, void (*visit)(void* dat
 constexpr std::size_t kFunctionSlots = 128;
 Slot g_functions[kFunctionSlots];
 
-// ---- what CUPTI of 13.x traces by; it asks for the table before it tells even its version (JAX wants that) and calls none of it then --
+// ---- what CUPTI of 13.x traces by; it asks for the table before it tells even its version (JAX wants that) and calls
+// none of it then --
 
 constexpr std::size_t kTracingSlots = 64;
 Slot g_tracing[kTracingSlots];
 
-// ---- slots nobody was seen to call: whoever does is told that it failed, and the user which one it was -----------------------------
+// ---- slots nobody was seen to call: whoever does is told that it failed, and the user which one it was
+// -----------------------------
 
 constexpr const char kOfFunctions[] = "of kernels", kOfTracing[] = "for tracing tools";
 template <std::size_t kSlot, const char* kTable>
 CUresult UnknownSlot() noexcept {
-  GL_LOG(kWarn, "a library calls function %zu of the driver's private table %s, which the virtual GPU does not have", kSlot, kTable);
+  GL_LOG(kWarn, "a library calls function %zu of the driver's private table %s, which the virtual GPU does not have",
+         kSlot, kTable);
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 template <const char* kTable, std::size_t... kSlots>
@@ -180,7 +194,8 @@ void FillUnknown(Slot (&table)[sizeof...(kSlots)], std::index_sequence<kSlots...
   table[0] = Size(sizeof(table));
 }
 
-// ---- start-up check ------------------------------------------------------------------------------------------------------------
+// ---- start-up check
+// ------------------------------------------------------------------------------------------------------------
 
 Slot g_handshake[3];
 CUresult Handshake(std::uint32_t version, std::uint64_t unix_seconds, std::uint8_t* result) {
@@ -188,7 +203,8 @@ CUresult Handshake(std::uint32_t version, std::uint64_t unix_seconds, std::uint8
   static std::atomic<bool> told{false};
   if (!told.exchange(true)) {
     Log(LogLevel::kError,
-        "this build leaves out the CUDA runtime's start-up check (GRIDLOOM_RUNTIME_HANDSHAKE=OFF), so programs that use the "
+        "this build leaves out the CUDA runtime's start-up check (GRIDLOOM_RUNTIME_HANDSHAKE=OFF), so programs that "
+        "use the "
         "runtime cannot start on the virtual GPU; programs of the driver interface can");
   }
   return CUDA_ERROR_NOT_SUPPORTED;
@@ -273,8 +289,10 @@ CUresult cuGetExportTable(const void** table, const CUuuid* id) {
   if (text == "F8CFF95121468B4EB9E2FB469E7C0DD9" || text == "DA9151D33AE6CC41A5C04F26D533E328") {
     GL_LOG(kInfo, "cuGetExportTable: no table %s", text.c_str());
   } else {
-    GL_LOG(kWarn, "a library asks for the driver's private table %s, which the virtual GPU does not have; it may refuse to work",
-           text.c_str());
+    GL_LOG(
+        kWarn,
+        "a library asks for the driver's private table %s, which the virtual GPU does not have; it may refuse to work",
+        text.c_str());
   }
   return CUDA_ERROR_INVALID_VALUE;
 }

@@ -17,7 +17,7 @@ void HmacMd2(std::span<const std::uint8_t> key, std::span<const std::uint8_t> me
 void Md2(std::span<const std::uint8_t> message, std::uint8_t digest[16]);
 
 /// The answer to the runtime's start-up check (docs/design/runtime-handshake.md); false when this build leaves it out.
-bool AnswerHandshake(std::uint32_t version, std::uint64_t unix_seconds, const void* interface_table, const void* check_table,
-                     std::uint8_t result[16]);
+bool AnswerHandshake(std::uint32_t version, std::uint64_t unix_seconds, const void* interface_table,
+                     const void* check_table, std::uint8_t result[16]);
 
 }  // namespace gridloom::session

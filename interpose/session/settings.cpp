@@ -39,7 +39,8 @@ int DriverVersion() {
     const std::optional<std::string>& text = TheSettings().driver_version;
     if (!text) return cuda::kDriverVersion;
     if (const auto asked = ParseCudaVersion(*text)) return *asked;
-    GL_LOG(kError, "GRIDLOOM_DRIVER_VERSION=%s is not a version such as 13.4; %d is taken", text->c_str(), cuda::kDriverVersion);
+    GL_LOG(kError, "GRIDLOOM_DRIVER_VERSION=%s is not a version such as 13.4; %d is taken", text->c_str(),
+           cuda::kDriverVersion);
     return cuda::kDriverVersion;
   }();
   return version;

@@ -20,8 +20,9 @@ struct Settings {
 /// The process's settings: read on the first call, never destroyed.
 const Settings& TheSettings();
 
-/// What cuDriverGetVersion says, 1000 * major + 10 * minor: that of the table of functions, unless GRIDLOOM_DRIVER_VERSION says
-/// another one. Programs compare it with their toolkit's: some refuse an older driver, or give it machine code in place of PTX.
+/// What cuDriverGetVersion says, 1000 * major + 10 * minor: that of the table of functions, unless
+/// GRIDLOOM_DRIVER_VERSION says another one. Programs compare it with their toolkit's: some refuse an older driver, or
+/// give it machine code in place of PTX.
 int DriverVersion();
 
 struct SettingRow {

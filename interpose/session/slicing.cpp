@@ -15,7 +15,8 @@ Result<std::uint64_t> ParseSliceSize(const std::optional<std::string>& text) {
   if (!text || text->empty()) return std::uint64_t{0};
   std::uint64_t size = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), size);
-  if (error != std::errc() || end != text->data() + text->size()) return Error{"GRIDLOOM_SLICE=" + *text + " is not a number of CTAs"};
+  if (error != std::errc() || end != text->data() + text->size())
+    return Error{"GRIDLOOM_SLICE=" + *text + " is not a number of CTAs"};
   return size;
 }
 
@@ -49,7 +50,8 @@ cuda::CUresult ChooseSlices(KernelOp& op) {
   op.in_slices = why_whole.empty();
   if (op.in_slices) return cuda::CUDA_SUCCESS;
   if (op.bound.sliced_already) {
-    LogFormat(LogLevel::kError, "kernel %s cannot run: the file has it sliced, and %s", op.kernel->name().c_str(), why_whole.c_str());
+    LogFormat(LogLevel::kError, "kernel %s cannot run: the file has it sliced, and %s", op.kernel->name().c_str(),
+              why_whole.c_str());
     return cuda::CUDA_ERROR_NOT_SUPPORTED;
   }
   std::call_once(op.kernel->told_whole, [&] {

@@ -71,7 +71,8 @@ std::optional<SmShare> Read(const CUdevResource& resource) {
   const std::uint32_t all = SmCount(device->primary(), of.get());
   if (share.first >= all || share.count > all - share.first) return {};
   const SmShare whole = SmShare::Of(*device);
-  if (share.smallest < kPair || share.smallest > whole.smallest || share.multiple < kPair || share.multiple > MostCoscheduled(whole))
+  if (share.smallest < kPair || share.smallest > whole.smallest || share.multiple < kPair ||
+      share.multiple > MostCoscheduled(whole))
     return {};
   return share;
 }
@@ -88,7 +89,8 @@ std::vector<std::uint32_t> SmsOf(const SmShare& share) {
 }
 
 EqualSplit SplitByCount(const SmShare& share, std::uint32_t at_least, bool ignore_coscheduling) {
-  const std::uint32_t smallest = ignore_coscheduling ? kPair : share.smallest, multiple = ignore_coscheduling ? kPair : share.multiple;
+  const std::uint32_t smallest = ignore_coscheduling ? kPair : share.smallest,
+                      multiple = ignore_coscheduling ? kPair : share.multiple;
   const std::uint32_t size = (std::max(at_least, smallest) + multiple - 1) / multiple * multiple;
   return {.size = size, .groups = share.count / size};
 }

@@ -11,8 +11,9 @@ namespace gridloom::session {
 
 class Device;
 
-/// A part of a device's SMs or of a green context's: what a CUdevResource stands for. It is written into the resource, whose fields the
-/// program must not change; what it changes all the same is found out where it names SMs that there are not.
+/// A part of a device's SMs or of a green context's: what a CUdevResource stands for. It is written into the resource,
+/// whose fields the program must not change; what it changes all the same is found out where it names SMs that there
+/// are not.
 struct SmShare {
   int device = 0;
   cuda::CUgreenCtx of = nullptr;       ///< whose SMs are counted; null: the device's
@@ -39,8 +40,10 @@ struct EqualSplit {
 /// `ignore_coscheduling`: SMs one by one, as far as the hardware lets them.
 EqualSplit SplitByCount(const SmShare& share, std::uint32_t at_least, bool ignore_coscheduling);
 
-/// How cuDevSmResourceSplit divides. Fills in the sizes that are asked for as 0. The status names what is wrong with the wishes.
-cuda::CUresult SplitByWishes(const SmShare& share, std::vector<cuda::CU_DEV_SM_RESOURCE_GROUP_PARAMS>& wishes, bool may_be_empty);
+/// How cuDevSmResourceSplit divides. Fills in the sizes that are asked for as 0. The status names what is wrong with
+/// the wishes.
+cuda::CUresult SplitByWishes(const SmShare& share, std::vector<cuda::CU_DEV_SM_RESOURCE_GROUP_PARAMS>& wishes,
+                             bool may_be_empty);
 
 /// A number that no split had.
 std::uint64_t NextSplit();

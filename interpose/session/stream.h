@@ -19,7 +19,8 @@ class GreenContext;
 struct LaunchBatch;
 
 /// A queue of operations. Blocking streams, each thread's own default stream among them, and the legacy stream wait for
-/// each other: an operation of the legacy stream waits for all earlier ones of blocking streams, and the other way round.
+/// each other: an operation of the legacy stream waits for all earlier ones of blocking streams, and the other way
+/// round.
 class Stream {
  public:
   enum class Kind : std::uint8_t { kLegacy, kPerThread, kBlocking, kNonBlocking };

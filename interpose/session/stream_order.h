@@ -1,7 +1,9 @@
-// Which work of streams comes before which, as the program's calls order it, whatever has run first (memcheck, docs/memcheck.md#streams).
+// Which work of streams comes before which, as the program's calls order it, whatever has run first (memcheck,
+// docs/memcheck.md#streams).
 //
-// Works are counted. A clock has for each stream the number of its last work that comes before something: before the next work
-// of a stream, or before what the host does next. The host is one, with all its threads: what one of them has waited for is over for all.
+// Works are counted. A clock has for each stream the number of its last work that comes before something: before the
+// next work of a stream, or before what the host does next. The host is one, with all its threads: what one of them has
+// waited for is over for all.
 #pragma once
 
 #include <cstdint>

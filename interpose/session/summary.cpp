@@ -13,7 +13,8 @@
 namespace gridloom::session {
 namespace {
 
-/// Without the tags that Numba puts behind its functions' names, which tell its compilations apart and are longer than all else.
+/// Without the tags that Numba puts behind its functions' names, which tell its compilations apart and are longer than
+/// all else.
 std::string WithoutTags(std::string name) {
   constexpr std::string_view kTag = "[abi:";
   for (std::size_t at = name.find(kTag); at != std::string::npos; at = name.find(kTag, at)) {
@@ -29,7 +30,8 @@ std::string WithoutTags(std::string name) {
 std::string ShortKernelName(const std::string& name, std::size_t width) {
   // A kernel that `consolidate` has added.
   constexpr std::string_view kMerged = "_gl_merged";
-  if (name.ends_with(kMerged)) return ShortKernelName(name.substr(0, name.size() - kMerged.size()), width - 9) + " (merged)";
+  if (name.ends_with(kMerged))
+    return ShortKernelName(name.substr(0, name.size() - kMerged.size()), width - 9) + " (merged)";
   const std::string whole = WithoutTags(DemangledName(name));
   std::string shown;
   int depth = 0;
@@ -55,8 +57,9 @@ Summary::Summary() : wanted_(IsOn(TheSettings().summary)) {
 
 void Summary::Add(const std::string& kernel, const exec::LaunchStats& stats, std::uint64_t slices) {
   if (!wanted_ && !LogEnabled(LogLevel::kDebug)) return;
-  GL_LOG(kDebug, "kernel %s: %llu CTAs, %.3f ms, compiled in %.3f ms%s", kernel.c_str(), static_cast<unsigned long long>(stats.ctas),
-         stats.seconds * 1e3, stats.compile_seconds * 1e3, stats.cache_hit ? " (from cache)" : "");
+  GL_LOG(kDebug, "kernel %s: %llu CTAs, %.3f ms, compiled in %.3f ms%s", kernel.c_str(),
+         static_cast<unsigned long long>(stats.ctas), stats.seconds * 1e3, stats.compile_seconds * 1e3,
+         stats.cache_hit ? " (from cache)" : "");
   const std::lock_guard lock(mutex_);
   Line& line = lines_[kernel];
   ++line.launches;
@@ -89,18 +92,21 @@ std::string Summary::Text() const {
   std::vector<std::pair<std::string, Line>> rows(lines_.begin(), lines_.end());
   std::ranges::sort(rows, [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
   const bool sliced = SliceSize() != 0;
-  std::string text = Format("\ngridloom: %zu kernel%s ran\n%-40s %9s %12s %12s %12s", rows.size(), rows.size() == 1 ? "" : "s", "kernel",
-                            "launches", "CTAs", "time ms", "compile ms");
+  std::string text = Format("\ngridloom: %zu kernel%s ran\n%-40s %9s %12s %12s %12s", rows.size(),
+                            rows.size() == 1 ? "" : "s", "kernel", "launches", "CTAs", "time ms", "compile ms");
   text += sliced ? Format(" %10s\n", "slices") : "\n";
   for (const auto& [name, line] : rows) {
-    text += Format("%-40s %9llu %12llu %12.3f %12.3f", ShortKernelName(name, 40).c_str(), static_cast<unsigned long long>(line.launches),
-                   static_cast<unsigned long long>(line.ctas), line.seconds * 1e3, line.compile_seconds * 1e3);
+    text += Format("%-40s %9llu %12llu %12.3f %12.3f", ShortKernelName(name, 40).c_str(),
+                   static_cast<unsigned long long>(line.launches), static_cast<unsigned long long>(line.ctas),
+                   line.seconds * 1e3, line.compile_seconds * 1e3);
     text += sliced ? Format(" %10llu\n", static_cast<unsigned long long>(line.slices)) : "\n";
   }
-  const auto add = [&](const char* what, const std::string& name, std::uint64_t ctas, const Line& line, const char* when) {
+  const auto add = [&](const char* what, const std::string& name, std::uint64_t ctas, const Line& line,
+                       const char* when) {
     if (ctas == 0) return;
     text += what + ShortKernelName(name, 60);
-    text += Format(": %llu of %llu CTAs, %s\n", static_cast<unsigned long long>(ctas), static_cast<unsigned long long>(line.ctas), when);
+    text += Format(": %llu of %llu CTAs, %s\n", static_cast<unsigned long long>(ctas),
+                   static_cast<unsigned long long>(line.ctas), when);
   };
   for (const auto& [name, line] : rows) {
     add("interpreted: ", name, line.interpreted_ctas, line, "before its machine code was there");

@@ -22,7 +22,8 @@ class Summary {
   void Add(const std::string& kernel, const exec::LaunchStats& stats, std::uint64_t slices);
   /// Why grids of this kernel run whole although they were to be sliced.
   void NoteWhole(const std::string& kernel, const std::string& why);
-  /// What became of a launch by a kernel, or by a function that it calls, that was to become a group of thread blocks or part of another.
+  /// What became of a launch by a kernel, or by a function that it calls, that was to become a group of thread blocks
+  /// or part of another.
   void NoteLaunch(const std::string& function, std::uint32_t line, const std::string& what);
   /// A launch that became a task of the MasterKernel's, or why it did not.
   void NoteTask(const std::string& kernel, const std::string& why_not);
@@ -38,8 +39,9 @@ class Summary {
   mutable std::mutex mutex_;
   std::map<std::string, Line> lines_;
   std::map<std::string, std::string> whole_;
-  std::map<std::pair<std::string, std::string>, std::uint64_t> tasks_;               ///< launches, by kernel and why they are none
-  std::map<std::pair<std::string, std::uint32_t>, std::set<std::string>> launches_;  ///< by function and line of its PTX
+  std::map<std::pair<std::string, std::string>, std::uint64_t> tasks_;  ///< launches, by kernel and why they are none
+  std::map<std::pair<std::string, std::uint32_t>, std::set<std::string>>
+      launches_;  ///< by function and line of its PTX
 };
 
 }  // namespace gridloom::session

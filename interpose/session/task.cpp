@@ -29,7 +29,8 @@ TaskPool& TaskPool::Get() {
 TaskPool::TaskPool() : processors_(std::max(std::thread::hardware_concurrency(), 1u)) {}
 
 std::int64_t TaskPool::NowNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 std::unique_lock<std::mutex> TaskPool::Lock() {
@@ -202,7 +203,8 @@ void TaskPool::Sleep(const TaskPtr& task) {
 }
 
 bool TaskPool::WaitShortly(const TaskPtr& task) {
-  for (int i = 0; i < 2000 && task != nullptr && !task->done(); ++i) std::this_thread::sleep_for(std::chrono::microseconds(50));
+  for (int i = 0; i < 2000 && task != nullptr && !task->done(); ++i)
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
   return task == nullptr || task->done();
 }
 
@@ -240,12 +242,14 @@ void TaskPool::LookAround(std::unique_lock<std::mutex>& lock) {
 }
 
 void TaskPool::WatchMain() {
-  constexpr unsigned kRounds = 20;  // without a ready task, before it sleeps: waking it costs the program's thread a system call
+  constexpr unsigned kRounds =
+      20;  // without a ready task, before it sleeps: waking it costs the program's thread a system call
   std::unique_lock lock(mutex_);
   while (true) {
-    watch_.wait(lock, [this] { return watching_; });                 // it may be true already when this thread begins
-    std::size_t calls = 1;                                           // twice as many in each round in which nothing is taken
-    for (unsigned quiet = 0; quiet < kRounds || !ready_.empty();) {  // a task that came in the last round has not woken it
+    watch_.wait(lock, [this] { return watching_; });  // it may be true already when this thread begins
+    std::size_t calls = 1;                            // twice as many in each round in which nothing is taken
+    for (unsigned quiet = 0;
+         quiet < kRounds || !ready_.empty();) {  // a task that came in the last round has not woken it
       const bool waits = !ready_.empty();
       quiet = waits ? 0 : quiet + 1;
       const std::uint64_t taken = taken_;

@@ -1,8 +1,8 @@
 // Work that runs asynchronously to the host: a graph of tasks, each run once all tasks it waits for are done. Streams,
-// events and graphs are expressed as dependencies. A pool of host threads runs ready tasks: as many as there are processors,
-// less one while the program's own thread goes on, since short tasks of many streams would otherwise cost a change of threads
-// each. It grows when none of them has taken a ready task for a millisecond, because tasks may wait for each other through
-// memory (kernels that poll, cuStreamWaitValue32).
+// events and graphs are expressed as dependencies. A pool of host threads runs ready tasks: as many as there are
+// processors, less one while the program's own thread goes on, since short tasks of many streams would otherwise cost a
+// change of threads each. It grows when none of them has taken a ready task for a millisecond, because tasks may wait
+// for each other through memory (kernels that poll, cuStreamWaitValue32).
 //
 // Invariants, guarded by the pool's mutex:
 //   1. A task's state only moves forward: waiting -> ready -> running -> done.
@@ -32,8 +32,10 @@ class Task {
   enum class State : std::uint32_t { kWaiting, kReady, kRunning, kDone };
   enum class Where : std::uint8_t {
     kThread,     ///< on a thread of the pool's, or on one that waits
-    kAnywhere,   ///< it takes no time and waits for nothing: also on the thread that ends what it waited for (TaskPool::Finish)
-    kElsewhere,  ///< Run hands it to somebody who calls TaskPool::Finish; it does not wait and may be called under locks
+    kAnywhere,   ///< it takes no time and waits for nothing: also on the thread that ends what it waited for
+                 ///< (TaskPool::Finish)
+    kElsewhere,  ///< Run hands it to somebody who calls TaskPool::Finish; it does not wait and may be called under
+                 ///< locks
   };
   virtual ~Task() = default;
 
@@ -42,8 +44,9 @@ class Task {
   std::int64_t finished_ns() const { return finished_ns_.load(std::memory_order_acquire); }
 
  protected:
-  /// `lane`: tasks of one lane run one after the other, in the order in which they were submitted, as those of a stream do. A thread
-  /// that waits for one of them may run it and those before it. 0: only the pool's threads run it (host callbacks).
+  /// `lane`: tasks of one lane run one after the other, in the order in which they were submitted, as those of a stream
+  /// do. A thread that waits for one of them may run it and those before it. 0: only the pool's threads run it (host
+  /// callbacks).
   explicit Task(std::uint64_t lane, Where where = Where::kThread) : lane_(lane), where_(where) {}
 
  private:
@@ -91,8 +94,8 @@ class TaskPool {
   void RunHere(const TaskPtr& task) { RunClaimed(task, Goal{}); }
   /// Ends a task that was handed on, and runs what becomes ready by that, if it may run anywhere.
   void Finish(TaskPtr task);
-  /// Returns when the task is done. Meanwhile the caller runs ready tasks of its lane, up to the task itself: what lies behind it, or was
-  /// submitted meanwhile, may take for ever, or need what the caller does next.
+  /// Returns when the task is done. Meanwhile the caller runs ready tasks of its lane, up to the task itself: what lies
+  /// behind it, or was submitted meanwhile, may take for ever, or need what the caller does next.
   void Wait(const TaskPtr& task);
   /// Waits for a task that is about to end; answers whether it has within a tenth of a second. Null has.
   bool WaitShortly(const TaskPtr& task);
@@ -116,7 +119,8 @@ class TaskPool {
   void CallThread();
   bool StartThread(void (TaskPool::*main)());
   unsigned busy() const { return threads_ - idle_ + called_; }
-  /// Marks a task done. Those that are ready then, `takes` moves away where it wants them; the others go to the pool's threads.
+  /// Marks a task done. Those that are ready then, `takes` moves away where it wants them; the others go to the pool's
+  /// threads.
   template <typename Takes>
   void End(const TaskPtr& task, Takes takes);
 
@@ -124,10 +128,12 @@ class TaskPool {
   struct Goal {
     std::uint64_t lane = 0;  ///< 0: nothing
     std::uint64_t last = 0;
-    bool Covers(const Task& task) const { return lane == kAnyLane || (task.lane_ == lane && lane != 0 && task.order_ <= last); }
+    bool Covers(const Task& task) const {
+      return lane == kAnyLane || (task.lane_ == lane && lane != 0 && task.order_ <= last);
+    }
   };
-  /// Runs a claimed task; returns one that is claimed for the caller, if any: of those that became ready and are part of the goal; with
-  /// kAnyLane, also of the others that are ready.
+  /// Runs a claimed task; returns one that is claimed for the caller, if any: of those that became ready and are part
+  /// of the goal; with kAnyLane, also of the others that are ready.
   TaskPtr RunClaimed(const TaskPtr& task, Goal goal);
   /// Sleeps until the task is done.
   void Sleep(const TaskPtr& task);

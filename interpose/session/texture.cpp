@@ -40,8 +40,8 @@ Records& TheRecords() {
   return *records;
 }
 
-/// Removes the retired objects that nothing reads any more. Few are looked through each time, many when there are twice as many as the last
-/// time left. The caller holds the records' mutex.
+/// Removes the retired objects that nothing reads any more. Few are looked through each time, many when there are twice
+/// as many as the last time left. The caller holds the records' mutex.
 void SweepRetired(Records& records) {
   constexpr std::size_t kFew = 64;
   if (records.retired.size() > kFew && records.retired.size() < records.sweep_at) return;
@@ -60,7 +60,8 @@ CUresult Retire(std::unordered_map<std::uint64_t, TextureRecord>& objects, std::
   const auto found = objects.find(object);
   if (found == objects.end()) return CUDA_ERROR_INVALID_VALUE;
   Context* const context = CurrentContext();
-  std::vector<TaskPtr> readers = context != nullptr && !context->destroyed() ? context->Unfinished() : std::vector<TaskPtr>();
+  std::vector<TaskPtr> readers =
+      context != nullptr && !context->destroyed() ? context->Unfinished() : std::vector<TaskPtr>();
   records.retired.push_back({std::move(readers), object, texture, std::move(found->second)});
   objects.erase(found);
   SweepRetired(records);
@@ -68,7 +69,8 @@ CUresult Retire(std::unordered_map<std::uint64_t, TextureRecord>& objects, std::
 }
 
 std::size_t CountOfProgram(const std::unordered_map<std::uint64_t, TextureRecord>& objects) {
-  return static_cast<std::size_t>(std::ranges::count_if(objects, [](const auto& entry) { return !entry.second.of_reference; }));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(objects, [](const auto& entry) { return !entry.second.of_reference; }));
 }
 
 /// From the address to the end of the allocation it is in; 0 when it is in none.
@@ -78,7 +80,8 @@ std::uint64_t BytesFrom(const exec::DeviceMemory& memory, std::uint64_t address)
 }
 
 /// The memory behind a resource description.
-CUresult ResourceOf(const CUDA_RESOURCE_DESC& desc, exec::ImageResource* image, TextureRecord* record, bool* normalized) {
+CUresult ResourceOf(const CUDA_RESOURCE_DESC& desc, exec::ImageResource* image, TextureRecord* record,
+                    bool* normalized) {
   const auto describe = [&](CUarray_format format, unsigned channels) -> CUresult {
     const auto known = FormatOf(format);
     if (!known) return IsFormat(format) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
@@ -103,12 +106,15 @@ CUresult ResourceOf(const CUDA_RESOURCE_DESC& desc, exec::ImageResource* image, 
       *normalized = FormatOf(record->mipmap->levels().front()->descriptor().format)->normalized;
       return CUDA_SUCCESS;
     case CU_RESOURCE_TYPE_LINEAR: {
-      if (const auto status = describe(desc.linear.format, desc.linear.num_channels); status != CUDA_SUCCESS) return status;
+      if (const auto status = describe(desc.linear.format, desc.linear.num_channels); status != CUDA_SUCCESS)
+        return status;
       Device& device = ThisContext().device();
       if (desc.linear.pointer == 0 || desc.linear.bytes / image->texel_bytes() > device.spec().texture.max_1d_linear)
         return CUDA_ERROR_INVALID_VALUE;
-      // A driver does not mind a range that is longer than the memory; what is not there reads as what is outside of the texture does.
-      const std::uint64_t bytes = std::min<std::uint64_t>(desc.linear.bytes, BytesFrom(device.memory(), desc.linear.pointer));
+      // A driver does not mind a range that is longer than the memory; what is not there reads as what is outside of
+      // the texture does.
+      const std::uint64_t bytes =
+          std::min<std::uint64_t>(desc.linear.bytes, BytesFrom(device.memory(), desc.linear.pointer));
       const std::uint64_t texels = bytes / image->texel_bytes();
       if (texels == 0) return CUDA_ERROR_INVALID_VALUE;
       image->kind = exec::ImageResource::Kind::kLinear;
@@ -117,25 +123,30 @@ CUresult ResourceOf(const CUDA_RESOURCE_DESC& desc, exec::ImageResource* image, 
       break;
     }
     case CU_RESOURCE_TYPE_PITCH2D: {
-      if (const auto status = describe(desc.pitch2d.format, desc.pitch2d.num_channels); status != CUDA_SUCCESS) return status;
+      if (const auto status = describe(desc.pitch2d.format, desc.pitch2d.num_channels); status != CUDA_SUCCESS)
+        return status;
       const Device& device = ThisContext().device();
       const auto& p = desc.pitch2d;
-      const exec::Extent row = exec::Extent(p.width) * image->texel_bytes(), all = exec::Extent(p.pitch_bytes) * p.height;
+      const exec::Extent row = exec::Extent(p.width) * image->texel_bytes(),
+                         all = exec::Extent(p.pitch_bytes) * p.height;
       if (p.pointer == 0 || p.width == 0 || p.height == 0 || p.pitch_bytes < row || !all.fits() ||
-          p.width > device.spec().texture.max_2d_linear_width || p.height > device.spec().texture.max_2d_linear_height ||
+          p.width > device.spec().texture.max_2d_linear_width ||
+          p.height > device.spec().texture.max_2d_linear_height ||
           (p.height > 1 && p.pitch_bytes % device.spec().texture.pitch_alignment_bytes != 0)) {
         return CUDA_ERROR_INVALID_VALUE;
       }
       image->kind = exec::ImageResource::Kind::kPitch2D;
       image->dims = 2;
-      image->levels[0] = {p.pointer,  static_cast<std::uint32_t>(p.width), static_cast<std::uint32_t>(p.height), 1, p.pitch_bytes,
-                          all.value()};
+      image->levels[0] = {
+          p.pointer,  static_cast<std::uint32_t>(p.width), static_cast<std::uint32_t>(p.height), 1, p.pitch_bytes,
+          all.value()};
       break;
     }
     default: return CUDA_ERROR_INVALID_VALUE;
   }
   const exec::ImageLevel& level = image->levels[0];
-  if (!ThisContext().device().memory().Accessible(level.base, level.slice_bytes, false)) return CUDA_ERROR_INVALID_VALUE;
+  if (!ThisContext().device().memory().Accessible(level.base, level.slice_bytes, false))
+    return CUDA_ERROR_INVALID_VALUE;
   return CUDA_SUCCESS;
 }
 
@@ -153,18 +164,21 @@ CUresult ApplyView(const CUDA_RESOURCE_VIEW_DESC& view, exec::ImageResource* ima
   if (view.format == CU_RES_VIEW_FORMAT_NONE) return CUDA_SUCCESS;
   if (view.format >= CU_RES_VIEW_FORMAT_UNSIGNED_BC1) return CUDA_ERROR_NOT_SUPPORTED;
   using exec::ChannelType;
-  constexpr ChannelType kTypes[] = {ChannelType::kUnsigned8,  ChannelType::kSigned8,  ChannelType::kUnsigned16, ChannelType::kSigned16,
-                                    ChannelType::kUnsigned32, ChannelType::kSigned32, ChannelType::kHalf,       ChannelType::kFloat};
+  constexpr ChannelType kTypes[] = {ChannelType::kUnsigned8, ChannelType::kSigned8,    ChannelType::kUnsigned16,
+                                    ChannelType::kSigned16,  ChannelType::kUnsigned32, ChannelType::kSigned32,
+                                    ChannelType::kHalf,      ChannelType::kFloat};
   const unsigned index = static_cast<unsigned>(view.format) - 1;  // three channel counts per type
   const std::uint32_t before = image->texel_bytes();
   image->type = kTypes[index / 3];
   image->channels = static_cast<std::uint8_t>(1u << (index % 3));
   if (image->texel_bytes() != before) return CUDA_ERROR_INVALID_VALUE;
-  if (view.last_mipmap_level >= image->level_count || view.first_mipmap_level > view.last_mipmap_level) return CUDA_ERROR_INVALID_VALUE;
+  if (view.last_mipmap_level >= image->level_count || view.first_mipmap_level > view.last_mipmap_level)
+    return CUDA_ERROR_INVALID_VALUE;
   std::copy(image->levels + view.first_mipmap_level, image->levels + view.last_mipmap_level + 1, image->levels);
   image->level_count = static_cast<std::uint8_t>(view.last_mipmap_level - view.first_mipmap_level + 1);
   if (image->layered || image->cubemap) {
-    if (view.first_layer > view.last_layer || view.last_layer >= image->levels[0].depth) return CUDA_ERROR_INVALID_VALUE;
+    if (view.first_layer > view.last_layer || view.last_layer >= image->levels[0].depth)
+      return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; i < image->level_count; ++i) {
       image->levels[i].base += view.first_layer * image->levels[i].slice_bytes;
       image->levels[i].depth = view.last_layer - view.first_layer + 1;
@@ -175,18 +189,21 @@ CUresult ApplyView(const CUDA_RESOURCE_VIEW_DESC& view, exec::ImageResource* ima
 
 }  // namespace
 
-CUresult CreateTexture(const CUDA_RESOURCE_DESC& resource, const CUDA_TEXTURE_DESC& texture, const CUDA_RESOURCE_VIEW_DESC* view,
-                       std::uint64_t* object) {
-  TextureRecord record{resource, texture, view != nullptr ? *view : CUDA_RESOURCE_VIEW_DESC{}, view != nullptr, nullptr, nullptr};
+CUresult CreateTexture(const CUDA_RESOURCE_DESC& resource, const CUDA_TEXTURE_DESC& texture,
+                       const CUDA_RESOURCE_VIEW_DESC* view, std::uint64_t* object) {
+  TextureRecord record{resource,        texture, view != nullptr ? *view : CUDA_RESOURCE_VIEW_DESC{},
+                       view != nullptr, nullptr, nullptr};
   exec::TextureObject made;
   bool normalized = false;
-  if (const auto status = ResourceOf(resource, &made.image, &record, &normalized); status != CUDA_SUCCESS) return status;
+  if (const auto status = ResourceOf(resource, &made.image, &record, &normalized); status != CUDA_SUCCESS)
+    return status;
   if (view != nullptr) {
     if (const auto status = ApplyView(*view, &made.image); status != CUDA_SUCCESS) return status;
   }
   for (int i = 0; i < 3; ++i) made.address[i] = ModeOf(texture.address_mode[i]);
   made.filter = texture.filter_mode == CU_TR_FILTER_MODE_LINEAR ? exec::FilterMode::kLinear : exec::FilterMode::kPoint;
-  made.mip_filter = texture.mipmap_filter_mode == CU_TR_FILTER_MODE_LINEAR ? exec::FilterMode::kLinear : exec::FilterMode::kPoint;
+  made.mip_filter =
+      texture.mipmap_filter_mode == CU_TR_FILTER_MODE_LINEAR ? exec::FilterMode::kLinear : exec::FilterMode::kPoint;
   made.read_as_integer = (texture.flags & kTexReadAsInteger) != 0 && !normalized;
   made.normalized_coordinates = (texture.flags & kTexNormalizedCoordinates) != 0;
   made.srgb = (texture.flags & kTexSrgb) != 0;
@@ -196,8 +213,10 @@ CUresult CreateTexture(const CUDA_RESOURCE_DESC& resource, const CUDA_TEXTURE_DE
   made.max_lod = texture.max_mipmap_level_clamp;
   made.max_anisotropy = texture.max_anisotropy;
   std::copy(texture.border_color, texture.border_color + 4, made.border);
-  // Also integers that arrive as such are filtered: ffmpeg scales pictures so. Those of 32 bits do not arrive as anything else.
-  const bool words = made.image.type == exec::ChannelType::kUnsigned32 || made.image.type == exec::ChannelType::kSigned32;
+  // Also integers that arrive as such are filtered: ffmpeg scales pictures so. Those of 32 bits do not arrive as
+  // anything else.
+  const bool words =
+      made.image.type == exec::ChannelType::kUnsigned32 || made.image.type == exec::ChannelType::kSigned32;
   if (made.filter == exec::FilterMode::kLinear && words && !made.read_as_integer) return CUDA_ERROR_INVALID_VALUE;
   *object = exec::ImageTable::Get().Add(made);
   if (*object == 0) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -235,7 +254,8 @@ CUresult CreateSurface(const CUDA_RESOURCE_DESC& resource, std::uint64_t* object
   TextureRecord record{resource, {}, {}, false, nullptr, nullptr};
   exec::SurfaceObject made;
   bool normalized = false;
-  if (const auto status = ResourceOf(resource, &made.image, &record, &normalized); status != CUDA_SUCCESS) return status;
+  if (const auto status = ResourceOf(resource, &made.image, &record, &normalized); status != CUDA_SUCCESS)
+    return status;
   *object = exec::ImageTable::Get().Add(made);
   if (*object == 0) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::lock_guard lock(TheRecords().mutex);
@@ -264,7 +284,8 @@ CUresult CheckResource(const CUDA_RESOURCE_DESC& resource) {
   return ResourceOf(resource, &image, &record, &normalized);
 }
 
-// ---- references -----------------------------------------------------------------------------------------------------------
+// ---- references
+// -----------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -327,7 +348,8 @@ void PublishTextureReferences(Context& context) {
     if (reference == nullptr) continue;
     const std::lock_guard lock(reference->mutex);
     if (reference->published() && !std::exchange(waited, true)) context.WaitAll();
-    if (const auto status = reference->Publish(); status != CUDA_SUCCESS) {  // memory freed since; a kernel that reads it fails
+    if (const auto status = reference->Publish();
+        status != CUDA_SUCCESS) {  // memory freed since; a kernel that reads it fails
       GL_LOG(kWarn, "a texture reference cannot be bound (%s); it keeps what it had before", NameOf(status));
     }
   }

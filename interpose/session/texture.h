@@ -1,4 +1,5 @@
-// From the driver interface's texture descriptions to the objects kernels sample from; texture references of old programs.
+// From the driver interface's texture descriptions to the objects kernels sample from; texture references of old
+// programs.
 #pragma once
 
 #include <memory>
@@ -39,9 +40,9 @@ std::size_t LiveSurfaces();
 /// Whether a texture can be made of this memory.
 cuda::CUresult CheckResource(const cuda::CUDA_RESOURCE_DESC& resource);
 
-/// A module-scope texture or surface variable of programs before CUDA 12. The kernel reads the handle of the bound object from
-/// the variable's eight bytes. A launch means the binding of the moment it was submitted, so that a change is written only
-/// before the next launch, when those before it are done.
+/// A module-scope texture or surface variable of programs before CUDA 12. The kernel reads the handle of the bound
+/// object from the variable's eight bytes. A launch means the binding of the moment it was submitted, so that a change
+/// is written only before the next launch, when those before it are done.
 class TextureReference : public std::enable_shared_from_this<TextureReference> {
  public:
   std::uint64_t address = 0;  ///< of the variable; 0 for a reference made by cuTexRefCreate

@@ -1,5 +1,5 @@
-// What the shim keeps per host thread. Trivially destructible: the CUDA runtime calls the driver from exit handlers that
-// run after C++ thread-locals are gone.
+// What the shim keeps per host thread. Trivially destructible: the CUDA runtime calls the driver from exit handlers
+// that run after C++ thread-locals are gone.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ struct ThreadState {
   cuda::CUstreamCaptureMode capture_mode;  ///< cuThreadExchangeStreamCaptureMode
   std::uint64_t thread_id;                 ///< unique number, 0 until asked for
   bool end_watched;                        ///< session/thread_end.h
-  std::uintptr_t stack_low;                ///< lowest address of the thread's stack; 0 until looked for (session/large_stack.h)
-  void* large_stack;                       ///< for calls that need more; null until one has
+  std::uintptr_t stack_low;  ///< lowest address of the thread's stack; 0 until looked for (session/large_stack.h)
+  void* large_stack;         ///< for calls that need more; null until one has
 };
 extern thread_local constinit ThreadState t_state __attribute__((tls_model("initial-exec")));
 

@@ -14,14 +14,14 @@
 
 namespace gridloom::session {
 
-/// Takes the CTAs of a launch that is to run with their ranges: those of its profiler first. What follows is told when it is about to run,
-/// and gives its CTAs here. When it goes, and nothing was told, nothing follows.
+/// Takes the CTAs of a launch that is to run with their ranges: those of its profiler first. What follows is told when
+/// it is about to run, and gives its CTAs here. When it goes, and nothing was told, nothing follows.
 class RangedLaunch : public trace::CtaSink {
  public:
   /// Takes the CTAs of the profiler.
   virtual std::shared_ptr<trace::CtaSink> profiler() = 0;
-  /// What runs: if `tracked`, the kernel with release code. False: its CTAs are not wanted, as something else was told before, or the model
-  /// cannot run it.
+  /// What runs: if `tracked`, the kernel with release code. False: its CTAs are not wanted, as something else was told
+  /// before, or the model cannot run it.
   virtual bool Decide(const trace::KernelCode& code, const trace::LaunchShape& shape, bool tracked) = 0;
 };
 
@@ -36,13 +36,16 @@ class Timeline {
   virtual void BeforeGroup(std::uint64_t /*to_device*/, std::uint64_t /*to_host*/) {}
   /// A work that is no launch. `storage`: from BeforeCopy.
   virtual void Add(const trace::HostAction& action, std::uint64_t storage) = 0;
-  /// A launch; `opens`: it may launch others. What takes its CTAs; null: it is not simulated. `code` lives as long as the process.
+  /// A launch; `opens`: it may launch others. What takes its CTAs; null: it is not simulated. `code` lives as long as
+  /// the process.
   virtual std::shared_ptr<trace::CtaSink> AddLaunch(const trace::HostAction& action, const trace::KernelCode& code,
                                                     const trace::LaunchShape& shape, bool opens) = 0;
   /// Fails, with the reason, when an SM of the device can never hold such a CTA.
   virtual Status Fits(const trace::LaunchShape&) const { return {}; }
-  /// A launch with the ranges of its CTAs; code and shape are those of its profiler. Null: it cannot be one, and is still to be added.
-  virtual std::shared_ptr<RangedLaunch> AddRanged(const trace::HostAction&, const trace::KernelCode&, const trace::LaunchShape&) {
+  /// A launch with the ranges of its CTAs; code and shape are those of its profiler. Null: it cannot be one, and is
+  /// still to be added.
+  virtual std::shared_ptr<RangedLaunch> AddRanged(const trace::HostAction&, const trace::KernelCode&,
+                                                  const trace::LaunchShape&) {
     return nullptr;
   }
   virtual void CloseGroup(std::uint64_t group) = 0;

@@ -23,7 +23,8 @@ double Milliseconds(std::uint64_t cycles, const sim::DeviceSpec& device) {
 }
 
 /// Part of the scheduler cycles in which an SM had work, by what the schedulers did.
-std::vector<std::pair<std::string_view, double>> SchedulerShares(const timing::SmCounters& sm, const sim::DeviceSpec& device) {
+std::vector<std::pair<std::string_view, double>> SchedulerShares(const timing::SmCounters& sm,
+                                                                 const sim::DeviceSpec& device) {
   const std::vector<timing::SchedulerState> states = hardware::StatesOf(device);
   double all = 0;
   for (const timing::SchedulerState& state : states) all += static_cast<double>(state.value(sm));
@@ -42,7 +43,8 @@ std::string SharesText(const timing::SmCounters& sm, const sim::DeviceSpec& devi
   std::string text;
   for (const auto& [label, share] : shares) {
     if (share >= kWorthTelling)
-      text += Format("%s%.*s %.0f %%", text.empty() ? "" : ", ", static_cast<int>(label.size()), label.data(), 100 * share);
+      text +=
+          Format("%s%.*s %.0f %%", text.empty() ? "" : ", ", static_cast<int>(label.size()), label.data(), 100 * share);
   }
   return text;
 }
@@ -70,9 +72,10 @@ std::string PartText(const TimingTable& table) {
   const std::vector<timing::CounterInfo> counters = hardware::CountersOf(table.device);
   for (std::size_t i = timing::CounterTable().size(); i < counters.size(); ++i) {
     const timing::CounterInfo& counter = counters[i];
-    text += Format("%-40.*s %17llu %.*s: %.*s\n", static_cast<int>(counter.name.size()), counter.name.data(),
-                   static_cast<unsigned long long>(counter.value(table.counters)), static_cast<int>(counter.unit.size()),
-                   counter.unit.data(), static_cast<int>(counter.meaning.size()), counter.meaning.data());
+    text +=
+        Format("%-40.*s %17llu %.*s: %.*s\n", static_cast<int>(counter.name.size()), counter.name.data(),
+               static_cast<unsigned long long>(counter.value(table.counters)), static_cast<int>(counter.unit.size()),
+               counter.unit.data(), static_cast<int>(counter.meaning.size()), counter.meaning.data());
   }
   return text;
 }
@@ -81,31 +84,36 @@ std::string PartText(const TimingTable& table) {
 
 std::string TimingText(const TimingTable& table) {
   const sim::DeviceSpec& device = table.device;
-  std::string text = Format("\ngridloom: simulated on %s, policy %s: %.3f ms, %llu cycles\n", sim::DeviceLabel(device).c_str(),
-                            table.policy.c_str(), Milliseconds(table.cycles, device), static_cast<unsigned long long>(table.cycles));
+  std::string text =
+      Format("\ngridloom: simulated on %s, policy %s: %.3f ms, %llu cycles\n", sim::DeviceLabel(device).c_str(),
+             table.policy.c_str(), Milliseconds(table.cycles, device), static_cast<unsigned long long>(table.cycles));
   if (!table.problem.empty()) text += "the simulation ended early: " + table.problem + "\n";
   if (table.profiled.kernels != 0) {
-    text += Format("profiled for the policy: %llu kernels, %.3f million warp instructions simulated besides the program's %.3f\n",
-                   static_cast<unsigned long long>(table.profiled.kernels), static_cast<double>(table.profiled.warp_instructions) / 1e6,
-                   static_cast<double>(table.counters.sm.warp_instructions) / 1e6);
+    text += Format(
+        "profiled for the policy: %llu kernels, %.3f million warp instructions simulated besides the program's %.3f\n",
+        static_cast<unsigned long long>(table.profiled.kernels),
+        static_cast<double>(table.profiled.warp_instructions) / 1e6,
+        static_cast<double>(table.counters.sm.warp_instructions) / 1e6);
   }
-  text += Format("%-40s %8s %14s %11s %7s %9s %10s  %s\n", "kernel", "launches", "cycles", "time ms", "IPC", "occupancy", "DRAM GB/s",
-                 "bound by");
+  text += Format("%-40s %8s %14s %11s %7s %9s %10s  %s\n", "kernel", "launches", "cycles", "time ms", "IPC",
+                 "occupancy", "DRAM GB/s", "bound by");
   for (const KernelTimes& kernel : table.kernels.Kernels()) {
     const timing::Activity activity = kernel.On(device);
     const std::string_view bound = timing::BoundBy(activity, hardware::StatesOf(device));
-    text += Format("%-40s %8llu %14llu %11.4f %7.2f %7.1f %% %10.1f  %.*s (%s)\n", ShortKernelName(kernel.name, 40).c_str(),
-                   static_cast<unsigned long long>(kernel.launches), static_cast<unsigned long long>(kernel.cycles),
-                   Milliseconds(kernel.cycles, device), timing::Derived("ipc", activity), 100 * timing::Derived("occupancy", activity),
-                   timing::Derived("dram_gb_s", activity), static_cast<int>(bound.size()), bound.data(),
-                   SharesText(kernel.during.sm, device).c_str());
+    text +=
+        Format("%-40s %8llu %14llu %11.4f %7.2f %7.1f %% %10.1f  %.*s (%s)\n", ShortKernelName(kernel.name, 40).c_str(),
+               static_cast<unsigned long long>(kernel.launches), static_cast<unsigned long long>(kernel.cycles),
+               Milliseconds(kernel.cycles, device), timing::Derived("ipc", activity),
+               100 * timing::Derived("occupancy", activity), timing::Derived("dram_gb_s", activity),
+               static_cast<int>(bound.size()), bound.data(), SharesText(kernel.during.sm, device).c_str());
   }
   for (const timing::CopyTimes& copies : table.kernels.Copies()) {
     const double ms = Milliseconds(copies.cycles, device);
     const std::string_view name = timing::Name(copies.kind);
-    text += Format("%-40.*s %8llu %14llu %11.4f %38s%llu bytes, %.2f GB/s\n", static_cast<int>(name.size()), name.data(),
-                   static_cast<unsigned long long>(copies.count), static_cast<unsigned long long>(copies.cycles), ms, "",
-                   static_cast<unsigned long long>(copies.bytes), ms == 0 ? 0.0 : static_cast<double>(copies.bytes) / ms / 1e6);
+    text += Format(
+        "%-40.*s %8llu %14llu %11.4f %38s%llu bytes, %.2f GB/s\n", static_cast<int>(name.size()), name.data(),
+        static_cast<unsigned long long>(copies.count), static_cast<unsigned long long>(copies.cycles), ms, "",
+        static_cast<unsigned long long>(copies.bytes), ms == 0 ? 0.0 : static_cast<double>(copies.bytes) / ms / 1e6);
   }
   return text + PartText(table);
 }
@@ -124,8 +132,10 @@ void WriteTimingJson(const TimingTable& table, const std::string& path) {
   for (const KernelTimes& kernel : table.kernels.Kernels()) json["kernels"].push_back(KernelJson(kernel, table.device));
   json["copies"] = Json::array();
   for (const timing::CopyTimes& copies : table.kernels.Copies()) {
-    json["copies"].push_back(
-        {{"kind", timing::Name(copies.kind)}, {"count", copies.count}, {"bytes", copies.bytes}, {"cycles", copies.cycles}});
+    json["copies"].push_back({{"kind", timing::Name(copies.kind)},
+                              {"count", copies.count},
+                              {"bytes", copies.bytes},
+                              {"cycles", copies.cycles}});
   }
   for (const timing::CounterInfo& counter : hardware::CountersOf(table.device))
     json["counters"][std::string(counter.name)] = counter.value(table.counters);

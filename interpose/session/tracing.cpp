@@ -39,7 +39,8 @@ Tracing::Tracing() {
     const auto range = ParseNumberRange(*settings.trace_launches);
     wanted_launches_ = range.value_or(NumberRange{});
     if (!range) {
-      LogFormat(LogLevel::kWarn, "GRIDLOOM_TRACE_LAUNCHES=%s is neither a number nor a range such as 10-20; every launch is traced",
+      LogFormat(LogLevel::kWarn,
+                "GRIDLOOM_TRACE_LAUNCHES=%s is neither a number nor a range such as 10-20; every launch is traced",
                 settings.trace_launches->c_str());
     }
   }
@@ -48,7 +49,8 @@ Tracing::Tracing() {
     if (most && most->first != 0 && most->last == most->first) {
       most_ctas_ = most->first;
     } else {
-      LogFormat(LogLevel::kWarn, "GRIDLOOM_TRACE_CTAS=%s is no number above 0; every CTA is traced", settings.trace_ctas->c_str());
+      LogFormat(LogLevel::kWarn, "GRIDLOOM_TRACE_CTAS=%s is no number above 0; every CTA is traced",
+                settings.trace_ctas->c_str());
     }
   }
   auto writer = trace::TraceWriter::Create(path_, std::string("gridloom; ") + program_invocation_short_name);
@@ -82,11 +84,13 @@ bool Tracing::Wants(const KernelOp& op) {
   const std::uint64_t number = launches_.fetch_add(1);
   if (op.in_slices) return false;  // what runs is other code than the kernel's
   if (number < wanted_launches_.first || number > wanted_launches_.last) return false;
-  return kernels_wanted_.empty() ||
-         std::ranges::any_of(kernels_wanted_, [&](const std::string& part) { return op.bound.info->name.find(part) != std::string::npos; });
+  return kernels_wanted_.empty() || std::ranges::any_of(kernels_wanted_, [&](const std::string& part) {
+           return op.bound.info->name.find(part) != std::string::npos;
+         });
 }
 
-std::unique_ptr<trace::LaunchWriter> Tracing::Begin(const KernelOp& op, const TracedLaunch& what, std::uint64_t* keep_every) {
+std::unique_ptr<trace::LaunchWriter> Tracing::Begin(const KernelOp& op, const TracedLaunch& what,
+                                                    std::uint64_t* keep_every) {
   const Kernel& kernel = KernelOf(what);
   trace::LaunchInfo info;
   info.kernel = kernel.number;

@@ -1,4 +1,5 @@
-// GRIDLOOM_TRACE: the launches of this process, and the host's part of its time, as a trace file (docs/trace-format.md).
+// GRIDLOOM_TRACE: the launches of this process, and the host's part of its time, as a trace file
+// (docs/trace-format.md).
 #pragma once
 
 #include <atomic>
@@ -21,7 +22,8 @@ struct TracedLaunch;
 
 class Tracing {
  public:
-  /// Null when nothing is traced: not wanted, the file cannot be written, or this process is a child of the one that writes it.
+  /// Null when nothing is traced: not wanted, the file cannot be written, or this process is a child of the one that
+  /// writes it.
   static Tracing* Get();
 
   /// Whether a launch that is about to run is to be kept. To be asked once for each.

@@ -12,7 +12,8 @@ namespace {
 void ForbidFusing(ptx::Statement& statement) {
   auto* const instruction = std::get_if<ptx::Instruction>(&statement);
   if (instruction == nullptr || !ptx::IsFloat(instruction->type())) return;
-  if (instruction->opcode != ptx::Opcode::kAdd && instruction->opcode != ptx::Opcode::kSub && instruction->opcode != ptx::Opcode::kMul)
+  if (instruction->opcode != ptx::Opcode::kAdd && instruction->opcode != ptx::Opcode::kSub &&
+      instruction->opcode != ptx::Opcode::kMul)
     return;
   for (const ptx::Mod rounding : {ptx::Mod::kRn, ptx::Mod::kRz, ptx::Mod::kRm, ptx::Mod::kRp})
     if (instruction->Has(rounding)) return;

@@ -13,10 +13,14 @@ using trace::HostAction;
 
 namespace {
 
-std::optional<exec::Allocation> AllocationAt(std::uint64_t address) { return Process::Get().first_device().memory().Find(address); }
+std::optional<exec::Allocation> AllocationAt(std::uint64_t address) {
+  return Process::Get().first_device().memory().Find(address);
+}
 
 /// Pinned host memory lies in the range of device addresses, too.
-bool IsHosts(exec::MemoryKind kind) { return kind == exec::MemoryKind::kPinned || kind == exec::MemoryKind::kRegistered; }
+bool IsHosts(exec::MemoryKind kind) {
+  return kind == exec::MemoryKind::kPinned || kind == exec::MemoryKind::kRegistered;
+}
 
 bool OnDevice(std::uint64_t address) {
   const auto allocation = AllocationAt(address);
@@ -27,7 +31,8 @@ bool OnDevice(const std::byte* pointer, const std::shared_ptr<Array>& array) {
 }
 
 /// Bytes from the first to the last one of rows.
-std::uint64_t Span(std::uint64_t width, std::uint64_t height, std::uint64_t depth, std::uint64_t pitch, std::uint64_t slice) {
+std::uint64_t Span(std::uint64_t width, std::uint64_t height, std::uint64_t depth, std::uint64_t pitch,
+                   std::uint64_t slice) {
   return (depth - 1) * slice + (height - 1) * pitch + width;
 }
 
@@ -46,7 +51,9 @@ void DescribeCopy(const CopyOp& op, HostAction& action) {
   const bool from = OnDevice(op.src, op.src_array), to = OnDevice(op.dst, op.dst_array);
   action.bytes = std::uint64_t{op.width} * op.height * op.depth;
   if (action.bytes == 0 || (!from && !to)) return;  // takes the device no time
-  action.kind = from && to ? HostAction::Kind::kCopyOnDevice : from ? HostAction::Kind::kCopyToHost : HostAction::Kind::kCopyToDevice;
+  action.kind = from && to ? HostAction::Kind::kCopyOnDevice
+                : from     ? HostAction::Kind::kCopyToHost
+                           : HostAction::Kind::kCopyToDevice;
   const auto source = reinterpret_cast<std::uint64_t>(op.src), target = reinterpret_cast<std::uint64_t>(op.dst);
   const std::uint64_t source_span = Span(op.width, op.height, op.depth, op.src_pitch, op.src_slice);
   const std::uint64_t target_span = Span(op.width, op.height, op.depth, op.dst_pitch, op.dst_slice);
@@ -110,7 +117,8 @@ bool PointsInto(const exec::DeviceMemory& memory, const KernelOp& op, std::initi
 bool ReachesHostMemory(const KernelOp& op) {
   using exec::MemoryKind;
   return std::ranges::any_of(op.bound.program->globals(), &exec::GlobalInfo::managed) ||
-         PointsInto(Process::Get().first_device().memory(), op, {MemoryKind::kManaged, MemoryKind::kPinned, MemoryKind::kRegistered});
+         PointsInto(Process::Get().first_device().memory(), op,
+                    {MemoryKind::kManaged, MemoryKind::kPinned, MemoryKind::kRegistered});
 }
 
 }  // namespace gridloom::session

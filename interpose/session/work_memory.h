@@ -9,8 +9,8 @@
 
 namespace gridloom::session {
 
-/// What a copy over PCIe touches of pinned or registered memory; its bytes are 0 where it touches none. Copies of pageable memory are done
-/// with it when the call returns.
+/// What a copy over PCIe touches of pinned or registered memory; its bytes are 0 where it touches none. Copies of
+/// pageable memory are done with it when the call returns.
 HostReuse::Memory HostMemoryOf(const Operation& operation, const trace::HostAction& action);
 
 /// Of several copies together.
@@ -28,8 +28,8 @@ void DescribeFill(const FillOp& op, trace::HostAction& action);
 bool WritesHostMemory(const Operation& operation);
 /// Whether one of the kernel's parameters is a pointer into memory of one of these kinds.
 bool PointsInto(const exec::DeviceMemory& memory, const KernelOp& op, std::initializer_list<exec::MemoryKind> kinds);
-/// Whether the kernel may reach memory that the host looks at: managed, pinned or registered, by a parameter that points there or as a
-/// variable of its module. Pointers in structures that parameters point at are not followed.
+/// Whether the kernel may reach memory that the host looks at: managed, pinned or registered, by a parameter that
+/// points there or as a variable of its module. Pointers in structures that parameters point at are not followed.
 bool ReachesHostMemory(const KernelOp& op);
 
 }  // namespace gridloom::session

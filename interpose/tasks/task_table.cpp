@@ -22,12 +22,16 @@ void Put(std::vector<std::byte>& entry, std::uint32_t field, std::uint32_t value
 
 std::optional<const char*> WhyNotTask(const Task& task, const TableShape& shape) {
   if (task.grid.count() == 0 || task.block.count() == 0) return "it has no threads";
-  if (WarpsOf(task.block) > shape.warps) return "its block has more warps than the MasterKernel's blocks have for tasks";
+  if (WarpsOf(task.block) > shape.warps)
+    return "its block has more warps than the MasterKernel's blocks have for tasks";
   if (task.full_warps && task.block.count() % 32 != 0) return "lanes exchange values, and its last warp is not full";
-  if (task.full_rows && task.block.x % 32 != 0) return "lanes exchange values where their warp comes, and its rows are no whole warps";
+  if (task.full_rows && task.block.x % 32 != 0)
+    return "lanes exchange values where their warp comes, and its rows are no whole warps";
   if (task.grid.count() > 0x7FFFFFFF / 32) return "it has too many blocks";
-  if (SharedBytesOf(task) > shape.pool_bytes) return "its block needs more shared memory than the MasterKernel's blocks have for tasks";
-  if (Entry::kParams + task.params.size() > shape.entry_bytes) return "its parameters are larger than an entry of the TaskTable";
+  if (SharedBytesOf(task) > shape.pool_bytes)
+    return "its block needs more shared memory than the MasterKernel's blocks have for tasks";
+  if (Entry::kParams + task.params.size() > shape.entry_bytes)
+    return "its parameters are larger than an entry of the TaskTable";
   return std::nullopt;
 }
 
@@ -104,7 +108,8 @@ bool TaskTable::TryFlush() {
   // Its scheduler warp first lets the task before it begin.
   if (ReadyOf(*waiting_) != 0xFFFFFFFF) return false;
   const std::uint64_t offset = std::uint64_t{*waiting_} * shape_.entry_bytes;
-  // One copy after the other: if the second word arrived first, the task could have ended before the first one says that it is to begin.
+  // One copy after the other: if the second word arrived first, the task could have ended before the first one says
+  // that it is to begin.
   for (const std::uint32_t field : {Entry::kReady, Entry::kSched}) {
     std::vector<std::byte> word(4);
     Put(word, 0, 1);

@@ -1,7 +1,9 @@
-// The host's side of Pagoda's TaskTable (T. T. Yeh and others, PPoPP 2017, 4.2): tasks are copied into entries that the host takes for
-// free, each copy says that the parameters of the task before it have arrived, and what has ended is heard of in bulk, when it is needed.
+// The host's side of Pagoda's TaskTable (T. T. Yeh and others, PPoPP 2017, 4.2): tasks are copied into entries that the
+// host takes for free, each copy says that the parameters of the task before it have arrived, and what has ended is
+// heard of in bulk, when it is needed.
 //
-// One thread spawns and waits. Nothing here knows a driver: a Port moves bytes between the host's table and the device's.
+// One thread spawns and waits. Nothing here knows a driver: a Port moves bytes between the host's table and the
+// device's.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +43,8 @@ struct TableShape {
   std::uint64_t bytes() const { return std::uint64_t{entries()} * entry_bytes; }
 };
 
-/// Why a task cannot be one under this MasterKernel; nothing when it can: "a block has 40 warps, the MasterKernel's 31".
+/// Why a task cannot be one under this MasterKernel; nothing when it can: "a block has 40 warps, the MasterKernel's
+/// 31".
 std::optional<const char*> WhyNotTask(const Task& task, const TableShape& shape);
 
 /// Names a task: the entry it is in, and the how manieth it was there.
@@ -64,8 +67,8 @@ class TaskTable {
   /// The device's table is all zero.
   TaskTable(const TableShape& shape, Port& port);
 
-  /// Gives the task to the device. Nothing when all entries are taken, as far as a look at the device's table tells: then some task has to
-  /// end first. WhyNotTask has no objection.
+  /// Gives the task to the device. Nothing when all entries are taken, as far as a look at the device's table tells:
+  /// then some task has to end first. WhyNotTask has no objection.
   std::optional<TaskId> Spawn(const Task& task);
   /// Lets the task spawned last begin, too: another that would say so is not on its way.
   void Flush();

@@ -15,12 +15,15 @@ namespace {
 std::vector<const ptx::AddressOperand*> AddressesOf(const Instruction& instruction) {
   std::vector<const ptx::AddressOperand*> addresses;
   for (const ptx::Operand& operand : instruction.operands) {
-    if (operand.kind == ptx::OperandKind::kAddress && operand.address != nullptr) addresses.push_back(operand.address.get());
+    if (operand.kind == ptx::OperandKind::kAddress && operand.address != nullptr)
+      addresses.push_back(operand.address.get());
   }
   return addresses;
 }
 
-bool MayBeGlobal(StateSpace space) { return space == StateSpace::kNone || space == StateSpace::kGlobal || space == StateSpace::kGeneric; }
+bool MayBeGlobal(StateSpace space) {
+  return space == StateSpace::kNone || space == StateSpace::kGlobal || space == StateSpace::kGeneric;
+}
 
 /// ld, st, atom and the like: one address, the type says how many bytes.
 AccessClass Typed(const Instruction& instruction) {
@@ -38,7 +41,8 @@ AccessClass Typed(const Instruction& instruction) {
   return result;
 }
 
-/// cp.async.{ca,cg}.shared.global [to], [from], bytes: reads `bytes` from `from`. What is bulk has its size in a register.
+/// cp.async.{ca,cg}.shared.global [to], [from], bytes: reads `bytes` from `from`. What is bulk has its size in a
+/// register.
 AccessClass Copy(const Instruction& instruction) {
   AccessClass result;
   const auto addresses = AddressesOf(instruction);
@@ -46,7 +50,8 @@ AccessClass Copy(const Instruction& instruction) {
   const bool plain = !instruction.Has(Mod::kBulk) && instruction.Has(Mod::kAsync) && addresses.size() == 2 &&
                      instruction.operands.size() >= 3 && instruction.operands[2].kind == ptx::OperandKind::kInt;
   if (plain) {
-    result.accesses.push_back({true, false, addresses[1], static_cast<std::uint32_t>(instruction.operands[2].int_literal.value), false});
+    result.accesses.push_back(
+        {true, false, addresses[1], static_cast<std::uint32_t>(instruction.operands[2].int_literal.value), false});
   } else if (std::ranges::any_of(instruction.modifiers, [](const ptx::Modifier& m) { return m.text == "global"; }) ||
              instruction.Has(Mod::kTensor)) {
     result.unknown = "its extent is not in the instruction";
@@ -74,14 +79,17 @@ Shape ShapeOf(const Instruction& instruction) {
   return {};
 }
 
-bool IsFragmentAccess(const Instruction& instruction) { return instruction.Has(Mod::kLoad) || instruction.Has(Mod::kStore); }
+bool IsFragmentAccess(const Instruction& instruction) {
+  return instruction.Has(Mod::kLoad) || instruction.Has(Mod::kStore);
+}
 
-/// wmma.load.a, .b, .c and wmma.store.d (ISA 9.7.14.4): fragments are an m by k, k by n or m by n matrix, one row or column of
-/// which is contiguous.
+/// wmma.load.a, .b, .c and wmma.store.d (ISA 9.7.14.4): fragments are an m by k, k by n or m by n matrix, one row or
+/// column of which is contiguous.
 AccessClass Matrix(const Instruction& instruction) {
   AccessClass result;
   const auto has = [&](std::string_view text) {
-    return std::ranges::any_of(instruction.modifiers, [&](const ptx::Modifier& modifier) { return modifier.text == text; });
+    return std::ranges::any_of(instruction.modifiers,
+                               [&](const ptx::Modifier& modifier) { return modifier.text == text; });
   };
   const StateSpace space = instruction.space();
   const auto addresses = AddressesOf(instruction);
@@ -106,7 +114,8 @@ AccessClass Matrix(const Instruction& instruction) {
 /// Whatever else names memory: no access when it names another space.
 AccessClass Other(const Instruction& instruction) {
   AccessClass result;
-  if (!AddressesOf(instruction).empty() && MayBeGlobal(instruction.space())) result.unknown = "its accesses are not known";
+  if (!AddressesOf(instruction).empty() && MayBeGlobal(instruction.space()))
+    result.unknown = "its accesses are not known";
   return result;
 }
 

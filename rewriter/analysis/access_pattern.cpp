@@ -17,8 +17,8 @@ AccessPattern PatternOf(const AddressAnalysis& analysis, const RangeAccess& acce
   AccessPattern pattern = AccessPattern::kOnePlace;
   for (const Term& term : access.address.terms()) {
     if (analysis.symbols().IsUniform(term.monomial)) continue;
-    const bool plain =
-        std::ranges::all_of(term.monomial.symbols, [&](SymbolId id) { return id == kNoSymbol || !analysis.symbols()[id].uniform; });
+    const bool plain = std::ranges::all_of(
+        term.monomial.symbols, [&](SymbolId id) { return id == kNoSymbol || !analysis.symbols()[id].uniform; });
     const bool near = plain && term.factor >= -kNear && term.factor <= kNear;
     pattern = std::max(pattern, near ? AccessPattern::kContiguous : AccessPattern::kStrided);
   }
@@ -28,7 +28,8 @@ AccessPattern PatternOf(const AddressAnalysis& analysis, const RangeAccess& acce
 }  // namespace
 
 std::string_view TextOf(AccessPattern pattern) {
-  static constexpr std::array<std::string_view, 5> kTexts = {"one place", "contiguous", "strided", "whole array", "irregular"};
+  static constexpr std::array<std::string_view, 5> kTexts = {"one place", "contiguous", "strided", "whole array",
+                                                             "irregular"};
   return kTexts[static_cast<std::size_t>(pattern)];
 }
 

@@ -18,7 +18,7 @@ enum class AccessPattern : std::uint8_t {
 std::string_view TextOf(AccessPattern pattern);
 
 struct ArgumentPattern {
-  std::string pointer;                               ///< as PrintSymbol names it: a parameter, a variable; "?" when not known
+  std::string pointer;  ///< as PrintSymbol names it: a parameter, a variable; "?" when not known
   AccessPattern pattern = AccessPattern::kOnePlace;  ///< the worst of its accesses
   bool reads = false, writes = false;
   std::vector<std::string> expressions;  ///< "A[(ctaid.x*ntid.x + tid.x)*4]", each once, in the order of the code

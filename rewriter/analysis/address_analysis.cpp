@@ -31,7 +31,8 @@ void CollectSymbols(const SymbolPool& pool, const Polynomial& number, std::set<S
 
 unsigned BitsNeeded(const Interval& interval) {
   if (!interval.IsBounded()) return 64;
-  return static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(std::max(std::abs(interval.low), std::abs(interval.high)))));
+  return static_cast<unsigned>(
+      std::bit_width(static_cast<std::uint64_t>(std::max(std::abs(interval.low), std::abs(interval.high)))));
 }
 
 Polynomial Substituted(const Polynomial& number, SymbolId symbol, SymbolId by) {
@@ -48,7 +49,8 @@ Polynomial Substituted(const Polynomial& number, SymbolId symbol, SymbolId by) {
 
 }  // namespace
 
-AddressAnalysis::AddressAnalysis(const ptx::Module& module, const CallGraph& calls, const ptx::Function& kernel) : kernel_(kernel) {
+AddressAnalysis::AddressAnalysis(const ptx::Module& module, const CallGraph& calls, const ptx::Function& kernel)
+    : kernel_(kernel) {
   WalkContext context{.calls = calls, .math = math_, .result = walk_, .kernel = kernel};
   const NodeId node = calls.NodeOf(kernel);
   for (const NodeId function : node == kNoNode ? std::vector<NodeId>() : calls.Reachable(node)) {
@@ -62,7 +64,8 @@ AddressAnalysis::AddressAnalysis(const ptx::Module& module, const CallGraph& cal
     for (const CallSite& call : calls.calls(function)) context.writes_global |= call.unknown_target;
   }
   for (const ptx::Variable& variable : module.variables) {
-    const bool hidden = std::ranges::any_of(kernel.params, [&](const ptx::Variable& param) { return param.name == variable.name; });
+    const bool hidden =
+        std::ranges::any_of(kernel.params, [&](const ptx::Variable& param) { return param.name == variable.name; });
     if (!hidden) context.variables.insert(&variable);
   }
   if (module.address_size != 64) walk_.obstacles.push_back({"its addresses have 32 bits", kernel.loc});
@@ -112,8 +115,8 @@ void AddressAnalysis::AddAccess(const FoundAccess& found, Resolver& resolver) {
 }
 
 // A choice of pointers is an access through each of them.
-void AddressAnalysis::AddNumber(const FoundAccess& found, const Polynomial& address, const std::vector<AssumptionId>& assumptions,
-                                unsigned depth, Resolver& resolver) {
+void AddressAnalysis::AddNumber(const FoundAccess& found, const Polynomial& address,
+                                const std::vector<AssumptionId>& assumptions, unsigned depth, Resolver& resolver) {
   const SymbolId pointer = math_.PointerOf(address);
   if (pointer != kNoSymbol) return Finish(found, address, assumptions, depth > 0, resolver);
   for (const Term& term : address.terms()) {
@@ -124,7 +127,8 @@ void AddressAnalysis::AddNumber(const FoundAccess& found, const Polynomial& addr
     if (symbol.kind != SymbolKind::kChoice || depth > 6) continue;
     const Polynomial rest = address.Plus(Polynomial::Of(term.monomial.symbols[0]), -1);
     for (const ValueRef& alternative : symbol.operands) {
-      AddNumber(found, rest.Plus(alternative->number), Union(assumptions, alternative->assumptions), depth + 1, resolver);
+      AddNumber(found, rest.Plus(alternative->number), Union(assumptions, alternative->assumptions), depth + 1,
+                resolver);
     }
     return;
   }
@@ -138,7 +142,8 @@ bool AddressAnalysis::LimitTerms(const Polynomial& number, std::vector<Assumptio
   const auto limit = [&](const Polynomial& of, unsigned bits) {
     if (BitsNeeded(pool_.BoundsOf(of)) <= bits) return;
     const std::int64_t most = (std::int64_t{1} << bits) - 1;
-    assumptions = Union(assumptions, {pool_.Assume({.kind = Assumption::Kind::kInside, .number = of, .range = {-most, most}})});
+    assumptions =
+        Union(assumptions, {pool_.Assume({.kind = Assumption::Kind::kInside, .number = of, .range = {-most, most}})});
   };
   const auto check = [&](const Polynomial& sum) {
     for (const Term& term : sum.terms()) {
@@ -188,7 +193,8 @@ bool AddressAnalysis::StepsWithin(SymbolId counter, const Polynomial& factor, un
 }
 
 // What the assumptions and the bounds of loops rest on is assumed, too, until nothing new comes.
-bool AddressAnalysis::CloseAssumptions(const Polynomial& address, std::vector<AssumptionId>& assumptions, Resolver& resolver) {
+bool AddressAnalysis::CloseAssumptions(const Polynomial& address, std::vector<AssumptionId>& assumptions,
+                                       Resolver& resolver) {
   std::set<AssumptionId> done;
   std::set<LoopInstanceId> loops;
   const auto add_loops = [&](const Polynomial& number) {
@@ -243,8 +249,8 @@ Polynomial AddressAnalysis::WithTested(const FoundAccess& found, const Polynomia
   return result;
 }
 
-/// The symbol with the bound that the guard gives it, or itself when it gives none: guard = factor * symbol + rest, and the sign of
-/// the uniform factor is known.
+/// The symbol with the bound that the guard gives it, or itself when it gives none: guard = factor * symbol + rest, and
+/// the sign of the uniform factor is known.
 SymbolId AddressAnalysis::Guarded(SymbolId symbol, const RangeGuard& guard) {
   Polynomial factor;
   for (const Term& term : guard.number.terms()) {
@@ -277,7 +283,8 @@ SymbolId AddressAnalysis::Guarded(SymbolId symbol, const RangeGuard& guard) {
   return guarded_.back();
 }
 
-// Each guard bounds the symbols that it and the address are made of; what an earlier one has bounded, a later one finds bounded.
+// Each guard bounds the symbols that it and the address are made of; what an earlier one has bounded, a later one finds
+// bounded.
 void AddressAnalysis::ApplyGuards(const FoundAccess& found, RangeAccess& access, Resolver& resolver) {
   std::vector<std::pair<SymbolId, SymbolId>> bounded;
   const auto of_thread = [&](SymbolId symbol) {
@@ -291,9 +298,11 @@ void AddressAnalysis::ApplyGuards(const FoundAccess& found, RangeAccess& access,
     for (const auto& [symbol, by] : bounded) guard.number = Substituted(guard.number, symbol, by);
     if (std::ranges::find(access.guards, guard) != access.guards.end() || pool_.BoundsOf(guard.number).low >= 0) return;
     std::set<SymbolId> symbols;
-    for (const Term& term : guard.number.terms()) symbols.insert(term.monomial.symbols.begin(), term.monomial.symbols.end());
+    for (const Term& term : guard.number.terms())
+      symbols.insert(term.monomial.symbols.begin(), term.monomial.symbols.end());
     for (const SymbolId symbol : symbols) {
-      if (symbol == kNoSymbol || pool_[symbol].uniform || !(of_thread(symbol) || access.address.Contains(symbol))) continue;
+      if (symbol == kNoSymbol || pool_[symbol].uniform || !(of_thread(symbol) || access.address.Contains(symbol)))
+        continue;
       const SymbolId by = Guarded(symbol, guard);
       if (by == symbol) continue;
       access.address = Substituted(access.address, symbol, by);
@@ -302,14 +311,16 @@ void AddressAnalysis::ApplyGuards(const FoundAccess& found, RangeAccess& access,
     access.guards.push_back(std::move(guard));
   };
   for (const FoundGuard& guard : found.passed.guards) {
-    // What bounds a counter wherever it is tested says nothing new in the loop; behind it, it tells where the counter stopped.
+    // What bounds a counter wherever it is tested says nothing new in the loop; behind it, it tells where the counter
+    // stopped.
     const bool known = std::ranges::find(found.tested, std::pair(guard.loop, guard.block)) != found.tested.end() &&
                        walk_.loops[guard.loop].bound && walk_.loops[guard.loop].bound_at == guard.block;
     if (known) continue;
     std::vector<AssumptionId> assumptions;
     for (const Polynomial& number : resolver.NotNegative(guard.holds, assumptions)) apply({number, assumptions});
   }
-  // A thread is the same all the time: what is assumed need only hold for those that pass. Counters have had other values.
+  // A thread is the same all the time: what is assumed need only hold for those that pass. Counters have had other
+  // values.
   for (AssumptionId& id : access.assumptions) {
     Assumption assumption = pool_.assumption(id);
     for (const auto& [symbol, by] : bounded) {
@@ -320,9 +331,10 @@ void AddressAnalysis::ApplyGuards(const FoundAccess& found, RangeAccess& access,
   std::ranges::sort(access.assumptions);
 }
 
-// The alternative of a choice that was `opened` may be a value of an earlier round of a loop; guards say nothing of that.
-void AddressAnalysis::Finish(const FoundAccess& found, Polynomial address, std::vector<AssumptionId> assumptions, bool opened,
-                             Resolver& resolver) {
+// The alternative of a choice that was `opened` may be a value of an earlier round of a loop; guards say nothing of
+// that.
+void AddressAnalysis::Finish(const FoundAccess& found, Polynomial address, std::vector<AssumptionId> assumptions,
+                             bool opened, Resolver& resolver) {
   address = WithTested(found, address);
   RangeAccess access;
   access.instruction = found.instruction;

@@ -1,6 +1,6 @@
-// Which bytes of global memory the threads of a CTA may touch, as functions of what a launch passes (docs/ranges.md; CRCS
-// paper, section 4.2). Sound: a kernel called regular touches nothing else, as long as each address stays inside the
-// allocation that its pointer is from, as C++ demands.
+// Which bytes of global memory the threads of a CTA may touch, as functions of what a launch passes (docs/ranges.md;
+// CRCS paper, section 4.2). Sound: a kernel called regular touches nothing else, as long as each address stays inside
+// the allocation that its pointer is from, as C++ demands.
 #pragma once
 
 #include <memory>
@@ -29,8 +29,8 @@ struct RangeAccess {
   std::vector<UniformCondition> conditions;  ///< when one is not met, the access is not made
   std::vector<RangeGuard> guards;            ///< likewise; `address` holds what they say of its symbols
   bool bounded = true;                       ///< else it may be anywhere in the allocation
-  std::string irregular;                     ///< why the address cannot be told at all; then nothing above means anything
-  SourceLoc because_of;                      ///< what brought the reason in
+  std::string irregular;  ///< why the address cannot be told at all; then nothing above means anything
+  SourceLoc because_of;   ///< what brought the reason in
 };
 
 /// All accesses through one pointer.
@@ -61,9 +61,10 @@ class AddressAnalysis {
 
  private:
   void AddAccess(const FoundAccess& found, Resolver& resolver);
-  void AddNumber(const FoundAccess& found, const Polynomial& address, const std::vector<AssumptionId>& assumptions, unsigned depth,
-                 Resolver& resolver);
-  void Finish(const FoundAccess& found, Polynomial address, std::vector<AssumptionId> assumptions, bool opened, Resolver& resolver);
+  void AddNumber(const FoundAccess& found, const Polynomial& address, const std::vector<AssumptionId>& assumptions,
+                 unsigned depth, Resolver& resolver);
+  void Finish(const FoundAccess& found, Polynomial address, std::vector<AssumptionId> assumptions, bool opened,
+              Resolver& resolver);
   bool StepsWithin(SymbolId counter, const Polynomial& factor, unsigned factor_bits) const;
   bool LimitTerms(const Polynomial& number, std::vector<AssumptionId>& assumptions);
   bool CloseAssumptions(const Polynomial& address, std::vector<AssumptionId>& assumptions, Resolver& resolver);

@@ -40,7 +40,8 @@ CallGraph::CallGraph(const ptx::Module& module) {
   recursive_.resize(size());
   for (NodeId node = 0; node < size(); ++node) {
     const auto& callees = graph_.successors[node];
-    recursive_[node] = members[components_.of[node]] > 1 || std::find(callees.begin(), callees.end(), node) != callees.end();
+    recursive_[node] =
+        members[components_.of[node]] > 1 || std::find(callees.begin(), callees.end(), node) != callees.end();
   }
 }
 
@@ -108,7 +109,8 @@ void CallGraph::CollectCalls(NodeId node) {
       call.indirect = true;
       const ptx::LabelDirective* list = nullptr;
       for (const Operand& operand : instruction.operands) {
-        if (operand.directive != nullptr && operand.directive->kind == ptx::LabelDirective::Kind::kCallTargets) list = operand.directive;
+        if (operand.directive != nullptr && operand.directive->kind == ptx::LabelDirective::Kind::kCallTargets)
+          list = operand.directive;
       }
       if (list != nullptr) {
         for (const Operand& operand : list->targets) add(operand.function);
@@ -126,7 +128,8 @@ void CallGraph::CollectCalls(NodeId node) {
 std::vector<NodeId> CallGraph::BottomUp() const {
   std::vector<NodeId> order(size());
   for (NodeId node = 0; node < size(); ++node) order[node] = node;
-  std::stable_sort(order.begin(), order.end(), [&](NodeId a, NodeId b) { return components_.of[a] < components_.of[b]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](NodeId a, NodeId b) { return components_.of[a] < components_.of[b]; });
   return order;
 }
 

@@ -17,8 +17,8 @@ struct CallSite {
   bool unknown_target = false;  ///< it may also reach functions that are not in the module
 };
 
-/// Nodes are functions by name: a prototype and its definition are one. The callees of an indirect call are those of its
-/// .calltargets list, or else all functions whose address is taken anywhere in the module.
+/// Nodes are functions by name: a prototype and its definition are one. The callees of an indirect call are those of
+/// its .calltargets list, or else all functions whose address is taken anywhere in the module.
 class CallGraph {
  public:
   explicit CallGraph(const ptx::Module& module);

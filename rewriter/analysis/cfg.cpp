@@ -52,8 +52,8 @@ Cfg::Cfg(const ptx::Function& function) : function_(&function) {
     instructions_[i].block = static_cast<BlockId>(blocks_.size() - 1);
   }
   // A label at the very end of the body is a block of its own, which returns.
-  const bool label_at_end =
-      std::any_of(labels_.begin(), labels_.end(), [&](const LabelPlace& p) { return p.instruction == instructions_.size(); });
+  const bool label_at_end = std::any_of(labels_.begin(), labels_.end(),
+                                        [&](const LabelPlace& p) { return p.instruction == instructions_.size(); });
   if (label_at_end || blocks_.empty()) blocks_.push_back({.first = static_cast<std::uint32_t>(instructions_.size())});
   AddEdges();
 }
@@ -81,14 +81,16 @@ void Cfg::Flatten() {
       stack.push_back({nested->get()});
     }
   }
-  std::sort(labels_.begin(), labels_.end(), [](const LabelPlace& a, const LabelPlace& b) { return std::less<>()(a.label, b.label); });
+  std::sort(labels_.begin(), labels_.end(),
+            [](const LabelPlace& a, const LabelPlace& b) { return std::less<>()(a.label, b.label); });
 }
 
 std::vector<BlockId> Cfg::Targets(const Instruction& branch) {
   std::vector<BlockId> targets;
   const auto add = [&](const ptx::Operand& operand) {
-    const auto it = std::lower_bound(labels_.begin(), labels_.end(), operand.label,
-                                     [](const LabelPlace& place, const ptx::Label* label) { return std::less<>()(place.label, label); });
+    const auto it = std::lower_bound(
+        labels_.begin(), labels_.end(), operand.label,
+        [](const LabelPlace& place, const ptx::Label* label) { return std::less<>()(place.label, label); });
     if (operand.label == nullptr || it == labels_.end() || it->label != operand.label) {
       unresolved_branch_ = &branch;
     } else {
@@ -97,7 +99,8 @@ std::vector<BlockId> Cfg::Targets(const Instruction& branch) {
     }
   };
   for (const ptx::Operand& operand : branch.operands) {
-    if (operand.kind == ptx::OperandKind::kLabel || (!branch.Has(Trait::kIndirect) && operand.kind == ptx::OperandKind::kName)) {
+    if (operand.kind == ptx::OperandKind::kLabel ||
+        (!branch.Has(Trait::kIndirect) && operand.kind == ptx::OperandKind::kName)) {
       add(operand);
     } else if (operand.directive != nullptr) {
       for (const ptx::Operand& target : operand.directive->targets) add(target);

@@ -5,11 +5,12 @@
 namespace gridloom::analysis {
 namespace {
 
-/// The forest of Lengauer and Tarjan's algorithm, over preorder numbers: finds the node of smallest semidominator between
-/// a node and the root of its tree, compressing the path.
+/// The forest of Lengauer and Tarjan's algorithm, over preorder numbers: finds the node of smallest semidominator
+/// between a node and the root of its tree, compressing the path.
 class LinkEval {
  public:
-  explicit LinkEval(const std::vector<NodeId>& semi) : semi_(semi), ancestor_(semi.size(), kNoNode), label_(semi.size()) {
+  explicit LinkEval(const std::vector<NodeId>& semi)
+      : semi_(semi), ancestor_(semi.size(), kNoNode), label_(semi.size()) {
     for (NodeId i = 0; i < label_.size(); ++i) label_[i] = i;
   }
 

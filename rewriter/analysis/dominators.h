@@ -17,8 +17,8 @@ class DominatorTree {
   /// Immediate dominator; kNoNode for the root and for nodes that cannot be reached.
   NodeId parent(NodeId node) const { return parent_[node]; }
   const std::vector<NodeId>& children(NodeId node) const { return children_[node]; }
-  /// Whether every way from the root to `node` leads through `dominator`; a node dominates itself. A node that cannot be
-  /// reached dominates only itself and is dominated only by itself.
+  /// Whether every way from the root to `node` leads through `dominator`; a node dominates itself. A node that cannot
+  /// be reached dominates only itself and is dominated only by itself.
   bool Dominates(NodeId dominator, NodeId node) const;
   std::uint32_t depth(NodeId node) const { return depth_[node]; }
 

@@ -32,7 +32,9 @@ struct DepthFirst {
   DepthFirst(const Graph& graph, NodeId root);
   bool Reaches(NodeId node) const { return number[node] != kNoNode; }
   /// In the search tree; a node is its own ancestor.
-  bool IsAncestor(NodeId ancestor, NodeId node) const { return number[ancestor] <= number[node] && number[node] <= last[ancestor]; }
+  bool IsAncestor(NodeId ancestor, NodeId node) const {
+    return number[ancestor] <= number[node] && number[node] <= last[ancestor];
+  }
 };
 
 /// Strongly connected components, numbered so that an edge between two leads from a higher number to a lower one.

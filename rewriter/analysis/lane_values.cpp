@@ -68,7 +68,8 @@ bool ComparesWarps(const Instruction& compare, const OperandFacts& facts) {
   const LaneValue bound = turned ? a : b;
   const bool splits_before = turned ? IsAbove(compare) || IsAtMost(compare) : IsBelow(compare) || IsAtLeast(compare);
   const bool splits_behind = turned ? IsBelow(compare) || IsAtLeast(compare) : IsAbove(compare) || IsAtMost(compare);
-  return (splits_before && bound == LaneValue::kAligned) || (splits_behind && IsLastOfWarp(facts.number(in[turned ? 0 : 1])));
+  return (splits_before && bound == LaneValue::kAligned) ||
+         (splits_behind && IsLastOfWarp(facts.number(in[turned ? 0 : 1])));
 }
 
 bool IsWholeNumber(const Instruction& instruction) {
@@ -93,7 +94,9 @@ LaneValue ResultOfThread(const Instruction& instruction, const OperandFacts& fac
   if (instruction.operands[0].kind != OperandKind::kRegister) return kDiffers;
   const auto in = Sources(instruction);
   const LaneValue a = facts.value(in[0]), b = in.size() > 1 ? facts.value(in[1]) : kSame;
-  const auto either = [&](LaneValue one, LaneValue other) { return (a == one && b == other) || (a == other && b == one); };
+  const auto either = [&](LaneValue one, LaneValue other) {
+    return (a == one && b == other) || (a == other && b == one);
+  };
   switch (instruction.opcode) {
     case Opcode::kMov:
     case Opcode::kCvt: return in.size() == 1 ? a : kDiffers;
@@ -103,15 +106,22 @@ LaneValue ResultOfThread(const Instruction& instruction, const OperandFacts& fac
     case Opcode::kSub: return a == kThread && b == kAligned ? kThread : kDiffers;
     case Opcode::kAnd:
       if (either(kThread, kAligned)) return kAligned;
-      return (a == kThread && IsLastOfWarp(facts.number(in[1]))) || (b == kThread && IsLastOfWarp(facts.number(in[0]))) ? kThread
-                                                                                                                        : kDiffers;
+      return (a == kThread && IsLastOfWarp(facts.number(in[1]))) || (b == kThread && IsLastOfWarp(facts.number(in[0])))
+                 ? kThread
+                 : kDiffers;
     case Opcode::kShr: return a == kThread && ShiftsLanesOut(facts.number(in[1])) ? kSame : kDiffers;
     case Opcode::kBfe:
-      return a == kThread && ShiftsLanesOut(facts.number(in[1])) && in.size() == 3 && IsSame(facts.value(in[2])) ? kSame : kDiffers;
+      return a == kThread && ShiftsLanesOut(facts.number(in[1])) && in.size() == 3 && IsSame(facts.value(in[2]))
+                 ? kSame
+                 : kDiffers;
     case Opcode::kDiv:
-      return a == kThread && IsUnsigned(instruction) && IsMultiple(facts.number(in[1])) && *facts.number(in[1]) != 0 ? kSame : kDiffers;
+      return a == kThread && IsUnsigned(instruction) && IsMultiple(facts.number(in[1])) && *facts.number(in[1]) != 0
+                 ? kSame
+                 : kDiffers;
     case Opcode::kRem:
-      return a == kThread && IsUnsigned(instruction) && IsMultiple(facts.number(in[1])) && *facts.number(in[1]) != 0 ? kThread : kDiffers;
+      return a == kThread && IsUnsigned(instruction) && IsMultiple(facts.number(in[1])) && *facts.number(in[1]) != 0
+                 ? kThread
+                 : kDiffers;
     case Opcode::kMad: {
       const bool row = IsSame(a) && IsSame(b) && (a == kAligned || b == kAligned) && !instruction.Has(Mod::kHi);
       return row && in.size() == 3 && facts.value(in[2]) == kThread ? kThread : kDiffers;
@@ -123,7 +133,8 @@ LaneValue ResultOfThread(const Instruction& instruction, const OperandFacts& fac
 /// All operands are the same for all.
 LaneValue ResultOfSame(const Instruction& instruction, const OperandFacts& facts) {
   using enum LaneValue;
-  if (!IsWholeNumber(instruction) || instruction.operands.size() < 2 || instruction.operands[0].kind != OperandKind::kRegister)
+  if (!IsWholeNumber(instruction) || instruction.operands.size() < 2 ||
+      instruction.operands[0].kind != OperandKind::kRegister)
     return kSame;
   const auto in = Sources(instruction);
   const auto aligned = [&](std::size_t n) { return n < in.size() && facts.value(in[n]) == kAligned; };
@@ -159,7 +170,8 @@ LaneValue ValueOfSpecial(std::string_view text, Scope scope) {
   if (!special) return kDiffers;
   if (scope == Scope::kWarp) {
     if (special->special == Special::kLaneid) return kThread;
-    if (special->special == Special::kTid) return special->component == 0 ? kDiffers : special->component == 'x' ? kThread : kSame;
+    if (special->special == Special::kTid)
+      return special->component == 0 ? kDiffers : special->component == 'x' ? kThread : kSame;
     if (special->special == Special::kNtid && special->component == 'x') return kAligned;
   }
   return IsSameInCta(special->special) ? kSame : kDiffers;

@@ -1,4 +1,5 @@
-// What is known of the values that one register has in the threads of a CTA, or of a warp: what the analysis of uniformity computes with.
+// What is known of the values that one register has in the threads of a CTA, or of a warp: what the analysis of
+// uniformity computes with.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,8 @@ namespace gridloom::analysis {
 /// The threads that are compared.
 enum class Scope : std::uint8_t {
   kCta,
-  /// The lanes of each warp, all of which take part; blocks whose rows are whole warps, so that the lanes of a warp differ in %tid.x alone,
-  /// whose five lowest bits are the lane.
+  /// The lanes of each warp, all of which take part; blocks whose rows are whole warps, so that the lanes of a warp
+  /// differ in %tid.x alone, whose five lowest bits are the lane.
   kWarp,
 };
 
@@ -40,11 +41,12 @@ struct OperandFacts {
   std::function<std::optional<std::uint64_t>(const ptx::Operand&)> number;  ///< a literal, or a register that holds one
 };
 
-/// Of the results of an instruction whose results follow from its operands alone. `reads_thread`: a register that it reads is kThread; none
-/// differs.
+/// Of the results of an instruction whose results follow from its operands alone. `reads_thread`: a register that it
+/// reads is kThread; none differs.
 LaneValue ResultOf(const ptx::Instruction& instruction, bool reads_thread, const OperandFacts& facts);
 
-/// Whether all lanes of a warp get the same from each other: a vote, a reduction, one lane's value. Where all of them come to it.
+/// Whether all lanes of a warp get the same from each other: a vote, a reduction, one lane's value. Where all of them
+/// come to it.
 bool LanesAgree(const ptx::Instruction& exchange, const OperandFacts& facts);
 
 }  // namespace gridloom::analysis

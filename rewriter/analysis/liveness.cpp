@@ -29,8 +29,9 @@ void Liveness::Collect() {
     VisitUses(instruction, [&](const ptx::Operand& operand) {
       if (operand.variable != nullptr) accesses_.push_back({registers_.Add(*operand.variable, operand.index)});
     });
-    VisitGuard(instruction,
-               [&](const ptx::Variable& variable, std::uint32_t index) { accesses_.push_back({registers_.Add(variable, index)}); });
+    VisitGuard(instruction, [&](const ptx::Variable& variable, std::uint32_t index) {
+      accesses_.push_back({registers_.Add(variable, index)});
+    });
     range.end = static_cast<std::uint32_t>(accesses_.size());
     ranges_.push_back(range);
   }
@@ -110,7 +111,9 @@ void Liveness::MeasureBlock(BlockId block, std::vector<bool>& live) {
     now.units -= registers_[id].units();
     now.predicates -= registers_[id].is_predicate();
   };
-  const auto most = [](Pressure a, Pressure b) { return Pressure{std::max(a.units, b.units), std::max(a.predicates, b.predicates)}; };
+  const auto most = [](Pressure a, Pressure b) {
+    return Pressure{std::max(a.units, b.units), std::max(a.predicates, b.predicates)};
+  };
   for (const RegisterId id : live_out_[block]) add(id);
   const BasicBlock& range = cfg_.blocks()[block];
   for (std::uint32_t i = range.first + range.count; i-- > range.first;) {

@@ -28,7 +28,8 @@ class Liveness {
   bool IsLiveIn(BlockId block, RegisterId id) const;
   /// The registers live just before the n-th instruction of Cfg::instructions(), sorted by number.
   std::vector<RegisterId> LiveBefore(std::uint32_t instruction) const;
-  /// What the n-th instruction needs at once: what is live after it or written by it, or live before it, whichever is more.
+  /// What the n-th instruction needs at once: what is live after it or written by it, or live before it, whichever is
+  /// more.
   const std::vector<Pressure>& pressure() const { return pressure_; }
   /// The most of either over all instructions; the two may stem from different places.
   Pressure max_pressure() const { return max_pressure_; }

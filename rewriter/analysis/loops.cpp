@@ -28,7 +28,12 @@ struct Edge {
 class HeaderFinder {
  public:
   HeaderFinder(const Graph& graph, const DepthFirst& search)
-      : search_(search), sets_(graph.size()), into_(graph.size()), back_(graph.size()), cross_(graph.size()), mark_(graph.size(), kNoNode) {
+      : search_(search),
+        sets_(graph.size()),
+        into_(graph.size()),
+        back_(graph.size()),
+        cross_(graph.size()),
+        mark_(graph.size(), kNoNode) {
     header_of.assign(graph.size(), kNoNode);
     is_header.assign(graph.size(), false);
     SortEdges(graph);
@@ -125,7 +130,8 @@ LoopNest::LoopNest(const Graph& graph, NodeId root) : loop_of_(graph.size(), kNo
   for (const NodeId node : search.preorder) {
     for (const NodeId to : graph.successors[node]) {
       const LoopId loop = loop_of_[to];
-      if (loop != kNoLoop && loops_[loop].header == to && search.IsAncestor(to, node)) loops_[loop].latches.push_back(node);
+      if (loop != kNoLoop && loops_[loop].header == to && search.IsAncestor(to, node))
+        loops_[loop].latches.push_back(node);
     }
   }
   // Each irregular entry marks the loops from the one entered up to `top`: counted at both ends, summed up the nest.
@@ -143,7 +149,8 @@ LoopNest::LoopNest(const Graph& graph, NodeId root) : loop_of_(graph.size(), kNo
   }
 }
 
-void LoopNest::Build(const DepthFirst& search, const std::vector<NodeId>& header_of, const std::vector<bool>& is_header) {
+void LoopNest::Build(const DepthFirst& search, const std::vector<NodeId>& header_of,
+                     const std::vector<bool>& is_header) {
   // Headers are ancestors of what is in their loops, so in preorder a loop's parent is known before it; the final order
   // of loops is a preorder of the nest, in which each loop's members are consecutive.
   std::vector<std::vector<NodeId>> inner(search.number.size());
@@ -177,7 +184,9 @@ void LoopNest::Build(const DepthFirst& search, const std::vector<NodeId>& header
   std::partial_sum(first_.begin(), first_.end(), first_.begin());
 }
 
-bool LoopNest::Contains(LoopId loop, NodeId node) const { return loop_of_[node] != kNoLoop && IsInside(loop_of_[node], loop); }
+bool LoopNest::Contains(LoopId loop, NodeId node) const {
+  return loop_of_[node] != kNoLoop && IsInside(loop_of_[node], loop);
+}
 
 std::span<const NodeId> LoopNest::Nodes(LoopId loop) const {
   return std::span(nodes_).subspan(first_[loop], first_[end_[loop]] - first_[loop]);

@@ -95,7 +95,8 @@ Polynomial Polynomial::Wrapped(unsigned bits) const {
   if (bits >= 64 || bits <= 1) return *this;  // predicates are no numbers
   Polynomial result = *this;
   const unsigned shift = 64 - bits;
-  for (Term& term : result.terms_) term.factor = static_cast<std::int64_t>(static_cast<std::uint64_t>(term.factor) << shift) >> shift;
+  for (Term& term : result.terms_)
+    term.factor = static_cast<std::int64_t>(static_cast<std::uint64_t>(term.factor) << shift) >> shift;
   result.Normalize();
   return result;
 }

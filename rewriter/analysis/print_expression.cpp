@@ -137,14 +137,16 @@ std::string ExpressionPrinter::PrintSymbol(SymbolId id, unsigned depth) const {
     }
     case SymbolKind::kAddress: return std::string(symbol.variable->name);
     case SymbolKind::kElsewhere:
-      return symbol.variable != nullptr ? std::string(symbol.variable->name) : std::string(TextOf(symbol.space)) + "_address";
+      return symbol.variable != nullptr ? std::string(symbol.variable->name)
+                                        : std::string(TextOf(symbol.space)) + "_address";
     case SymbolKind::kOperation: return PrintOperation(symbol, depth);
     case SymbolKind::kExtension: return Factor(symbol.operands[0]->number, depth);
     case SymbolKind::kLoad: return PrintLoad(symbol, depth);
     case SymbolKind::kCounter: return "i" + std::to_string(symbol.loop);
     case SymbolKind::kChoice: {
       std::string text = "{";
-      for (const ValueRef& operand : symbol.operands) text += (text.size() == 1 ? "" : ", ") + PrintSum(operand->number, depth + 1);
+      for (const ValueRef& operand : symbol.operands)
+        text += (text.size() == 1 ? "" : ", ") + PrintSum(operand->number, depth + 1);
       return text + "}";
     }
     case SymbolKind::kClamp: return PrintClamp(symbol, depth);
@@ -172,7 +174,8 @@ std::string ExpressionPrinter::PrintLoop(LoopInstanceId id) const {
 std::string ExpressionPrinter::PrintAssumption(AssumptionId id) const {
   const Assumption& assumption = pool_.assumption(id);
   const std::string number = Print(assumption.number);
-  if (assumption.kind == Assumption::Kind::kDivisible) return number + " is a multiple of " + std::to_string(assumption.range.low);
+  if (assumption.kind == Assumption::Kind::kDivisible)
+    return number + " is a multiple of " + std::to_string(assumption.range.low);
   const auto bound = [](std::int64_t value) {
     return value == INT64_MAX ? std::string("inf") : value == INT64_MIN ? "-inf" : std::to_string(value);
   };

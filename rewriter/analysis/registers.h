@@ -38,7 +38,9 @@ class RegisterMap {
     bool operator==(const Key&) const = default;
   };
   struct Hash {
-    std::size_t operator()(const Key& key) const { return std::hash<const void*>()(key.variable) * 31 + key.index * 0x9E3779B97F4A7C15u; }
+    std::size_t operator()(const Key& key) const {
+      return std::hash<const void*>()(key.variable) * 31 + key.index * 0x9E3779B97F4A7C15u;
+    }
   };
 
   std::unordered_map<Key, RegisterId, Hash> ids_;

@@ -12,7 +12,8 @@ bool Resolver::IsInside(LoopInstanceId inner, LoopInstanceId outer) const {
 
 bool Resolver::IsInvariant(const Polynomial& number, LoopInstanceId loop) const {
   return std::ranges::all_of(number.terms(), [&](const Term& term) {
-    return std::ranges::all_of(term.monomial.symbols, [&](SymbolId id) { return id == kNoSymbol || !IsInside(pool_[id].varies_in, loop); });
+    return std::ranges::all_of(term.monomial.symbols,
+                               [&](SymbolId id) { return id == kNoSymbol || !IsInside(pool_[id].varies_in, loop); });
   });
 }
 
@@ -23,7 +24,8 @@ ValueRef Resolver::ResolveAssumptions(const std::vector<AssumptionId>& ids, std:
     const ValueRef number = Resolve(Number(assumption.number, 64));
     if (number->IsData()) return number;
     out = Union(out, number->assumptions);
-    if (assumption.kind == Assumption::Kind::kInside && pool_.BoundsOf(number->number).IsInside(assumption.range)) continue;
+    if (assumption.kind == Assumption::Kind::kInside && pool_.BoundsOf(number->number).IsInside(assumption.range))
+      continue;
     Assumption resolved = assumption;
     resolved.number = number->number;
     out = Union(out, {pool_.Assume(std::move(resolved))});
@@ -153,7 +155,8 @@ void Resolver::CollectChanges(SymbolId phi, const Polynomial& update, unsigned d
     const Polynomial rest = update.Plus(Polynomial::Of(id), -1);
     if (pool_[id].kind == SymbolKind::kChoice) {
       const auto alternatives = pool_[id].operands;
-      for (const ValueRef& alternative : alternatives) CollectChanges(phi, rest.Plus(alternative->number), depth + 1, changes);
+      for (const ValueRef& alternative : alternatives)
+        CollectChanges(phi, rest.Plus(alternative->number), depth + 1, changes);
       return;
     }
     // Halving and the like only bring the value nearer to zero.
@@ -194,14 +197,17 @@ std::optional<LinearIn> SplitBy(SymbolId symbol, const Polynomial& number) {
 
 }  // namespace
 
-// A register that is made of another one at the end of each round: `wide = cvt(i)` after `i += step`. What round r - 1 leaves is
-// rest + factor * (r - 1); where that is the value before the first round for r = 0, it is initial + factor * r.
-std::optional<Polynomial> Resolver::DerivedStep(const Polynomial& initial, const std::vector<ValueRef>& resets, LoopInstanceId loop) const {
+// A register that is made of another one at the end of each round: `wide = cvt(i)` after `i += step`. What round r - 1
+// leaves is rest + factor * (r - 1); where that is the value before the first round for r = 0, it is initial + factor *
+// r.
+std::optional<Polynomial> Resolver::DerivedStep(const Polynomial& initial, const std::vector<ValueRef>& resets,
+                                                LoopInstanceId loop) const {
   for (const ValueRef& reset : resets) {
     if (reset->number != resets[0]->number) return std::nullopt;
   }
   const auto split = SplitBy(loops_[loop].counter, resets[0]->number);
-  if (!split || split->factor.IsZero() || !IsInvariant(split->factor, loop) || !IsInvariant(split->rest, loop)) return std::nullopt;
+  if (!split || split->factor.IsZero() || !IsInvariant(split->factor, loop) || !IsInvariant(split->rest, loop))
+    return std::nullopt;
   if (split->rest.Plus(split->factor, -1) != initial) return std::nullopt;
   return split->factor;
 }
@@ -229,7 +235,8 @@ ValueRef Resolver::ResolvePhi(SymbolId id) {
     CollectChanges(id, values[i]->number, 0, changes);
   }
   if (!changes.known) return any;
-  for (std::size_t i = 1; i < changes.deltas.size(); ++i) changes.single = changes.single && changes.deltas[i] == changes.deltas[0];
+  for (std::size_t i = 1; i < changes.deltas.size(); ++i)
+    changes.single = changes.single && changes.deltas[i] == changes.deltas[0];
   changes.single = changes.single && changes.resets.empty() && !changes.deltas.empty();
 
   Polynomial start = initial->number;
@@ -275,9 +282,11 @@ std::vector<Polynomial> Resolver::NotNegative(const Predicate& holds, std::vecto
   for (const ValueRef& side : {left, right}) {
     const Polynomial uniform = side->number.Filter([&](const Monomial& monomial) { return pool_.IsUniform(monomial); });
     if (pool_.BoundsOf(uniform).IsInside(kFits)) continue;
-    assumptions = Union(assumptions, {pool_.Assume({.kind = Assumption::Kind::kInside, .number = uniform, .range = kFits})});
+    assumptions =
+        Union(assumptions, {pool_.Assume({.kind = Assumption::Kind::kInside, .number = uniform, .range = kFits})});
   }
-  const Polynomial difference = right->number.Plus(left->number, -1), opposite = difference.Times(-1), one = Polynomial::Constant(1);
+  const Polynomial difference = right->number.Plus(left->number, -1), opposite = difference.Times(-1),
+                   one = Polynomial::Constant(1);
   if (difference.terms().size() > Polynomial::kMaxTerms) return {};
   switch (holds.kind) {
     case Predicate::Kind::kLess: return {difference.Plus(one, -1)};
@@ -329,11 +338,13 @@ std::optional<LoopBound> Resolver::BoundOf(const LoopInstance& loop, const Predi
       bound.step = bound.step.Times(-1);
       step = -*step;
     }
-    // The loop ends where both are equal, if that comes at all: the distance is not negative, and a multiple of the step.
+    // The loop ends where both are equal, if that comes at all: the distance is not negative, and a multiple of the
+    // step.
     if (pool_.BoundsOf(bound.distance).low < 0 && !HeldAtEntry(loop, bound.distance, bound.assumptions)) {
       assume({.kind = Assumption::Kind::kInside, .number = bound.distance, .range = {0, INT64_MAX}});
     }
-    const bool multiple = std::ranges::all_of(bound.distance.terms(), [&](const Term& term) { return term.factor % *step == 0; });
+    const bool multiple =
+        std::ranges::all_of(bound.distance.terms(), [&](const Term& term) { return term.factor % *step == 0; });
     if (!multiple && !pool_.IsUniform(bound.distance)) return std::nullopt;
     if (!multiple) assume({.kind = Assumption::Kind::kDivisible, .number = bound.distance, .range = {*step, *step}});
     bound.distance = bound.distance.Plus(Polynomial::Constant(-*step));
@@ -361,8 +372,9 @@ void Resolver::BoundLoops() {
     }
     if (!loop.bound) continue;
     const Interval distance = pool_.BoundsOf(loop.bound->distance), step = pool_.BoundsOf(loop.bound->step);
-    const std::int64_t most =
-        distance.IsBounded() ? std::max<std::int64_t>(distance.high, -1) / std::max<std::int64_t>(step.low, 1) : INT64_MAX - 1;
+    const std::int64_t most = distance.IsBounded()
+                                  ? std::max<std::int64_t>(distance.high, -1) / std::max<std::int64_t>(step.low, 1)
+                                  : INT64_MAX - 1;
     pool_.at(loop.counter).bounds = {0, most == INT64_MAX - 1 ? INT64_MAX : most + 1};
     pool_.at(loop.tested).bounds = {0, most == INT64_MAX - 1 ? INT64_MAX : std::max<std::int64_t>(most, 0)};
   }

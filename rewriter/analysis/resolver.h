@@ -1,5 +1,5 @@
-// Turns what the walk over a kernel found into closed forms: the values that registers have at the heads of loops become
-// functions of the number of completed iterations, and the conditions of loops become bounds of that number.
+// Turns what the walk over a kernel found into closed forms: the values that registers have at the heads of loops
+// become functions of the number of completed iterations, and the conditions of loops become bounds of that number.
 #pragma once
 
 #include <optional>
@@ -12,16 +12,16 @@
 
 namespace gridloom::analysis {
 
-/// Bound of a loop's counter: its condition holds for no more than floor(distance / step) + 1 iterations, where `distance`
-/// stands for the greatest of its values. `step` is uniform and positive.
+/// Bound of a loop's counter: its condition holds for no more than floor(distance / step) + 1 iterations, where
+/// `distance` stands for the greatest of its values. `step` is uniform and positive.
 struct LoopBound {
   Polynomial distance, step;
   std::vector<AssumptionId> assumptions;
 };
 
-/// A comparison that held when a branch, or a guard, let a thread come to an access. Its values are not resolved. What it compares
-/// is at the access what it was then: the branch dominates the access, so that a thread that goes round a loop, or enters one
-/// again, passes the branch again before it comes back.
+/// A comparison that held when a branch, or a guard, let a thread come to an access. Its values are not resolved. What
+/// it compares is at the access what it was then: the branch dominates the access, so that a thread that goes round a
+/// loop, or enters one again, passes the branch again before it comes back.
 struct FoundGuard {
   Predicate holds;
   LoopInstanceId loop = kNoLoopInstance;  ///< the loop that `block` is a test of
@@ -31,12 +31,13 @@ struct FoundGuard {
 struct LoopInstance {
   LoopInstanceId parent = kNoLoopInstance;
   bool irreducible = false;
-  SourceLoc loc;                                         ///< of its head
-  SymbolId counter = kNoSymbol;                          ///< completed iterations, anywhere in and behind the loop
-  SymbolId tested = kNoSymbol;                           ///< the same where the condition that bounds it holds
-  std::vector<UniformCondition> conditions_at_entry;     ///< where one is not met, no thread comes to its head
-  std::vector<FoundGuard> entered;                       ///< what a thread has passed before it came to the head
-  std::vector<std::pair<NodeId, Predicate>> conditions;  ///< comparisons that hold whenever the loop goes on, and at which block
+  SourceLoc loc;                                      ///< of its head
+  SymbolId counter = kNoSymbol;                       ///< completed iterations, anywhere in and behind the loop
+  SymbolId tested = kNoSymbol;                        ///< the same where the condition that bounds it holds
+  std::vector<UniformCondition> conditions_at_entry;  ///< where one is not met, no thread comes to its head
+  std::vector<FoundGuard> entered;                    ///< what a thread has passed before it came to the head
+  std::vector<std::pair<NodeId, Predicate>>
+      conditions;  ///< comparisons that hold whenever the loop goes on, and at which block
   std::optional<LoopBound> bound;
   NodeId bound_at = kNoNode;  ///< the block of `conditions` that gave the bound
 };
@@ -47,12 +48,13 @@ class Resolver {
 
   /// Without symbols of kind kPhi.
   ValueRef Resolve(const ValueRef& value);
-  /// Numbers that are not negative where a comparison holds, as far as `assumptions` do, which it adds to; none where it compares
-  /// data, or says nothing of the kind.
+  /// Numbers that are not negative where a comparison holds, as far as `assumptions` do, which it adds to; none where
+  /// it compares data, or says nothing of the kind.
   std::vector<Polynomial> NotNegative(const Predicate& holds, std::vector<AssumptionId>& assumptions);
   /// Finds the bounds of all loops; outer ones come first.
   void BoundLoops();
-  /// Whether a range of its values can be computed: every loop it depends on is bounded, and nothing in it is any number.
+  /// Whether a range of its values can be computed: every loop it depends on is bounded, and nothing in it is any
+  /// number.
   bool HasRange(const Polynomial& number) const;
 
  private:
@@ -65,9 +67,11 @@ class Resolver {
 
   ValueRef ResolveSymbol(SymbolId id);
   ValueRef ResolvePhi(SymbolId id);
-  std::optional<Polynomial> DerivedStep(const Polynomial& initial, const std::vector<ValueRef>& resets, LoopInstanceId loop) const;
+  std::optional<Polynomial> DerivedStep(const Polynomial& initial, const std::vector<ValueRef>& resets,
+                                        LoopInstanceId loop) const;
   void CollectChanges(SymbolId phi, const Polynomial& update, unsigned depth, Changes& changes);
-  /// Whether the predicate (of a SymbolId) holds for a symbol that the number is made of, however deep; uniform ones are not asked for.
+  /// Whether the predicate (of a SymbolId) holds for a symbol that the number is made of, however deep; uniform ones
+  /// are not asked for.
   template <class Predicate>
   bool AnySymbol(const Polynomial& number, Predicate predicate) const;
   bool Mentions(const Polynomial& number, SymbolId wanted) const;

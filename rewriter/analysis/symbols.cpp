@@ -83,12 +83,13 @@ std::string SymbolPool::KeyOf(const Value& value) const {
 SymbolId SymbolPool::Share(Symbol symbol) {
   std::string key;
   for (const std::uint64_t field :
-       {static_cast<std::uint64_t>(symbol.kind), static_cast<std::uint64_t>(symbol.bits), static_cast<std::uint64_t>(symbol.special),
-        static_cast<std::uint64_t>(symbol.component), reinterpret_cast<std::uint64_t>(symbol.variable),
-        static_cast<std::uint64_t>(symbol.offset), static_cast<std::uint64_t>(symbol.type), static_cast<std::uint64_t>(symbol.result),
+       {static_cast<std::uint64_t>(symbol.kind), static_cast<std::uint64_t>(symbol.bits),
+        static_cast<std::uint64_t>(symbol.special), static_cast<std::uint64_t>(symbol.component),
+        reinterpret_cast<std::uint64_t>(symbol.variable), static_cast<std::uint64_t>(symbol.offset),
+        static_cast<std::uint64_t>(symbol.type), static_cast<std::uint64_t>(symbol.result),
         static_cast<std::uint64_t>(symbol.from_bits), static_cast<std::uint64_t>(symbol.is_signed),
-        static_cast<std::uint64_t>(symbol.space), static_cast<std::uint64_t>(symbol.op), static_cast<std::uint64_t>(symbol.loop),
-        static_cast<std::uint64_t>(symbol.tested)}) {
+        static_cast<std::uint64_t>(symbol.space), static_cast<std::uint64_t>(symbol.op),
+        static_cast<std::uint64_t>(symbol.loop), static_cast<std::uint64_t>(symbol.tested)}) {
     AppendKey(key, field);
   }
   if (symbol.instruction != nullptr) key += OperationKey(*symbol.instruction);
@@ -100,8 +101,8 @@ SymbolId SymbolPool::Share(Symbol symbol) {
 
 namespace {
 
-/// What is the same for all threads is computed again by generated code, however many instructions that takes. Whoever goes through it goes
-/// down on the host's stack.
+/// What is the same for all threads is computed again by generated code, however many instructions that takes. Whoever
+/// goes through it goes down on the host's stack.
 constexpr std::uint32_t kMaxUniformDepth = 1000;
 
 }  // namespace
@@ -140,7 +141,8 @@ AssumptionId SymbolPool::Assume(Assumption assumption) {
   AppendKey(key, assumption.number);
   AppendKey(key, static_cast<std::uint64_t>(assumption.range.low));
   AppendKey(key, static_cast<std::uint64_t>(assumption.range.high));
-  for (const UniformCondition& condition : assumption.conditions) AppendKey(key, 2 * std::uint64_t{condition.predicate} + condition.truth);
+  for (const UniformCondition& condition : assumption.conditions)
+    AppendKey(key, 2 * std::uint64_t{condition.predicate} + condition.truth);
   const auto [it, added] = assumption_ids_.try_emplace(std::move(key), static_cast<AssumptionId>(assumptions_.size()));
   if (added) assumptions_.push_back(std::move(assumption));
   return it->second;
@@ -164,7 +166,8 @@ Interval SymbolPool::BoundsOf(const Monomial& monomial) const {
 
 Interval SymbolPool::BoundsOf(const Polynomial& number) const {
   Interval bounds{0, 0};
-  for (const Term& term : number.terms()) bounds = Sum(bounds, Product(BoundsOf(term.monomial), {term.factor, term.factor}));
+  for (const Term& term : number.terms())
+    bounds = Sum(bounds, Product(BoundsOf(term.monomial), {term.factor, term.factor}));
   return bounds;
 }
 

@@ -1,8 +1,8 @@
 // What the values in registers are made of: symbols, and values as polynomials over them (docs/ranges.md).
 //
-// A symbol is uniform when it has one value in a whole CTA, and then it can be computed by one thread of the CTA: special
-// registers, parameters, loads from memory that is the same for the grid, and instructions of uniform operands. All others
-// range: over the threads of the CTA, the iterations of a loop, the ways to a join.
+// A symbol is uniform when it has one value in a whole CTA, and then it can be computed by one thread of the CTA:
+// special registers, parameters, loads from memory that is the same for the grid, and instructions of uniform operands.
+// All others range: over the threads of the CTA, the iterations of a loop, the ways to a join.
 //
 // The value of a symbol of fewer than 64 bits is that of its register read as a signed number.
 #pragma once
@@ -89,8 +89,8 @@ enum class RangeOp : std::uint8_t {
   kDivide,      ///< a / b truncated; b uniform and positive
   kRemainder,   ///< a % b, sign of a; b uniform and positive
   kAbsolute,
-  // What a guard says of a symbol, operands[0]: its sum with `rest`, operands[1], times `divisor`, operands[2], is not negative. The
-  // lower end of such a range lies above the upper one where no thread passes the guard.
+  // What a guard says of a symbol, operands[0]: its sum with `rest`, operands[1], times `divisor`, operands[2], is not
+  // negative. The lower end of such a range lies above the upper one where no thread passes the guard.
   kAtMost,   ///< operands[0] <= floor(rest / divisor)
   kAtLeast,  ///< operands[0] >= -floor(rest / divisor)
 };
@@ -136,7 +136,8 @@ struct Assumption {
   Kind kind = Kind::kInside;
   Polynomial number;
   Interval range;
-  std::vector<UniformCondition> conditions = {};  ///< where one is not met, nothing is assumed: no thread of the CTA comes there
+  std::vector<UniformCondition> conditions =
+      {};  ///< where one is not met, nothing is assumed: no thread of the CTA comes there
 };
 
 /// Owns symbols and assumptions; equal ones are one.

@@ -18,12 +18,15 @@ struct Row {
 };
 
 constexpr std::array kTransfers = {
-    Row{Opcode::kAbs, 1, &Transfer::Absolute},    Row{Opcode::kAdd, 2, &Transfer::Add},       Row{Opcode::kAnd, 2, &Transfer::And},
-    Row{Opcode::kCvt, 1, &Transfer::Convert},     Row{Opcode::kCvta, 1, &Transfer::Move},     Row{Opcode::kDiv, 2, &Transfer::Divide},
-    Row{Opcode::kMad, 3, &Transfer::MultiplyAdd}, Row{Opcode::kMax, 2, &Transfer::MinMax},    Row{Opcode::kMin, 2, &Transfer::MinMax},
-    Row{Opcode::kMov, 1, &Transfer::Move},        Row{Opcode::kMul, 2, &Transfer::Multiply},  Row{Opcode::kNeg, 1, &Transfer::Negate},
-    Row{Opcode::kNot, 1, &Transfer::Not},         Row{Opcode::kOr, 2, &Transfer::Or},         Row{Opcode::kRem, 2, &Transfer::Remainder},
-    Row{Opcode::kSelp, 3, &Transfer::Select},     Row{Opcode::kShl, 2, &Transfer::ShiftLeft}, Row{Opcode::kShr, 2, &Transfer::ShiftRight},
+    Row{Opcode::kAbs, 1, &Transfer::Absolute},    Row{Opcode::kAdd, 2, &Transfer::Add},
+    Row{Opcode::kAnd, 2, &Transfer::And},         Row{Opcode::kCvt, 1, &Transfer::Convert},
+    Row{Opcode::kCvta, 1, &Transfer::Move},       Row{Opcode::kDiv, 2, &Transfer::Divide},
+    Row{Opcode::kMad, 3, &Transfer::MultiplyAdd}, Row{Opcode::kMax, 2, &Transfer::MinMax},
+    Row{Opcode::kMin, 2, &Transfer::MinMax},      Row{Opcode::kMov, 1, &Transfer::Move},
+    Row{Opcode::kMul, 2, &Transfer::Multiply},    Row{Opcode::kNeg, 1, &Transfer::Negate},
+    Row{Opcode::kNot, 1, &Transfer::Not},         Row{Opcode::kOr, 2, &Transfer::Or},
+    Row{Opcode::kRem, 2, &Transfer::Remainder},   Row{Opcode::kSelp, 3, &Transfer::Select},
+    Row{Opcode::kShl, 2, &Transfer::ShiftLeft},   Row{Opcode::kShr, 2, &Transfer::ShiftRight},
     Row{Opcode::kSub, 2, &Transfer::Subtract},    Row{Opcode::kXor, 2, &Transfer::Xor},
 };
 
@@ -63,7 +66,8 @@ Interval ApplyRange(RangeOp op, const std::vector<Interval>& in) {
       return {0, !a.IsBounded() || !b.IsBounded() ? INT64_MAX : AllOnes(std::max(a.high, b.high))};
     case RangeOp::kDivide: {
       if (b.low < 1) return Hull(a, {0, 0});
-      const std::int64_t corners[] = {a.low / b.low, SafeDivide(a.low, b.high), a.high / b.low, SafeDivide(a.high, b.high)};
+      const std::int64_t corners[] = {a.low / b.low, SafeDivide(a.low, b.high), a.high / b.low,
+                                      SafeDivide(a.high, b.high)};
       return {*std::ranges::min_element(corners), *std::ranges::max_element(corners)};
     }
     case RangeOp::kRemainder: {
@@ -77,7 +81,8 @@ Interval ApplyRange(RangeOp op, const std::vector<Interval>& in) {
   return {};
 }
 
-Interval UniformBounds(const SymbolPool& pool, const ptx::Instruction& instruction, const std::vector<ValueRef>& operands, unsigned bits) {
+Interval UniformBounds(const SymbolPool& pool, const ptx::Instruction& instruction,
+                       const std::vector<ValueRef>& operands, unsigned bits) {
   const Interval type = RangeOfType(bits, true);
   const auto bounds = [&](std::size_t n) { return pool.BoundsOf(operands[n]->number); };
   // Only what is common and cheap to know: masks by constants, shifts and divisions of what is not negative.
@@ -97,7 +102,8 @@ Interval UniformBounds(const SymbolPool& pool, const ptx::Instruction& instructi
   Interval result = type;
   if (in.size() == 2 && instruction.type() != ptx::ScalarType::kPred && !ptx::IsFloat(instruction.type())) {
     if (instruction.opcode == Opcode::kAnd && (not_negative(in[0]) || not_negative(in[1]))) {
-      result = {0, std::min(not_negative(in[0]) ? in[0].high : INT64_MAX, not_negative(in[1]) ? in[1].high : INT64_MAX)};
+      result = {0,
+                std::min(not_negative(in[0]) ? in[0].high : INT64_MAX, not_negative(in[1]) ? in[1].high : INT64_MAX)};
     } else if (instruction.opcode == Opcode::kShr && in[0].IsInside(RangeOfType(bits, false)) && not_negative(in[0])) {
       result = ApplyRange(RangeOp::kShiftRight, in);
     } else if (instruction.opcode == Opcode::kDiv && not_negative(in[0]) && in[1].low >= 1) {
@@ -146,7 +152,8 @@ ValueRef Transfer::Product(const ValueRef& a, const ValueRef& b) {
   const auto assumptions = Union(left->assumptions, right->assumptions);
   if (!product) return uniform() ? nullptr : math.Any(product_bits, loop);
   if (!instruction.Has(Mod::kHi)) return Number(std::move(*product), product_bits, assumptions);
-  return math.Clamp(RangeOp::kShiftRight, {Number(std::move(*product), 64, assumptions), Number(Polynomial::Constant(type_bits()), 64)},
+  return math.Clamp(RangeOp::kShiftRight,
+                    {Number(std::move(*product), 64, assumptions), Number(Polynomial::Constant(type_bits()), 64)},
                     bits);
 }
 
@@ -163,7 +170,8 @@ ValueRef Transfer::ShiftLeft() {
   if (!amount) return nullptr;
   const auto shift = static_cast<std::uint32_t>(*amount);
   if (shift >= type_bits()) return Number({}, type_bits());
-  return Number(operands[0]->number.Times(static_cast<std::int64_t>(std::uint64_t{1} << shift)), type_bits(), operands[0]->assumptions);
+  return Number(operands[0]->number.Times(static_cast<std::int64_t>(std::uint64_t{1} << shift)), type_bits(),
+                operands[0]->assumptions);
 }
 
 ValueRef Transfer::ShiftRight() {
@@ -222,7 +230,8 @@ ValueRef Transfer::Or() {
   if (type_bits() == 1) return nullptr;
   const ValueRef a = math.Exact(operands[0], true), b = math.Exact(operands[1], true);
   const Interval of_a = BoundsOf(a), of_b = BoundsOf(b);
-  // No bit is set in both: a sum. The low bits of a multiple of a power of two are zeros whatever its sign, and where it wraps.
+  // No bit is set in both: a sum. The low bits of a multiple of a power of two are zeros whatever its sign, and where
+  // it wraps.
   const auto disjoint = [&](const ValueRef& high, const Interval& of_low) {
     return of_low.low >= 0 && of_low.high < std::int64_t{1} << LowZeros(math.pool_, high->number);
   };
@@ -250,23 +259,26 @@ ValueRef Transfer::Divide() {
   ValueRef divisor = Exact(1);
   if (type_bits() == 64 && !is_signed() && BoundsOf(value).low < 0) return nullptr;
   if (BoundsOf(divisor).low < 1) {
-    const auto positive = math.pool_.Assume({.kind = Assumption::Kind::kInside, .number = divisor->number, .range = {1, INT64_MAX}});
+    const auto positive =
+        math.pool_.Assume({.kind = Assumption::Kind::kInside, .number = divisor->number, .range = {1, INT64_MAX}});
     divisor = Number(divisor->number, 64, Union(divisor->assumptions, {positive}));
   }
-  return math.Clamp(instruction.opcode == Opcode::kDiv ? RangeOp::kDivide : RangeOp::kRemainder, {value, divisor}, bits);
+  return math.Clamp(instruction.opcode == Opcode::kDiv ? RangeOp::kDivide : RangeOp::kRemainder, {value, divisor},
+                    bits);
 }
 
 ValueRef Transfer::Remainder() { return Divide(); }
 
 ValueRef Transfer::Absolute() { return uniform() ? nullptr : math.Clamp(RangeOp::kAbsolute, {Exact(0)}, bits); }
 
-// cvt.dst.src: the source is read as its type says, and written extended to the register as the destination's type says.
+// cvt.dst.src: the source is read as its type says, and written extended to the register as the destination's type
+// says.
 ValueRef Transfer::Convert() {
   const auto to = instruction.type(0), from = instruction.type(1);
   if (!ptx::IsInteger(to) || !ptx::IsInteger(from)) return nullptr;
   const ValueRef& operand = operands[0];
-  const ValueRef source =
-      math.Exact(Number(operand->number, std::min<unsigned>(ptx::BitsOf(from), 64), operand->assumptions), ptx::IsSigned(from));
+  const ValueRef source = math.Exact(
+      Number(operand->number, std::min<unsigned>(ptx::BitsOf(from), 64), operand->assumptions), ptx::IsSigned(from));
   const ValueRef cut = math.Exact(Number(source->number, ptx::BitsOf(to), source->assumptions), ptx::IsSigned(to));
   return Number(ptx::BitsOf(to) >= bits ? source->number : cut->number, bits,
                 ptx::BitsOf(to) >= bits ? source->assumptions : cut->assumptions);
@@ -279,7 +291,8 @@ ValueRef Transfer::Move() {
 
 // One of two pointers is followed as a choice, also where a thread could tell which.
 ValueRef Transfer::Select() {
-  const bool pointer = math.PointerOf(operands[0]->number) != kNoSymbol || math.PointerOf(operands[1]->number) != kNoSymbol;
+  const bool pointer =
+      math.PointerOf(operands[0]->number) != kNoSymbol || math.PointerOf(operands[1]->number) != kNoSymbol;
   return uniform() && !pointer ? nullptr : math.Choice({operands[0], operands[1]}, loop);
 }
 
@@ -306,7 +319,8 @@ PredicateRef Transfer::Comparison() {
   if (type_bits() == 64 && !sign) {
     // Unsigned numbers of 64 bits compare as signed ones while neither has its highest bit set.
     for (ValueRef* side : {&predicate->left, &predicate->right}) {
-      const auto positive = math.pool_.Assume({.kind = Assumption::Kind::kInside, .number = (*side)->number, .range = {0, INT64_MAX}});
+      const auto positive =
+          math.pool_.Assume({.kind = Assumption::Kind::kInside, .number = (*side)->number, .range = {0, INT64_MAX}});
       *side = Number((*side)->number, 64, Union((*side)->assumptions, {positive}));
     }
   }
@@ -325,7 +339,8 @@ PredicateRef Transfer::PredicateOf() {
     const PredicateRef comparison = Comparison();
     if (operands.size() < 3) return comparison;
     const bool negated = instruction.operands.back().negated;
-    const PredicateRef other = negated ? joined(Predicate::Kind::kNot, operands[2]->predicate, nullptr) : operands[2]->predicate;
+    const PredicateRef other =
+        negated ? joined(Predicate::Kind::kNot, operands[2]->predicate, nullptr) : operands[2]->predicate;
     if (instruction.Has(Mod::kAnd)) return joined(Predicate::Kind::kAnd, comparison, other);
     if (instruction.Has(Mod::kOr)) return joined(Predicate::Kind::kOr, comparison, other);
     return nullptr;
@@ -334,8 +349,10 @@ PredicateRef Transfer::PredicateOf() {
   if (instruction.opcode == Opcode::kNot) return joined(Predicate::Kind::kNot, operands[0]->predicate, nullptr);
   if (instruction.opcode == Opcode::kMov) return operands[0]->predicate;
   if (operands.size() != 2) return nullptr;
-  if (instruction.opcode == Opcode::kAnd) return joined(Predicate::Kind::kAnd, operands[0]->predicate, operands[1]->predicate);
-  if (instruction.opcode == Opcode::kOr) return joined(Predicate::Kind::kOr, operands[0]->predicate, operands[1]->predicate);
+  if (instruction.opcode == Opcode::kAnd)
+    return joined(Predicate::Kind::kAnd, operands[0]->predicate, operands[1]->predicate);
+  if (instruction.opcode == Opcode::kOr)
+    return joined(Predicate::Kind::kOr, operands[0]->predicate, operands[1]->predicate);
   return nullptr;
 }
 

@@ -11,7 +11,8 @@ namespace gridloom::analysis {
 /// Bounds of an operation on intervals.
 Interval ApplyRange(RangeOp op, const std::vector<Interval>& operands);
 /// What is known of the result of a uniform instruction.
-Interval UniformBounds(const SymbolPool& pool, const ptx::Instruction& instruction, const std::vector<ValueRef>& operands, unsigned bits);
+Interval UniformBounds(const SymbolPool& pool, const ptx::Instruction& instruction,
+                       const std::vector<ValueRef>& operands, unsigned bits);
 
 /// One instruction and its operands.
 struct Transfer {

@@ -25,7 +25,8 @@ bool MakesDivergent(const Instruction& instruction, bool is_entry, Scope scope) 
   bool divergent = ReadsCarry(instruction) || WritesCarry(instruction);
   for (const ptx::Operand& operand : instruction.operands) {
     VisitOperand(operand, [&](const ptx::Operand& leaf) {
-      divergent = divergent || (leaf.kind == ptx::OperandKind::kSpecial && ValueOfSpecial(leaf.text, scope) == LaneValue::kDiffers);
+      divergent = divergent ||
+                  (leaf.kind == ptx::OperandKind::kSpecial && ValueOfSpecial(leaf.text, scope) == LaneValue::kDiffers);
       // .param variables of a body carry arguments and results of calls.
       const bool is_param = leaf.variable != nullptr && leaf.variable->space == ptx::StateSpace::kParam;
       divergent = divergent || leaf.kind == ptx::OperandKind::kName || (is_param && !is_entry);
@@ -41,7 +42,8 @@ std::vector<std::vector<BlockId>> ControlDependence(const Cfg& cfg) {
   for (BlockId block = 0; block < cfg.blocks().size(); ++block) {
     if (post.parent(block) == kNoNode) continue;
     for (NodeId at : cfg.graph().successors[block]) {
-      for (; at != post.parent(block) && at != post.virtual_exit() && at != kNoNode; at = post.parent(at)) controls[block].push_back(at);
+      for (; at != post.parent(block) && at != post.virtual_exit() && at != kNoNode; at = post.parent(at))
+        controls[block].push_back(at);
     }
   }
   return controls;
@@ -57,7 +59,8 @@ Uniformity::Uniformity(const Cfg& cfg, Scope scope)
   for (const CfgInstruction& at : cfg.instructions()) {
     VisitDefs(*at.instruction, add);
     VisitUses(*at.instruction, add);
-    VisitGuard(*at.instruction, [&](const ptx::Variable& variable, std::uint32_t index) { registers_.Add(variable, index); });
+    VisitGuard(*at.instruction,
+               [&](const ptx::Variable& variable, std::uint32_t index) { registers_.Add(variable, index); });
   }
   values_.assign(registers_.size(), LaneValue::kUnset);
   FindNumbers();
@@ -77,12 +80,15 @@ void Uniformity::FindNumbers() {
   for (const CfgInstruction& at : cfg_.instructions()) {
     const Instruction& instruction = *at.instruction;
     const bool moves = instruction.opcode == ptx::Opcode::kMov && instruction.operands.size() == 2 &&
-                       instruction.operands[0].kind == ptx::OperandKind::kRegister && instruction.operands[0].element == 0 &&
-                       instruction.operands[1].kind == ptx::OperandKind::kInt && !instruction.guard;
+                       instruction.operands[0].kind == ptx::OperandKind::kRegister &&
+                       instruction.operands[0].element == 0 && instruction.operands[1].kind == ptx::OperandKind::kInt &&
+                       !instruction.guard;
     VisitDefs(instruction, [&](const ptx::Operand& operand) {
-      const RegisterId id = operand.variable == nullptr ? kNoRegister : registers_.Find(*operand.variable, operand.index);
+      const RegisterId id =
+          operand.variable == nullptr ? kNoRegister : registers_.Find(*operand.variable, operand.index);
       if (id == kNoRegister) return;
-      numbers_[id] = moves && ++writes[id] == 1 ? std::optional(instruction.operands[1].int_literal.value) : std::nullopt;
+      numbers_[id] =
+          moves && ++writes[id] == 1 ? std::optional(instruction.operands[1].int_literal.value) : std::nullopt;
       if (!moves) writes[id] = 2;
     });
   }
@@ -99,10 +105,13 @@ std::optional<std::uint64_t> Uniformity::NumberOf(const ptx::Operand& operand) c
 /// Of a register, a special register or a literal.
 LaneValue Uniformity::ValueOf(const ptx::Operand& operand) const {
   if (operand.kind == ptx::OperandKind::kSpecial) return ValueOfSpecial(operand.text, scope_);
-  if (operand.kind == ptx::OperandKind::kInt) return operand.int_literal.value % 32 == 0 ? LaneValue::kAligned : LaneValue::kSame;
-  if (operand.kind == ptx::OperandKind::kVector || operand.kind == ptx::OperandKind::kPair || operand.minus) return LaneValue::kDiffers;
+  if (operand.kind == ptx::OperandKind::kInt)
+    return operand.int_literal.value % 32 == 0 ? LaneValue::kAligned : LaneValue::kSame;
+  if (operand.kind == ptx::OperandKind::kVector || operand.kind == ptx::OperandKind::kPair || operand.minus)
+    return LaneValue::kDiffers;
   if (operand.kind != ptx::OperandKind::kRegister) return LaneValue::kSame;
-  if (operand.variable != nullptr && operand.variable->vector != 1) return LaneValue::kDiffers;  // a half of an aligned number is none
+  if (operand.variable != nullptr && operand.variable->vector != 1)
+    return LaneValue::kDiffers;  // a half of an aligned number is none
   const RegisterId id = operand.variable == nullptr ? kNoRegister : registers_.Find(*operand.variable, operand.index);
   return id != kNoRegister ? values_[id] : LaneValue::kDiffers;
 }
@@ -112,7 +121,8 @@ LaneValue Uniformity::Read(const Instruction& instruction) const {
   using enum LaneValue;
   LaneValue all = kSame;
   VisitUses(instruction, [&](const ptx::Operand& operand) {
-    const LaneValue one = operand.variable == nullptr ? kDiffers : values_[registers_.Find(*operand.variable, operand.index)];
+    const LaneValue one =
+        operand.variable == nullptr ? kDiffers : values_[registers_.Find(*operand.variable, operand.index)];
     if (one == kUnset && all == kSame) all = kUnset;
     else if (one >= kThread && all != kDiffers) all = one;
   });
@@ -158,12 +168,13 @@ bool Uniformity::Propagate() {
   };
   for (const CfgInstruction& at : cfg_.instructions()) {
     const BasicBlock& block = cfg_.blocks()[at.block];
-    const bool is_end =
-        at.instruction == cfg_.instructions()[block.first + block.count - 1].instruction && block.end != BlockEnd::kFallthrough;
+    const bool is_end = at.instruction == cfg_.instructions()[block.first + block.count - 1].instruction &&
+                        block.end != BlockEnd::kFallthrough;
     if (is_end && (!IsGuardUniform(*at.instruction) || Read(*at.instruction) >= LaneValue::kThread)) spread(at.block);
     const LaneValue result = Result(at);
     VisitDefs(*at.instruction, [&](const ptx::Operand& operand) {
-      const RegisterId id = operand.variable == nullptr ? kNoRegister : registers_.Find(*operand.variable, operand.index);
+      const RegisterId id =
+          operand.variable == nullptr ? kNoRegister : registers_.Find(*operand.variable, operand.index);
       if (id == kNoRegister) return;
       const LaneValue joined = Join(values_[id], result);
       changed = changed || joined != values_[id];

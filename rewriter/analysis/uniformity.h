@@ -1,5 +1,6 @@
-// Which registers hold the same value in all threads of a CTA, or in all lanes of each warp, and which blocks all of these execute equally
-// often: divergence analysis over data and control dependence. Conservative: "uniform" is certain, the opposite is not.
+// Which registers hold the same value in all threads of a CTA, or in all lanes of each warp, and which blocks all of
+// these execute equally often: divergence analysis over data and control dependence. Conservative: "uniform" is
+// certain, the opposite is not.
 #pragma once
 
 #include <optional>
@@ -13,13 +14,13 @@ namespace gridloom::analysis {
 
 class Uniformity {
  public:
-  /// Parameters of a kernel are the same for all threads; those of other functions are taken to differ, and so is whatever a
-  /// function returns.
+  /// Parameters of a kernel are the same for all threads; those of other functions are taken to differ, and so is
+  /// whatever a function returns.
   explicit Uniformity(const Cfg& cfg, Scope scope = Scope::kCta);
 
   bool IsUniform(const ptx::Variable& variable, std::uint32_t index) const;
-  /// Whether no thread goes round the block, or enters it more often, by a branch that another thread takes differently.
-  /// Threads that end before it count, too.
+  /// Whether no thread goes round the block, or enters it more often, by a branch that another thread takes
+  /// differently. Threads that end before it count, too.
   bool IsUniform(BlockId block) const { return !divergent_blocks_[block]; }
   /// An instruction without a guard has a uniform one.
   bool IsGuardUniform(const ptx::Instruction& instruction) const;

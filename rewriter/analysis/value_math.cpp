@@ -32,8 +32,8 @@ SymbolId ValueMath::PointerOf(const Polynomial& number) const {
     if (term.factor != 1 || term.monomial.degree() != 1) continue;
     const SymbolId id = term.monomial.symbols[0];
     const Symbol& symbol = pool_[id];
-    const bool loaded = (symbol.kind == SymbolKind::kParam || symbol.kind == SymbolKind::kLoad) && ptx::BitsOf(symbol.type) == 64 &&
-                        !ptx::IsFloat(symbol.type) && !ptx::IsSigned(symbol.type);
+    const bool loaded = (symbol.kind == SymbolKind::kParam || symbol.kind == SymbolKind::kLoad) &&
+                        ptx::BitsOf(symbol.type) == 64 && !ptx::IsFloat(symbol.type) && !ptx::IsSigned(symbol.type);
     if (!loaded && symbol.kind != SymbolKind::kAddress) continue;
     ++count;
     found = id;
@@ -46,8 +46,8 @@ SymbolId ValueMath::PointerOf(const Polynomial& number) const {
 }
 
 LoopInstanceId ValueMath::VariesIn(const std::vector<ValueRef>& operands) const {
-  // Inner loops are entered, and numbered, later than those around them; symbols of loops that do not contain each other
-  // are only met together behind both, where the later one stands for both.
+  // Inner loops are entered, and numbered, later than those around them; symbols of loops that do not contain each
+  // other are only met together behind both, where the later one stands for both.
   LoopInstanceId loop = kNoLoopInstance;
   for (const ValueRef& operand : operands) {
     for (const Term& term : operand->number.terms()) {
@@ -138,7 +138,8 @@ ValueRef ValueMath::Exact(const ValueRef& value, bool is_signed) {
   Polynomial number = NormalizedNumber(*value, is_signed);
   auto assumptions = value->assumptions;
   if (!pool_.BoundsOf(number).IsInside(type)) {
-    assumptions = Union(assumptions, {pool_.Assume({.kind = Assumption::Kind::kInside, .number = number, .range = type})});
+    assumptions =
+        Union(assumptions, {pool_.Assume({.kind = Assumption::Kind::kInside, .number = number, .range = type})});
   }
   return Number(std::move(number), 64, std::move(assumptions));
 }
@@ -152,7 +153,8 @@ ValueRef ValueMath::Choice(std::vector<ValueRef> alternatives, LoopInstanceId lo
   std::vector<AssumptionId> assumptions;
   for (const ValueRef& value : alternatives) {
     assumptions = Union(assumptions, value->assumptions);
-    if (std::ranges::none_of(distinct, [&](const ValueRef& other) { return same(value, other); })) distinct.push_back(value);
+    if (std::ranges::none_of(distinct, [&](const ValueRef& other) { return same(value, other); }))
+      distinct.push_back(value);
   }
   if (distinct.size() == 1) {
     if (assumptions == distinct[0]->assumptions) return distinct[0];
@@ -177,12 +179,13 @@ Polynomial CommonTerms(const std::vector<ValueRef>& numbers) {
       const auto it = std::ranges::find(number.terms(), monomial, &Term::monomial);
       return it == number.terms().end() ? 0 : it->factor;
     };
-    return std::ranges::all_of(numbers, [&](const ValueRef& number) { return factor(number->number) == factor(numbers[0]->number); });
+    return std::ranges::all_of(
+        numbers, [&](const ValueRef& number) { return factor(number->number) == factor(numbers[0]->number); });
   });
 }
 
-/// The greatest product of a constant and uniform symbols that divides all terms of all numbers; its factor is positive, or 0
-/// when all numbers are.
+/// The greatest product of a constant and uniform symbols that divides all terms of all numbers; its factor is
+/// positive, or 0 when all numbers are.
 Term CommonFactor(const SymbolPool& pool, const std::vector<Polynomial>& numbers) {
   std::optional<Term> common;
   for (const Polynomial& number : numbers) {
@@ -235,9 +238,11 @@ ValueRef ValueMath::JoinOf(const std::vector<ValueRef>& alternatives, LoopInstan
   for (const ValueRef& alternative : alternatives) rests.push_back(alternative->number.Plus(common, -1));
   const Term factor = CommonFactor(pool_, rests);
   if (factor.factor == 0) return Number(common, 64, Varying(alternatives, 64, loop)->assumptions);
-  if (factor.factor < 0 || (common.IsZero() && factor.factor == 1 && factor.monomial.degree() == 0)) return choice(alternatives);
+  if (factor.factor < 0 || (common.IsZero() && factor.factor == 1 && factor.monomial.degree() == 0))
+    return choice(alternatives);
   std::vector<ValueRef> quotients;
-  for (std::size_t i = 0; i < rests.size(); ++i) quotients.push_back(Number(DividedBy(rests[i], factor), 64, alternatives[i]->assumptions));
+  for (std::size_t i = 0; i < rests.size(); ++i)
+    quotients.push_back(Number(DividedBy(rests[i], factor), 64, alternatives[i]->assumptions));
   const ValueRef rest = choice(std::move(quotients));
   Polynomial scaled = rest->number.Times(factor.factor);
   for (const SymbolId id : factor.monomial.symbols) {
@@ -288,7 +293,8 @@ ValueRef ValueMath::Clamp(RangeOp op, const std::vector<ValueRef>& operands, uns
     // What the register would hold read as a signed number need not be the result.
     symbol.bounds = {std::max(symbol.bounds.low, type.low), std::min(symbol.bounds.high, type.high)};
     const SymbolId id = pool_.Share(std::move(symbol));
-    assumptions = Union(assumptions, {pool_.Assume({.kind = Assumption::Kind::kInside, .number = Polynomial::Of(id), .range = type})});
+    assumptions = Union(
+        assumptions, {pool_.Assume({.kind = Assumption::Kind::kInside, .number = Polynomial::Of(id), .range = type})});
     return Number(Polynomial::Of(id), bits, std::move(assumptions));
   }
   return Number(Polynomial::Of(pool_.Share(std::move(symbol))), bits, std::move(assumptions));
@@ -305,7 +311,8 @@ ValueRef ValueMath::Operation(const Instruction& instruction, const std::vector<
   return Number(Polynomial::Of(pool_.Share(std::move(symbol))), bits);
 }
 
-ValueRef ValueMath::Apply(const Instruction& instruction, const std::vector<ValueRef>& operands, unsigned bits, LoopInstanceId loop) {
+ValueRef ValueMath::Apply(const Instruction& instruction, const std::vector<ValueRef>& operands, unsigned bits,
+                          LoopInstanceId loop) {
   if (ValueRef data = FirstData(operands, bits)) return data;
   if (ValueRef value = Transfer{*this, instruction, operands, bits, loop}.Run()) return value;
   std::vector<ValueRef> registers;

@@ -36,7 +36,8 @@ Walker::Walker(WalkContext& context, const ptx::Function& function, ParamValues 
 }
 
 ParamValues Walker::Run() {
-  const auto deep = std::ranges::find_if(nest_.loops(), [](const Loop& loop) { return loop.depth > WalkContext::kMaxLoopDepth; });
+  const auto deep =
+      std::ranges::find_if(nest_.loops(), [](const Loop& loop) { return loop.depth > WalkContext::kMaxLoopDepth; });
   if (deep != nest_.loops().end()) {
     Obstruct("its loops are nested more than " + std::to_string(WalkContext::kMaxLoopDepth) + " deep", function_.loc);
     return {};
@@ -102,8 +103,10 @@ void Walker::FindTests(LoopId id) {
   const Loop& loop = nest_.loops()[id];
   for (const BlockId block : nest_.Nodes(id)) {
     const BasicBlock& end = cfg_.blocks()[block];
-    if (nest_.LoopOf(block) != id || !end.guarded_end || end.next == kNoBlock || end.end == BlockEnd::kIndirect) continue;
-    const bool in_every_iteration = std::ranges::all_of(loop.latches, [&](BlockId latch) { return dominators_.Dominates(block, latch); });
+    if (nest_.LoopOf(block) != id || !end.guarded_end || end.next == kNoBlock || end.end == BlockEnd::kIndirect)
+      continue;
+    const bool in_every_iteration =
+        std::ranges::all_of(loop.latches, [&](BlockId latch) { return dominators_.Dominates(block, latch); });
     if (!in_every_iteration) continue;
     const bool guard_negated = cfg_.instructions()[end.first + end.count - 1].instruction->guard->negated;
     const bool next_inside = nest_.Contains(id, end.next);
@@ -169,7 +172,8 @@ void Walker::FindPassed(BlockId block) {
   });
   if (!only_from_there || !end.guarded_end) return;
   const bool taken = end.next != block;
-  if (taken ? end.taken.size() != 1 || end.taken[0] != block : std::ranges::find(end.taken, block) != end.taken.end()) return;
+  if (taken ? end.taken.size() != 1 || end.taken[0] != block : std::ranges::find(end.taken, block) != end.taken.end())
+    return;
   // Of loops with several heads it is not known which round a value is from.
   for (LoopId id = nest_.LoopOf(above); id != kNoLoop; id = nest_.loops()[id].parent) {
     if (nest_.loops()[id].irreducible) return;
@@ -204,8 +208,9 @@ ValueRef Walker::Join(BlockId block, RegisterId id, const std::vector<BlockId>& 
   return values.empty() ? nullptr : math_.Choice(std::move(values), loop_);
 }
 
-/// The blocks that lead into a loop. Those that do not lead to its header, as in a loop with several heads, bring values there, too.
-/// They all stand before the header in reverse postorder: the search met the header first of all blocks of the loop.
+/// The blocks that lead into a loop. Those that do not lead to its header, as in a loop with several heads, bring
+/// values there, too. They all stand before the header in reverse postorder: the search met the header first of all
+/// blocks of the loop.
 std::vector<BlockId> Walker::Entries(LoopId loop) const {
   std::vector<BlockId> entries;
   for (const BlockId block : nest_.Nodes(loop)) {
@@ -270,10 +275,11 @@ void Walker::EnterBlock(BlockId block) {
 void Walker::LeaveBlock(BlockId block) {
   const BasicBlock& end = cfg_.blocks()[block];
   if (end.guarded_end) {
-    VisitGuard(*cfg_.instructions()[end.first + end.count - 1].instruction, [&](const ptx::Variable& variable, std::uint32_t index) {
-      const ValueRef& value = current_[liveness_.registers().Find(variable, index)];
-      branch_on_[block] = value;
-    });
+    VisitGuard(*cfg_.instructions()[end.first + end.count - 1].instruction,
+               [&](const ptx::Variable& variable, std::uint32_t index) {
+                 const ValueRef& value = current_[liveness_.registers().Find(variable, index)];
+                 branch_on_[block] = value;
+               });
   }
   for (const RegisterId id : liveness_.LiveOut(block)) out_[block].push_back(current_[id]);
 }
@@ -320,14 +326,17 @@ ValueRef Walker::SpecialValue(const Operand& operand) {
     std::uint64_t limit = 1024;
     if (const auto* most = context_.kernel.FindDirective("maxntid")) {
       std::uint64_t threads = 1;
-      for (const std::uint64_t value : most->values) threads *= std::max<std::uint64_t>(1, std::min<std::uint64_t>(value, 1024));
+      for (const std::uint64_t value : most->values)
+        threads *= std::max<std::uint64_t>(1, std::min<std::uint64_t>(value, 1024));
       limit = std::min(limit, threads);
     }
     return static_cast<std::int64_t>(z ? std::min<std::uint64_t>(limit, 64) : limit);
   };
   const auto* required = context_.kernel.FindDirective("reqntid");
   const auto required_block = [&]() -> std::int64_t {
-    return axis < required->values.size() ? static_cast<std::int64_t>(std::min<std::uint64_t>(required->values[axis], 1024)) : 1;
+    return axis < required->values.size()
+               ? static_cast<std::int64_t>(std::min<std::uint64_t>(required->values[axis], 1024))
+               : 1;
   };
   if (special->component == 'w')
     return Number(Polynomial::Constant(special->special == Special::kNtid || special->special == Special::kNctaid), 32);
@@ -363,8 +372,9 @@ ValueRef Walker::SymbolValue(const Operand& operand) {
   symbol.space = operand.variable->space;
   const bool counts = symbol.space == StateSpace::kGlobal || symbol.space == StateSpace::kConst;
   if (counts && !context_.variables.contains(operand.variable)) {
-    return math_.Data("depends on the address of " + std::string(operand.variable->name) + ", which is not one of the module", operand.loc,
-                      64);
+    return math_.Data(
+        "depends on the address of " + std::string(operand.variable->name) + ", which is not one of the module",
+        operand.loc, 64);
   }
   symbol.kind = counts ? SymbolKind::kAddress : SymbolKind::kElsewhere;
   symbol.uniform = counts;  // other addresses mean nothing outside of the kernel
@@ -382,10 +392,12 @@ ValueRef Walker::ValueOf(const Operand& operand, unsigned bits) {
       if (value == nullptr) value = math_.Any(BitsOf(operand), loop_);
       if (operand.selector.empty() && !operand.minus) return value;
       if (value->IsData()) return value;
-      return operand.minus && operand.selector.empty() ? Number(value->number.Times(-1), value->bits, value->assumptions)
-                                                       : math_.Any(value->bits, loop_);
+      return operand.minus && operand.selector.empty()
+                 ? Number(value->number.Times(-1), value->bits, value->assumptions)
+                 : math_.Any(value->bits, loop_);
     }
-    case OperandKind::kInt: return Number(Polynomial::Constant(static_cast<std::int64_t>(operand.int_literal.value)), bits);
+    case OperandKind::kInt:
+      return Number(Polynomial::Constant(static_cast<std::int64_t>(operand.int_literal.value)), bits);
     case OperandKind::kSpecial: return SpecialValue(operand);
     case OperandKind::kSymbol: return SymbolValue(operand);
     case OperandKind::kFloat: {
@@ -420,7 +432,8 @@ void Walker::Define(const Operand& operand, ValueRef value) {
 void Walker::DefineAll(const Instruction& instruction, const ValueRef& value) {
   bool first = true;
   VisitDefs(instruction, [&](const Operand& operand) {
-    const RegisterId id = operand.variable == nullptr ? kNoRegister : liveness_.registers().Find(*operand.variable, operand.index);
+    const RegisterId id =
+        operand.variable == nullptr ? kNoRegister : liveness_.registers().Find(*operand.variable, operand.index);
     if (id == kNoRegister) return;
     const unsigned bits = BitsOf(operand);
     ValueRef mine = value;
@@ -448,7 +461,8 @@ void Walker::WalkInstruction(const CfgInstruction& at) {
     if (bits == 0) bits = BitsOf(operand);
   });
   if (bits == 0) return;
-  if (!IsPure(instruction) && instruction.info().cls != ptx::OpClass::kAlu && instruction.info().cls != ptx::OpClass::kFma) {
+  if (!IsPure(instruction) && instruction.info().cls != ptx::OpClass::kAlu &&
+      instruction.info().cls != ptx::OpClass::kFma) {
     const bool atomic = instruction.info().cls == ptx::OpClass::kAtomic;
     const std::string because = (atomic ? "is returned by " : "comes from ") + instruction.FullName();
     return DefineAll(instruction, math_.Data(because, instruction.loc, bits));

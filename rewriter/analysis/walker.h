@@ -102,8 +102,10 @@ class Walker {
   void WalkStoreParam(const ptx::Instruction& instruction);
   void WalkCall(const ptx::Instruction& instruction);
   void WalkReturn();
-  ValueRef LoadElement(const ptx::Instruction& instruction, const ValueRef& address, std::uint32_t element, unsigned bits);
-  ValueRef LoadParam(const ptx::Instruction& instruction, const ptx::AddressOperand& address, std::uint32_t element, unsigned bits);
+  ValueRef LoadElement(const ptx::Instruction& instruction, const ValueRef& address, std::uint32_t element,
+                       unsigned bits);
+  ValueRef LoadParam(const ptx::Instruction& instruction, const ptx::AddressOperand& address, std::uint32_t element,
+                     unsigned bits);
   ValueRef ValueOf(const ptx::Operand& operand, unsigned bits);
   ValueRef SpecialValue(const ptx::Operand& operand);
   ValueRef SymbolValue(const ptx::Operand& operand);

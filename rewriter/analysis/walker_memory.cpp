@@ -1,4 +1,5 @@
-// Memory and calls, as a walk over a function meets them: accesses to global memory, loads, parameters, inlined callees.
+// Memory and calls, as a walk over a function meets them: accesses to global memory, loads, parameters, inlined
+// callees.
 #include <algorithm>
 
 #include "rewriter/analysis/walker.h"
@@ -18,20 +19,20 @@ void Walker::WalkMemory(const Instruction& instruction) {
     ValueRef address = AddressOf(*memory.address);
     const bool elsewhere = !address->IsData() && std::ranges::any_of(address->number.terms(), [&](const Term& term) {
       const Symbol* symbol = term.monomial.degree() == 1 ? &math_.pool()[term.monomial.symbols[0]] : nullptr;
-      return symbol != nullptr &&
-             (symbol->kind == SymbolKind::kElsewhere || (symbol->kind == SymbolKind::kAddress && symbol->space == StateSpace::kConst));
+      return symbol != nullptr && (symbol->kind == SymbolKind::kElsewhere ||
+                                   (symbol->kind == SymbolKind::kAddress && symbol->space == StateSpace::kConst));
     });
     if (memory.generic && elsewhere) continue;
     if (memory.rows > 1) address = RowsFrom(memory, address);
-    context_.result.accesses.push_back(
-        {&instruction, memory.reads, memory.writes, memory.bytes, memory.generic, address, TestedHere(), PassedBy(instruction)});
+    context_.result.accesses.push_back({&instruction, memory.reads, memory.writes, memory.bytes, memory.generic,
+                                        address, TestedHere(), PassedBy(instruction)});
   }
 }
 
 /// The address of any row of a matrix.
 ValueRef Walker::RowsFrom(const MemoryAccess& memory, const ValueRef& address) {
-  const ValueRef stride =
-      memory.stride == nullptr ? Number(Polynomial::Constant(memory.default_stride), 64) : math_.Exact(ValueOf(*memory.stride, 32), true);
+  const ValueRef stride = memory.stride == nullptr ? Number(Polynomial::Constant(memory.default_stride), 64)
+                                                   : math_.Exact(ValueOf(*memory.stride, 32), true);
   if (address->IsData() || stride->IsData()) return address->IsData() ? address : stride;
   const SymbolId row = math_.pool().Any(32, loop_);
   math_.pool().at(row).bounds = {0, memory.rows - 1};
@@ -50,7 +51,8 @@ void Walker::WalkLoad(const Instruction& instruction) {
   }
   const ptx::AddressOperand& address = *instruction.operands[1].address;
   const StateSpace space = instruction.space();
-  const bool is_param = space == StateSpace::kParam || space == StateSpace::kParamEntry || space == StateSpace::kParamFunc;
+  const bool is_param =
+      space == StateSpace::kParam || space == StateSpace::kParamEntry || space == StateSpace::kParamFunc;
   std::uint32_t element = 0;
   VisitDefs(instruction, [&](const Operand& operand) {
     const unsigned bits = BitsOf(operand);
@@ -63,19 +65,24 @@ void Walker::WalkLoad(const Instruction& instruction) {
       value = math_.Data("is loaded from " + std::string(TextOf(space)) + " memory", instruction.loc, bits);
     }
     ++element;
-    const RegisterId id = operand.variable == nullptr ? kNoRegister : liveness_.registers().Find(*operand.variable, operand.index);
-    if (id != kNoRegister && instruction.guard && current_[id] != nullptr) value = math_.Choice({current_[id], value}, loop_);
+    const RegisterId id =
+        operand.variable == nullptr ? kNoRegister : liveness_.registers().Find(*operand.variable, operand.index);
+    if (id != kNoRegister && instruction.guard && current_[id] != nullptr)
+      value = math_.Choice({current_[id], value}, loop_);
     Define(operand, value);
   });
 }
 
-ValueRef Walker::LoadElement(const Instruction& instruction, const ValueRef& address, std::uint32_t element, unsigned bits) {
+ValueRef Walker::LoadElement(const Instruction& instruction, const ValueRef& address, std::uint32_t element,
+                             unsigned bits) {
   const bool constant = instruction.space() == StateSpace::kConst;
   const auto data = [&] {
-    return math_.Data("is loaded from " + std::string(constant ? "constant" : "global") + " memory", instruction.loc, bits);
+    return math_.Data("is loaded from " + std::string(constant ? "constant" : "global") + " memory", instruction.loc,
+                      bits);
   };
   if (address->IsData() || !math_.pool().IsUniform(address->number) || !address->assumptions.empty()) return data();
-  const bool plain = !instruction.Has(ptx::Mod::kVolatile) && !instruction.Has(ptx::Mod::kRelaxed) && !instruction.Has(ptx::Mod::kAcquire);
+  const bool plain = !instruction.Has(ptx::Mod::kVolatile) && !instruction.Has(ptx::Mod::kRelaxed) &&
+                     !instruction.Has(ptx::Mod::kAcquire);
   const bool mixed = !constant && std::ranges::any_of(address->number.terms(), [&](const Term& term) {
     return term.monomial.degree() == 1 && math_.pool()[term.monomial.symbols[0]].space == StateSpace::kConst;
   });
@@ -90,7 +97,8 @@ ValueRef Walker::LoadElement(const Instruction& instruction, const ValueRef& add
   symbol.space = instruction.space();
   const bool narrow = ptx::BitsOf(symbol.type) < bits;
   symbol.bounds = narrow ? RangeOfType(ptx::BitsOf(symbol.type), ptx::IsSigned(symbol.type)) : RangeOfType(bits, true);
-  symbol.operands.push_back(Number(address->number.Plus(Polynomial::Constant(element * ptx::BytesOf(symbol.type))), 64));
+  symbol.operands.push_back(
+      Number(address->number.Plus(Polynomial::Constant(element * ptx::BytesOf(symbol.type))), 64));
   return Number(Polynomial::Of(math_.pool().Share(std::move(symbol))), bits);
 }
 
@@ -104,14 +112,18 @@ std::int64_t Walker::NewOffset(const ptx::AddressOperand& address, const ptx::Va
   return offset;
 }
 
-ValueRef Walker::LoadParam(const Instruction& instruction, const ptx::AddressOperand& address, std::uint32_t element, unsigned bits) {
+ValueRef Walker::LoadParam(const Instruction& instruction, const ptx::AddressOperand& address, std::uint32_t element,
+                           unsigned bits) {
   const auto type = instruction.type();
   const ptx::Variable* variable = nullptr;
   const std::int64_t offset = NewOffset(address, variable) + static_cast<std::int64_t>(element * ptx::BytesOf(type));
-  const auto data = [&] { return math_.Data("is loaded from parameter memory in an unknown way", instruction.loc, bits); };
+  const auto data = [&] {
+    return math_.Data("is loaded from parameter memory in an unknown way", instruction.loc, bits);
+  };
   if (variable == nullptr || ptx::BitsOf(type) > bits) return data();
   const bool narrow = ptx::BitsOf(type) < bits;
-  const bool own = std::ranges::any_of(function_.params, [&](const ptx::Variable& param) { return &param == variable; });
+  const bool own =
+      std::ranges::any_of(function_.params, [&](const ptx::Variable& param) { return &param == variable; });
   if (own && function_.is_entry) {
     Symbol symbol;
     symbol.kind = SymbolKind::kParam;
@@ -130,7 +142,8 @@ ValueRef Walker::LoadParam(const Instruction& instruction, const ptx::AddressOpe
   const ValueRef& value = it->second;
   if (value->IsData()) return value;
   if (value->bits != ptx::BytesOf(type) * 8) return data();
-  return narrow ? Number(math_.Exact(value, ptx::IsSigned(type))->number, bits, math_.Exact(value, ptx::IsSigned(type))->assumptions)
+  return narrow ? Number(math_.Exact(value, ptx::IsSigned(type))->number, bits,
+                         math_.Exact(value, ptx::IsSigned(type))->assumptions)
                 : value;
 }
 
@@ -153,10 +166,12 @@ void Walker::WalkStoreParam(const Instruction& instruction) {
   const std::int64_t bytes = ptx::BytesOf(instruction.type());
   const auto store = [&](const Operand& operand) {
     ValueRef value = ValueOf(operand, static_cast<unsigned>(bytes * 8));
-    if (!value->IsData()) value = Number(value->number, static_cast<unsigned>(std::min<std::int64_t>(bytes * 8, 64)), value->assumptions);
+    if (!value->IsData())
+      value = Number(value->number, static_cast<unsigned>(std::min<std::int64_t>(bytes * 8, 64)), value->assumptions);
     const auto it = slots_.find({variable, offset});
     if (instruction.guard)
-      value = it == slots_.end() ? math_.Data("is set under a condition", instruction.loc, 32) : math_.Choice({it->second, value}, loop_);
+      value = it == slots_.end() ? math_.Data("is set under a condition", instruction.loc, 32)
+                                 : math_.Choice({it->second, value}, loop_);
     auto [slot, end] = PlacesOf(slots_, variable);
     while (slot != end) {
       const std::int64_t begin = slot->first.second, size = std::max<std::int64_t>(1, slot->second->bits / 8);
@@ -173,7 +188,8 @@ void Walker::WalkStoreParam(const Instruction& instruction) {
 void Walker::WalkReturn() {
   ParamValues values;
   for (const auto& [place, value] : slots_) {
-    const bool is_return = std::ranges::any_of(function_.returns, [&](const ptx::Variable& v) { return &v == place.first; });
+    const bool is_return =
+        std::ranges::any_of(function_.returns, [&](const ptx::Variable& v) { return &v == place.first; });
     if (is_return) values.insert({place, value});
   }
   returned_.push_back(std::move(values));
@@ -206,9 +222,14 @@ namespace {
 
 /// Functions of the system that touch no memory of the program's.
 bool IsHarmless(std::string_view name) {
-  static constexpr std::string_view kNames[] = {
-      "__assertfail", "free",   "gridloom_release_range", "gridloom_release_strided", "gridloom_set_range", "gridloom_set_strided",
-      "malloc",       "vprintf"};
+  static constexpr std::string_view kNames[] = {"__assertfail",
+                                                "free",
+                                                "gridloom_release_range",
+                                                "gridloom_release_strided",
+                                                "gridloom_set_range",
+                                                "gridloom_set_strided",
+                                                "malloc",
+                                                "vprintf"};
   return std::ranges::find(kNames, name) != std::end(kNames);
 }
 
@@ -246,15 +267,18 @@ void Walker::WalkCall(const Instruction& instruction) {
       }
     }
     ++context_.depth;
-    returned = Walker(context_, *callee, std::move(values), {loop_, Unconditional(instruction), PassedBy(instruction)}).Run();
+    returned =
+        Walker(context_, *callee, std::move(values), {loop_, Unconditional(instruction), PassedBy(instruction)}).Run();
     --context_.depth;
   }
   for (std::size_t i = 0; results != nullptr && i < results->elements.size(); ++i) {
     const Operand& result = results->elements[i];
     const auto [begin, end] = PlacesOf(slots_, result.variable);
     slots_.erase(begin, end);
-    if (result.kind == OperandKind::kRegister) Define(result, math_.Data("is returned by " + name, instruction.loc, BitsOf(result)));
-    if (result.kind != OperandKind::kSymbol || callee == nullptr || i >= callee->returns.size() || instruction.guard) continue;
+    if (result.kind == OperandKind::kRegister)
+      Define(result, math_.Data("is returned by " + name, instruction.loc, BitsOf(result)));
+    if (result.kind != OperandKind::kSymbol || callee == nullptr || i >= callee->returns.size() || instruction.guard)
+      continue;
     for (const auto& [place, value] : returned) {
       if (place.first == &callee->returns[i]) slots_[{result.variable, place.second}] = value;
     }

@@ -94,14 +94,16 @@ void WriteBigEndian(std::byte* at, unsigned bytes, std::uint64_t value) {
 }
 
 /// A symbol table is a count and as many offsets of members' headers, all big-endian, and the names.
-Status MoveSymbols(std::byte* table, std::uint64_t table_bytes, unsigned width, const std::map<std::uint64_t, std::uint64_t>& moved) {
+Status MoveSymbols(std::byte* table, std::uint64_t table_bytes, unsigned width,
+                   const std::map<std::uint64_t, std::uint64_t>& moved) {
   const std::uint64_t count = table_bytes < width ? 0 : ReadBigEndian(table, width);
   if (count > table_bytes / width) return Error{"the archive's symbol table is cut off"};
   for (std::uint64_t i = 1; i <= count && (i + 1) * width <= table_bytes; ++i) {
     std::byte* const at = table + i * width;
     const auto it = moved.find(ReadBigEndian(at, width));
     if (it == moved.end()) return Error{"the archive's symbol table leads to no member"};
-    if (width == 4 && it->second > UINT32_MAX) return Error{"the archive would be longer than its symbol table can say"};
+    if (width == 4 && it->second > UINT32_MAX)
+      return Error{"the archive would be longer than its symbol table can say"};
     WriteBigEndian(at, width, it->second);
   }
   return {};
@@ -109,7 +111,8 @@ Status MoveSymbols(std::byte* table, std::uint64_t table_bytes, unsigned width, 
 
 }  // namespace
 
-Result<std::vector<std::byte>> ReplaceMembers(Bytes archive, const std::vector<std::optional<std::vector<std::byte>>>& contents) {
+Result<std::vector<std::byte>> ReplaceMembers(Bytes archive,
+                                              const std::vector<std::optional<std::vector<std::byte>>>& contents) {
   GL_TRY(pieces, ReadPieces(archive));
   std::vector<std::byte> out(archive.begin(), archive.begin() + SARMAG);
   std::map<std::uint64_t, std::uint64_t> moved;  // offsets of headers, before and after
@@ -130,7 +133,8 @@ Result<std::vector<std::byte>> ReplaceMembers(Bytes archive, const std::vector<s
   }
   for (const Piece& piece : pieces) {
     if (piece.SymbolBytes() == 0) continue;
-    GL_TRY_STATUS(MoveSymbols(out.data() + moved[piece.offset] + sizeof(ar_hdr), piece.data.size(), piece.SymbolBytes(), moved));
+    GL_TRY_STATUS(
+        MoveSymbols(out.data() + moved[piece.offset] + sizeof(ar_hdr), piece.data.size(), piece.SymbolBytes(), moved));
   }
   return out;
 }

@@ -19,7 +19,9 @@ bool LooksLikeArchive(Bytes bytes);
 /// The members without the archive's own symbol and name tables.
 Result<std::vector<ArchiveMember>> ReadArchive(Bytes bytes);
 
-/// A copy with other contents for some members, one item per member of ReadArchive; the symbol table leads to where they are then.
-Result<std::vector<std::byte>> ReplaceMembers(Bytes archive, const std::vector<std::optional<std::vector<std::byte>>>& contents);
+/// A copy with other contents for some members, one item per member of ReadArchive; the symbol table leads to where
+/// they are then.
+Result<std::vector<std::byte>> ReplaceMembers(Bytes archive,
+                                              const std::vector<std::optional<std::vector<std::byte>>>& contents);
 
 }  // namespace gridloom::image

@@ -17,7 +17,8 @@ Arch CubinArch(const ElfView& elf) {
 
 Result<Cubin> ReadCubin(Bytes bytes) {
   GL_TRY(elf, ReadElf(bytes));
-  if (elf.machine != kElfMachineCuda) return Error{"not a cubin: ELF machine " + std::to_string(elf.machine) + ", expected 190"};
+  if (elf.machine != kElfMachineCuda)
+    return Error{"not a cubin: ELF machine " + std::to_string(elf.machine) + ", expected 190"};
   Cubin cubin{.arch = CubinArch(elf)};
   for (const ElfSymbol& symbol : elf.Symbols()) {
     if ((symbol.other & kOtherEntry) == 0) continue;

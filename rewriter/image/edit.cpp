@@ -31,8 +31,8 @@ Result<std::string> Compress(const std::string& text) {
   return packed;
 }
 
-/// Header and payload of an entry with new text, which is stored with its NUL. `raw` is the old entry: its header may be
-/// longer than the record, for names and options.
+/// Header and payload of an entry with new text, which is stored with its NUL. `raw` is the old entry: its header may
+/// be longer than the record, for names and options.
 Result<Buffer> MakeEntry(Bytes raw, std::string text, bool compress) {
   auto header = *ReadAt<EntryHeader>(raw, 0);
   text += '\0';
@@ -85,7 +85,8 @@ Result<std::vector<RawEntry>> ReadRawEntries(Bytes container) {
 }
 
 /// The container with edited PTX; nothing when no entry was.
-Result<std::optional<Buffer>> EditContainer(Bytes bytes, const PtxEdit& edit, bool compress_all, PtxRole role = PtxRole::kModule) {
+Result<std::optional<Buffer>> EditContainer(Bytes bytes, const PtxEdit& edit, bool compress_all,
+                                            PtxRole role = PtxRole::kModule) {
   GL_TRY(entries, ReadRawEntries(bytes));
   std::vector<Buffer> out;
   bool edited = false;
@@ -141,8 +142,8 @@ EditedSection Unedited(std::string_view name, Bytes section) {
   return out;
 }
 
-/// What a shorter container leaves behind in its place is zeros, which readers skip. Programs find their containers, those of
-/// parts as well, through wrappers in .nvFatBinSegment.
+/// What a shorter container leaves behind in its place is zeros, which readers skip. Programs find their containers,
+/// those of parts as well, through wrappers in .nvFatBinSegment.
 Result<Buffer> PutBack(Bytes file, std::uint16_t elf_type, Bytes section, const EditedSection& edited) {
   Buffer out(file.begin(), file.end());
   if (!edited.IsEdited()) return out;
@@ -165,8 +166,8 @@ Result<Buffer> PutBack(Bytes file, std::uint16_t elf_type, Bytes section, const 
   return MoveSection(file, edited.name, data, places, ".nvFatBinSegment");
 }
 
-/// The parts of a separately compiled program: those compiled for its lowest architecture. Libraries that bring machine code
-/// and PTX for newer devices only (libcudadevrt) are linked by the driver, as before.
+/// The parts of a separately compiled program: those compiled for its lowest architecture. Libraries that bring machine
+/// code and PTX for newer devices only (libcudadevrt) are linked by the driver, as before.
 class Parts {
  public:
   static Result<Parts> Read(const EditedSection& section) {
@@ -192,8 +193,8 @@ class Parts {
       for (const Part& part : parts_) chosen.push_back(part.Best(arch->entry.arch));
       GL_TRY(text, edit(chosen, PtxRole::kModule));
       if (!text) return {};
-      const Entry* const newest =
-          *std::ranges::max_element(chosen, {}, [](const Entry* entry) { return std::pair(entry->version_major, entry->version_minor); });
+      const Entry* const newest = *std::ranges::max_element(
+          chosen, {}, [](const Entry* entry) { return std::pair(entry->version_major, entry->version_minor); });
       GL_TRY(made, MakeEntry(arch->raw, *std::move(text), /*compress=*/true));
       auto header = *ReadAt<EntryHeader>(made, 0);
       header.version_major = static_cast<std::uint16_t>(newest->version_major);
@@ -239,9 +240,11 @@ class Parts {
     std::vector<const RawEntry*> found;
     for (const Part& part : parts_) {
       for (const RawEntry& raw : part.entries) {
-        const bool known = std::ranges::any_of(found, [&](const RawEntry* other) { return other->entry.arch == raw.entry.arch; });
+        const bool known =
+            std::ranges::any_of(found, [&](const RawEntry* other) { return other->entry.arch == raw.entry.arch; });
         if (raw.entry.kind != EntryKind::kPtx || known) continue;
-        if (std::ranges::all_of(parts_, [&](const Part& other) { return other.Best(raw.entry.arch) != nullptr; })) found.push_back(&raw);
+        if (std::ranges::all_of(parts_, [&](const Part& other) { return other.Best(raw.entry.arch) != nullptr; }))
+          found.push_back(&raw);
       }
     }
     return found;
@@ -250,14 +253,17 @@ class Parts {
   std::vector<Part> parts_;
 };
 
-/// The machine code linked from parts that were edited is left out. It is in the one container of .nv_fatbin that has no PTX.
+/// The machine code linked from parts that were edited is left out. It is in the one container of .nv_fatbin that has
+/// no PTX.
 Status DropLinkedCode(EditedSection& section) {
   EditedSection::Piece* linked = nullptr;
   for (EditedSection::Piece& piece : section.pieces) {
     GL_TRY(container, ReadContainer(piece.old));
     if (container.entries.empty()) return {};  // nothing was linked: the driver does that
-    if (std::ranges::any_of(container.entries, [](const Entry& entry) { return entry.kind == EntryKind::kPtx; })) continue;
-    if (linked != nullptr) return Error{"which machine code was linked from its parts cannot be told; write only the PTX (--ptx)"};
+    if (std::ranges::any_of(container.entries, [](const Entry& entry) { return entry.kind == EntryKind::kPtx; }))
+      continue;
+    if (linked != nullptr)
+      return Error{"which machine code was linked from its parts cannot be told; write only the PTX (--ptx)"};
     linked = &piece;
   }
   if (linked == nullptr) return {};
@@ -324,7 +330,8 @@ Result<std::vector<std::byte>> EditImages(Bytes file, const PtxEdit& edit) {
     return made ? *std::move(made) : Buffer(file.begin(), file.end());
   }
   GL_TRY(set, ReadImages(file));
-  if (set.format != Format::kPtx) return Error{"a " + std::string(TextOf(set.format)) + " cannot be written; write only the PTX (--ptx)"};
+  if (set.format != Format::kPtx)
+    return Error{"a " + std::string(TextOf(set.format)) + " cannot be written; write only the PTX (--ptx)"};
   Buffer out(file.begin(), file.end());
   for (const Container& container : set.containers) {
     for (const Entry& entry : container.entries) {

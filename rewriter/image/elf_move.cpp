@@ -19,7 +19,8 @@ class Mover {
  public:
   Mover(Bytes file, const std::vector<std::byte>& data) : file_(file), data_(data), out_(file.begin(), file.end()) {}
 
-  Result<std::vector<std::byte>> Run(std::string_view section, const std::vector<MovedPlace>& places, std::string_view pointers) {
+  Result<std::vector<std::byte>> Run(std::string_view section, const std::vector<MovedPlace>& places,
+                                     std::string_view pointers) {
     GL_TRY_STATUS(ReadHeaders());
     if (header_.e_type == ET_REL) return Error{"it is no linked program or library"};
     const auto moved = FindSection(section), pointing = FindSection(pointers);
@@ -44,7 +45,8 @@ class Mover {
     const auto moved = FindSection(section);
     if (!moved || header_.e_type != ET_REL) return Error{"it is no object file with a section " + std::string(section)};
     Elf64_Shdr& header = sections_[*moved];
-    if (!Slice(file_, header.sh_offset, header.sh_size)) return Error{"section " + std::string(section) + " lies outside of the file"};
+    if (!Slice(file_, header.sh_offset, header.sh_size))
+      return Error{"section " + std::string(section) + " lies outside of the file"};
     std::memset(out_.data() + header.sh_offset, 0, header.sh_size);
     const std::uint64_t alignment = std::max<std::uint64_t>(header.sh_addralign, 1);
     if (alignment > kPage) return Error{"section " + std::string(section) + " wants an odd alignment"};
@@ -64,7 +66,8 @@ class Mover {
     const auto header = ReadAt<Elf64_Ehdr>(file_, 0);
     if (!header || header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB)
       return Error{"it is no 64-bit ELF file"};
-    if ((header->e_type != ET_EXEC && header->e_type != ET_DYN && header->e_type != ET_REL) || header->e_machine != EM_X86_64) {
+    if ((header->e_type != ET_EXEC && header->e_type != ET_DYN && header->e_type != ET_REL) ||
+        header->e_machine != EM_X86_64) {
       return Error{"it is no program, library or object for x86-64"};
     }
     header_ = *header;
@@ -91,8 +94,8 @@ class Mover {
     return std::nullopt;
   }
 
-  /// Appends the data and maps it behind all other segments. The loader wants segments in the order of their addresses, so that
-  /// the notes' header has to stand behind the last one that is loaded.
+  /// Appends the data and maps it behind all other segments. The loader wants segments in the order of their addresses,
+  /// so that the notes' header has to stand behind the last one that is loaded.
   Status MapAtEnd() {
     std::size_t last_load = 0, notes = segments_.size();
     for (std::size_t i = 0; i < segments_.size(); ++i) {
@@ -102,7 +105,8 @@ class Mover {
       }
       if (segments_[i].p_type == PT_NOTE) notes = i;
     }
-    if (notes == segments_.size() || notes < last_load) return Error{"it has no segment to spare for longer device code"};
+    if (notes == segments_.size() || notes < last_load)
+      return Error{"it has no segment to spare for longer device code"};
     offset_ = RoundUp(out_.size());
     out_.resize(offset_);
     out_.insert(out_.end(), data_.begin(), data_.end());
@@ -117,7 +121,8 @@ class Mover {
     return {};
   }
 
-  /// Pointers in a section: words in the file, where the address is fixed at link time, and relocations of the section's words.
+  /// Pointers in a section: words in the file, where the address is fixed at link time, and relocations of the
+  /// section's words.
   bool Repoint(const Elf64_Shdr& section, std::uint64_t from, std::uint64_t to) {
     bool found = false;
     for (std::uint64_t at = 0; at + 8 <= section.sh_size; at += 8) {
@@ -130,7 +135,8 @@ class Mover {
       if (relocations.sh_type != SHT_RELA) continue;
       for (std::uint64_t at = 0; at + sizeof(Elf64_Rela) <= relocations.sh_size; at += sizeof(Elf64_Rela)) {
         auto rela = ReadAt<Elf64_Rela>(file_, relocations.sh_offset + at);
-        const bool ours = rela && ELF64_R_TYPE(rela->r_info) == R_X86_64_RELATIVE && rela->r_addend == static_cast<std::int64_t>(from) &&
+        const bool ours = rela && ELF64_R_TYPE(rela->r_info) == R_X86_64_RELATIVE &&
+                          rela->r_addend == static_cast<std::int64_t>(from) &&
                           rela->r_offset - section.sh_addr < section.sh_size;
         if (!ours) continue;
         rela->r_addend = static_cast<std::int64_t>(to);
@@ -141,7 +147,8 @@ class Mover {
     return found;
   }
 
-  /// Symbols of an object file that name a place in a section, and relocations that reach it from the section's own symbol.
+  /// Symbols of an object file that name a place in a section, and relocations that reach it from the section's own
+  /// symbol.
   void MoveSymbols(std::size_t section, const MovedPlace& place) {
     for (const Elf64_Shdr& table : sections_) {
       if (table.sh_type != SHT_SYMTAB) continue;
@@ -162,7 +169,8 @@ class Mover {
       if (relocations.sh_type != SHT_RELA || &sections_[relocations.sh_link % sections_.size()] != &symbols) continue;
       for (std::uint64_t at = 0; at + sizeof(Elf64_Rela) <= relocations.sh_size; at += sizeof(Elf64_Rela)) {
         auto rela = ReadAt<Elf64_Rela>(file_, relocations.sh_offset + at);
-        if (!rela || ELF64_R_SYM(rela->r_info) != number || rela->r_addend != static_cast<std::int64_t>(place.from)) continue;
+        if (!rela || ELF64_R_SYM(rela->r_info) != number || rela->r_addend != static_cast<std::int64_t>(place.from))
+          continue;
         rela->r_addend = static_cast<std::int64_t>(place.to);
         std::memcpy(out_.data() + relocations.sh_offset + at, &*rela, sizeof *rela);
       }
@@ -191,7 +199,8 @@ Result<std::vector<std::byte>> MoveSection(Bytes file, std::string_view section,
   return Mover(file, data).Run(section, places, pointers);
 }
 
-Result<std::vector<std::byte>> MoveSectionOfObject(Bytes file, std::string_view section, const std::vector<std::byte>& data,
+Result<std::vector<std::byte>> MoveSectionOfObject(Bytes file, std::string_view section,
+                                                   const std::vector<std::byte>& data,
                                                    const std::vector<MovedPlace>& places) {
   return Mover(file, data).RunOnObject(section, places);
 }

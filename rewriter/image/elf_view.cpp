@@ -77,7 +77,8 @@ Result<ElfView> ReadElf(Bytes bytes) {
   if (header->e_shentsize < sizeof(Elf64_Shdr) || !first) return Error{"ELF section table lies outside the file"};
   if (count == 0) count = first->sh_size;  // more than 65279 sections
   if (names_index == SHN_XINDEX) names_index = first->sh_link;
-  if (count > bytes.size() / header->e_shentsize) return Error{"ELF file claims " + std::to_string(count) + " sections"};
+  if (count > bytes.size() / header->e_shentsize)
+    return Error{"ELF file claims " + std::to_string(count) + " sections"};
 
   std::vector<std::uint32_t> name_offsets;
   for (std::uint64_t i = 0; i < count; ++i) {

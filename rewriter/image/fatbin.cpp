@@ -72,7 +72,8 @@ Result<SizedEntry> ReadEntry(Bytes bytes) {
   const auto header = ReadAt<EntryHeader>(bytes, 0);
   if (!header) return Error{"entry header is cut off after " + std::to_string(bytes.size()) + " of 64 bytes"};
   if (header->header_bytes < sizeof(EntryHeader)) {
-    return Error{"entry header says it is " + std::to_string(header->header_bytes) + " bytes long; expected 64 or more"};
+    return Error{"entry header says it is " + std::to_string(header->header_bytes) +
+                 " bytes long; expected 64 or more"};
   }
   const auto header_bytes = Slice(bytes, 0, header->header_bytes);
   const auto payload = Slice(bytes, header->header_bytes, header->payload_bytes);
@@ -110,7 +111,8 @@ Result<Container> ReadContainerPointer(const void* container) {
 
 std::optional<std::uint64_t> ContainerSize(Bytes bytes) {
   const auto header = ReadAt<ContainerHeader>(bytes, 0);
-  if (!header || header->magic != kContainerMagic || header->header_bytes < sizeof(ContainerHeader)) return std::nullopt;
+  if (!header || header->magic != kContainerMagic || header->header_bytes < sizeof(ContainerHeader))
+    return std::nullopt;
   if (header->body_bytes > UINT64_MAX - header->header_bytes) return UINT64_MAX;
   return header->header_bytes + header->body_bytes;
 }
@@ -119,10 +121,12 @@ Result<Container> ReadContainer(Bytes bytes) {
   const auto header = ReadAt<ContainerHeader>(bytes, 0);
   const auto size = ContainerSize(bytes);
   if (!size) return Error{"not a fat binary container"};
-  if (header->version != 1) return Error{"fat binary container of version " + std::to_string(header->version) + "; expected 1"};
+  if (header->version != 1)
+    return Error{"fat binary container of version " + std::to_string(header->version) + "; expected 1"};
   const auto whole = Slice(bytes, 0, *size);
   if (!whole) {
-    return Error{"fat binary container of " + std::to_string(*size) + " bytes is cut off after " + std::to_string(bytes.size())};
+    return Error{"fat binary container of " + std::to_string(*size) + " bytes is cut off after " +
+                 std::to_string(bytes.size())};
   }
   Container container;
   std::uint64_t offset = header->header_bytes;

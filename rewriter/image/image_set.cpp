@@ -51,7 +51,8 @@ ImageSet SetOf(Format format, std::vector<Entry> entries) {
 
 /// The machine code, and the PTX it was made of where that was kept.
 ImageSet CubinSet(const ElfView& elf, Bytes bytes) {
-  std::vector<Entry> entries = {{.kind = EntryKind::kCubin, .arch = CubinArch(elf), .stored = bytes, .uncompressed_bytes = bytes.size()}};
+  std::vector<Entry> entries = {
+      {.kind = EntryKind::kCubin, .arch = CubinArch(elf), .stored = bytes, .uncompressed_bytes = bytes.size()}};
   if (const ElfSection* kept = elf.FindSection(kKeptPtxSection)) {
     if (const auto header = ReadPtxHeader(AsText(kept->data))) entries.push_back(PtxEntry(*header, kept->data));
   }
@@ -97,7 +98,8 @@ Result<ImageSet> ReadArchiveImages(Bytes bytes) {
 /// The first bytes in a form fit for a message.
 std::string Glimpse(Bytes bytes) {
   std::string text;
-  for (const char c : AsText(bytes.first(std::min<std::size_t>(bytes.size(), 16)))) text += c >= ' ' && c <= '~' ? c : '.';
+  for (const char c : AsText(bytes.first(std::min<std::size_t>(bytes.size(), 16))))
+    text += c >= ' ' && c <= '~' ? c : '.';
   return text;
 }
 
@@ -129,8 +131,9 @@ bool Arch::PtxRunsOn(ComputeCapability device) const {
 }
 
 std::string_view TextOf(Format format) {
-  static constexpr std::string_view kTexts[] = {"ELF executable", "ELF shared object", "ELF object file",    "static library",
-                                                "cubin",          "fat binary",        "fat binary wrapper", "PTX text"};
+  static constexpr std::string_view kTexts[] = {
+      "ELF executable", "ELF shared object", "ELF object file",    "static library",
+      "cubin",          "fat binary",        "fat binary wrapper", "PTX text"};
   return kTexts[static_cast<std::size_t>(format)];
 }
 

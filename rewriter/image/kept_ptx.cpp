@@ -12,9 +12,9 @@ namespace gridloom::image {
 namespace {
 
 constexpr std::uint64_t kAlignment = 8;
-/// From compute capability 10.0 on, ptxas writes each function a second time, in sections (".nv.merc…", ".nv.capmerc…") that have this
-/// processor-specific flag. nvlink 13.0 ends with a segmentation fault when it finds sections that it does not know among those without the
-/// flag, and passes over those with it.
+/// From compute capability 10.0 on, ptxas writes each function a second time, in sections (".nv.merc…", ".nv.capmerc…")
+/// that have this processor-specific flag. nvlink 13.0 ends with a segmentation fault when it finds sections that it
+/// does not know among those without the flag, and passes over those with it.
 constexpr std::uint64_t kSecondForm = 0x10000000;
 
 /// Appends `data` at the next aligned offset, which is the result.
@@ -34,8 +34,10 @@ Bytes BytesOf(const std::vector<T>& values) {
 
 Result<std::vector<std::byte>> KeepPtx(Bytes cubin, std::string_view ptx) {
   GL_TRY(elf, ReadElf(cubin));
-  if (elf.machine != kElfMachineCuda) return Error{"not a cubin: ELF machine " + std::to_string(elf.machine) + ", expected 190"};
-  if (elf.FindSection(kKeptPtxSection) != nullptr) return Error{"it has a section " + std::string(kKeptPtxSection) + " already"};
+  if (elf.machine != kElfMachineCuda)
+    return Error{"not a cubin: ELF machine " + std::to_string(elf.machine) + ", expected 190"};
+  if (elf.FindSection(kKeptPtxSection) != nullptr)
+    return Error{"it has a section " + std::string(kKeptPtxSection) + " already"};
   auto header = *ReadAt<Elf64_Ehdr>(cubin, 0);
   // More sections than the header can count are told by the first one; ptxas writes a few per kernel.
   if (header.e_shnum == 0 || header.e_shnum >= SHN_LORESERVE - 1 || header.e_shstrndx >= header.e_shnum)

@@ -14,14 +14,16 @@ namespace {
 // One input byte yields at most 255 output bytes in an LZ4 block (format description, "match length").
 constexpr std::uint64_t kLz4MaxRatio = 255;
 
-Error TooLong(std::uint64_t limit) { return Error{"payload is longer than the limit of " + std::to_string(limit) + " bytes"}; }
+Error TooLong(std::uint64_t limit) {
+  return Error{"payload is longer than the limit of " + std::to_string(limit) + " bytes"};
+}
 
 Result<std::string> ReadLz4(const Entry& entry) {
   const std::uint64_t size = entry.uncompressed_bytes;
   const bool fits = size <= std::numeric_limits<int>::max() && entry.stored.size() <= std::numeric_limits<int>::max();
   if (!fits || size > entry.stored.size() * kLz4MaxRatio + kLz4MaxRatio) {
-    return Error{"LZ4 payload of " + std::to_string(entry.stored.size()) + " bytes cannot hold the " + std::to_string(size) +
-                 " bytes its header claims"};
+    return Error{"LZ4 payload of " + std::to_string(entry.stored.size()) + " bytes cannot hold the " +
+                 std::to_string(size) + " bytes its header claims"};
   }
   std::string text(static_cast<std::size_t>(size), '\0');
   const int written = LZ4_decompress_safe(reinterpret_cast<const char*>(entry.stored.data()), text.data(),

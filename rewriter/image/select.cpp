@@ -40,21 +40,23 @@ std::string Archs(const ImageSet& set, EntryKind kind) {
 Error NoUsablePtx(const ImageSet& set, ComputeCapability device) {
   const std::string ptx = Archs(set, EntryKind::kPtx);
   const std::string cubins = Archs(set, EntryKind::kCubin);
-  const std::string flag = "-gencode arch=compute_" + std::to_string(device.sm()) + ",code=compute_" + std::to_string(device.sm());
+  const std::string flag =
+      "-gencode arch=compute_" + std::to_string(device.sm()) + ",code=compute_" + std::to_string(device.sm());
   if (ptx.empty() && cubins.empty()) return Error{"the image holds no device code"};
   if (ptx.empty()) {
-    return Error{"the image holds machine code for " + cubins + " but no PTX, and Gridloom runs PTX; rebuild with " + flag};
+    return Error{"the image holds machine code for " + cubins + " but no PTX, and Gridloom runs PTX; rebuild with " +
+                 flag};
   }
   const auto fitting = FittingCapability(set, device);
   const std::string other = fitting ? "; choose a device of compute capability " + fitting->text() + " (--device sm_" +
                                           std::to_string(fitting->sm()) + ") or rebuild with "
                                     : "; rebuild with ";
-  return Error{"the image's PTX is for " + ptx + ", which a device of compute capability " + device.text() + " does not run" + other +
-               flag};
+  return Error{"the image's PTX is for " + ptx + ", which a device of compute capability " + device.text() +
+               " does not run" + other + flag};
 }
 
-/// As the CUDA Programming Guide, "Binary Compatibility", has it: code runs on later devices of the same major number, code with
-/// architecture-specific features (`a`) on its own device only.
+/// As the CUDA Programming Guide, "Binary Compatibility", has it: code runs on later devices of the same major number,
+/// code with architecture-specific features (`a`) on its own device only.
 bool IsCodeFor(const Entry& entry, ComputeCapability device) {
   const ComputeCapability code = entry.arch.capability;
   if (entry.kind != EntryKind::kCubin || code.major != device.major) return false;
@@ -65,9 +67,9 @@ bool HasCodeFor(const Container& container, ComputeCapability device) {
   return std::ranges::any_of(container.entries, [&](const Entry& entry) { return IsCodeFor(entry, device); });
 }
 
-/// For a container that carries machine code for the device, but PTX only for a newer one: that PTX, the least new first. NVIDIA's
-/// libraries (libcudadevrt, cuRAND) are built so: machine code for every architecture, PTX for the last one. Gridloom can run it on
-/// any device, since a newer instruction set only adds.
+/// For a container that carries machine code for the device, but PTX only for a newer one: that PTX, the least new
+/// first. NVIDIA's libraries (libcudadevrt, cuRAND) are built so: machine code for every architecture, PTX for the last
+/// one. Gridloom can run it on any device, since a newer instruction set only adds.
 const Entry* StandIn(const Container& container, ComputeCapability device) {
   if (!HasCodeFor(container, device)) return nullptr;
   const Entry* best = nullptr;
@@ -78,7 +80,8 @@ const Entry* StandIn(const Container& container, ComputeCapability device) {
   return best;
 }
 
-/// The PTX of every container that has some fits the device. Parts of an -rdc program may be stood in for, but not all of them.
+/// The PTX of every container that has some fits the device. Parts of an -rdc program may be stood in for, but not all
+/// of them.
 bool RunsOn(const ImageSet& set, ComputeCapability device) {
   bool stands_in = false, fits = false;
   for (const Container& container : set.containers) {
@@ -137,7 +140,8 @@ bool HasMachineCode(const ImageSet& set, ComputeCapability device) {
 std::optional<ComputeCapability> FittingCapability(const ImageSet& set, ComputeCapability preferred) {
   if (!set.HasKind(EntryKind::kPtx)) return std::nullopt;
   if (RunsOn(set, preferred)) return preferred;
-  const auto above = std::ranges::find_if(kKnown, [&](auto candidate) { return candidate > preferred && RunsOn(set, candidate); });
+  const auto above =
+      std::ranges::find_if(kKnown, [&](auto candidate) { return candidate > preferred && RunsOn(set, candidate); });
   if (above != std::end(kKnown)) return *above;
   for (auto candidate = std::rbegin(kKnown); candidate != std::rend(kKnown); ++candidate) {
     if (*candidate < preferred && RunsOn(set, *candidate)) return *candidate;

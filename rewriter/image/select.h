@@ -14,12 +14,12 @@ namespace gridloom::image {
 const Entry* SelectPtx(const Container& container, ComputeCapability device);
 
 /// The PTX texts that make up the module of an image for a device: one text, or, for an -rdc program, one per part, to
-/// be linked together. A part with machine code for the device and PTX only for a newer one gives that PTX. An error that says which
-/// machine code and which PTX there is instead, and how to rebuild.
+/// be linked together. A part with machine code for the device and PTX only for a newer one gives that PTX. An error
+/// that says which machine code and which PTX there is instead, and how to rebuild.
 Result<std::vector<const Entry*>> SelectPtx(const ImageSet& set, ComputeCapability device);
 
-/// The same for an object or library that is to be linked with others (cuLinkAddData, nvJitLink): it may consist of nothing but
-/// parts that give the PTX of a newer device, as libcudadevrt.a does.
+/// The same for an object or library that is to be linked with others (cuLinkAddData, nvJitLink): it may consist of
+/// nothing but parts that give the PTX of a newer device, as libcudadevrt.a does.
 Result<std::vector<const Entry*>> SelectPartsToLink(const ImageSet& set, ComputeCapability device);
 
 /// Whether a driver with that device would load it without PTX: there is machine code that such a device runs.

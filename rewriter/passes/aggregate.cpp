@@ -26,10 +26,13 @@ using ptx::Statement;
 /// Functions of the system that wait for nobody's launches.
 bool WaitsForNothing(std::string_view name) {
   static constexpr std::array kNames = {"vprintf", "malloc", "free", "__assertfail", "__nanosleep"};
-  return std::ranges::find(kNames, name) != kNames.end() || IsOfRuntime(name) || name.starts_with("gridloom_") || name.starts_with("__nv_");
+  return std::ranges::find(kNames, name) != kNames.end() || IsOfRuntime(name) || name.starts_with("gridloom_") ||
+         name.starts_with("__nv_");
 }
 
-bool IsWait(std::string_view name) { return IsOfRuntime(name) && name.find("DeviceSynchronize") != std::string_view::npos; }
+bool IsWait(std::string_view name) {
+  return IsOfRuntime(name) && name.find("DeviceSynchronize") != std::string_view::npos;
+}
 
 std::string_view WhyInOrder(std::uint64_t handle) {
   switch (handle) {
@@ -59,7 +62,8 @@ class Planner {
   /// `why_not`: nothing of the function may be aggregated, for that reason; `why_not_launch`: of one launch.
   void Decide(const std::string& why_not, const WhyNotLaunch& why_not_launch) {
     for (const StreamUse& use : handles_.uses()) {
-      if (use.call != RuntimeCall::kDestroyStream && why_not_launch) Keep(use, why_not_launch(function_, At(use.instruction)));
+      if (use.call != RuntimeCall::kDestroyStream && why_not_launch)
+        Keep(use, why_not_launch(function_, At(use.instruction)));
     }
     for (const StreamUse& use : handles_.uses()) {
       if (use.call == RuntimeCall::kDestroyStream) continue;
@@ -88,7 +92,9 @@ class Planner {
  private:
   const Instruction& At(std::uint32_t instruction) const { return *cfg_.instructions()[instruction].instruction; }
   bool IsDropped(std::size_t made) const { return !handles_.made()[made].refused() && !kept_streams_.contains(made); }
-  bool IsNone(const StreamSource& source) const { return source.kind == StreamSource::Kind::kMade && IsDropped(source.made); }
+  bool IsNone(const StreamSource& source) const {
+    return source.kind == StreamSource::Kind::kMade && IsDropped(source.made);
+  }
 
   /// A launch that stays as it is needs its stream.
   void Keep(const StreamUse& launch, std::string why) {
@@ -102,14 +108,17 @@ class Planner {
   /// Why a launch into that stream is none of a group; empty when it is.
   std::string WhyNot(const StreamSource& source) const {
     switch (source.kind) {
-      case StreamSource::Kind::kConstant: return source.handle == kForgotten ? "" : std::string(WhyInOrder(source.handle));
+      case StreamSource::Kind::kConstant:
+        return source.handle == kForgotten ? "" : std::string(WhyInOrder(source.handle));
       case StreamSource::Kind::kUnknown: return "the launch goes into a stream that " + source.why;
       case StreamSource::Kind::kMade: {
         const MadeStream& made = handles_.made()[source.made];
         if (IsDropped(source.made)) return "";
         if (!made.refused())
-          return "the launch shares its stream (line " + std::to_string(At(made.instruction).loc.line) + ") with one that stays";
-        return "the launch goes into a stream (line " + std::to_string(At(made.instruction).loc.line) + ") that " + made.why_not;
+          return "the launch shares its stream (line " + std::to_string(At(made.instruction).loc.line) +
+                 ") with one that stays";
+        return "the launch goes into a stream (line " + std::to_string(At(made.instruction).loc.line) + ") that " +
+               made.why_not;
       }
     }
     return "";
@@ -136,7 +145,8 @@ class Planner {
       plan_.call_instead[&At(use.instruction)] = of_kernel ? AddedFunction::kGroupOfKernel : AddedFunction::kGroup;
       DropArgument(use);
     } else {
-      plan_.call_instead[&At(use.instruction)] = of_kernel ? AddedFunction::kEitherKernel : AddedFunction::kEitherBuffer;
+      plan_.call_instead[&At(use.instruction)] =
+          of_kernel ? AddedFunction::kEitherKernel : AddedFunction::kEitherBuffer;
       LookAt(use);
     }
   }
@@ -144,7 +154,8 @@ class Planner {
   void DecideDestroy(const StreamUse& use) {
     const auto is_none = [this](const StreamSource& source) { return IsNone(source); };
     if (std::ranges::none_of(use.sources, is_none)) return;
-    if (std::ranges::all_of(use.sources, is_none) && handles_.IsSequence(use.instruction)) return DropCall(use.instruction);
+    if (std::ranges::all_of(use.sources, is_none) && handles_.IsSequence(use.instruction))
+      return DropCall(use.instruction);
     plan_.call_instead[&At(use.instruction)] = AddedFunction::kDestroyIfThere;
     LookAt(use);
   }
@@ -197,11 +208,13 @@ class Planner {
 /// Carries out a plan.
 class Editor {
  public:
-  Editor(ptx::Module& module, Function& function, const Aggregation& plan) : module_(module), editor_(module, function), plan_(plan) {}
+  Editor(ptx::Module& module, Function& function, const Aggregation& plan)
+      : module_(module), editor_(module, function), plan_(plan) {}
 
   void Run() {
     EditStatements(*editor_.function().body, [this](Statement& statement, Replacement& replacement) {
-      if (auto* const variable = std::get_if<ptx::Variable*>(&statement)) replacement.drop = plan_.undeclare.contains(*variable);
+      if (auto* const variable = std::get_if<ptx::Variable*>(&statement))
+        replacement.drop = plan_.undeclare.contains(*variable);
       if (auto* const instruction = std::get_if<Instruction>(&statement)) Edit(*instruction, replacement);
     });
   }
@@ -213,7 +226,8 @@ class Editor {
       replacement.before = SetNone(*none->second, instruction.loc);
     if (plan_.drop.contains(&instruction)) {
       const Operand* const results = ResultsOf(instruction);
-      const bool in_register = results != nullptr && !results->elements.empty() && results->elements[0].kind == OperandKind::kRegister;
+      const bool in_register =
+          results != nullptr && !results->elements.empty() && results->elements[0].kind == OperandKind::kRegister;
       if (in_register) Succeed(instruction, results->elements[0]);
       else replacement.drop = true;
       return;
@@ -234,8 +248,9 @@ class Editor {
 
   std::vector<Statement> SetNone(const MadeStream& made, SourceLoc loc) {
     const std::string handle = editor_.NewRegister(ptx::ScalarType::kB64, "no_stream");
-    auto statements =
-        editor_.Text("mov.b64 " + handle + ", " + std::to_string(kNoStream) + "U; st.local.b64 [" + handle + "], " + handle + ";", loc);
+    auto statements = editor_.Text(
+        "mov.b64 " + handle + ", " + std::to_string(kNoStream) + "U; st.local.b64 [" + handle + "], " + handle + ";",
+        loc);
     ptx::AddressOperand& address = *std::get<Instruction>(statements.back()).operands[0].address;
     address.base[0] = SymbolOperand(*made.slot.variable);
     address.offset = made.slot.offset;
@@ -259,7 +274,8 @@ class Editor {
 /// One run over one module.
 class Aggregator {
  public:
-  Aggregator(ptx::Module& module, const WhyNotLaunch& why_not) : module_(module), why_not_launch_(why_not), calls_(module) {}
+  Aggregator(ptx::Module& module, const WhyNotLaunch& why_not)
+      : module_(module), why_not_launch_(why_not), calls_(module) {}
 
   PassReport Run() {
     PassReport report = StartReport(module_);
@@ -289,7 +305,8 @@ class Aggregator {
   bool HasOtherGroups() const {
     const Function* const buffer = module_.FindFunction("cudaLaunchAggGroupV2");
     const Function* const kernel = module_.FindFunction("cudaLaunchAggGroup");
-    return (buffer != nullptr && !TakesBytes(*buffer, {8})) || (kernel != nullptr && !TakesBytes(*kernel, {8, 8, 12, 12, 4})) ||
+    return (buffer != nullptr && !TakesBytes(*buffer, {8})) ||
+           (kernel != nullptr && !TakesBytes(*kernel, {8, 8, 12, 12, 4})) ||
            std::ranges::any_of(module_.functions, [](const Function& function) {
              return function.name.starts_with(kEither) && !TakesBytes(function, {8, 8}) && !TakesBytes(function, {8}) &&
                     !TakesBytes(function, {8, 8, 12, 12, 4, 8});
@@ -306,7 +323,8 @@ class Aggregator {
     for (const NodeId node : reachable) {
       const Function& function = calls_.function(node);
       if (function.body == nullptr && !WaitsForNothing(function.name))
-        return name + " calls " + std::string(function.name) + ", which is not in the module and may wait for what is launched";
+        return name + " calls " + std::string(function.name) +
+               ", which is not in the module and may wait for what is launched";
       if (std::ranges::any_of(calls_.calls(node), &analysis::CallSite::unknown_target))
         return name + " calls through a pointer that may lead to what waits for launches";
     }
@@ -326,7 +344,8 @@ class Aggregator {
   void Report(KernelReport& kernel) const {
     for (const NodeId node : calls_.Reachable(calls_.NodeOf(*module_.FindFunction(kernel.kernel)))) {
       const auto places = places_.find(node);
-      if (places != places_.end()) kernel.places.insert(kernel.places.end(), places->second.begin(), places->second.end());
+      if (places != places_.end())
+        kernel.places.insert(kernel.places.end(), places->second.begin(), places->second.end());
     }
     if (kernel.places.empty()) return;
     const bool changed = std::ranges::any_of(kernel.places, &PlaceReport::changed);
@@ -346,7 +365,9 @@ class Aggregator {
 
 }  // namespace
 
-PassReport AggregateLaunches(ptx::Module& module, const WhyNotLaunch& why_not) { return Aggregator(module, why_not).Run(); }
+PassReport AggregateLaunches(ptx::Module& module, const WhyNotLaunch& why_not) {
+  return Aggregator(module, why_not).Run();
+}
 
 Result<PassReport> AggregatePass::Run(ptx::Module& module) const { return AggregateLaunches(module, {}); }
 

@@ -25,12 +25,14 @@ constexpr std::string_view kOriginalBuffer =
 constexpr std::string_view kOriginalKernel =
     ".extern .func (.param .b32 result) ORIGINAL(.param .b64 kernel, .param .b64 buffer, .param .align 4 .b8 grid[12],"
     " .param .align 4 .b8 block[12], .param .b32 shared, .param .b64 stream);\n"
-    ".extern .func (.param .b32 result) cudaLaunchAggGroup(.param .b64 kernel, .param .b64 buffer, .param .align 4 .b8 grid[12],"
+    ".extern .func (.param .b32 result) cudaLaunchAggGroup(.param .b64 kernel, .param .b64 buffer, .param .align 4 .b8 "
+    "grid[12],"
     " .param .align 4 .b8 block[12], .param .b32 shared);\n";
 
 constexpr std::string_view kBufferParams = "(.param .b64 buffer";
 constexpr std::string_view kKernelParams =
-    "(.param .b64 kernel, .param .b64 buffer, .param .align 4 .b8 grid[12], .param .align 4 .b8 block[12], .param .b32 shared";
+    "(.param .b64 kernel, .param .b64 buffer, .param .align 4 .b8 grid[12], .param .align 4 .b8 block[12], .param .b32 "
+    "shared";
 
 constexpr std::string_view kLoadBuffer = "\tld.param.b64 %buffer, [buffer];\n";
 constexpr std::string_view kLoadKernel =
@@ -55,8 +57,10 @@ std::string CallText(std::string_view callee, bool of_kernel, std::string_view s
   if (of_kernel) pass(".b64 a_kernel", "a_kernel", "b64 [a_kernel], %kernel");
   pass(".b64 a_buffer", "a_buffer", "b64 [a_buffer], %buffer");
   if (of_kernel) {
-    pass(".align 4 .b8 a_grid[12]", "a_grid", "b32 [a_grid], %grid_x", "b32 [a_grid+4], %grid_y", "b32 [a_grid+8], %grid_z");
-    pass(".align 4 .b8 a_block[12]", "a_block", "b32 [a_block], %block_x", "b32 [a_block+4], %block_y", "b32 [a_block+8], %block_z");
+    pass(".align 4 .b8 a_grid[12]", "a_grid", "b32 [a_grid], %grid_x", "b32 [a_grid+4], %grid_y",
+         "b32 [a_grid+8], %grid_z");
+    pass(".align 4 .b8 a_block[12]", "a_block", "b32 [a_block], %block_x", "b32 [a_block+4], %block_y",
+         "b32 [a_block+8], %block_z");
     pass(".b32 a_shared", "a_shared", "b32 [a_shared], %shared");
   }
   if (!stream.empty()) pass(".b64 a_stream", "a_stream", "b64 [a_stream], " + std::string(stream));
@@ -66,26 +70,28 @@ std::string CallText(std::string_view callee, bool of_kernel, std::string_view s
 
 std::string Registers(bool of_kernel, bool compares) {
   std::string text = "\t.reg .b64 %buffer;\n\t.reg .b32 %result;\n";
-  if (of_kernel) text += "\t.reg .b64 %kernel;\n\t.reg .b32 %grid_x, %grid_y, %grid_z, %block_x, %block_y, %block_z, %shared;\n";
+  if (of_kernel)
+    text += "\t.reg .b64 %kernel;\n\t.reg .b32 %grid_x, %grid_y, %grid_z, %block_x, %block_y, %block_z, %shared;\n";
   if (compares) text += "\t.reg .b64 %stream;\n\t.reg .pred %group;\n";
   return text;
 }
 
-/// What another driver does, which does not know of groups: it forgets the launch. Without streams for that, as in CUDA dynamic parallelism
-/// 1, only a declaration.
+/// What another driver does, which does not know of groups: it forgets the launch. Without streams for that, as in CUDA
+/// dynamic parallelism 1, only a declaration.
 std::string GroupText(bool of_kernel, const Function& original) {
   std::string text(of_kernel ? kOriginalKernel : kOriginalBuffer);
   const std::string name = of_kernel ? "cudaLaunchAggGroup" : "cudaLaunchAggGroupV2";
   if (!original.name.starts_with("__cudaCDP2")) return text;
   text = text.substr(0, text.find('\n') + 1);  // not what is defined here
-  return text + ".weak .func (.param .b32 result) " + name + std::string(of_kernel ? kKernelParams : kBufferParams) + ")\n{\n" +
-         Registers(of_kernel, false) + std::string(of_kernel ? kLoadKernel : kLoadBuffer) +
+  return text + ".weak .func (.param .b32 result) " + name + std::string(of_kernel ? kKernelParams : kBufferParams) +
+         ")\n{\n" + Registers(of_kernel, false) + std::string(of_kernel ? kLoadKernel : kLoadBuffer) +
          CallText("ORIGINAL", of_kernel, std::to_string(kForgotten)) + "\tst.param.b32 [result], %result;\n\tret;\n}\n";
 }
 
 std::string EitherText(bool of_kernel) {
-  return std::string(of_kernel ? kOriginalKernel : kOriginalBuffer) + ".weak .func (.param .b32 result) " + std::string(kEither) +
-         "ORIGINAL" + std::string(of_kernel ? kKernelParams : kBufferParams) + ", .param .b64 stream)\n{\n" + Registers(of_kernel, true) +
+  return std::string(of_kernel ? kOriginalKernel : kOriginalBuffer) + ".weak .func (.param .b32 result) " +
+         std::string(kEither) + "ORIGINAL" + std::string(of_kernel ? kKernelParams : kBufferParams) +
+         ", .param .b64 stream)\n{\n" + Registers(of_kernel, true) +
          std::string(of_kernel ? kLoadKernel : kLoadBuffer) +
          "\tld.param.b64 %stream, [stream];\n"
          "\tsetp.eq.u64 %group, %stream, " +
@@ -96,11 +102,13 @@ std::string EitherText(bool of_kernel) {
 }
 
 std::string DestroyText() {
-  return ".extern .func (.param .b32 result) ORIGINAL(.param .b64 stream);\n.weak .func (.param .b32 result) " + std::string(kEither) +
+  return ".extern .func (.param .b32 result) ORIGINAL(.param .b64 stream);\n.weak .func (.param .b32 result) " +
+         std::string(kEither) +
          "ORIGINAL(.param .b64 stream)\n{\n\t.reg .b64 %stream;\n\t.reg .b32 %result;\n\t.reg .pred %none;\n"
          "\tld.param.b64 %stream, [stream];\n\tmov.b32 %result, 0;\n\tsetp.eq.u64 %none, %stream, " +
          std::to_string(kNoStream) +
-         "U;\n\t@%none bra DONE;\n\t{\n\t\t.param .b64 a_stream;\n\t\tst.param.b64 [a_stream], %stream;\n\t\t.param .b32 a_result;\n"
+         "U;\n\t@%none bra DONE;\n\t{\n\t\t.param .b64 a_stream;\n\t\tst.param.b64 [a_stream], %stream;\n\t\t.param "
+         ".b32 a_result;\n"
          "\t\tcall (a_result), ORIGINAL, (a_stream);\n\t\tld.param.b32 %result, [a_result];\n\t}\n"
          "DONE:\n\tst.param.b32 [result], %result;\n\tret;\n}\n";
 }
@@ -135,7 +143,9 @@ Function& Insert(ptx::Module& module, Function&& function, const Function& user)
 /// PTX wants a declaration in front of what uses a function.
 void DeclareBefore(ptx::Module& module, const Function& function, const Function& user) {
   const auto at_user = std::ranges::find(module.items, &user, FunctionOf);
-  const auto is_it = [&](const ptx::ModuleItem& item) { return FunctionOf(item) != nullptr && FunctionOf(item)->name == function.name; };
+  const auto is_it = [&](const ptx::ModuleItem& item) {
+    return FunctionOf(item) != nullptr && FunctionOf(item)->name == function.name;
+  };
   if (std::find_if(module.items.begin(), at_user, is_it) != at_user) return;
   Function prototype;
   prototype.loc = function.loc;

@@ -23,8 +23,10 @@ enum class AddedFunction : std::uint8_t {
   kDestroyIfThere,  ///< nothing, or the end of a stream
 };
 
-/// The module's function of that sort, added in front of the first of its functions that is `user` unless it is there. `original`: the
-/// function of the device runtime library that it stands for, which the module declares in front of `user`.
-ptx::Function& AddFunction(ptx::Module& module, AddedFunction which, const ptx::Function& original, const ptx::Function& user);
+/// The module's function of that sort, added in front of the first of its functions that is `user` unless it is there.
+/// `original`: the function of the device runtime library that it stands for, which the module declares in front of
+/// `user`.
+ptx::Function& AddFunction(ptx::Module& module, AddedFunction which, const ptx::Function& original,
+                           const ptx::Function& user);
 
 }  // namespace gridloom::passes

@@ -86,11 +86,13 @@ class Consolidator {
   /// A launch that is one of a group in the program itself, of which `aggregate` says nothing.
   void NoteGroup(const analysis::CallGraph& calls, const Function& function, const LaunchSite& site) {
     const std::string& why = why_not_.at(site.launch);
-    const PlaceReport place{.function = std::string(function.name), .loc = site.launch->loc, .changed = why.empty(), .reason = why};
+    const PlaceReport place{
+        .function = std::string(function.name), .loc = site.launch->loc, .changed = why.empty(), .reason = why};
     for (const Function& kernel : module_.functions) {
       if (!kernel.is_entry || kernel.body == nullptr) continue;
       const auto reachable = calls.Reachable(calls.NodeOf(kernel));
-      if (std::ranges::find(reachable, calls.NodeOf(function)) != reachable.end()) groups_[std::string(kernel.name)].push_back(place);
+      if (std::ranges::find(reachable, calls.NodeOf(function)) != reachable.end())
+        groups_[std::string(kernel.name)].push_back(place);
     }
   }
 
@@ -121,13 +123,15 @@ class Consolidator {
     std::vector<PlaceReport> more;
     for (const PlaceReport& place : kernel.places) {
       const auto child = children_.find({place.function, place.loc.line});
-      const auto why = !place.changed || child == children_.end() ? why_not_serial_.end() : why_not_serial_.find(child->second);
+      const auto why =
+          !place.changed || child == children_.end() ? why_not_serial_.end() : why_not_serial_.find(child->second);
       if (why == why_not_serial_.end() || why->second.empty()) continue;
       more.push_back({.function = place.function,
                       .loc = place.loc,
                       .reason = "small launches are launches, too: of kernel " + child->second + ", " + why->second});
     }
-    kernel.places.insert(kernel.places.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+    kernel.places.insert(kernel.places.end(), std::make_move_iterator(more.begin()),
+                         std::make_move_iterator(more.end()));
   }
 
   std::string WhyNot(const analysis::CallGraph& calls, const std::optional<CtaWaits>& waits, const Function& function,
@@ -136,7 +140,8 @@ class Consolidator {
     if (!site.why_not.empty()) return site.why_not;
     const auto [it, is_new] = why_not_child_.try_emplace(std::string(site.child->name));
     if (is_new) it->second = WhyNotMerged(calls, *site.child);
-    if (is_new && it->second.empty() && options_.threshold != 0) why_not_serial_[it->first] = WhyNotSerial(calls, *waits, *site.child);
+    if (is_new && it->second.empty() && options_.threshold != 0)
+      why_not_serial_[it->first] = WhyNotSerial(calls, *waits, *site.child);
     return it->second;
   }
 
@@ -193,7 +198,8 @@ class Consolidator {
     variable.align = 16;
     variable.dims = {SlotBytes(kernel)};
     const std::string address = editor.NewRegister(ptx::ScalarType::kB64, "slot_at");
-    replacement.before = editor.Text("mov.u64 " + address + ", " + slot + "; cvta.local.u64 " + address + ", " + address + ";", call.loc);
+    replacement.before = editor.Text(
+        "mov.u64 " + address + ", " + slot + "; cvta.local.u64 " + address + ", " + address + ";", call.loc);
     Call(call, std::string(kSlotFunction));
     const Operand* const target = analysis::CallTargetOf(call);
     call.operands[static_cast<std::size_t>(target - call.operands.data()) + 1].elements.push_back(
@@ -210,8 +216,8 @@ class Consolidator {
     const Function& merged = AddMergedKernel(module_, kernel);
     const bool serial = options_.threshold != 0 && why_not_serial_[std::string(kernel.name)].empty();
     if (serial) AddSerialFunction(module_, kernel);
-    AddModuleText(module_,
-                  DefinitionsText({&kernel, &merged, prefixes_[&kernel], module_.sm(), options_.scope, serial ? options_.threshold : 0}));
+    AddModuleText(module_, DefinitionsText({&kernel, &merged, prefixes_[&kernel], module_.sm(), options_.scope,
+                                            serial ? options_.threshold : 0}));
     report.added.push_back({.name = std::string(merged.name), .of = std::string(kernel.name), .purpose = "merged"});
   }
 
@@ -239,7 +245,8 @@ Result<ConsolidateOptions> ParseConsolidateOptions(std::string_view text) {
   const auto found = std::ranges::find(kScopes, scope);
   options.scope = static_cast<ConsolidateScope>(found - std::begin(kScopes));
   if (found != std::end(kScopes) && number) return options;
-  return Error{"'" + std::string(text) + "'; expected warp, block or grid, alone or with :N behind it, a number of threads up to " +
+  return Error{"'" + std::string(text) +
+               "'; expected warp, block or grid, alone or with :N behind it, a number of threads up to " +
                std::to_string(kMostThreshold)};
 }
 
@@ -249,9 +256,9 @@ std::string_view ConsolidatePass::name() const {
 }
 
 std::string_view ConsolidatePass::summary() const {
-  static constexpr std::string_view kSummaries[] = {"launches by the lanes of a warp that nothing waits for become one launch",
-                                                    "the same for those of a block, when it ends",
-                                                    "the same for those of a grid, when it ends"};
+  static constexpr std::string_view kSummaries[] = {
+      "launches by the lanes of a warp that nothing waits for become one launch",
+      "the same for those of a block, when it ends", "the same for those of a grid, when it ends"};
   return kSummaries[static_cast<std::size_t>(options_.scope)];
 }
 

@@ -19,8 +19,8 @@ std::string CopyText(std::uint32_t bytes, const std::string& to) {
   std::string text;
   std::uint32_t at = 0;
   const auto copy = [&](const std::string& type, const std::string& values) {
-    text += "\tld.local." + type + " " + values + ", [%buffer+" + std::to_string(at) + "];\n\tst.global." + type + " [" + to + "+" +
-            std::to_string(at) + "], " + values + ";\n";
+    text += "\tld.local." + type + " " + values + ", [%buffer+" + std::to_string(at) + "];\n\tst.global." + type +
+            " [" + to + "+" + std::to_string(at) + "], " + values + ";\n";
   };
   for (; at + 16 <= bytes; at += 16) copy("v2.b64", "{%copy0, %copy1}");
   for (; at + 8 <= bytes; at += 8) copy("b64", "%copy0");
@@ -87,7 +87,8 @@ std::string DefinitionsText(const LaunchText& of) {
   if (of.threshold != 0) text += ".func " + SerialFunctionName(*of.kernel) + "(.param .b64 buffer);\n";
   text += std::string(kPlain) + std::string(kHead) + std::string(kSortOut);
   if (of.threshold != 0)
-    text += With(With(std::string(kSmall), "<threshold>", std::to_string(of.threshold)), "<serial>", SerialFunctionName(*of.kernel));
+    text += With(With(std::string(kSmall), "<threshold>", std::to_string(of.threshold)), "<serial>",
+                 SerialFunctionName(*of.kernel));
   text += With(std::string(kFindGroup), "<match>", of.sm >= 70 ? kMatch : kMatchInTurn);
   switch (of.scope) {
     case ConsolidateScope::kWarp: text += kWarp; break;

@@ -1,6 +1,7 @@
 // The functions that `consolidate` has a module call in the place of those of the device runtime library.
 //
-// A parameter buffer is memory of the thread (a slot): u32 grid x, y, z, dynamic shared bytes, block x, y, z, 0; then the parameters.
+// A parameter buffer is memory of the thread (a slot): u32 grid x, y, z, dynamic shared bytes, block x, y, z, 0; then
+// the parameters.
 #pragma once
 
 #include <cstdint>

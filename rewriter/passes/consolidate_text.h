@@ -1,4 +1,5 @@
-// The PTX of what `consolidate` adds, with <placeholders>: consolidate_functions.cpp and deferred_launches.cpp fill them in.
+// The PTX of what `consolidate` adds, with <placeholders>: consolidate_functions.cpp and deferred_launches.cpp fill
+// them in.
 #pragma once
 
 #include <string_view>
@@ -13,7 +14,8 @@ inline constexpr std::string_view kRuntime =
     ".extern .func free(.param .b64 pointer);\n";
 
 inline constexpr std::string_view kOwn =
-    ".func (.param .b64 result) gridloom_consolidated_buffer(.param .b64 kernel, .param .align 4 .b8 grid[12], .param .align 4 .b8 "
+    ".func (.param .b64 result) gridloom_consolidated_buffer(.param .b64 kernel, .param .align 4 .b8 grid[12], .param "
+    ".align 4 .b8 "
     "block[12],"
     " .param .b32 shared, .param .b64 slot);\n"
     ".func (.param .b32 result) <plain>(.param .b64 buffer, .param .b64 stream);\n"
@@ -61,7 +63,8 @@ inline constexpr std::string_view kLoadSlot = R"(
 	ld.local.u32 %block_z, [%buffer+-8];
 )";
 inline constexpr std::string_view kSlotRegisters =
-    "\t.reg .b64 %buffer, %stream, %made, %kernel;\n\t.reg .b32 %grid_x, %grid_y, %grid_z, %shared, %block_x, %block_y, %block_z, "
+    "\t.reg .b64 %buffer, %stream, %made, %kernel;\n\t.reg .b32 %grid_x, %grid_y, %grid_z, %shared, %block_x, "
+    "%block_y, %block_z, "
     "%result;\n";
 
 inline constexpr std::string_view kNoMemory = "2";  // cudaErrorMemoryAllocation
@@ -232,7 +235,8 @@ inline constexpr std::string_view kHead = R"(
 	.reg .pred %odd, %same, %is_first, %none;
 <load>)";
 
-// One launch for the lanes of a warp that come here together. One by itself is made as it was, and so is each where that one fails.
+// One launch for the lanes of a warp that come here together. One by itself is made as it was, and so is each where
+// that one fails.
 inline constexpr std::string_view kWarp = R"(
 	setp.eq.u32 %none, %count, 1;
 	@%none bra PLAIN;
@@ -265,7 +269,8 @@ DONE:
 }
 )";
 
-// The table goes into a list, whose tables are launched together when the block, or the grid, ends (deferred_launches.h).
+// The table goes into a list, whose tables are launched together when the block, or the grid, ends
+// (deferred_launches.h).
 inline constexpr std::string_view kBlock = R"(
 <fill>	@!%is_first bra LISTED;
 	mov.u64 %head, gridloom_list_<kernel>;

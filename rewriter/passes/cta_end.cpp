@@ -35,12 +35,14 @@ bool WaitsForThreads(const Instruction& instruction) {
 /// Marks the barriers an instruction uses; false when that cannot be told.
 bool MarkBarriers(const Instruction& instruction, std::array<bool, kBarriers>& used) {
   if (instruction.info().cls != ptx::OpClass::kBarrier || instruction.Has(ptx::Mod::kWarp)) return true;
-  const auto it =
-      std::ranges::find_if(instruction.operands, [](const ptx::Operand& operand) { return operand.kind == ptx::OperandKind::kInt; });
+  const auto it = std::ranges::find_if(
+      instruction.operands, [](const ptx::Operand& operand) { return operand.kind == ptx::OperandKind::kInt; });
   // bar.red p, a, q has its destination first; a barrier in a register may be any.
-  const bool register_first =
-      !instruction.operands.empty() && instruction.operands[0].kind == ptx::OperandKind::kRegister && !instruction.Has(ptx::Mod::kRed);
-  if (it == instruction.operands.end() || register_first || it->int_literal.value >= kBarriers) return instruction.Has(ptx::Mod::kCluster);
+  const bool register_first = !instruction.operands.empty() &&
+                              instruction.operands[0].kind == ptx::OperandKind::kRegister &&
+                              !instruction.Has(ptx::Mod::kRed);
+  if (it == instruction.operands.end() || register_first || it->int_literal.value >= kBarriers)
+    return instruction.Has(ptx::Mod::kCluster);
   used[it->int_literal.value] = true;
   return true;
 }
@@ -50,7 +52,8 @@ bool WaitsTogether(const Cfg& cfg, const CallGraph& calls, const std::set<NodeId
   const analysis::Uniformity uniformity(cfg);
   return std::ranges::all_of(cfg.instructions(), [&](const analysis::CfgInstruction& at) {
     const ptx::Function* callee = analysis::CalleeOf(*at.instruction);
-    const bool waits = WaitsForThreads(*at.instruction) || (callee != nullptr && waiting.contains(calls.NodeOf(*callee)));
+    const bool waits =
+        WaitsForThreads(*at.instruction) || (callee != nullptr && waiting.contains(calls.NodeOf(*callee)));
     return !waits || (uniformity.IsUniform(at.block) && !at.instruction->guard);
   });
 }
@@ -66,7 +69,8 @@ EndPlan PlanEnd(const CallGraph& calls, NodeId kernel, bool ends_in_functions) {
     for (const analysis::CallSite& call : calls.calls(node)) known = known && !call.indirect;
     if (!calls.function(node).body) continue;
     const Cfg cfg(calls.function(node));
-    waits[node] = std::ranges::any_of(cfg.instructions(), [](const auto& at) { return WaitsForThreads(*at.instruction); });
+    waits[node] =
+        std::ranges::any_of(cfg.instructions(), [](const auto& at) { return WaitsForThreads(*at.instruction); });
     for (const analysis::CfgInstruction& at : cfg.instructions()) known = MarkBarriers(*at.instruction, used) && known;
   }
   const std::vector<bool> reaching = calls.Reaching(waits);
@@ -94,8 +98,8 @@ bool HasRoomForCount(const ptx::Function& kernel) {
 
 namespace {
 
-/// The name of a register that holds %tid.x throughout the kernel: it is written once, before anything branches. Empty when there
-/// is none; nearly every kernel has one, and one instruction less per thread to find the first of them.
+/// The name of a register that holds %tid.x throughout the kernel: it is written once, before anything branches. Empty
+/// when there is none; nearly every kernel has one, and one instruction less per thread to find the first of them.
 std::string ThreadIndex(const ptx::Function& kernel, const FunctionEditor& editor) {
   const ptx::Operand* found = nullptr;
   for (const Statement& statement : kernel.body->statements) {
@@ -105,10 +109,13 @@ std::string ThreadIndex(const ptx::Function& kernel, const FunctionEditor& edito
         instruction->info().cls == ptx::OpClass::kCall)
       break;
     const auto& operands = instruction->operands;
-    const bool reads_x = instruction->info().cls == ptx::OpClass::kMove && operands.size() == 2 && operands[1].text == "%tid.x";
+    const bool reads_x =
+        instruction->info().cls == ptx::OpClass::kMove && operands.size() == 2 && operands[1].text == "%tid.x";
     if (!reads_x || operands[0].kind != ptx::OperandKind::kRegister || operands[0].variable == nullptr) continue;
     const ptx::Symbol symbol = editor.Find(operands[0].text);
-    if (symbol.variable != operands[0].variable || symbol.index != operands[0].index || ptx::BytesOf(symbol.variable->type) != 4) continue;
+    if (symbol.variable != operands[0].variable || symbol.index != operands[0].index ||
+        ptx::BytesOf(symbol.variable->type) != 4)
+      continue;
     found = &operands[0];
     break;
   }
@@ -117,8 +124,9 @@ std::string ThreadIndex(const ptx::Function& kernel, const FunctionEditor& edito
   ptx::VisitStatements(*kernel.body, [&](const Statement& statement) {
     const auto* instruction = std::get_if<Instruction>(&statement);
     if (instruction == nullptr) return;
-    VisitDefs(*instruction,
-              [&](const ptx::Operand& operand) { writes += operand.variable == found->variable && operand.index == found->index; });
+    VisitDefs(*instruction, [&](const ptx::Operand& operand) {
+      writes += operand.variable == found->variable && operand.index == found->index;
+    });
   });
   return writes == 1 ? std::string(found->text) : "";
 }
@@ -148,12 +156,13 @@ void RedirectEnds(ptx::Function& kernel, ptx::Label& end) {
 
 namespace {
 
-/// Lets only thread 0 of the CTA go on; the others `leave`. Most are sorted out by their x alone, which is in `x` when that is not
-/// empty.
+/// Lets only thread 0 of the CTA go on; the others `leave`. Most are sorted out by their x alone, which is in `x` when
+/// that is not empty.
 std::string OnlyFirstThread(const std::string& leave, const std::string& x) {
-  return (x.empty() ? "mov.u32 %gl_t0, %tid.x;\n" : "") + ("setp.ne.u32 %gl_others, " + (x.empty() ? "%gl_t0" : x)) + ", 0;\n@%gl_others " +
-         leave +
-         ";\nmov.u32 %gl_t0, %tid.y;\nmov.u32 %gl_t1, %tid.z;\nor.b32 %gl_t0, %gl_t0, %gl_t1;\nsetp.ne.u32 %gl_others, %gl_t0, "
+  return (x.empty() ? "mov.u32 %gl_t0, %tid.x;\n" : "") + ("setp.ne.u32 %gl_others, " + (x.empty() ? "%gl_t0" : x)) +
+         ", 0;\n@%gl_others " + leave +
+         ";\nmov.u32 %gl_t0, %tid.y;\nmov.u32 %gl_t1, %tid.z;\nor.b32 %gl_t0, %gl_t0, %gl_t1;\nsetp.ne.u32 %gl_others, "
+         "%gl_t0, "
          "0;\n@%gl_others " +
          leave + ";\n";
 }
@@ -168,11 +177,13 @@ class Ender {
     end.name = module_.strings.Intern(editor_.NewLabel("end"));
     end.loc = kernel_.body->end_loc;
     RedirectEnds(kernel_, end);
-    const std::string registers = "{\n.reg .b32 %gl_t<2>;\n.reg .pred %gl_others;\n", last = "membar.gl;\n" + calls + "}\nret;\n";
+    const std::string registers = "{\n.reg .b32 %gl_t<2>;\n.reg .pred %gl_others;\n",
+                      last = "membar.gl;\n" + calls + "}\nret;\n";
     const std::string x = ThreadIndex(kernel_, editor_);
     std::string entry, text;
     if (plan.barrier) {
-      if (!at_entry.empty()) entry = registers + OnlyFirstThread("bra $gl_begin", "") + at_entry + "$gl_begin:\n}\nbar.sync 0;\n";
+      if (!at_entry.empty())
+        entry = registers + OnlyFirstThread("bra $gl_begin", "") + at_entry + "$gl_begin:\n}\nbar.sync 0;\n";
       text = "bar.sync " + std::to_string(*plan.barrier) + ";\n" + registers + OnlyFirstThread("ret", x) + last;
     } else {
       const std::string left = editor_.NewVariable(ptx::StateSpace::kShared, ptx::ScalarType::kU32, "threads_left");
@@ -198,7 +209,8 @@ class Ender {
 
 }  // namespace
 
-void RunAtCtaEnd(ptx::Module& module, ptx::Function& kernel, const EndPlan& plan, const std::string& at_entry, const std::string& at_end) {
+void RunAtCtaEnd(ptx::Module& module, ptx::Function& kernel, const EndPlan& plan, const std::string& at_entry,
+                 const std::string& at_end) {
   Ender(module, kernel).Run(plan, at_entry, at_end);
 }
 

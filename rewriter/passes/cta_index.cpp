@@ -120,7 +120,8 @@ CtaValueNeeds::CtaValueNeeds(const ptx::Module& module, const analysis::CallGrap
 
 std::vector<HiddenRole> RolesFor(const CtaValues& values) {
   using enum HiddenRole;
-  const bool z = Has(values, CtaValue::kCtaZ), y = z || Has(values, CtaValue::kCtaY), x = y || Has(values, CtaValue::kCtaX);
+  const bool z = Has(values, CtaValue::kCtaZ), y = z || Has(values, CtaValue::kCtaY),
+             x = y || Has(values, CtaValue::kCtaX);
   const std::pair<HiddenRole, bool> wanted[] = {
       {kFirstCtaX, x},
       {kFirstCtaY, y},
@@ -141,11 +142,13 @@ std::vector<HiddenRole> RolesFor(const CtaValues& values) {
   return roles;
 }
 
-void AppendValueParams(ptx::Module& module, std::deque<ptx::Variable>& params, const CtaValues& values, std::string_view function) {
+void AppendValueParams(ptx::Module& module, std::deque<ptx::Variable>& params, const CtaValues& values,
+                       std::string_view function) {
   ForEachValue(values, [&](CtaValue value) {
     ptx::Variable& param = params.emplace_back();
-    param.name =
-        function.empty() ? std::string_view("_") : module.strings.Intern(std::string(function) + "_gl_" + std::string(Info(value).param));
+    param.name = function.empty()
+                     ? std::string_view("_")
+                     : module.strings.Intern(std::string(function) + "_gl_" + std::string(Info(value).param));
     param.space = ptx::StateSpace::kParam;
     param.type = IsWide(value) ? ScalarType::kB64 : ScalarType::kB32;
   });
@@ -153,8 +156,8 @@ void AppendValueParams(ptx::Module& module, std::deque<ptx::Variable>& params, c
 
 namespace {
 
-/// Rewrites one function. Registers are made when they are first needed, and shared by all replacements: each is written
-/// right before it is read, so that none lives longer than one of them.
+/// Rewrites one function. Registers are made when they are first needed, and shared by all replacements: each is
+/// written right before it is read, so that none lives longer than one of them.
 class IndexRewriter {
  public:
   IndexRewriter(ptx::Module& module, ptx::Function& function, ValueSource source, const analysis::CallGraph& calls,
@@ -187,7 +190,8 @@ class IndexRewriter {
     return name;
   }
   const std::string& Value(CtaValue value) {
-    return Register(values_[static_cast<std::size_t>(value)], IsWide(value) ? ScalarType::kU64 : ScalarType::kU32, Info(value).param);
+    return Register(values_[static_cast<std::size_t>(value)], IsWide(value) ? ScalarType::kU64 : ScalarType::kU32,
+                    Info(value).param);
   }
   /// Older PTX reads them narrower: 16 bits of %ctaid and %nctaid (1.x), 32 of %gridid (1.x, 2.x). `name` becomes the
   /// narrow register.
@@ -213,7 +217,8 @@ class IndexRewriter {
 
 void IndexRewriter::Rewrite(Instruction& instruction, Replacement& replacement) {
   if (source_ != ValueSource::kSpecial && ValuesIn(instruction).any()) ReplaceOperands(instruction, replacement);
-  if (const CtaValues passed = PassedBy(instruction, calls_, needs_); passed.any()) PassValues(instruction, passed, replacement);
+  if (const CtaValues passed = PassedBy(instruction, calls_, needs_); passed.any())
+    PassValues(instruction, passed, replacement);
 }
 
 /// The operand is "%ctaid" whole.
@@ -227,7 +232,8 @@ void IndexRewriter::ReplaceOperands(Instruction& instruction, Replacement& repla
                      instruction.operands[0].element == 0 && instruction.operands[0].variable->vector == 1;
   const CtaValues only = move ? ValuesOf(instruction.operands[1]) : CtaValues();
   const ptx::Symbol to = plain ? editor_.Find(instruction.operands[0].text) : ptx::Symbol();
-  if (plain && only.count() == 1 && to.variable == instruction.operands[0].variable && to.index == instruction.operands[0].index) {
+  if (plain && only.count() == 1 && to.variable == instruction.operands[0].variable &&
+      to.index == instruction.operands[0].index) {
     CtaValue value{};
     ForEachValue(only, [&](CtaValue one) { value = one; });
     if (ptx::BitsOf(instruction.type()) == (IsWide(value) ? 64u : 32u) &&
@@ -255,7 +261,8 @@ void IndexRewriter::ReplaceOperands(Instruction& instruction, Replacement& repla
   }
 }
 
-// mov.v4.u32 {%r1, %r2, %r3, %r4}, %ctaid;  the fourth is 0 (ISA 10.5, 10.6). The destination may be one vector register.
+// mov.v4.u32 {%r1, %r2, %r3, %r4}, %ctaid;  the fourth is 0 (ISA 10.5, 10.6). The destination may be one vector
+// register.
 void IndexRewriter::ReplaceVectorMove(const Instruction& move, Replacement& replacement) {
   const Operand& to = move.operands[0];
   const bool half = ptx::BitsOf(move.type()) == 16;
@@ -325,20 +332,22 @@ std::string IndexRewriter::Load(const std::string& to, HiddenRole role) {
 
 /// %q = %n / divisor (slice_range.h, Reciprocal).
 std::string IndexRewriter::Divide(HiddenRole reciprocal, HiddenRole shift) {
-  return "shl.b32 " + q() + ", " + n() + ", 1;\n" + Load(a(), reciprocal) + "mul.hi.u32 " + q() + ", " + q() + ", " + a() + ";\n" +
-         Load(a(), shift) + "shr.u32 " + q() + ", " + q() + ", " + a() + ";\n";
+  return "shl.b32 " + q() + ", " + n() + ", 1;\n" + Load(a(), reciprocal) + "mul.hi.u32 " + q() + ", " + q() + ", " +
+         a() + ";\n" + Load(a(), shift) + "shr.u32 " + q() + ", " + q() + ", " + a() + ";\n";
 }
 
 /// to = %n - %q * divisor.
 std::string IndexRewriter::Remainder(const std::string& to, HiddenRole divisor) {
-  return Load(a(), divisor) + "mul.lo.u32 " + q() + ", " + q() + ", " + a() + ";\nsub.u32 " + to + ", " + n() + ", " + q() + ";\n";
+  return Load(a(), divisor) + "mul.lo.u32 " + q() + ", " + q() + ", " + a() + ";\nsub.u32 " + to + ", " + n() + ", " +
+         q() + ";\n";
 }
 
 std::string IndexRewriter::Compute(CtaValue value, const std::string& to) {
   using enum HiddenRole;
   const std::string bits = IsWide(value) ? "64 " : "32 ";
   if (source_ == ValueSource::kSpecial) return "mov.u" + bits + to + ", " + std::string(Info(value).special) + ";\n";
-  if (source_ == ValueSource::kParameter) return "ld.param.u" + bits + to + ", [" + ParamName(Info(value).param) + "];\n";
+  if (source_ == ValueSource::kParameter)
+    return "ld.param.u" + bits + to + ", [" + ParamName(Info(value).param) + "];\n";
   switch (value) {
     case CtaValue::kGridX: return Load(to, kGridX);
     case CtaValue::kGridY: return Load(to, kGridY);
@@ -346,8 +355,8 @@ std::string IndexRewriter::Compute(CtaValue value, const std::string& to) {
     case CtaValue::kGridId: return Load(to, kGridId);
     default: break;
   }
-  std::string text = "mov.u32 " + n() + ", %ctaid.x;\n" + Load(a(), kFirstCtaX) + "add.u32 " + n() + ", " + n() + ", " + a() + ";\n" +
-                     Divide(kReciprocalX, kShiftX);
+  std::string text = "mov.u32 " + n() + ", %ctaid.x;\n" + Load(a(), kFirstCtaX) + "add.u32 " + n() + ", " + n() + ", " +
+                     a() + ";\n" + Divide(kReciprocalX, kShiftX);
   if (value == CtaValue::kCtaX) return text + Remainder(to, kGridX);
   text += Load(a(), kFirstCtaY) + "add.u32 " + n() + ", " + q() + ", " + a() + ";\n" + Divide(kReciprocalY, kShiftY);
   if (value == CtaValue::kCtaY) return text + Remainder(to, kGridY);
@@ -356,8 +365,8 @@ std::string IndexRewriter::Compute(CtaValue value, const std::string& to) {
 
 }  // namespace
 
-void RewriteIndexReads(ptx::Module& module, ptx::Function& function, ValueSource source, const analysis::CallGraph& calls,
-                       const CtaValueNeeds& needs) {
+void RewriteIndexReads(ptx::Module& module, ptx::Function& function, ValueSource source,
+                       const analysis::CallGraph& calls, const CtaValueNeeds& needs) {
   IndexRewriter(module, function, source, calls, needs).Run();
 }
 

@@ -62,11 +62,12 @@ enum class ValueSource : std::uint8_t {
 std::vector<HiddenRole> RolesFor(const CtaValues& values);
 
 /// Appends one parameter per value to a function or prototype.
-void AppendValueParams(ptx::Module& module, std::deque<ptx::Variable>& params, const CtaValues& values, std::string_view function);
+void AppendValueParams(ptx::Module& module, std::deque<ptx::Variable>& params, const CtaValues& values,
+                       std::string_view function);
 
 /// Replaces all reads of a function with a body, and passes values on at its calls. Its own parameters must have been
 /// appended. What `source` is kSpecial for keeps its reads.
-void RewriteIndexReads(ptx::Module& module, ptx::Function& function, ValueSource source, const analysis::CallGraph& calls,
-                       const CtaValueNeeds& needs);
+void RewriteIndexReads(ptx::Module& module, ptx::Function& function, ValueSource source,
+                       const analysis::CallGraph& calls, const CtaValueNeeds& needs);
 
 }  // namespace gridloom::passes

@@ -28,7 +28,8 @@ void VisitReachable(const analysis::CallGraph& calls, const ptx::Function& kerne
 /// System functions whose effects no range tells, by what they do.
 std::string_view EffectOf(std::string_view function) {
   if (function == "vprintf") return "it prints";
-  if (function == "malloc" || function == "free" || function == "cudaMalloc" || function == "cudaFree") return "it allocates memory";
+  if (function == "malloc" || function == "free" || function == "cudaMalloc" || function == "cudaFree")
+    return "it allocates memory";
   return {};
 }
 
@@ -37,8 +38,8 @@ bool MayBeGlobal(const Instruction& instruction) {
   return space == ptx::StateSpace::kNone || space == ptx::StateSpace::kGlobal || space == ptx::StateSpace::kGeneric;
 }
 
-/// The operation of a `red` that gives the same in any order among its like; nothing for all others, and for `atom`, which shows what was
-/// there before.
+/// The operation of a `red` that gives the same in any order among its like; nothing for all others, and for `atom`,
+/// which shows what was there before.
 std::optional<Mod> CommutingOperation(const Instruction& instruction) {
   if (instruction.Has(Trait::kReads) || !ptx::IsInteger(instruction.type())) return std::nullopt;
   for (const Mod operation : {Mod::kAdd, Mod::kMin, Mod::kMax, Mod::kAnd, Mod::kOr, Mod::kXor}) {
@@ -72,7 +73,9 @@ CtaOrder OrderOf(const analysis::CallGraph& calls, const CtaWaits& waits, const 
     if (order.why_whole.empty()) order.why_whole = EffectOf(calls.function(node).name);
   }
   VisitReachable(calls, kernel, [&](const Instruction& instruction) {
-    if (!order.why_whole.empty() || instruction.info().cls != ptx::OpClass::kTexture || instruction.Has(Trait::kQueries)) return;
+    if (!order.why_whole.empty() || instruction.info().cls != ptx::OpClass::kTexture ||
+        instruction.Has(Trait::kQueries))
+      return;
     order.why_whole = "it reads or writes textures or surfaces (" + instruction.FullName() + ")";
     order.loc = instruction.loc;
   });

@@ -1,5 +1,5 @@
-// What the order of CTAs means to a kernel: may single CTAs of it run before, between and after those of other kernels, as long as no
-// page is touched out of turn (docs/ranges.md, "Out of order")?
+// What the order of CTAs means to a kernel: may single CTAs of it run before, between and after those of other kernels,
+// as long as no page is touched out of turn (docs/ranges.md, "Out of order")?
 #pragma once
 
 #include <string>
@@ -11,10 +11,12 @@
 namespace gridloom::passes {
 
 struct CtaOrder {
-  /// Why all of the grid has to run at once, with everything before it done and nothing after it begun; empty: it need not.
+  /// Why all of the grid has to run at once, with everything before it done and nothing after it begun; empty: it need
+  /// not.
   std::string why_whole;
   SourceLoc loc;
-  /// Results may depend on the order of its own CTAs: they change the same memory atomically in ways that do not commute.
+  /// Results may depend on the order of its own CTAs: they change the same memory atomically in ways that do not
+  /// commute.
   bool own_order_matters = false;
 };
 

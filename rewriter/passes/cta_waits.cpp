@@ -25,7 +25,9 @@ using ptx::StateSpace;
 using ptx::Trait;
 
 /// Memory that other CTAs write.
-bool IsCommon(StateSpace space) { return space == StateSpace::kGlobal || space == StateSpace::kNone || space == StateSpace::kGeneric; }
+bool IsCommon(StateSpace space) {
+  return space == StateSpace::kGlobal || space == StateSpace::kNone || space == StateSpace::kGeneric;
+}
 
 bool IsAnyOf(const Instruction& instruction, std::initializer_list<Mod> mods) {
   return std::ranges::any_of(mods, [&](Mod mod) { return instruction.Has(mod); });
@@ -41,15 +43,19 @@ bool IsStrongRead(const Instruction& instruction) {
   if (instruction.info().cls == ptx::OpClass::kUnknown) return true;
   if (!IsTypedRead(instruction)) return instruction.Has(Trait::kStrong);
   return IsCommon(instruction.space()) &&
-         (instruction.Has(Trait::kStrong) || IsAnyOf(instruction, {Mod::kVolatile, Mod::kRelaxed, Mod::kAcquire, Mod::kMmio, Mod::kCv}));
+         (instruction.Has(Trait::kStrong) ||
+          IsAnyOf(instruction, {Mod::kVolatile, Mod::kRelaxed, Mod::kAcquire, Mod::kMmio, Mod::kCv}));
 }
 
 /// One that does so only in an ill-formed program, or with a fence.
 bool IsWeakRead(const Instruction& instruction) {
-  return IsTypedRead(instruction) && IsCommon(instruction.space()) && !instruction.Has(Mod::kNc) && !IsStrongRead(instruction);
+  return IsTypedRead(instruction) && IsCommon(instruction.space()) && !instruction.Has(Mod::kNc) &&
+         !IsStrongRead(instruction);
 }
 
-bool IsFence(const Instruction& instruction) { return instruction.info().cls == ptx::OpClass::kFence && !instruction.Has(Mod::kCta); }
+bool IsFence(const Instruction& instruction) {
+  return instruction.info().cls == ptx::OpClass::kFence && !instruction.Has(Mod::kCta);
+}
 
 bool IsMalloc(const ptx::Function& function) { return function.name == "malloc" || function.name == "cudaMalloc"; }
 
@@ -64,7 +70,8 @@ struct Summary {
 /// Looks for waits in one function.
 class WaitFinder {
  public:
-  WaitFinder(const ptx::Function& function, NodeId node, const analysis::CallGraph& calls, const std::vector<Summary>& summaries)
+  WaitFinder(const ptx::Function& function, NodeId node, const analysis::CallGraph& calls,
+             const std::vector<Summary>& summaries)
       : cfg_(function), rounds_(cfg_), nest_(cfg_.graph(), 0), calls_(calls), summaries_(summaries), node_(node) {}
 
   std::optional<CtaWait> Find() {
@@ -124,9 +131,10 @@ std::optional<CtaWait> WaitFinder::FindWithin(const BlockSet& blocks) {
   return std::nullopt;
 }
 
-// A branch that leaves the loop by what was read waits for it. One that stays inside may do so as well, by way of a path back
-// to the header; but not when every round passes a counter's exit test. So blocks with such tests are taken out, one by one,
-// and what remains connected is looked at again: in a path that repeats for ever, no block that was taken out occurs for ever.
+// A branch that leaves the loop by what was read waits for it. One that stays inside may do so as well, by way of a
+// path back to the header; but not when every round passes a counter's exit test. So blocks with such tests are taken
+// out, one by one, and what remains connected is looked at again: in a path that repeats for ever, no block that was
+// taken out occurs for ever.
 std::optional<CtaWait> WaitFinder::FindInLoop(const BlockSet& loop) {
   const Taint taint = Spread(loop);
   if (taint.source == nullptr) return std::nullopt;
@@ -194,8 +202,9 @@ bool WaitFinder::Reads(std::uint32_t at, const Taint& taint) const {
   const bool loads = IsTypedRead(instruction) || (instruction.Has(Trait::kReads) && instruction.Has(Trait::kRows));
   if (loads && instruction.space() == StateSpace::kParam) {
     bool found = false;
-    ptx::VisitOperand(const_cast<Operand&>(instruction.operands.back()),
-                      [&](const Operand& operand) { found |= operand.variable != nullptr && taint.params.contains(operand.variable); });
+    ptx::VisitOperand(const_cast<Operand&>(instruction.operands.back()), [&](const Operand& operand) {
+      found |= operand.variable != nullptr && taint.params.contains(operand.variable);
+    });
     return found;
   }
   return loads && taint.memory && instruction.space() != StateSpace::kConst;
@@ -215,7 +224,8 @@ bool WaitFinder::StepCall(std::uint32_t at, bool reads, Taint& taint) const {
   if (callee != nullptr && callee->ends_thread) changed |= taint.calls.insert(at).second;
   if (!has_results) return changed;
   for (const Operand& result : call.operands[0].elements) {
-    if (result.kind == OperandKind::kSymbol && result.variable != nullptr) changed |= taint.params.insert(result.variable).second;
+    if (result.kind == OperandKind::kSymbol && result.variable != nullptr)
+      changed |= taint.params.insert(result.variable).second;
   }
   for (const RegisterId id : rounds_.writes(at)) {
     if (!taint.registers[id]) taint.registers[id] = changed = true;
@@ -239,7 +249,8 @@ bool WaitFinder::Step(const BlockSet& loop, std::uint32_t at, bool fences, Taint
   if (!stores) return changed;
   if (instruction.space() == StateSpace::kParam) {
     ptx::VisitOperand(const_cast<Operand&>(instruction.operands.front()), [&](const Operand& operand) {
-      if (operand.kind == OperandKind::kSymbol && operand.variable != nullptr) changed |= taint.params.insert(operand.variable).second;
+      if (operand.kind == OperandKind::kSymbol && operand.variable != nullptr)
+        changed |= taint.params.insert(operand.variable).second;
     });
   } else if (!taint.memory) {
     taint.memory = changed = true;
@@ -266,7 +277,8 @@ bool WaitFinder::Decides(BlockId block, const Taint& taint) const {
   const auto in_block = taint.calls.lower_bound(ends.first);
   if (in_block != taint.calls.end() && *in_block < ends.first + ends.count) return true;
   if (ends.end == analysis::BlockEnd::kFallthrough || ends.count == 0) return false;
-  return std::ranges::any_of(rounds_.reads(ends.first + ends.count - 1), [&](RegisterId id) { return taint.registers[id]; });
+  return std::ranges::any_of(rounds_.reads(ends.first + ends.count - 1),
+                             [&](RegisterId id) { return taint.registers[id]; });
 }
 
 bool WaitFinder::LeavesLoop(const BlockSet& loop, BlockId block) const {
@@ -312,8 +324,8 @@ Summary Summarize(const ptx::Function& function) {
 
 namespace {
 
-/// Calls `take(caller, callee)`, which says whether it changed what is known of the caller, until nothing changes: callees before
-/// their callers, and those of recursive groups as often as they learn something.
+/// Calls `take(caller, callee)`, which says whether it changed what is known of the caller, until nothing changes:
+/// callees before their callers, and those of recursive groups as often as they learn something.
 template <typename Taking>
 void SpreadToCallers(const analysis::CallGraph& calls, const Taking& take) {
   std::deque<NodeId> changed;
@@ -330,7 +342,8 @@ void SpreadToCallers(const analysis::CallGraph& calls, const Taking& take) {
 }
 
 bool Take(const Summary& from, Summary& into) {
-  const bool more = (!into.reads && from.reads) || (!into.fence && from.fence) || (!into.ends_thread && from.ends_thread);
+  const bool more =
+      (!into.reads && from.reads) || (!into.fence && from.fence) || (!into.ends_thread && from.ends_thread);
   into.reads |= from.reads;
   if (into.read == nullptr) into.read = from.read;
   into.fence |= from.fence;

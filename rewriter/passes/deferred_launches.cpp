@@ -21,8 +21,8 @@ constexpr std::string_view kGridLists =
     ".shared .align 4 .b32 gridloom_grid_place;\n.global .align 8 .b64 gridloom_grid_list_<kernel>[<places>];\n";
 constexpr std::string_view kPlaces = "1024";  // of grids that run at a time: GPUs have room for 128
 
-/// Tables of one shape are launched together, as many as make a grid. One alone is launched without a list of tables, as it is when there
-/// is no memory for that. There is nobody to be told of a launch that fails.
+/// Tables of one shape are launched together, as many as make a grid. One alone is launched without a list of tables,
+/// as it is when there is no memory for that. There is nobody to be told of a launch that fails.
 constexpr std::string_view kLaunchList = R"(
 .func gridloom_launch_list_<kernel>(.param .b64 list)
 {
@@ -120,7 +120,8 @@ DONE:
 }
 )";
 
-/// Grids that run have places, by number; ids are %gridid + 1, and 0 where no grid is. A lock is held while one is looked for.
+/// Grids that run have places, by number; ids are %gridid + 1, and 0 where no grid is. A lock is held while one is
+/// looked for.
 constexpr std::string_view kGridFunctions = R"(
 .global .align 8 .b64 gridloom_grid_ids[<places>];
 .global .align 8 .b64 gridloom_grid_ended[<places>];
@@ -228,7 +229,8 @@ std::string LaunchList(const std::string& name, const std::string& load) {
 
 std::string BlockEnd(const std::vector<std::string>& names) {
   std::string text;
-  for (const std::string& name : names) text += LaunchList(name, "ld.shared.b64 %gl_list, [gridloom_list_" + name + "];\n");
+  for (const std::string& name : names)
+    text += LaunchList(name, "ld.shared.b64 %gl_list, [gridloom_list_" + name + "];\n");
   return text;
 }
 
@@ -239,14 +241,17 @@ constexpr std::string_view kGridEntry =
 std::string GridEnd(const std::vector<std::string>& names) {
   std::string text =
       "ld.shared.b32 %gl_t0, [gridloom_grid_place];\n"
-      "{\n.param .b32 gl_place;\nst.param.b32 [gl_place], %gl_t0;\n.param .b32 gl_last;\ncall (gl_last), gridloom_leave_grid, (gl_place);\n"
+      "{\n.param .b32 gl_place;\nst.param.b32 [gl_place], %gl_t0;\n.param .b32 gl_last;\ncall (gl_last), "
+      "gridloom_leave_grid, (gl_place);\n"
       "ld.param.b32 %gl_t1, [gl_last];\n}\n"
       "setp.eq.u32 %gl_others, %gl_t1, 0;\n@%gl_others ret;\n";
   for (const std::string& name : names) {
-    text += LaunchList(name, "mov.u64 %gl_none, gridloom_grid_list_" + name +
-                                 ";\nmad.wide.u32 %gl_none, %gl_t0, 8, %gl_none;\natom.global.exch.b64 %gl_list, [%gl_none], 0;\n");
+    text += LaunchList(
+        name, "mov.u64 %gl_none, gridloom_grid_list_" + name +
+                  ";\nmad.wide.u32 %gl_none, %gl_t0, 8, %gl_none;\natom.global.exch.b64 %gl_list, [%gl_none], 0;\n");
   }
-  return text + "{\n.param .b32 gl_place;\nst.param.b32 [gl_place], %gl_t0;\ncall gridloom_forget_grid, (gl_place);\n}\n";
+  return text +
+         "{\n.param .b32 gl_place;\nst.param.b32 [gl_place], %gl_t0;\ncall gridloom_forget_grid, (gl_place);\n}\n";
 }
 
 /// The functions, of those in which threads end, that a kernel may call.

@@ -73,7 +73,8 @@ FunctionEditor::FunctionEditor(ptx::Module& module, ptx::Function& function) : m
 
 FunctionEditor::~FunctionEditor() {
   auto& statements = function_.body->statements;
-  statements.insert(statements.begin(), std::make_move_iterator(declarations_.begin()), std::make_move_iterator(declarations_.end()));
+  statements.insert(statements.begin(), std::make_move_iterator(declarations_.begin()),
+                    std::make_move_iterator(declarations_.end()));
 }
 
 std::string FunctionEditor::FreshName(std::string name) {
@@ -108,8 +109,9 @@ void FunctionEditor::Resolve(Operand& operand) const {
   operand.index = symbol.index;
   if (symbol.label != nullptr) operand.kind = OperandKind::kLabel;
   else if (symbol.directive == nullptr)
-    operand.kind =
-        symbol.variable != nullptr && symbol.variable->space == ptx::StateSpace::kReg ? OperandKind::kRegister : OperandKind::kSymbol;
+    operand.kind = symbol.variable != nullptr && symbol.variable->space == ptx::StateSpace::kReg
+                       ? OperandKind::kRegister
+                       : OperandKind::kSymbol;
 }
 
 void FunctionEditor::Resolve(Statement& statement, SourceLoc loc) const {
@@ -135,7 +137,8 @@ void FunctionEditor::Resolve(Statement& statement, SourceLoc loc) const {
 
 std::vector<Statement> FunctionEditor::Text(std::string_view text, SourceLoc loc) {
   DiagnosticSink sink;
-  const std::string source = ".version 9.0\n.target sm_90\n.address_size 64\n.func gl_text() {\n" + std::string(text) + "\n}\n";
+  const std::string source =
+      ".version 9.0\n.target sm_90\n.address_size 64\n.func gl_text() {\n" + std::string(text) + "\n}\n";
   const auto parsed = ptx::ParseModule(source, sink);
   GL_CHECK(!sink.has_errors(), FormatDiagnostics(sink, "text of a pass", source).c_str());
   std::unique_ptr<Block> body = std::move(parsed->functions.front().body);
@@ -168,8 +171,8 @@ void EditStatements(Block& block, const StatementEdit& edit) {
 void InsertAtEntry(Block& body, std::vector<Statement> statements) {
   std::size_t at = 0;
   while (at < body.statements.size() && std::holds_alternative<Variable*>(body.statements[at])) ++at;
-  body.statements.insert(body.statements.begin() + static_cast<std::ptrdiff_t>(at), std::make_move_iterator(statements.begin()),
-                         std::make_move_iterator(statements.end()));
+  body.statements.insert(body.statements.begin() + static_cast<std::ptrdiff_t>(at),
+                         std::make_move_iterator(statements.begin()), std::make_move_iterator(statements.end()));
 }
 
 }  // namespace gridloom::passes

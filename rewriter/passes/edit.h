@@ -18,7 +18,8 @@ ptx::Operand RegisterOperand(const ptx::Variable& variable, std::uint32_t index 
 ptx::Operand SymbolOperand(const ptx::Variable& variable);
 ptx::Operand IntOperand(std::uint64_t value);
 
-/// Changes one function of a module. Text is written with the names of the function's outermost scope and of the module:
+/// Changes one function of a module. Text is written with the names of the function's outermost scope and of the
+/// module:
 ///
 ///   FunctionEditor editor(module, kernel);
 ///   const auto t = editor.NewRegister(ScalarType::kU32, "t");             // %gl_t
@@ -34,17 +35,19 @@ class FunctionEditor {
   ptx::Module& module() { return module_; }
   ptx::Function& function() { return function_; }
 
-  /// Declares a register in the function's outermost scope under a name that nothing in the function has: %gl_<hint>, with
-  /// a number when that is taken.
-  std::string NewRegister(ptx::ScalarType type, std::string_view hint) { return NewVariable(ptx::StateSpace::kReg, type, hint); }
+  /// Declares a register in the function's outermost scope under a name that nothing in the function has: %gl_<hint>,
+  /// with a number when that is taken.
+  std::string NewRegister(ptx::ScalarType type, std::string_view hint) {
+    return NewVariable(ptx::StateSpace::kReg, type, hint);
+  }
   /// Declares a variable in any state space in the same way: gl_<hint>.
   std::string NewVariable(ptx::StateSpace space, ptx::ScalarType type, std::string_view hint);
   /// A name of a label that nothing in the function has, for use inside a text.
   std::string NewLabel(std::string_view hint);
 
-  /// Statements from text; all of them carry `loc`. Names that are declared nowhere are a broken invariant, as is text that
-  /// does not parse: texts are the pass's own. Text that declares registers or labels becomes one statement, a block
-  /// (PTX scopes them), so that no declaration escapes.
+  /// Statements from text; all of them carry `loc`. Names that are declared nowhere are a broken invariant, as is text
+  /// that does not parse: texts are the pass's own. Text that declares registers or labels becomes one statement, a
+  /// block (PTX scopes them), so that no declaration escapes.
   std::vector<ptx::Statement> Text(std::string_view text, SourceLoc loc);
 
   /// The declaration of a name in the outermost scope or the module: what Text uses.
@@ -69,8 +72,8 @@ struct Replacement {
 };
 using StatementEdit = std::function<void(ptx::Statement& statement, Replacement& replacement)>;
 
-/// Calls `edit` for every statement of a block, nested ones included (a nested block before its statements; what was put in
-/// is not visited), and rebuilds the lists of statements. The statement may be changed in place.
+/// Calls `edit` for every statement of a block, nested ones included (a nested block before its statements; what was
+/// put in is not visited), and rebuilds the lists of statements. The statement may be changed in place.
 void EditStatements(ptx::Block& block, const StatementEdit& edit);
 
 /// Puts statements in front of a body, behind the declarations at its head.

@@ -25,7 +25,9 @@ using ptx::Variable;
 
 namespace {
 
-bool InModuleMemory(const Variable& variable) { return variable.space == StateSpace::kGlobal || variable.space == StateSpace::kConst; }
+bool InModuleMemory(const Variable& variable) {
+  return variable.space == StateSpace::kGlobal || variable.space == StateSpace::kConst;
+}
 
 /// The kernel and what it calls, definitions and prototypes alike; an error when that cannot be told.
 Result<std::vector<const Function*>> Reached(const ptx::Module& module, std::string_view kernel) {
@@ -58,8 +60,8 @@ std::optional<std::string> WhyNot(const Instruction& instruction) {
   }
   if (why || instruction.space() != StateSpace::kConst) return why;
   if (instruction.opcode == Opcode::kIsspacep) return "it asks whether an address is in constant memory";
-  const bool bank =
-      std::ranges::any_of(instruction.modifiers, [](const ptx::Modifier& modifier) { return modifier.text.starts_with("const["); });
+  const bool bank = std::ranges::any_of(
+      instruction.modifiers, [](const ptx::Modifier& modifier) { return modifier.text.starts_with("const["); });
   if (bank || (!instruction.Has(ptx::Trait::kReads) && instruction.opcode != Opcode::kCvta))
     return "it uses constant memory in " + instruction.FullName();
   return std::nullopt;
@@ -87,11 +89,14 @@ class Placement {
     ptx::VisitOperand(operand, [&](Operand& inner) {
       if (inner.kind != OperandKind::kSymbol || inner.variable == nullptr || !InModuleMemory(*inner.variable)) return;
       const auto address = addresses_.find(inner.variable->name);
-      if (address == addresses_.end()) return;  // a variable of a function's own scope; kernels have none in these spaces
+      if (address == addresses_.end())
+        return;  // a variable of a function's own scope; kernels have none in these spaces
       const std::string& name = RegisterFor(*inner.variable, inner.offset);
-      auto load =
-          editor_.Text("mov.u64 " + name + ", " + std::to_string(address->second + static_cast<std::uint64_t>(inner.offset)) + ";", loc);
-      replacement.before.insert(replacement.before.end(), std::make_move_iterator(load.begin()), std::make_move_iterator(load.end()));
+      auto load = editor_.Text(
+          "mov.u64 " + name + ", " + std::to_string(address->second + static_cast<std::uint64_t>(inner.offset)) + ";",
+          loc);
+      replacement.before.insert(replacement.before.end(), std::make_move_iterator(load.begin()),
+                                std::make_move_iterator(load.end()));
       inner = RegisterOperand(*editor_.Find(name).variable);
     });
   }
@@ -133,7 +138,8 @@ void LowerTarget(ptx::Module& module, const std::vector<const Function*>& reache
   }
   if (sm == 0 || sm >= module.sm()) return;
   for (std::string_view& target : module.targets) {
-    if (target.starts_with("sm_") || target.starts_with("compute_")) target = module.strings.Intern("sm_" + std::to_string(sm));
+    if (target.starts_with("sm_") || target.starts_with("compute_"))
+      target = module.strings.Intern("sm_" + std::to_string(sm));
   }
 }
 
@@ -166,7 +172,8 @@ Result<std::unique_ptr<ptx::Module>> ExtractKernel(const ptx::Module& original, 
                                                    const VariableAddresses& addresses) {
   GL_TRY(variables, VariablesOf(original, kernel));
   for (const std::string& variable : variables) {
-    if (!addresses.contains(variable)) return Error{"it uses the variable " + variable + ", whose address is not known"};
+    if (!addresses.contains(variable))
+      return Error{"it uses the variable " + variable + ", whose address is not known"};
   }
   std::unique_ptr<ptx::Module> module = ptx::CloneModule(original);
   GL_TRY(reached, Reached(*module, kernel));

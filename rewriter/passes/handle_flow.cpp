@@ -12,15 +12,16 @@ using ptx::Operand;
 using ptx::OperandKind;
 using ptx::StateSpace;
 
-HandleFlow::HandleFlow(const analysis::Cfg& cfg, ThreadMemory& memory, const std::vector<MadeStream>& made, std::size_t number,
-                       const std::vector<Register>& holders)
+HandleFlow::HandleFlow(const analysis::Cfg& cfg, ThreadMemory& memory, const std::vector<MadeStream>& made,
+                       std::size_t number, const std::vector<Register>& holders)
     : cfg_(cfg), memory_(memory), made_(made), stream_(made[number]) {
   for (const Register& holder : holders) locations_.emplace(holder, count_++);
   for (const analysis::CfgInstruction& at : cfg.instructions()) {
     if (at.instruction->opcode != Opcode::kSt || at.instruction->operands.size() < 2) continue;
     const auto place = memory.Named(*at.instruction);
     const Operand& value = at.instruction->operands[1];
-    const bool passes = place && place->variable->space == StateSpace::kParam && locations_.contains({value.variable, value.index});
+    const bool passes =
+        place && place->variable->space == StateSpace::kParam && locations_.contains({value.variable, value.index});
     if (passes && argument_locations_.emplace(place->variable, count_).second) ++count_;
   }
 }
@@ -31,7 +32,8 @@ std::optional<std::size_t> HandleFlow::LocationOf(const Operand& operand) const 
     return it == locations_.end() ? std::nullopt : std::optional(it->second);
   }
   const auto it = argument_locations_.find(operand.variable);
-  return operand.kind != OperandKind::kSymbol || it == argument_locations_.end() ? std::nullopt : std::optional(it->second);
+  return operand.kind != OperandKind::kSymbol || it == argument_locations_.end() ? std::nullopt
+                                                                                 : std::optional(it->second);
 }
 
 bool HandleFlow::Holds(const Operand& operand, const State& state) const {
@@ -43,7 +45,9 @@ bool HandleFlow::Holds(const Operand& operand, const State& state) const {
 void HandleFlow::Step(std::uint32_t at, State& state) const {
   const Instruction& instruction = *cfg_.instructions()[at].instruction;
   const auto& operands = instruction.operands;
-  const auto set = [&](std::size_t location, bool holds) { state[location] = holds || (instruction.guard && state[location]); };
+  const auto set = [&](std::size_t location, bool holds) {
+    state[location] = holds || (instruction.guard && state[location]);
+  };
   if (at == stream_.instruction) {
     // The slot has a new handle; StreamHandles has seen that no register keeps the old one.
     state.assign(state.size(), false);
@@ -61,7 +65,8 @@ void HandleFlow::Step(std::uint32_t at, State& state) const {
   bool holds = false;
   if (instruction.opcode == Opcode::kLd) holds = memory_.Named(instruction) == stream_.slot && state[0];
   else if ((instruction.opcode == Opcode::kMov || instruction.opcode == Opcode::kSelp) && operands.size() > 1)
-    holds = std::any_of(operands.begin() + 1, operands.end(), [&](const Operand& operand) { return Holds(operand, state); });
+    holds = std::any_of(operands.begin() + 1, operands.end(),
+                        [&](const Operand& operand) { return Holds(operand, state); });
   ptx::VisitDefs(instruction, [&](const Operand& reg) {
     if (const auto location = LocationOf(reg)) set(*location, holds);
   });
@@ -74,7 +79,8 @@ bool HandleFlow::Reaches(std::uint32_t from, const std::map<std::uint32_t, std::
     const std::uint32_t end = cfg_.blocks()[block].first + cfg_.blocks()[block].count;
     for (std::uint32_t at = first; at < end; ++at) {
       const auto use = uses.find(at);
-      const Operand* const argument = use == uses.end() ? nullptr : ArgumentOf(*cfg_.instructions()[at].instruction, use->second);
+      const Operand* const argument =
+          use == uses.end() ? nullptr : ArgumentOf(*cfg_.instructions()[at].instruction, use->second);
       if (argument != nullptr && Holds(*argument, state)) return true;
       Step(at, state);
     }

@@ -15,12 +15,14 @@ class HandleFlow {
  public:
   using Register = std::pair<const ptx::Variable*, std::uint32_t>;
 
-  /// `holders`: all registers that may ever hold the handle of `made[number]`. Nothing else does but its slot and arguments of calls.
+  /// `holders`: all registers that may ever hold the handle of `made[number]`. Nothing else does but its slot and
+  /// arguments of calls.
   HandleFlow(const analysis::Cfg& cfg, ThreadMemory& memory, const std::vector<MadeStream>& made, std::size_t number,
              const std::vector<Register>& holders);
 
-  /// Whether control may come from behind the instruction `from`, where the handle may lie wherever it ever does, to one of `uses` that
-  /// gets the handle: the same one, before the stream is made again. `uses`: calls, with the number of their stream.
+  /// Whether control may come from behind the instruction `from`, where the handle may lie wherever it ever does, to
+  /// one of `uses` that gets the handle: the same one, before the stream is made again. `uses`: calls, with the number
+  /// of their stream.
   bool Reaches(std::uint32_t from, const std::map<std::uint32_t, std::size_t>& uses) const;
 
  private:

@@ -1,6 +1,7 @@
-// Programs that were written to a file with rewritten kernels inside launch them as they always did: with the kernels' own
-// parameters. A module of such a program says so, and whoever runs it (the driver shim) launches its kernels as slices and fills in
-// the hidden parameters. Modules that someone launches who knows of the parameters, from the report, bear no mark.
+// Programs that were written to a file with rewritten kernels inside launch them as they always did: with the kernels'
+// own parameters. A module of such a program says so, and whoever runs it (the driver shim) launches its kernels as
+// slices and fills in the hidden parameters. Modules that someone launches who knows of the parameters, from the
+// report, bear no mark.
 #pragma once
 
 #include <vector>
@@ -10,11 +11,13 @@
 
 namespace gridloom::passes {
 
-/// Marks the module: by a variable `gridloom_launch_fills_parameters`, since a GPU's assembler takes that without remark.
+/// Marks the module: by a variable `gridloom_launch_fills_parameters`, since a GPU's assembler takes that without
+/// remark.
 void MarkLaunchFills(ptx::Module& module);
 bool LaunchFills(const ptx::Module& module);
 
-/// The hidden parameters of a kernel of a marked module, found by their names: the last parameters. Empty in any other module.
+/// The hidden parameters of a kernel of a marked module, found by their names: the last parameters. Empty in any other
+/// module.
 std::vector<HiddenParam> ParamsLaunchFills(const ptx::Module& module, const ptx::Function& kernel);
 
 }  // namespace gridloom::passes

@@ -25,8 +25,10 @@ using ptx::OperandKind;
 std::optional<std::uint32_t> WritesNothing(const Function&, std::size_t) { return std::nullopt; }
 
 bool IsBufferCall(const Function& function) {
-  return RuntimeCallOf(function.name) == RuntimeCall::kGetBuffer && function.returns.size() == 1 && function.returns[0].bytes() == 8 &&
-         std::ranges::equal(function.params, std::initializer_list<std::uint64_t>{8, 12, 12, 4}, {}, &ptx::Variable::bytes);
+  return RuntimeCallOf(function.name) == RuntimeCall::kGetBuffer && function.returns.size() == 1 &&
+         function.returns[0].bytes() == 8 &&
+         std::ranges::equal(function.params, std::initializer_list<std::uint64_t>{8, 12, 12, 4}, {},
+                            &ptx::Variable::bytes);
 }
 
 std::optional<LaunchKind> KindOf(const Function& function) {
@@ -37,7 +39,8 @@ std::optional<LaunchKind> KindOf(const Function& function) {
 }
 
 bool IsWhole(const Operand& operand) {
-  return operand.kind == OperandKind::kRegister && operand.variable != nullptr && operand.element == 0 && operand.variable->vector == 1;
+  return operand.kind == OperandKind::kRegister && operand.variable != nullptr && operand.element == 0 &&
+         operand.variable->vector == 1;
 }
 
 bool Mentions(const Operand& operand, const Operand& reg) {
@@ -89,7 +92,8 @@ class SiteFinder {
   const Operand* ArgumentRegister(std::uint32_t call, std::size_t number) const {
     const Operand* const argument = ArgumentOf(At(call), number);
     if (argument == nullptr || IsWhole(*argument)) return argument;
-    if (argument->kind != OperandKind::kSymbol || argument->variable == nullptr || memory_.CallsWith(*argument->variable).size() != 1)
+    if (argument->kind != OperandKind::kSymbol || argument->variable == nullptr ||
+        memory_.CallsWith(*argument->variable).size() != 1)
       return nullptr;
     const Operand* found = nullptr;
     for (const analysis::CfgInstruction& one : cfg_.instructions()) {
@@ -97,7 +101,8 @@ class SiteFinder {
       if (store.opcode != Opcode::kSt || store.operands.size() < 2) continue;
       const auto place = memory_.Named(store);
       if (!place || place->variable != argument->variable) continue;
-      if (found != nullptr || store.guard || place->offset != 0 || ptx::BytesOf(store.type()) != 8 || !IsWhole(store.operands[1]))
+      if (found != nullptr || store.guard || place->offset != 0 || ptx::BytesOf(store.type()) != 8 ||
+          !IsWhole(store.operands[1]))
         return nullptr;
       found = &store.operands[1];
     }
@@ -133,7 +138,8 @@ class SiteFinder {
     const Operand* kernel = ArgumentRegister(call, 0);
     for (unsigned depth = 0; kernel != nullptr && kernel->kind == OperandKind::kRegister && depth < 8; ++depth)
       kernel = CopiedFrom(*kernel);
-    if (kernel != nullptr && kernel->kind == OperandKind::kSymbol && kernel->function != nullptr && kernel->function->is_entry)
+    if (kernel != nullptr && kernel->kind == OperandKind::kSymbol && kernel->function != nullptr &&
+        kernel->function->is_entry)
       buffer.child = kernel->function;
     else buffer.why_not = "it is known only when the code runs which kernel is launched";
     if (buffer.why_not.empty()) buffer.why_not = CheckUses(reg);
@@ -158,9 +164,11 @@ class SiteFinder {
   }
 
   /// `whole`: the register has the buffer's own address, not one that was computed from it.
-  std::string CheckReader(std::uint32_t at, const Operand& reg, bool whole, std::vector<const Operand*>& pointers) const {
+  std::string CheckReader(std::uint32_t at, const Operand& reg, bool whole,
+                          std::vector<const Operand*>& pointers) const {
     const Instruction& instruction = At(at);
-    const std::string in_other_ways = "its parameter buffer is used in other ways, too (" + instruction.FullName() + ")";
+    const std::string in_other_ways =
+        "its parameter buffer is used in other ways, too (" + instruction.FullName() + ")";
     const ptx::Form* const form = ptx::FormOf(instruction);
     for (std::size_t n = 0; n < instruction.operands.size(); ++n) {
       const Operand& operand = instruction.operands[n];
@@ -171,7 +179,8 @@ class SiteFinder {
           if (instruction.space() != ptx::StateSpace::kNone) return in_other_ways;
           break;
         case Opcode::kSt:
-          if (operand.kind == OperandKind::kAddress ? instruction.space() != ptx::StateSpace::kNone : !whole || !Launches(instruction))
+          if (operand.kind == OperandKind::kAddress ? instruction.space() != ptx::StateSpace::kNone
+                                                    : !whole || !Launches(instruction))
             return in_other_ways;
           break;
         case Opcode::kSetp: break;

@@ -3,8 +3,8 @@
 //   call (r), cudaGetParameterBufferV2, (kernel, grid, block, shared);   ld.param.b64 b, [r];
 //   st.u64 [b], …;   call (e), cudaLaunchDeviceV2, (b, stream);
 //
-// A launch is followed when its buffer is in any case the one that one call has made last, and when nothing else is done with that buffer
-// but to fill it: then the buffer may be other memory.
+// A launch is followed when its buffer is in any case the one that one call has made last, and when nothing else is
+// done with that buffer but to fill it: then the buffer may be other memory.
 #pragma once
 
 #include <string>

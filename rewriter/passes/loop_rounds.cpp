@@ -84,7 +84,8 @@ LoopRounds::LoopRounds(const analysis::Cfg& cfg) : cfg_(cfg), accesses_(cfg.inst
     };
     ptx::VisitDefs(instruction, [&](const Operand& o) { add(accesses_[i].writes, o.variable, o.index); });
     ptx::VisitUses(instruction, [&](const Operand& o) { add(accesses_[i].reads, o.variable, o.index); });
-    ptx::VisitGuard(instruction, [&](const ptx::Variable& v, std::uint32_t index) { add(accesses_[i].reads, &v, index); });
+    ptx::VisitGuard(instruction,
+                    [&](const ptx::Variable& v, std::uint32_t index) { add(accesses_[i].reads, &v, index); });
   }
   written_by_.resize(registers_.size());
   for (std::uint32_t i = 0; i < accesses_.size(); ++i) {
@@ -117,7 +118,8 @@ bool LoopRounds::IsInvariant(const BlockSet& loop, const Operand& operand, int d
     case OperandKind::kSymbol: return true;
     case OperandKind::kSpecial: return !operand.text.starts_with("%clock") && !operand.text.starts_with("%globaltimer");
     case OperandKind::kAddress:
-      return std::ranges::all_of(operand.address->base, [&](const Operand& base) { return IsInvariant(loop, base, depth + 1); }) &&
+      return std::ranges::all_of(operand.address->base,
+                                 [&](const Operand& base) { return IsInvariant(loop, base, depth + 1); }) &&
              operand.address->elements.empty();
     case OperandKind::kRegister: break;
     default: return false;
@@ -128,11 +130,13 @@ bool LoopRounds::IsInvariant(const BlockSet& loop, const Operand& operand, int d
   const std::uint32_t write = OnlyWrite(loop, id);
   if (write == kNone || !IsPure(At(write)) || writes(write).size() != 1) return false;
   const auto& operands = At(write).operands;
-  return std::all_of(operands.begin() + 1, operands.end(), [&](const Operand& read) { return IsInvariant(loop, read, depth + 1); });
+  return std::all_of(operands.begin() + 1, operands.end(),
+                     [&](const Operand& read) { return IsInvariant(loop, read, depth + 1); });
 }
 
-// What is computed from invariants and from what is loaded anew from the same places takes few values, whichever of its writes a
-// round passes; an ordered comparison is through with all of them in the end. A counter that has to meet its bound needs one value.
+// What is computed from invariants and from what is loaded anew from the same places takes few values, whichever of its
+// writes a round passes; an ordered comparison is through with all of them in the end. A counter that has to meet its
+// bound needs one value.
 bool LoopRounds::IsBound(const BlockSet& loop, const Operand& operand, bool ordered) const {
   static constexpr Mod kStrong[] = {Mod::kVolatile, Mod::kRelaxed, Mod::kAcquire, Mod::kMmio, Mod::kCv};
   std::set<RegisterId> open, settled;
@@ -147,9 +151,12 @@ bool LoopRounds::IsBound(const BlockSet& loop, const Operand& operand, bool orde
       if (!loop[cfg_.instructions()[write].block]) continue;
       const Instruction& instruction = At(write);
       const auto& operands = instruction.operands;
-      const bool loads = IsPlainLoad(instruction) && std::ranges::none_of(kStrong, [&](Mod mod) { return instruction.Has(mod); });
+      const bool loads =
+          IsPlainLoad(instruction) && std::ranges::none_of(kStrong, [&](Mod mod) { return instruction.Has(mod); });
       if (loads && operands.size() == 2 && IsInvariant(loop, operands[1])) continue;
-      if (!IsPure(instruction) || writes(write).size() != 1 || !std::all_of(operands.begin() + 1, operands.end(), is_bound)) return false;
+      if (!IsPure(instruction) || writes(write).size() != 1 ||
+          !std::all_of(operands.begin() + 1, operands.end(), is_bound))
+        return false;
     }
     open.erase(id);
     settled.insert(id);
@@ -163,7 +170,8 @@ bool LoopRounds::IsPositive(const Operand& operand, int depth) const {
   if (operand.kind == OperandKind::kInt) return static_cast<std::int64_t>(operand.int_literal.value) > 0;
   if (operand.kind == OperandKind::kSpecial) {
     const auto ref = ptx::SpecialFromText(operand.text);
-    return ref && (ref->special == ptx::Special::kNtid || ref->special == ptx::Special::kNctaid || ref->special == ptx::Special::kWarpSz);
+    return ref && (ref->special == ptx::Special::kNtid || ref->special == ptx::Special::kNctaid ||
+                   ref->special == ptx::Special::kWarpSz);
   }
   const RegisterId id = IdOf(operand);
   if (id == analysis::kNoRegister || depth > kDepth || written_by_[id].size() != 1) return false;
@@ -172,9 +180,11 @@ bool LoopRounds::IsPositive(const Operand& operand, int depth) const {
   const auto source = [&](std::size_t i) { return IsPositive(write.operands[i], depth + 1); };
   switch (write.opcode) {
     case Opcode::kMov: return source(1);
-    case Opcode::kCvt: return ptx::IsInteger(write.type(0)) && ptx::BitsOf(write.type(0)) >= ptx::BitsOf(write.type(1)) && source(1);
+    case Opcode::kCvt:
+      return ptx::IsInteger(write.type(0)) && ptx::BitsOf(write.type(0)) >= ptx::BitsOf(write.type(1)) && source(1);
     case Opcode::kMul: return (write.Has(Mod::kLo) || write.Has(Mod::kWide)) && source(1) && source(2);
-    case Opcode::kShl: return source(1) && write.operands[2].kind == OperandKind::kInt && write.operands[2].int_literal.value < 16;
+    case Opcode::kShl:
+      return source(1) && write.operands[2].kind == OperandKind::kInt && write.operands[2].int_literal.value < 16;
     default: return false;
   }
 }
@@ -205,7 +215,8 @@ bool LoopRounds::IsCounter(const BlockSet& loop, BlockId block, const Operand& o
       continue;
     }
     const bool adds = instruction.opcode == Opcode::kAdd || instruction.opcode == Opcode::kSub;
-    if (!adds || stepped || operands.size() != 3 || !ptx::IsInteger(instruction.type()) || instruction.Has(Mod::kSat)) return false;
+    if (!adds || stepped || operands.size() != 3 || !ptx::IsInteger(instruction.type()) || instruction.Has(Mod::kSat))
+      return false;
     stepped = true;
     const bool first_is_step = instruction.opcode == Opcode::kAdd && IsPositive(operands[1]);
     const Operand& step = first_is_step ? operands[1] : operands[2];
@@ -218,11 +229,12 @@ bool LoopRounds::IsCounter(const BlockSet& loop, BlockId block, const Operand& o
   return false;
 }
 
-/// The comparison behind the branch that ends a block, when the branch leaves the loop to one side and nothing else writes
-/// its predicate in the loop; else kNone.
+/// The comparison behind the branch that ends a block, when the branch leaves the loop to one side and nothing else
+/// writes its predicate in the loop; else kNone.
 std::uint32_t LoopRounds::ExitTest(const BlockSet& loop, BlockId block) const {
   const analysis::BasicBlock& ends = cfg_.blocks()[block];
-  if (ends.end != analysis::BlockEnd::kBranch || !ends.guarded_end || ends.next == analysis::kNoBlock || ends.taken.size() != 1)
+  if (ends.end != analysis::BlockEnd::kBranch || !ends.guarded_end || ends.next == analysis::kNoBlock ||
+      ends.taken.size() != 1)
     return kNone;
   if (loop[ends.next] == loop[ends.taken.front()]) return kNone;
   const ptx::Guard& guard = *At(ends.first + ends.count - 1).guard;
@@ -231,8 +243,8 @@ std::uint32_t LoopRounds::ExitTest(const BlockSet& loop, BlockId block) const {
   const std::uint32_t write = OnlyWrite(loop, predicate);
   if (write == kNone || cfg_.instructions()[write].block != block) return kNone;
   const Instruction& test = At(write);
-  const bool plain = test.opcode == Opcode::kSetp && test.operands.size() == 3 && test.operands[0].kind == OperandKind::kRegister &&
-                     ptx::IsInteger(test.type());
+  const bool plain = test.opcode == Opcode::kSetp && test.operands.size() == 3 &&
+                     test.operands[0].kind == OperandKind::kRegister && ptx::IsInteger(test.type());
   return plain ? write : kNone;
 }
 
@@ -247,8 +259,8 @@ bool LoopRounds::IsCountedExit(const BlockSet& loop, BlockId block) const {
          (IsBound(loop, a, ordered) && IsCounter(loop, block, b, ordered));
 }
 
-// A register changes when it is derived from itself, that is, carried from round to round. What a load reads changes when its
-// address does; what is in local memory may be a variable of unoptimised code that stays the same.
+// A register changes when it is derived from itself, that is, carried from round to round. What a load reads changes
+// when its address does; what is in local memory may be a variable of unoptimised code that stays the same.
 bool LoopRounds::MayRepeat(const BlockSet& loop, RegisterId id) const {
   std::set<RegisterId> open, settled;
   const std::function<bool(RegisterId)> changes = [&](RegisterId at) {
@@ -299,7 +311,8 @@ bool LoopRounds::IsSwapRetry(const BlockSet& loop, BlockId block) const {
     if (!OnEveryRound(loop, block, cfg_.instructions()[swap].block) || !IsInvariant(loop, operands[1])) continue;
     // What is compared is what the swap before found; copies pass on the previous round's value.
     const std::uint32_t copy = OnlyWrite(loop, old);
-    if (copy != kNone && IsMove(At(copy)) && CopiedFrom(loop, old) == was && OnEveryRound(loop, block, cfg_.instructions()[copy].block)) {
+    if (copy != kNone && IsMove(At(copy)) && CopiedFrom(loop, old) == was &&
+        OnEveryRound(loop, block, cfg_.instructions()[copy].block)) {
       return true;
     }
   }

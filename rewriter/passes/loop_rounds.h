@@ -1,5 +1,5 @@
-// What changes from one round of a loop to the next, in a function that is not in SSA form: counters, addresses, retries of
-// compare-and-swap. A loop is any set of blocks here, so that irreducible ones are no special case.
+// What changes from one round of a loop to the next, in a function that is not in SSA form: counters, addresses,
+// retries of compare-and-swap. A loop is any set of blocks here, so that irreducible ones are no special case.
 #pragma once
 
 #include <cstdint>
@@ -23,16 +23,22 @@ class LoopRounds {
 
   const analysis::RegisterMap& registers() const { return registers_; }
   /// Registers that an instruction (its place in Cfg::instructions()) writes and reads, its guard included.
-  const std::vector<analysis::RegisterId>& writes(std::uint32_t instruction) const { return accesses_[instruction].writes; }
-  const std::vector<analysis::RegisterId>& reads(std::uint32_t instruction) const { return accesses_[instruction].reads; }
+  const std::vector<analysis::RegisterId>& writes(std::uint32_t instruction) const {
+    return accesses_[instruction].writes;
+  }
+  const std::vector<analysis::RegisterId>& reads(std::uint32_t instruction) const {
+    return accesses_[instruction].reads;
+  }
 
-  /// The block ends with a branch that leaves the loop when a counter reaches a bound, and the counter moves on in every
-  /// round: no round through this block is repeated for ever. Counters step by 1, or by something positive towards an
-  /// ordered comparison. The bound is the same in every round, or made of what is loaded anew from the same places: `i < row[v + 1]`
-  /// is, where the compiler cannot tell that nothing stores there. As long as nobody changes it, the counter reaches it.
+  /// The block ends with a branch that leaves the loop when a counter reaches a bound, and the counter moves on in
+  /// every round: no round through this block is repeated for ever. Counters step by 1, or by something positive
+  /// towards an ordered comparison. The bound is the same in every round, or made of what is loaded anew from the same
+  /// places: `i < row[v + 1]` is, where the compiler cannot tell that nothing stores there. As long as nobody changes
+  /// it, the counter reaches it.
   bool IsCountedExit(const BlockSet& loop, analysis::BlockId block) const;
 
-  /// The value of this register may be the same in every round: it is not derived from anything that the loop carries on.
+  /// The value of this register may be the same in every round: it is not derived from anything that the loop carries
+  /// on.
   bool MayRepeat(const BlockSet& loop, analysis::RegisterId id) const;
 
   /// The block ends with the only branch out of the loop, taken when a compare-and-swap found what it was given:

@@ -24,9 +24,10 @@ bool Calls(const Instruction& instruction, const std::set<std::string>& function
   return callee != nullptr && functions.contains(std::string(callee->name));
 }
 
-/// Gives the callee's new parameter to every call; behind it the thread ends, too, when the callee said so. `address`: a
-/// register that holds the address of the flag.
-void PassFlag(FunctionEditor& editor, const std::set<std::string>& functions, const std::string& address, const std::string& leave) {
+/// Gives the callee's new parameter to every call; behind it the thread ends, too, when the callee said so. `address`:
+/// a register that holds the address of the flag.
+void PassFlag(FunctionEditor& editor, const std::set<std::string>& functions, const std::string& address,
+              const std::string& leave) {
   EditStatements(*editor.function().body, [&](Statement& statement, Replacement& replacement) {
     auto* instruction = std::get_if<Instruction>(&statement);
     if (instruction == nullptr || !Calls(*instruction, functions)) return;
@@ -45,9 +46,9 @@ void PassFlag(FunctionEditor& editor, const std::set<std::string>& functions, co
       instruction->operands.insert(instruction->operands.begin() + static_cast<std::ptrdiff_t>(at), std::move(list));
     }
     instruction->operands[at].elements.push_back(SymbolOperand(*editor.Find(slot).variable));
-    for (Statement& check : editor.Text(
-             "ld.local.b32 " + flag + ", [" + address + "]; setp.ne.b32 " + ended + ", " + flag + ", 0; @" + ended + " " + leave + ";",
-             loc)) {
+    for (Statement& check : editor.Text("ld.local.b32 " + flag + ", [" + address + "]; setp.ne.b32 " + ended + ", " +
+                                            flag + ", 0; @" + ended + " " + leave + ";",
+                                        loc)) {
       replacement.after.push_back(std::move(check));
     }
   });
@@ -72,7 +73,8 @@ void LowerFunction(ptx::Module& module, ptx::Function& function, const std::set<
     }
     replacement.drop = true;
   });
-  InsertAtEntry(*function.body, editor.Text("ld.param.b64 " + address + ", [" + std::string(kParam) + "];", function.loc));
+  InsertAtEntry(*function.body,
+                editor.Text("ld.param.b64 " + address + ", [" + std::string(kParam) + "];", function.loc));
 }
 
 void LowerKernel(ptx::Module& module, ptx::Function& kernel, const std::set<std::string>& functions) {
@@ -80,7 +82,8 @@ void LowerKernel(ptx::Module& module, ptx::Function& kernel, const std::set<std:
   const std::string address = editor.NewRegister(ptx::ScalarType::kB64, "ended_at");
   PassFlag(editor, functions, address, "exit");
   const std::string flag = editor.NewVariable(ptx::StateSpace::kLocal, ptx::ScalarType::kB32, "ended_flag");
-  InsertAtEntry(*kernel.body, editor.Text("mov.b64 " + address + ", " + flag + "; st.local.b32 [" + address + "], 0;", kernel.loc));
+  InsertAtEntry(*kernel.body,
+                editor.Text("mov.b64 " + address + ", " + flag + "; st.local.b32 [" + address + "], 0;", kernel.loc));
 }
 
 }  // namespace
@@ -90,7 +93,8 @@ std::set<std::string> FunctionsWithExits(const CallGraph& calls) {
   const auto has_exit = [&](NodeId node) {
     if (!calls.function(node).body) return false;
     const analysis::Cfg cfg(calls.function(node));
-    return std::ranges::any_of(cfg.instructions(), [](const analysis::CfgInstruction& at) { return IsExit(*at.instruction); });
+    return std::ranges::any_of(cfg.instructions(),
+                               [](const analysis::CfgInstruction& at) { return IsExit(*at.instruction); });
   };
   std::vector<bool> exits(calls.size());
   for (NodeId node = 0; node < calls.size(); ++node) exits[node] = !calls.function(node).is_entry && has_exit(node);
@@ -102,10 +106,12 @@ std::set<std::string> FunctionsWithExits(const CallGraph& calls) {
 }
 
 std::string CannotLowerExits(const CallGraph& calls, const std::set<std::string>& functions) {
-  if (functions.size() > kMostWithExits) return "threads may end in more than " + std::to_string(kMostWithExits) + " functions";
+  if (functions.size() > kMostWithExits)
+    return "threads may end in more than " + std::to_string(kMostWithExits) + " functions";
   for (NodeId node = 0; node < calls.size(); ++node) {
     const std::string name(calls.function(node).name);
-    if (functions.contains(name) && calls.IsAddressTaken(node)) return name + ", in which threads may end, is called through a pointer";
+    if (functions.contains(name) && calls.IsAddressTaken(node))
+      return name + ", in which threads may end, is called through a pointer";
     if (functions.contains(name) && calls.function(node).linkage == ptx::Linkage::kVisible) {
       return name + ", in which threads may end, may be called from other modules";
     }
@@ -120,8 +126,8 @@ void LowerExits(ptx::Module& module, const std::set<std::string>& functions) {
       LowerFunction(module, function, functions);
     } else if (function.is_entry && function.body) {
       const analysis::Cfg cfg(function);
-      const bool calls_one =
-          std::ranges::any_of(cfg.instructions(), [&](const analysis::CfgInstruction& at) { return Calls(*at.instruction, functions); });
+      const bool calls_one = std::ranges::any_of(
+          cfg.instructions(), [&](const analysis::CfgInstruction& at) { return Calls(*at.instruction, functions); });
       if (calls_one) LowerKernel(module, function, functions);
     }
   }

@@ -1,5 +1,5 @@
-// Turns `exit` inside of device functions into returns: a thread that ends in a function comes back to its kernel first, so
-// that a pass can have something done at the end of every thread.
+// Turns `exit` inside of device functions into returns: a thread that ends in a function comes back to its kernel
+// first, so that a pass can have something done at the end of every thread.
 //
 //   before:  .func f(.param .b32 a)               { … @%p exit; … }
 //            .entry k()                           { … call f, (a); … }

@@ -511,8 +511,9 @@ std::string Calls(const std::vector<MasterTask>& tasks) {
   std::string text;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     const std::string next = "NOT_" + std::to_string(i);
-    text += "  setp.ne.u32 %p, %kernel, " + std::to_string(i) + ";\n  @%p bra " + next + ";\n  {\n    .param .b32 warp;\n" +
-            "    st.param.b32 [warp], %own;\n    call " + tasks[i].function + ", (warp);\n  }\n  bra FINISHED;\n" + next + ":\n";
+    text += "  setp.ne.u32 %p, %kernel, " + std::to_string(i) + ";\n  @%p bra " + next +
+            ";\n  {\n    .param .b32 warp;\n" + "    st.param.b32 [warp], %own;\n    call " + tasks[i].function +
+            ", (warp);\n  }\n  bra FINISHED;\n" + next + ":\n";
   }
   return text;
 }
@@ -546,7 +547,8 @@ void AddFacts(ptx::Module& module, const std::vector<MasterTask>& tasks) {
   facts.has_initializer = true;
   for (const MasterTask& task : tasks) {
     const std::uint32_t whole = task.full_rows ? 2 : task.full_warps ? 1 : 0;
-    for (const std::uint32_t value : {task.static_bytes, static_cast<std::uint32_t>(task.barrier), whole, task.param_bytes}) {
+    for (const std::uint32_t value :
+         {task.static_bytes, static_cast<std::uint32_t>(task.barrier), whole, task.param_bytes}) {
       ptx::Initializer& initializer = facts.initializer.emplace_back();
       initializer.value = ptx::IntLiteral{.value = value};
       initializer.element = facts.initializer.size() - 1;

@@ -67,8 +67,9 @@ std::string WhyNotMerged(const Instruction& instruction, bool of_kernel) {
   return why.empty() ? "" : why + " (" + instruction.FullName() + LineOf(instruction) + ")";
 }
 
-// Finds the launch of this CTA: first the table, of several, then the launch in it. Each search goes through numbers of CTAs that stand
-// before, SIZE bytes apart from FIRST on; it leaves the place's number in %gl_low and what is left of the CTA's number in %gl_cta.
+// Finds the launch of this CTA: first the table, of several, then the launch in it. Each search goes through numbers of
+// CTAs that stand before, SIZE bytes apart from FIRST on; it leaves the place's number in %gl_low and what is left of
+// the CTA's number in %gl_cta.
 constexpr std::string_view kSearch = R"(
 	mov.u32 %gl_low, 0;
 $gl_search<n>:
@@ -204,13 +205,15 @@ std::string ReplaceParams(ptx::Module& module, Function& kernel, std::string tex
 /// Makes the other form of a kernel out of a copy of it.
 void Merge(ptx::Module& module, Function& kernel, std::uint32_t record) {
   std::string text = "{\n" + std::string(kFind) + "}\n<loads>" + std::string(kRead);
-  text = With(With(std::move(text), "<search_list>", Search("0", "16", "<list>")), "<search_table>", Search("1", "4", "%gl_table"));
+  text = With(With(std::move(text), "<search_list>", Search("0", "16", "<list>")), "<search_table>",
+              Search("1", "4", "%gl_table"));
   text = With(std::move(text), "<record_bytes>", std::to_string(record));
   {
     FunctionEditor editor(module, kernel);
     for (const auto& [special, reg] : ReplaceSpecials(editor, {"%ctaid", "%nctaid"}))
       text = With(std::move(text), "<" + special + ">", reg);
-    const std::string at = editor.NewRegister(ScalarType::kB64, "record"), list = editor.NewRegister(ScalarType::kB64, "list"),
+    const std::string at = editor.NewRegister(ScalarType::kB64, "record"),
+                      list = editor.NewRegister(ScalarType::kB64, "list"),
                       tables = editor.NewRegister(ScalarType::kB32, "tables");
     text = With(std::move(text), "<loads>", ReplaceParamReads(editor, at, 16));
     text = ReplaceParams(module, kernel, std::move(text));
@@ -225,13 +228,15 @@ std::string WhyNotMerged(const analysis::CallGraph& calls, const Function& kerne
   const std::string name = "kernel " + std::string(kernel.name) + " ";
   if (kernel.body == nullptr) return name + "is not in the module";
   for (const std::string_view directive : {"reqnctapercluster", "explicitcluster"}) {
-    if (kernel.FindDirective(directive) != nullptr) return name + "is launched in clusters (." + std::string(directive) + ")";
+    if (kernel.FindDirective(directive) != nullptr)
+      return name + "is launched in clusters (." + std::string(directive) + ")";
   }
   if (const Instruction* const other = OtherParamUse(kernel))
     return name + "does more with a parameter than to read it (" + other->FullName() + LineOf(*other) + ")";
   for (const NodeId node : calls.Reachable(calls.NodeOf(kernel))) {
     const Function& function = calls.function(node);
-    if (std::ranges::any_of(calls.calls(node), [](const analysis::CallSite& call) { return call.indirect || call.unknown_target; }))
+    if (std::ranges::any_of(calls.calls(node),
+                            [](const analysis::CallSite& call) { return call.indirect || call.unknown_target; }))
       return name + "calls through a pointer";
     if (IsOfRuntime(function.name)) continue;
     static constexpr std::string_view kKnown[] = {"vprintf", "malloc", "free", "__assertfail", "__nanosleep"};

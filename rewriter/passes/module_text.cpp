@@ -34,7 +34,8 @@ void Rebind(ptx::Module& module, Function& function) {
 }  // namespace
 
 std::string With(std::string text, std::string_view what, std::string_view by) {
-  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size()) text.replace(at, what.size(), by);
+  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size())
+    text.replace(at, what.size(), by);
   return text;
 }
 
@@ -46,7 +47,8 @@ void AddModuleText(ptx::Module& module, const std::string& text) {
   const auto first = std::ranges::find_if(module.items, HasBody);
   std::vector<ModuleItem> declared(module.items.begin(), first), rest(first, module.items.end());
   for (ptx::Variable& variable : parsed->variables) {
-    if (module.FindVariable(variable.name) == nullptr) declared.emplace_back(&module.variables.emplace_back(std::move(variable)));
+    if (module.FindVariable(variable.name) == nullptr)
+      declared.emplace_back(&module.variables.emplace_back(std::move(variable)));
   }
   std::vector<Function*> defined;
   for (Function& function : parsed->functions) {

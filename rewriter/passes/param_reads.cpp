@@ -27,7 +27,8 @@ bool IsParam(const Function& kernel, const ptx::Variable* variable) {
 const ptx::AddressOperand* ParamRead(const Function& kernel, const Instruction& instruction) {
   if (instruction.opcode != Opcode::kLd || instruction.operands.size() != 2) return nullptr;
   const Operand& address = instruction.operands[1];
-  if (address.kind != OperandKind::kAddress || address.address->base.size() != 1 || !address.address->elements.empty()) return nullptr;
+  if (address.kind != OperandKind::kAddress || address.address->base.size() != 1 || !address.address->elements.empty())
+    return nullptr;
   return IsParam(kernel, address.address->base[0].variable) ? address.address.get() : nullptr;
 }
 
@@ -35,8 +36,8 @@ const ptx::AddressOperand* ParamRead(const Function& kernel, const Instruction& 
 bool CanReplace(const Instruction& load) {
   const Operand& to = load.operands[0];
   const auto whole = [](const Operand& one) {
-    return one.kind == OperandKind::kRegister && one.variable != nullptr && one.variable->vector == 1 && one.element == 0 &&
-           one.variable->bytes() >= 2 && one.variable->bytes() <= 8;
+    return one.kind == OperandKind::kRegister && one.variable != nullptr && one.variable->vector == 1 &&
+           one.element == 0 && one.variable->bytes() >= 2 && one.variable->bytes() <= 8;
   };
   const auto whole_or_none = [&](const Operand& one) { return one.kind == OperandKind::kSink || whole(one); };
   return to.kind == OperandKind::kVector ? std::ranges::all_of(to.elements, whole_or_none) : whole(to);
@@ -55,7 +56,11 @@ ScalarType BitsLike(const ptx::Variable& variable) {
 class Reads {
  public:
   Reads(FunctionEditor& editor, std::string base, std::uint32_t first, std::string_view space)
-      : editor_(editor), base_(std::move(base)), space_(space), first_(first), layout_(ptx::LayoutParams(editor.function())) {}
+      : editor_(editor),
+        base_(std::move(base)),
+        space_(space),
+        first_(first),
+        layout_(ptx::LayoutParams(editor.function())) {}
 
   std::string Replace() {
     EditStatements(*editor_.function().body, [this](Statement& statement, Replacement& replacement) {
@@ -71,7 +76,8 @@ class Reads {
  private:
   std::uint32_t OffsetOf(const ptx::AddressOperand& address) const {
     const auto& params = editor_.function().params;
-    const auto param = std::ranges::find_if(params, [&](const ptx::Variable& one) { return &one == address.base[0].variable; });
+    const auto param =
+        std::ranges::find_if(params, [&](const ptx::Variable& one) { return &one == address.base[0].variable; });
     return layout_.offsets[static_cast<std::size_t>(param - params.begin())] +
            static_cast<std::uint32_t>(address.offset + address.base[0].offset);
   }
@@ -92,10 +98,12 @@ class Reads {
     if (!registers.empty()) return registers;
     std::string list;
     for (const Operand& one : to) {
-      registers.push_back(one.kind == OperandKind::kSink ? "_" : editor_.NewRegister(BitsLike(*one.variable), "parameter"));
+      registers.push_back(one.kind == OperandKind::kSink ? "_"
+                                                         : editor_.NewRegister(BitsLike(*one.variable), "parameter"));
       list += (list.empty() ? "" : ", ") + registers.back();
     }
-    text_ += name + " " + (vector ? "{" + list + "}" : list) + ", [" + base_ + "+" + std::to_string(first_ + offset) + "];\n";
+    text_ += name + " " + (vector ? "{" + list + "}" : list) + ", [" + base_ + "+" + std::to_string(first_ + offset) +
+             "];\n";
     return registers;
   }
 
@@ -141,7 +149,8 @@ const Instruction* OtherParamUse(const Function& kernel) {
   return other;
 }
 
-std::string ReplaceParamReads(FunctionEditor& editor, const std::string& base, std::uint32_t first, std::string_view space) {
+std::string ReplaceParamReads(FunctionEditor& editor, const std::string& base, std::uint32_t first,
+                              std::string_view space) {
   return Reads(editor, base, first, space).Replace();
 }
 

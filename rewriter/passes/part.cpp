@@ -25,7 +25,8 @@ std::string CannotCopy(const CallGraph& calls, NodeId kernel) {
   for (const NodeId node : calls.Reachable(kernel)) {
     const std::string name(calls.function(node).name);
     if (std::ranges::any_of(calls.calls(node), &analysis::CallSite::indirect))
-      return "it calls through a pointer" + (node == kernel ? "" : " in " + name) + ", which may lead to another part of the program";
+      return "it calls through a pointer" + (node == kernel ? "" : " in " + name) +
+             ", which may lead to another part of the program";
     if (calls.IsRecursive(node)) return "it calls " + name + ", which calls itself";
   }
   return "";
@@ -91,7 +92,8 @@ class Part {
 
   void Hide() {
     for (Function& function : module_.functions) {
-      if (function.body != nullptr && !seen_.contains(&function)) hidden_.emplace_back(&function, std::move(function.body));
+      if (function.body != nullptr && !seen_.contains(&function))
+        hidden_.emplace_back(&function, std::move(function.body));
     }
   }
 
@@ -111,7 +113,8 @@ Result<Rewritten> RunOnPart(const Pipeline& pipeline, const ptx::Module& module)
   GL_TRY_STATUS(RunInPlace(pipeline, rewritten));
   part.Restore();
   for (const auto& [kernel, why] : part.refused()) {
-    rewritten.kernels.push_back({.kernel = kernel, .status = KernelStatus::kRefused, .refused_by = "linking", .reason = why, .loc = {}});
+    rewritten.kernels.push_back(
+        {.kernel = kernel, .status = KernelStatus::kRefused, .refused_by = "linking", .reason = why, .loc = {}});
   }
   return rewritten;
 }

@@ -72,7 +72,8 @@ Result<ptx::Variable*> AppendHidden(ptx::Module& module, ptx::Function& kernel, 
   const HiddenRoleInfo& info = Info(role);
   const std::uint32_t offset = (before.bytes + info.bytes - 1) / info.bytes * info.bytes;
   if (offset + info.bytes > MaxParamBytes(module)) {
-    return Error{"its " + std::to_string(before.bytes) + " bytes of parameters leave no room for those that a launch adds"};
+    return Error{"its " + std::to_string(before.bytes) +
+                 " bytes of parameters leave no room for those that a launch adds"};
   }
   ptx::Variable& param = kernel.params.emplace_back();
   param.loc = kernel.loc;

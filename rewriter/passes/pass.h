@@ -2,12 +2,15 @@
 //
 // Contract of every pass:
 //   - It gets a module that parses and verifies, and leaves one; it may change anything in it, or nothing.
-//   - Per kernel it says what it did. A refused kernel is left as it was, with the reason and the place; what it shares with
+//   - Per kernel it says what it did. A refused kernel is left as it was, with the reason and the place; what it shares
+//   with
 //     other kernels (functions, variables) still does for it what it did.
 //   - A changed kernel does what it did before when its hidden parameters have the values their roles call for.
-//   - It keeps nothing between modules, reads nothing else and may run on several threads at once. The same module gives the
+//   - It keeps nothing between modules, reads nothing else and may run on several threads at once. The same module
+//   gives the
 //     same result.
-//   - New statements carry the source location of the statement they stand for, so that a fault is still named by its line.
+//   - New statements carry the source location of the statement they stand for, so that a fault is still named by its
+//   line.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +31,8 @@ enum class KernelStatus : std::uint8_t {
   kRefused,  ///< left as it was: `reason`, `loc`
 };
 
-/// What a launch has to put into a parameter that a pass appended to a kernel. The text is the name in reports and, behind
-/// `gl_`, that of the PTX parameter.
+/// What a launch has to put into a parameter that a pass appended to a kernel. The text is the name in reports and,
+/// behind `gl_`, that of the PTX parameter.
 //  X(enumerator, text, bytes, meaning)
 #define GL_HIDDEN_ROLES(X)                                                                                   \
   X(kFirstCtaX, "first_x", 4, "%ctaid.x of the slice's first CTA")                                           \
@@ -71,16 +74,19 @@ struct PlaceReport {
   std::string function;  ///< the kernel, or a function that it calls
   SourceLoc loc;
   bool changed = false;
-  std::string reason = {};  ///< why not, as in KernelReport; of a place that was changed, when it still does what it did
+  std::string reason =
+      {};  ///< why not, as in KernelReport; of a place that was changed, when it still does what it did
 };
 
 struct KernelReport {
   std::string kernel;
   KernelStatus status = KernelStatus::kUnchanged;
-  std::string reason;  ///< kRefused: a clause that completes "kernel k is not …ed: ", e.g. "it waits for other CTAs (…)"
-  SourceLoc loc;       ///< kRefused: where; line 0 when no single place is to blame
+  std::string
+      reason;     ///< kRefused: a clause that completes "kernel k is not …ed: ", e.g. "it waits for other CTAs (…)"
+  SourceLoc loc;  ///< kRefused: where; line 0 when no single place is to blame
   std::vector<HiddenParam> hidden = {};
-  std::vector<PlaceReport> places = {};  ///< of a pass that decides place by place: a kernel is refused when all of them are
+  std::vector<PlaceReport> places =
+      {};  ///< of a pass that decides place by place: a kernel is refused when all of them are
 };
 
 /// A kernel that a pass added to the module.
@@ -105,7 +111,8 @@ class Pass {
   virtual std::string_view summary() const = 0;
   /// False: what a launch of a kernel does is the same before and after; the pass only adds others.
   virtual bool changes_kernels() const { return true; }
-  /// The pass whose additions this one answers, where a pipeline has both: both have to see the same kernels. Empty: none.
+  /// The pass whose additions this one answers, where a pipeline has both: both have to see the same kernels. Empty:
+  /// none.
   virtual std::string_view answers() const { return {}; }
   /// An error means that nothing of the module can be used any more; a kernel that cannot be changed is no error.
   virtual Result<PassReport> Run(ptx::Module& module) const = 0;

@@ -16,9 +16,9 @@ std::string KnownPasses() {
 
 KernelOutcome& OutcomeOf(Rewritten& rewritten, const std::string& kernel) {
   const auto it = std::ranges::find(rewritten.kernels, kernel, &KernelOutcome::kernel);
-  return it != rewritten.kernels.end()
-             ? *it
-             : rewritten.kernels.emplace_back(KernelOutcome{.kernel = kernel, .refused_by = {}, .reason = {}, .loc = {}});
+  return it != rewritten.kernels.end() ? *it
+                                       : rewritten.kernels.emplace_back(KernelOutcome{
+                                             .kernel = kernel, .refused_by = {}, .reason = {}, .loc = {}});
 }
 
 void Merge(const Pass& pass, const PassReport& report, Rewritten& rewritten) {
@@ -39,13 +39,16 @@ void Merge(const Pass& pass, const PassReport& report, Rewritten& rewritten) {
 /// A pass that answers another one follows it, with none that changes kernels in between.
 Status CheckOrder(const std::vector<const Pass*>& passes) {
   for (auto pass = passes.begin(); pass != passes.end(); ++pass) {
-    const auto answered = std::ranges::find(passes, (*pass)->answers(), [](const Pass* other) { return other->name(); });
+    const auto answered =
+        std::ranges::find(passes, (*pass)->answers(), [](const Pass* other) { return other->name(); });
     if (answered == passes.end()) continue;
-    const std::string order = "'" + std::string((*pass)->name()) + "' has to follow '" + std::string((*answered)->name()) + "'";
+    const std::string order =
+        "'" + std::string((*pass)->name()) + "' has to follow '" + std::string((*answered)->name()) + "'";
     if (answered > pass) return Error{order};
     const auto between = std::find_if(answered + 1, pass, [](const Pass* other) { return other->changes_kernels(); });
     if (between != pass)
-      return Error{order + " at once: both have to see the kernels that '" + std::string((*between)->name()) + "' changes"};
+      return Error{order + " at once: both have to see the kernels that '" + std::string((*between)->name()) +
+                   "' changes"};
   }
   return {};
 }

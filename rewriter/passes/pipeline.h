@@ -14,8 +14,8 @@ namespace gridloom::passes {
 
 class Pipeline {
  public:
-  /// "slice,release". Empty names, names no pass has and a pass that stands twice are errors that name what there is; so is
-  /// one that does not follow at once what it answers (Pass::answers).
+  /// "slice,release". Empty names, names no pass has and a pass that stands twice are errors that name what there is;
+  /// so is one that does not follow at once what it answers (Pass::answers).
   static Result<Pipeline> Parse(std::string_view text);
   /// Of passes that need not be registered, which the caller owns.
   explicit Pipeline(std::vector<const Pass*> passes) : passes_(std::move(passes)) {}
@@ -35,7 +35,8 @@ struct KernelOutcome {
   KernelStatus status = KernelStatus::kUnchanged;
   std::string refused_by, reason;
   SourceLoc loc;
-  std::vector<HiddenParam> hidden = {};  ///< in the order they were appended; the parameters before them are the kernel's own
+  std::vector<HiddenParam> hidden =
+      {};  ///< in the order they were appended; the parameters before them are the kernel's own
   std::vector<PlaceReport> places = {};
 };
 

@@ -55,14 +55,16 @@ Result<PassReport> ProfilePass::Run(ptx::Module& module) const {
       const std::uint32_t bytes = (ptx::LayoutParams(*kernel).bytes + 3) / 4 * 4;
       if (bytes + kBlockBytes > MaxParamBytes(module)) {
         kernel_report.status = KernelStatus::kRefused;
-        kernel_report.reason = "its " + std::to_string(bytes) + " bytes of parameters leave no room for the size of the block";
+        kernel_report.reason =
+            "its " + std::to_string(bytes) + " bytes of parameters leave no room for the size of the block";
         kernel_report.loc = kernel->loc;
         continue;
       }
       // The names of the parameters are those that AppendHidden is going to give.
       const std::string prefix = "[" + kernel_report.kernel + std::string(kProfileSuffix) + "_gl_block_";
       profiles.push_back(
-          {kernel, &kernel_report, RangeCalls(analysis, RangeCallKind::kSet, form_, {prefix + "x]", prefix + "y]", prefix + "z]"})});
+          {kernel, &kernel_report,
+           RangeCalls(analysis, RangeCallKind::kSet, form_, {prefix + "x]", prefix + "y]", prefix + "z]"})});
     }
   }
   if (profiles.empty()) return report;

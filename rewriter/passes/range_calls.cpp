@@ -17,8 +17,10 @@ struct Parameter {
   std::string_view name;
   ptx::ScalarType type;
 };
-constexpr Parameter kIntervalParameters[] = {
-    {"array", ptx::ScalarType::kU64}, {"low", ptx::ScalarType::kU64}, {"high", ptx::ScalarType::kU64}, {"flags", ptx::ScalarType::kU32}};
+constexpr Parameter kIntervalParameters[] = {{"array", ptx::ScalarType::kU64},
+                                             {"low", ptx::ScalarType::kU64},
+                                             {"high", ptx::ScalarType::kU64},
+                                             {"flags", ptx::ScalarType::kU32}};
 constexpr Parameter kStridedParameters[] = {{"array", ptx::ScalarType::kU64},  {"base", ptx::ScalarType::kU64},
                                             {"stride", ptx::ScalarType::kU64}, {"count", ptx::ScalarType::kU64},
                                             {"width", ptx::ScalarType::kU64},  {"flags", ptx::ScalarType::kU32}};
@@ -55,8 +57,8 @@ struct Row {
   std::int64_t distance = 0, count = 1;
 };
 
-// Rows of a matrix whose size the compiler knew, from an unrolled loop or a stencil; what lies nearer together than a page is one
-// piece. So is all, where there are more than a few at unequal distances.
+// Rows of a matrix whose size the compiler knew, from an unrolled loop or a stencil; what lies nearer together than a
+// page is one piece. So is all, where there are more than a few at unequal distances.
 constexpr std::int64_t kNear = 4096;
 constexpr std::size_t kMostPieces = 8;
 // nvcc unrolls by up to this.
@@ -99,12 +101,17 @@ std::vector<Group> GroupsOf(const AddressAnalysis& analysis, const RangeArgument
     const std::int64_t constant = access.address.constant();
     const Polynomial address = access.address.Plus(Polynomial::Constant(-constant));
     const auto it = std::ranges::find_if(groups, [&](const Group& group) {
-      return group.address == address && group.assumptions == access.assumptions && group.conditions == access.conditions &&
-             group.guards == access.guards && (!by_flags || group.flags == FlagsOf(access));
+      return group.address == address && group.assumptions == access.assumptions &&
+             group.conditions == access.conditions && group.guards == access.guards &&
+             (!by_flags || group.flags == FlagsOf(access));
     });
     if (it == groups.end()) {
-      groups.push_back(
-          {address, access.assumptions, access.conditions, access.guards, {{constant, constant + access.bytes}}, FlagsOf(access)});
+      groups.push_back({address,
+                        access.assumptions,
+                        access.conditions,
+                        access.guards,
+                        {{constant, constant + access.bytes}},
+                        FlagsOf(access)});
       continue;
     }
     it->pieces.push_back({constant, constant + access.bytes});
@@ -115,7 +122,8 @@ std::vector<Group> GroupsOf(const AddressAnalysis& analysis, const RangeArgument
 
 class CallEmitter {
  public:
-  CallEmitter(const AddressAnalysis& analysis, RangeCallKind kind, RangeForm form, std::array<std::string, 3> block_size)
+  CallEmitter(const AddressAnalysis& analysis, RangeCallKind kind, RangeForm form,
+              std::array<std::string, 3> block_size)
       : analysis_(analysis), code_(analysis, std::move(block_size)), function_(FunctionName(kind, form)) {}
 
   void Intervals(const RangeArgument& argument) {
@@ -178,12 +186,14 @@ class CallEmitter {
       }
     }
     width = code_.Subtract(width, code_.Multiply(stride, steps));
-    const std::string unreached = code_.Unreached(group.guards, group.conditions), holds = HoldsOrUnreached(group, unreached);
+    const std::string unreached = code_.Unreached(group.guards, group.conditions),
+                      holds = HoldsOrUnreached(group, unreached);
     // A base below zero belongs to threads that access nothing: as one wide piece it stays sound.
     const std::string usable = code_.Compare("ge", base, {0}, holds);
     CodeNumber count = code_.Select(usable, code_.Add(steps, {1}), {1});
     if (!unreached.empty()) count = code_.Select(unreached, {0}, count);
-    Call(argument, {code_.Select(usable, base, {0}), code_.Select(usable, stride, {0}), count, code_.Select(usable, width, {-1})},
+    Call(argument,
+         {code_.Select(usable, base, {0}), code_.Select(usable, stride, {0}), count, code_.Select(usable, width, {-1})},
          group.flags);
   }
 
@@ -223,7 +233,8 @@ class CallEmitter {
     const CodeNumber factor = code_.Uniform(dimension.factor);
     const CodeRange scaled = code_.Scale(dimension.range, dimension.factor, bounds);
     return {bounds.low >= 0 ? factor : code_.Most(factor, code_.Subtract({0}, factor)),
-            code_.Subtract(dimension.range.high, dimension.range.low), scaled.low, code_.Subtract(scaled.high, scaled.low)};
+            code_.Subtract(dimension.range.high, dimension.range.low), scaled.low,
+            code_.Subtract(scaled.high, scaled.low)};
   }
 
   /// How many times the one factor is the other, 2 to kMostUnrolled, either sign; 0 when it is not.
@@ -235,14 +246,15 @@ class CallEmitter {
     return ratio >= 2 && ratio <= kMostUnrolled ? ratio : 0;
   }
 
-  // An unrolled loop takes several steps at once and its copies, or the loop for the rest, take one: together they go on by one.
-  // Where the finer dimension has one value only, the coarse one goes by its own steps.
+  // An unrolled loop takes several steps at once and its copies, or the loop for the rest, take one: together they go
+  // on by one. Where the finer dimension has one value only, the coarse one goes by its own steps.
   std::vector<Steps> Joined(const std::vector<Dimension>& dimensions) {
     std::vector<Steps> all;
     std::vector<bool> done(dimensions.size(), false);
     for (std::size_t coarse = 0; coarse < dimensions.size(); ++coarse) {
       for (std::size_t fine = 0; fine < dimensions.size() && !done[coarse]; ++fine) {
-        const std::int64_t ratio = done[fine] || fine == coarse ? 0 : Ratio(dimensions[coarse].factor, dimensions[fine].factor);
+        const std::int64_t ratio =
+            done[fine] || fine == coarse ? 0 : Ratio(dimensions[coarse].factor, dimensions[fine].factor);
         if (ratio == 0) continue;
         const Steps far = StepsOf(dimensions[coarse]), near = StepsOf(dimensions[fine]);
         const std::string both = code_.Compare("gt", near.count, {0});
@@ -267,7 +279,8 @@ class CallEmitter {
       text += std::string(".param .b") + (i < values.size() ? "64 " : "32 ") + name + ";\n";
       names += (i == 0 ? "" : ", ") + name;
     }
-    for (std::size_t i = 0; i < values.size(); ++i) text += "st.param.b64 [gl_range" + std::to_string(i) + "], " + values[i] + ";\n";
+    for (std::size_t i = 0; i < values.size(); ++i)
+      text += "st.param.b64 [gl_range" + std::to_string(i) + "], " + values[i] + ";\n";
     text += "st.param.b32 [gl_range" + std::to_string(values.size()) + "], " + std::to_string(flags) + ";\n";
     text += "call " + function_ + ", (" + names + ");\n}";
     code_.Block(text);
@@ -300,10 +313,12 @@ void DeclareRangeFunctions(ptx::Module& module) {
       declared.emplace_back(&function);
     }
   }
-  module.items.insert(module.items.begin(), std::make_move_iterator(declared.begin()), std::make_move_iterator(declared.end()));
+  module.items.insert(module.items.begin(), std::make_move_iterator(declared.begin()),
+                      std::make_move_iterator(declared.end()));
 }
 
-std::string RangeCalls(const AddressAnalysis& analysis, RangeCallKind kind, RangeForm form, std::array<std::string, 3> block_size) {
+std::string RangeCalls(const AddressAnalysis& analysis, RangeCallKind kind, RangeForm form,
+                       std::array<std::string, 3> block_size) {
   CallEmitter emitter(analysis, kind, form, std::move(block_size));
   for (const RangeArgument& argument : analysis.arguments()) {
     if (form == RangeForm::kInterval) {

@@ -53,8 +53,8 @@ std::string RangeEmitter::New(unsigned bits) {
 std::string RangeEmitter::Text() const {
   std::string text;
   for (const auto& [bits, count] : registers_) {
-    text += ".reg ." + (bits == 1 ? std::string("pred") : "b" + std::to_string(bits)) + " " + Prefix(bits) + "<" + std::to_string(count) +
-            ">;\n";
+    text += ".reg ." + (bits == 1 ? std::string("pred") : "b" + std::to_string(bits)) + " " + Prefix(bits) + "<" +
+            std::to_string(count) + ">;\n";
   }
   return text + code_;
 }
@@ -86,7 +86,8 @@ CodeNumber RangeEmitter::Instruction(const std::string& opcode, const CodeNumber
 
 CodeNumber RangeEmitter::Add(const CodeNumber& a, const CodeNumber& b) {
   if (a.constant && b.constant)
-    return {static_cast<std::int64_t>(static_cast<std::uint64_t>(*a.constant) + static_cast<std::uint64_t>(*b.constant))};
+    return {
+        static_cast<std::int64_t>(static_cast<std::uint64_t>(*a.constant) + static_cast<std::uint64_t>(*b.constant))};
   if (a.Is(0)) return b;
   if (b.Is(0)) return a;
   return a.constant ? Instruction("add.s64", b, a) : Instruction("add.s64", a, b);
@@ -99,7 +100,8 @@ CodeNumber RangeEmitter::Subtract(const CodeNumber& a, const CodeNumber& b) {
 
 CodeNumber RangeEmitter::Multiply(const CodeNumber& a, const CodeNumber& b) {
   if (a.constant && b.constant)
-    return {static_cast<std::int64_t>(static_cast<std::uint64_t>(*a.constant) * static_cast<std::uint64_t>(*b.constant))};
+    return {
+        static_cast<std::int64_t>(static_cast<std::uint64_t>(*a.constant) * static_cast<std::uint64_t>(*b.constant))};
   if (a.constant) return Multiply(b, a);
   if (b.Is(0)) return {0};
   if (b.Is(1)) return a;
@@ -122,7 +124,8 @@ CodeNumber RangeEmitter::Most(const CodeNumber& a, const CodeNumber& b) {
 CodeNumber RangeEmitter::Divide(const CodeNumber& a, const CodeNumber& b, bool positive) {
   if (b.Is(1)) return a;
   if (a.constant && b.constant && *b.constant != 0) return {*a.constant / *b.constant};
-  if (positive && IsPowerOfTwo(b)) return Instruction("shr.u64", a, {std::countr_zero(static_cast<std::uint64_t>(*b.constant))});
+  if (positive && IsPowerOfTwo(b))
+    return Instruction("shr.u64", a, {std::countr_zero(static_cast<std::uint64_t>(*b.constant))});
   return Instruction("div.s64", a, b.constant ? b : Most(b, {1}));
 }
 
@@ -137,7 +140,8 @@ CodeNumber RangeEmitter::Select(const std::string& predicate, const CodeNumber& 
   return it->second;
 }
 
-std::string RangeEmitter::Compare(std::string_view comparison, const CodeNumber& a, const CodeNumber& b, const std::string& and_also) {
+std::string RangeEmitter::Compare(std::string_view comparison, const CodeNumber& a, const CodeNumber& b,
+                                  const std::string& and_also) {
   const std::string operands = InRegister(a) + ", " + b.text() + (and_also.empty() ? "" : ", " + and_also);
   const std::string opcode = "setp." + std::string(comparison) + (and_also.empty() ? ".s64 " : ".and.s64 ");
   const auto [it, added] = predicates_.try_emplace(opcode + operands);
@@ -199,7 +203,8 @@ std::string RangeEmitter::MakeNative(const analysis::Symbol& symbol) {
     case SymbolKind::kParam: {
       std::string reg = New(symbol.bits);
       const std::string offset = symbol.offset == 0 ? "" : "+" + std::to_string(symbol.offset);
-      Line("ld.param." + std::string(Info(symbol.type).text) + " " + reg + ", [" + std::string(symbol.variable->name) + offset + "]");
+      Line("ld.param." + std::string(Info(symbol.type).text) + " " + reg + ", [" + std::string(symbol.variable->name) +
+           offset + "]");
       return reg;
     }
     case SymbolKind::kAddress: {
@@ -347,8 +352,8 @@ CodeRange RangeEmitter::RangeOf(const Monomial& ranging) {
     if (bounds.low >= 0 && more.low >= 0) {
       product = {Multiply(product.low, range.low), Multiply(product.high, range.high)};
     } else {
-      const CodeNumber corners[] = {Multiply(product.low, range.low), Multiply(product.low, range.high), Multiply(product.high, range.low),
-                                    Multiply(product.high, range.high)};
+      const CodeNumber corners[] = {Multiply(product.low, range.low), Multiply(product.low, range.high),
+                                    Multiply(product.high, range.low), Multiply(product.high, range.high)};
       product = {Least(Least(corners[0], corners[1]), Least(corners[2], corners[3])),
                  Most(Most(corners[0], corners[1]), Most(corners[2], corners[3]))};
     }
@@ -422,11 +427,13 @@ CodeRange RangeEmitter::RemainderRange(const CodeRange& a, const CodeNumber& div
   return {Select(same, Subtract(a.low, start), {0}), Select(same, Subtract(a.high, start), most)};
 }
 
-// Numbers that agree in the bits above the mask stay in their order; what multiplications of 24 bits cut off is mostly nothing.
+// Numbers that agree in the bits above the mask stay in their order; what multiplications of 24 bits cut off is mostly
+// nothing.
 CodeRange RangeEmitter::MaskedRange(const CodeRange& a, std::int64_t mask) {
   const CodeNumber bits{std::bit_width(static_cast<std::uint64_t>(mask))};
   const std::string same = Compare("eq", Instruction("shr.s64", a.low, bits), Instruction("shr.s64", a.high, bits));
-  return {Select(same, Instruction("and.b64", a.low, {mask}), {0}), Select(same, Instruction("and.b64", a.high, {mask}), {mask})};
+  return {Select(same, Instruction("and.b64", a.low, {mask}), {0}),
+          Select(same, Instruction("and.b64", a.high, {mask}), {mask})};
 }
 
 // The same with a mask that is known at run time: `i & (stride - 1)`, with a power of two as is found there.
@@ -435,16 +442,18 @@ CodeRange RangeEmitter::MaskedRange(const CodeRange& a, const CodeNumber& mask, 
   std::string same = Compare("ge", mask, {0});
   same = Compare("eq", Instruction("and.b64", mask, next), {0}, same);
   same = Compare("eq", Instruction("and.b64", Instruction("xor.b64", a.low, a.high), above), {0}, same);
-  return {Select(same, Instruction("and.b64", a.low, mask), {0}), Select(same, Instruction("and.b64", a.high, mask), most)};
+  return {Select(same, Instruction("and.b64", a.low, mask), {0}),
+          Select(same, Instruction("and.b64", a.high, mask), most)};
 }
 
 // Division truncates: where the rest is negative, the bound is at most one step too wide.
 CodeRange RangeEmitter::GuardedRange(const analysis::Symbol& symbol) {
   CodeRange range = RangeOf(symbol.operands[0]->number);
   const CodeNumber rest = RangeOf(symbol.operands[1]->number).high, divisor = Uniform(symbol.operands[2]->number);
-  const CodeNumber most = IsPowerOfTwo(divisor) && !divisor.Is(1)
-                              ? Instruction("shr.s64", rest, {std::countr_zero(static_cast<std::uint64_t>(*divisor.constant))})
-                              : Divide(rest, divisor, false);
+  const CodeNumber most =
+      IsPowerOfTwo(divisor) && !divisor.Is(1)
+          ? Instruction("shr.s64", rest, {std::countr_zero(static_cast<std::uint64_t>(*divisor.constant))})
+          : Divide(rest, divisor, false);
   const std::string holds = Holds(symbol.operands[1]->assumptions);
   if (symbol.op == RangeOp::kAtMost) range.high = Least(range.high, Select(holds, most, range.high));
   else range.low = Most(range.low, Select(holds, Subtract({0}, most), range.low));
@@ -461,9 +470,11 @@ CodeRange RangeEmitter::ClampRange(const analysis::Symbol& symbol) {
     case RangeOp::kMax: return {Most(a.low, b.low), Most(a.high, b.high)};
     case RangeOp::kShiftRight: return {Instruction("shr.s64", a.low, b.low), Instruction("shr.s64", a.high, b.low)};
     case RangeOp::kAndMask:
-      if (b.low.constant && *b.low.constant < 0) return {Instruction("and.b64", a.low, b.low), Instruction("and.b64", a.high, b.low)};
+      if (b.low.constant && *b.low.constant < 0)
+        return {Instruction("and.b64", a.low, b.low), Instruction("and.b64", a.high, b.low)};
       if (b.low.constant && IsRunOfOnes(*b.low.constant)) return MaskedRange(a, *b.low.constant);
-      if (!b.low.constant && b.low.text() == b.high.text()) return MaskedRange(a, b.low, bounds.low >= 0 ? Least(a.high, b.high) : b.high);
+      if (!b.low.constant && b.low.text() == b.high.text())
+        return MaskedRange(a, b.low, bounds.low >= 0 ? Least(a.high, b.high) : b.high);
       return {{0}, bounds.low >= 0 ? Least(a.high, b.high) : b.high};
     case RangeOp::kOr: return {Most(a.low, b.low), Least(Add(a.high, b.high), {symbol.bounds.high})};
     case RangeOp::kXor: return {{0}, Least(Add(a.high, b.high), {symbol.bounds.high})};
@@ -492,8 +503,8 @@ std::string RangeEmitter::HoldsAnyway(AssumptionId id, std::string also) {
   const Assumption& assumption = pool_.assumption(id);
   if (assumption.kind == Assumption::Kind::kDivisible) {
     const CodeNumber divisor{assumption.range.low}, value = Uniform(assumption.number);
-    const CodeNumber rest =
-        IsPowerOfTwo(divisor) ? Instruction("and.b64", value, {assumption.range.low - 1}) : Instruction("rem.s64", value, divisor);
+    const CodeNumber rest = IsPowerOfTwo(divisor) ? Instruction("and.b64", value, {assumption.range.low - 1})
+                                                  : Instruction("rem.s64", value, divisor);
     return Compare("eq", rest, {0}, also);
   }
   const CodeRange range = RangeOf(assumption.number);

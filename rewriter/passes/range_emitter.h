@@ -1,6 +1,6 @@
-// Writes PTX that computes, for the CTA that executes it, what an address analysis found: the lowest and highest bytes of
-// each access, as the paper's sampling of corner threads does (CRCS, 4.2.1), by arithmetic on intervals. Everything is
-// computed by one thread and nothing is stored; values that all threads share are computed once.
+// Writes PTX that computes, for the CTA that executes it, what an address analysis found: the lowest and highest bytes
+// of each access, as the paper's sampling of corner threads does (CRCS, 4.2.1), by arithmetic on intervals. Everything
+// is computed by one thread and nothing is stored; values that all threads share are computed once.
 #pragma once
 
 #include <array>
@@ -37,9 +37,10 @@ class RangeEmitter {
   /// A predicate that is true when the assumptions hold; empty when that is always.
   std::string Holds(const std::vector<analysis::AssumptionId>& assumptions);
 
-  /// A predicate that is true when no thread of the CTA makes the access: a condition is not met, or a guard nowhere; empty when that
-  /// is never.
-  std::string Unreached(const std::vector<analysis::RangeGuard>& guards, const std::vector<analysis::UniformCondition>& conditions);
+  /// A predicate that is true when no thread of the CTA makes the access: a condition is not met, or a guard nowhere;
+  /// empty when that is never.
+  std::string Unreached(const std::vector<analysis::RangeGuard>& guards,
+                        const std::vector<analysis::UniformCondition>& conditions);
 
   CodeNumber Add(const CodeNumber& a, const CodeNumber& b);
   CodeNumber Subtract(const CodeNumber& a, const CodeNumber& b);
@@ -48,7 +49,8 @@ class RangeEmitter {
   CodeNumber Most(const CodeNumber& a, const CodeNumber& b);
   /// `predicate ? a : b`.
   CodeNumber Select(const std::string& predicate, const CodeNumber& a, const CodeNumber& b);
-  std::string Compare(std::string_view comparison, const CodeNumber& a, const CodeNumber& b, const std::string& and_also = "");
+  std::string Compare(std::string_view comparison, const CodeNumber& a, const CodeNumber& b,
+                      const std::string& and_also = "");
   std::string And(const std::string& a, const std::string& b);
   std::string Or(const std::string& a, const std::string& b);
   void Line(const std::string& text) { code_ += text + ";\n"; }

@@ -59,7 +59,8 @@ Result<PassReport> ReleasePass::Run(ptx::Module& module) const {
         continue;
       }
       lowered.insert(exits.begin(), exits.end());
-      releases.push_back({kernel, plan, RangeCalls(analysis, RangeCallKind::kRelease, form_, {"%ntid.x", "%ntid.y", "%ntid.z"})});
+      releases.push_back(
+          {kernel, plan, RangeCalls(analysis, RangeCallKind::kRelease, form_, {"%ntid.x", "%ntid.y", "%ntid.z"})});
       kernel_report.status = KernelStatus::kChanged;
     }
   }

@@ -40,7 +40,8 @@ std::shared_ptr<RewriteCache::Entry> RewriteCache::EntryFor(const Name& name) {
   return found;
 }
 
-Result<CachedRewrite> RewriteCache::Get(const Pipeline& pipeline, const ptx::Module& module, const RewriteKey& content) {
+Result<CachedRewrite> RewriteCache::Get(const Pipeline& pipeline, const ptx::Module& module,
+                                        const RewriteKey& content) {
   const std::shared_ptr<Entry> entry = EntryFor({content, pipeline.text()});
   const std::lock_guard lock(entry->mutex);
   if (!entry->result) entry->result.emplace(Make(pipeline, module, content));

@@ -1,5 +1,5 @@
-// Rewritten modules kept in memory, by content and pipeline: a program that loads the same image into several contexts, or
-// again and again, has it rewritten once. Thread-safe.
+// Rewritten modules kept in memory, by content and pipeline: a program that loads the same image into several contexts,
+// or again and again, has it rewritten once. Thread-safe.
 #pragma once
 
 #include <array>
@@ -18,8 +18,9 @@
 
 namespace gridloom::passes {
 
-/// XXH3 128 of the original's content key, the pipeline's text and the printed result: names what was made and from what, also for
-/// caches on disk. Two originals that differ in line breaks only differ here, since faults name their lines.
+/// XXH3 128 of the original's content key, the pipeline's text and the printed result: names what was made and from
+/// what, also for caches on disk. Two originals that differ in line breaks only differ here, since faults name their
+/// lines.
 using RewriteKey = std::array<std::uint64_t, 2>;
 
 /// XXH3 128 of a module's text.
@@ -35,8 +36,8 @@ class RewriteCache {
   /// Keeps the `capacity` entries used last; whoever holds an entry keeps it alive beyond that.
   explicit RewriteCache(std::size_t capacity) : capacity_(capacity) {}
 
-  /// The module rewritten. `content` names what it was parsed from (ContentKey, or an equally good hash). Of several threads
-  /// that ask for the same at once, one does the work.
+  /// The module rewritten. `content` names what it was parsed from (ContentKey, or an equally good hash). Of several
+  /// threads that ask for the same at once, one does the work.
   Result<CachedRewrite> Get(const Pipeline& pipeline, const ptx::Module& module, const RewriteKey& content);
 
  private:

@@ -56,13 +56,15 @@ std::string WhyNotSerial(const Instruction& instruction, bool of_kernel) {
     default: break;
   }
   if (instruction.Has(ptx::Mod::kSync)) return "works with other threads of its warp";
-  if (instruction.opcode == ptx::Opcode::kCp || instruction.opcode == ptx::Opcode::kAlloca) return "copies or allocates";
+  if (instruction.opcode == ptx::Opcode::kCp || instruction.opcode == ptx::Opcode::kAlloca)
+    return "copies or allocates";
   if (!of_kernel && instruction.Has(ptx::Trait::kExits)) return "ends threads in a function";
   const ptx::StateSpace space = instruction.space();
   std::string why = space == ptx::StateSpace::kShared ? "uses shared memory" : "";
   for (const Operand& operand : instruction.operands) {
     ptx::VisitOperand(operand, [&](const Operand& one) {
-      if (one.kind == ptx::OperandKind::kSymbol && one.variable != nullptr && one.variable->space == ptx::StateSpace::kShared)
+      if (one.kind == ptx::OperandKind::kSymbol && one.variable != nullptr &&
+          one.variable->space == ptx::StateSpace::kShared)
         why = "uses shared memory";
       if (OnlyInGrid(one, of_kernel)) why = "reads " + std::string(one.text);
     });
@@ -108,7 +110,8 @@ std::string CountText(std::string_view begin) {
   for (const std::string_view what : {"tid", "ctaid"}) {
     for (const char axis : {'x', 'y', 'z'}) {
       const std::string name = std::string(what) + "." + axis;
-      text += With(With(With(std::string(kCount), "<count>", "<%" + name + ">"), "<end>", "<%n" + name + ">"), "<begin>", begin);
+      text += With(With(With(std::string(kCount), "<count>", "<%" + name + ">"), "<end>", "<%n" + name + ">"),
+                   "<begin>", begin);
     }
   }
   return text + "\tret;\n";
@@ -147,7 +150,8 @@ void Serialise(ptx::Module& module, Function& function) {
   entry.emplace_back(body);
   InsertAtEntry(*function.body, std::move(entry));
   function.body->statements.emplace_back(next);
-  for (Statement& statement : editor.Text(end, function.body->end_loc)) function.body->statements.push_back(std::move(statement));
+  for (Statement& statement : editor.Text(end, function.body->end_loc))
+    function.body->statements.push_back(std::move(statement));
 }
 
 }  // namespace
@@ -167,7 +171,9 @@ std::string WhyNotSerial(const analysis::CallGraph& calls, const CtaWaits& waits
       const auto* const instruction = std::get_if<Instruction>(&statement);
       if (instruction == nullptr || !why.empty()) return;
       why = WhyNotSerial(*instruction, one == node);
-      if (!why.empty()) why = "it " + why + in + " (" + instruction->FullName() + ", line " + std::to_string(instruction->loc.line) + ")";
+      if (!why.empty())
+        why =
+            "it " + why + in + " (" + instruction->FullName() + ", line " + std::to_string(instruction->loc.line) + ")";
     });
     if (!why.empty()) return why;
   }

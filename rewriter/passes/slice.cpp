@@ -15,7 +15,8 @@ using ptx::Instruction;
 using ptx::Opcode;
 using ptx::Operand;
 
-/// Functions of the system that know nothing of the grid they are called in. What else is not in the module may read %ctaid.
+/// Functions of the system that know nothing of the grid they are called in. What else is not in the module may read
+/// %ctaid.
 bool KnowsNoGrid(std::string_view name) {
   static constexpr std::array kNames = {"vprintf",
                                         "malloc",
@@ -43,7 +44,9 @@ bool KnowsNoGrid(std::string_view name) {
   return std::ranges::find(kNames, name) != kNames.end();
 }
 
-bool IsDeviceRuntime(std::string_view name) { return name.starts_with("cuda") || name.starts_with("__cuda") || name.starts_with("cnp"); }
+bool IsDeviceRuntime(std::string_view name) {
+  return name.starts_with("cuda") || name.starts_with("__cuda") || name.starts_with("cnp");
+}
 
 std::optional<std::string> WhyNotSpecial(const Operand& operand) {
   if (operand.kind != ptx::OperandKind::kSpecial) return std::nullopt;
@@ -55,7 +58,8 @@ std::optional<std::string> WhyNotSpecial(const Operand& operand) {
       if (ref->index != 1 && ref->index != 2) return std::nullopt;
       return "it synchronises the whole grid (" + std::string(operand.text) + ")";
     case ptx::Special::kClusterid:
-    case ptx::Special::kNclusterid: return "it reads its cluster's place in the grid (" + std::string(operand.text) + ")";
+    case ptx::Special::kNclusterid:
+      return "it reads its cluster's place in the grid (" + std::string(operand.text) + ")";
     default: return std::nullopt;
   }
 }
@@ -92,7 +96,8 @@ std::optional<SliceRefusal> WhyNotFunction(const ptx::Function& function) {
   return refusal;
 }
 
-/// The first call of that function in the kernel or what it calls: the place that a message about a system function names.
+/// The first call of that function in the kernel or what it calls: the place that a message about a system function
+/// names.
 SourceLoc CallOf(const analysis::CallGraph& calls, const std::vector<NodeId>& reachable, NodeId callee) {
   for (const NodeId node : reachable) {
     for (const analysis::CallSite& call : calls.calls(node)) {
@@ -106,7 +111,8 @@ constexpr std::uint32_t kRoomForHidden = 64;  // of all roles together, and padd
 
 }  // namespace
 
-std::optional<SliceRefusal> WhyTogether(const analysis::CallGraph& calls, const CtaWaits& waits, const ptx::Function& kernel) {
+std::optional<SliceRefusal> WhyTogether(const analysis::CallGraph& calls, const CtaWaits& waits,
+                                        const ptx::Function& kernel) {
   for (const std::string_view directive : {"reqnctapercluster", "explicitcluster"}) {
     if (kernel.FindDirective(directive) != nullptr)
       return SliceRefusal{"it is launched in clusters (." + std::string(directive) + ")", kernel.loc};
@@ -127,8 +133,8 @@ std::optional<SliceRefusal> WhyTogether(const analysis::CallGraph& calls, const 
   return std::nullopt;
 }
 
-std::optional<SliceRefusal> WhyNotSliceable(const ptx::Module& module, const analysis::CallGraph& calls, const CtaWaits& waits,
-                                            const ptx::Function& kernel) {
+std::optional<SliceRefusal> WhyNotSliceable(const ptx::Module& module, const analysis::CallGraph& calls,
+                                            const CtaWaits& waits, const ptx::Function& kernel) {
   for (const ptx::Variable& param : kernel.params) {
     if (HiddenRoleOf(kernel, param) == HiddenRole::kFirstCtaX || HiddenRoleOf(kernel, param) == HiddenRole::kGridX)
       return SliceRefusal{"it is sliced already", kernel.loc};
@@ -143,7 +149,8 @@ namespace {
 /// One run over one module.
 class Slicer {
  public:
-  explicit Slicer(ptx::Module& module) : module_(module), calls_(module), needs_(module, calls_), waits_(module, calls_) {}
+  explicit Slicer(ptx::Module& module)
+      : module_(module), calls_(module), needs_(module, calls_), waits_(module, calls_) {}
 
   Result<PassReport> Run() {
     PassReport report = StartReport(module_);

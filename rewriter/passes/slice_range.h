@@ -1,7 +1,7 @@
 // Which CTAs of a grid make a slice, and what a launch of one puts into the hidden parameters (docs/passes.md, slice).
 //
-// CTAs are numbered in the order of %ctaid.x, then .y, then .z; a slice is `count` consecutive ones, launched as a grid of
-// count x 1 x 1. Its CTA i is CTA first + i of the original grid.
+// CTAs are numbered in the order of %ctaid.x, then .y, then .z; a slice is `count` consecutive ones, launched as a grid
+// of count x 1 x 1. Its CTA i is CTA first + i of the original grid.
 #pragma once
 
 #include <cstdint>

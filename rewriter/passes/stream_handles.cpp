@@ -66,10 +66,12 @@ std::optional<std::uint32_t> Written(const ptx::Function& callee, std::size_t ar
 /// Functions that use no stream but those that are looked at, and keep none.
 bool KnowsNoStreams(std::string_view function) {
   static constexpr std::array<std::string_view, 12> kOfRuntime = {
-      "StreamCreateWithFlags", "StreamDestroy",   "LaunchDevice", "LaunchDeviceV2", "GetParameterBuffer", "GetParameterBufferV2",
-      "GetLastError",          "PeekAtLastError", "GetErrorName", "GetErrorString", "LaunchDevice_ptsz",  "LaunchDeviceV2_ptsz"};
+      "StreamCreateWithFlags", "StreamDestroy",        "LaunchDevice",      "LaunchDeviceV2",
+      "GetParameterBuffer",    "GetParameterBufferV2", "GetLastError",      "PeekAtLastError",
+      "GetErrorName",          "GetErrorString",       "LaunchDevice_ptsz", "LaunchDeviceV2_ptsz"};
   static constexpr std::array<std::string_view, 4> kOthers = {"vprintf", "malloc", "free", "__assertfail"};
-  return std::ranges::find(kOfRuntime, Behind(function)) != kOfRuntime.end() || std::ranges::find(kOthers, function) != kOthers.end();
+  return std::ranges::find(kOfRuntime, Behind(function)) != kOfRuntime.end() ||
+         std::ranges::find(kOthers, function) != kOthers.end();
 }
 
 using Register = HandleFlow::Register;
@@ -140,7 +142,8 @@ class HandleFinder {
     if (call != RuntimeCall::kCreateStream) return uses_.push_back({.instruction = at, .call = call});
     MadeStream made{.instruction = at};
     if (instruction.guard) made.why_not = "is made under a condition";
-    else if (!FindSlot(at, made.slot)) made.why_not = "others may know of, because its handle is not put into a variable of the function";
+    else if (!FindSlot(at, made.slot))
+      made.why_not = "others may know of, because its handle is not put into a variable of the function";
     else if (!handles_.IsSequence(at)) made.why_not = "is made by a call that shares its arguments with another";
     made_.push_back(std::move(made));
   }
@@ -161,8 +164,8 @@ class HandleFinder {
       }
     }
     const Operand* const pointer = ArgumentOf(At(call), 0);
-    const bool inside =
-        slot.variable != nullptr && slot.offset >= 0 && static_cast<std::uint64_t>(slot.offset) + kHandleBytes <= slot.variable->bytes();
+    const bool inside = slot.variable != nullptr && slot.offset >= 0 &&
+                        static_cast<std::uint64_t>(slot.offset) + kHandleBytes <= slot.variable->bytes();
     if (!inside || pointer->kind != OperandKind::kSymbol) return inside;
     std::uint32_t stores = 0;
     for (const analysis::CfgInstruction& one : cfg_.instructions()) {
@@ -191,21 +194,24 @@ class HandleFinder {
     for (const PlaceAccess& access : use.accesses) CheckAccess(made, access, holders);
     for (std::size_t i = 0; i < holders.size() && !made.refused(); ++i) {
       const Register holder = holders[i];
-      for (std::uint32_t at = 0; at < cfg_.instructions().size() && !made.refused(); ++at) CheckReader(made, at, holder, holders);
+      for (std::uint32_t at = 0; at < cfg_.instructions().size() && !made.refused(); ++at)
+        CheckReader(made, at, holder, holders);
     }
   }
 
-  /// An instruction that may access the slot through a pointer; null when there is none. One that is computed from another place is of
-  /// another variable. If it were not, and loaded the handle, nobody could use what it loaded: the kernel does with streams only what is
-  /// known (CheckUses), and calls nothing that could do more.
+  /// An instruction that may access the slot through a pointer; null when there is none. One that is computed from
+  /// another place is of another variable. If it were not, and loaded the handle, nobody could use what it loaded: the
+  /// kernel does with streams only what is known (CheckUses), and calls nothing that could do more.
   const Instruction* PointerTo(const Place& slot, const ThreadMemory::Use& use) const {
     if (!KeepsHandles(use)) {
-      const auto wide =
-          std::ranges::find_if(use.loose, [](const LooseAccess& access) { return access.writes && access.bytes >= kHandleBytes; });
+      const auto wide = std::ranges::find_if(
+          use.loose, [](const LooseAccess& access) { return access.writes && access.bytes >= kHandleBytes; });
       return use.wild != nullptr ? use.wild : &At(wide->instruction);
     }
     for (const LooseAccess& access : use.loose) {
-      const auto in_slot = [&](std::int64_t offset) { return offset >= slot.offset && offset < slot.offset + kHandleBytes; };
+      const auto in_slot = [&](std::int64_t offset) {
+        return offset >= slot.offset && offset < slot.offset + kHandleBytes;
+      };
       if (std::ranges::any_of(access.from, in_slot) || !cfg_.function().is_entry) return &At(access.instruction);
     }
     if (use.loose.empty()) return nullptr;
@@ -252,7 +258,8 @@ class HandleFinder {
       const bool reads = ptx::detail::UseOf(instruction, form, n).reads || operand.kind == OperandKind::kAddress;
       if (!reads || !Mentions(operand, holder)) continue;
       const bool copies = ptx::BytesOf(instruction.type()) == kHandleBytes && operand.kind == OperandKind::kRegister &&
-                          ((instruction.opcode == Opcode::kMov && n == 1) || (instruction.opcode == Opcode::kSelp && (n == 1 || n == 2)));
+                          ((instruction.opcode == Opcode::kMov && n == 1) ||
+                           (instruction.opcode == Opcode::kSelp && (n == 1 || n == 2)));
       if (copies) AddHolder(made, instruction, holders);
       else if (instruction.Has(ptx::Trait::kCalls)) CheckCall(made, at, holder);
       else if (instruction.opcode == Opcode::kSt && n == 1) CheckStore(made, instruction);
@@ -273,10 +280,11 @@ class HandleFinder {
 
   void CheckStore(MadeStream& made, const Instruction& store) {
     const auto place = memory_.Named(store);
-    // Back to where it was, or in a register that elsewhere holds the handle; CheckAccess has seen that it is the whole place.
+    // Back to where it was, or in a register that elsewhere holds the handle; CheckAccess has seen that it is the whole
+    // place.
     if (place == made.slot) return;
-    const bool passed =
-        place && place->variable->space == StateSpace::kParam && place->offset == 0 && !memory_.CallsWith(*place->variable).empty();
+    const bool passed = place && place->variable->space == StateSpace::kParam && place->offset == 0 &&
+                        !memory_.CallsWith(*place->variable).empty();
     if (!passed) made.why_not = "has a handle that is stored (" + store.FullName() + ")";
     else
       for (const CallArgument& argument : memory_.CallsWith(*place->variable)) CheckArgument(made, argument);
@@ -296,18 +304,23 @@ class HandleFinder {
   // ---- who uses it
   void Trace() {
     for (StreamUse& use : uses_)
-      use.sources = StreamTrace(cfg_, memory_, made_).Argument(use.instruction, StreamArgumentOf(use.call).number, kHandleBytes);
+      use.sources =
+          StreamTrace(cfg_, memory_, made_).Argument(use.instruction, StreamArgumentOf(use.call).number, kHandleBytes);
   }
 
-  /// True when the stream is to be refused: what it says of the order of two launches, or of a launch and its end, would be lost.
+  /// True when the stream is to be refused: what it says of the order of two launches, or of a launch and its end,
+  /// would be lost.
   bool CheckUses(std::size_t number) {
     MadeStream& made = made_[number];
     std::map<std::uint32_t, std::size_t> launches, all;  // with the numbers of their streams
     const bool loose = !memory_.UseOf(*made.slot.variable).loose.empty();
     for (const StreamUse& use : uses_) {
       const auto unknown = std::ranges::find(use.sources, StreamSource::Kind::kUnknown, &StreamSource::kind);
-      if (loose && unknown != use.sources.end()) made.why_not = "may be the one that another call gets, which " + unknown->why;
-      const auto is_made = [&](const StreamSource& source) { return source.kind == StreamSource::Kind::kMade && source.made == number; };
+      if (loose && unknown != use.sources.end())
+        made.why_not = "may be the one that another call gets, which " + unknown->why;
+      const auto is_made = [&](const StreamSource& source) {
+        return source.kind == StreamSource::Kind::kMade && source.made == number;
+      };
       if (std::ranges::none_of(use.sources, is_made)) continue;
       all.emplace(use.instruction, StreamArgumentOf(use.call).number);
       if (use.call != RuntimeCall::kDestroyStream) launches.emplace(use.instruction, StreamArgumentOf(use.call).number);
@@ -352,8 +365,9 @@ bool TakesBytes(const ptx::Function& function, std::initializer_list<std::uint64
 }
 
 bool KeepsHandles(const ThreadMemory::Use& use) {
-  return use.wild == nullptr &&
-         std::ranges::none_of(use.loose, [](const LooseAccess& access) { return access.writes && access.bytes >= kHandleBytes; });
+  return use.wild == nullptr && std::ranges::none_of(use.loose, [](const LooseAccess& access) {
+           return access.writes && access.bytes >= kHandleBytes;
+         });
 }
 
 RuntimeCall RuntimeCallOf(std::string_view function) {
@@ -380,7 +394,9 @@ StreamArgument StreamArgumentOf(RuntimeCall call) {
 }
 
 StreamHandles::StreamHandles(const Cfg& cfg) : cfg_(cfg), memory_(cfg, Written) {
-  const auto calls = [](const analysis::CfgInstruction& at) { return StreamArgumentOf(CallOf(*at.instruction)).arguments != 0; };
+  const auto calls = [](const analysis::CfgInstruction& at) {
+    return StreamArgumentOf(CallOf(*at.instruction)).arguments != 0;
+  };
   if (std::ranges::any_of(cfg.instructions(), calls)) HandleFinder(cfg_, memory_, *this, uses_, made_).Run();
 }
 
@@ -397,7 +413,8 @@ bool StreamHandles::IsSequence(std::uint32_t call) const {
   return true;
 }
 
-/// Whether values are only stored to the .param variable, or results only loaded from it, besides the calls that it is an operand of.
+/// Whether values are only stored to the .param variable, or results only loaded from it, besides the calls that it is
+/// an operand of.
 bool StreamHandles::OnlyPasses(const ptx::Variable& variable, bool result) const {
   const auto is_it = [&](const ptx::Variable& one) { return &one == &variable; };
   const ptx::Function& function = cfg_.function();
@@ -414,7 +431,8 @@ bool StreamHandles::OnlyPasses(const ptx::Variable& variable, bool result) const
     if (elsewhere || !in_address) return !elsewhere;
     if (!result) return instruction.opcode == Opcode::kSt;
     const Operand& to = instruction.operands[0];
-    const bool whole = to.kind == OperandKind::kRegister && to.variable != nullptr && to.element == 0 && to.variable->vector == 1;
+    const bool whole =
+        to.kind == OperandKind::kRegister && to.variable != nullptr && to.element == 0 && to.variable->vector == 1;
     const unsigned bits = whole ? ptx::BitsOf(to.variable->type) : 0;
     return instruction.opcode == Opcode::kLd && (bits == 32 || bits == 64);
   });

@@ -1,5 +1,5 @@
-// Where the streams of a function's launches come from, and what becomes of the streams that it makes: what the pass `aggregate` decides
-// by. In doubt a stream is one of which nothing is known.
+// Where the streams of a function's launches come from, and what becomes of the streams that it makes: what the pass
+// `aggregate` decides by. In doubt a stream is one of which nothing is known.
 #pragma once
 
 #include <cstdint>
@@ -33,9 +33,10 @@ bool IsOfRuntime(std::string_view function);
 /// As programs call it: cudaX.
 std::string PublicName(std::string_view function);
 
-/// Whether a handle in a .local variable stays what it is, and nobody else sees it, unless an instruction names its place: pointers that
-/// are computed write nothing that is as wide as one. Compilers put all variables of a function into one of PTX, and take what C++ says for
-/// granted: that a pointer leads to the variable that it was computed from, and that an int is not written where a pointer lies.
+/// Whether a handle in a .local variable stays what it is, and nobody else sees it, unless an instruction names its
+/// place: pointers that are computed write nothing that is as wide as one. Compilers put all variables of a function
+/// into one of PTX, and take what C++ says for granted: that a pointer leads to the variable that it was computed from,
+/// and that an int is not written where a pointer lies.
 bool KeepsHandles(const ThreadMemory::Use& use);
 
 /// The number of the argument that is a stream, or points to one, and how many arguments there are.
@@ -78,7 +79,8 @@ class StreamHandles {
   /// Launches, and streams destroyed, in the order of the code.
   const std::vector<StreamUse>& uses() const { return uses_; }
   const std::vector<MadeStream>& made() const { return made_; }
-  /// Whether nothing but a call and what passes its arguments and takes its results has to do with its .param variables.
+  /// Whether nothing but a call and what passes its arguments and takes its results has to do with its .param
+  /// variables.
   bool IsSequence(std::uint32_t call) const;
 
  private:

@@ -30,7 +30,8 @@ std::vector<StreamSource> StreamTrace::Argument(std::uint32_t call, std::size_t 
   seen_.clear();
   const Operand* const argument = ArgumentOf(*cfg_.instructions()[call].instruction, number);
   if (argument == nullptr) Unknown("is not passed");
-  else if (argument->kind == OperandKind::kSymbol && argument->variable != nullptr && argument->variable->space == StateSpace::kParam)
+  else if (argument->kind == OperandKind::kSymbol && argument->variable != nullptr &&
+           argument->variable->space == StateSpace::kParam)
     Memory({argument->variable, 0}, call);
   else Value(*argument, call);
   while (!searches_.empty()) {
@@ -48,13 +49,15 @@ void StreamTrace::Add(StreamSource source) {
 
 /// What an operand of the instruction at `at` holds.
 void StreamTrace::Value(const Operand& operand, std::uint32_t at) {
-  if (operand.kind == OperandKind::kInt) return Add({.kind = StreamSource::Kind::kConstant, .handle = operand.int_literal.value});
+  if (operand.kind == OperandKind::kInt)
+    return Add({.kind = StreamSource::Kind::kConstant, .handle = operand.int_literal.value});
   if (!operand.IsPlainRegister()) return Unknown("is computed");
   searches_.push_back({{.variable = operand.variable, .index = operand.index}, cfg_.instructions()[at].block, at});
 }
 
 void StreamTrace::Memory(const Place& place, std::uint32_t at) {
-  searches_.push_back({{.variable = place.variable, .offset = place.offset, .memory = true}, cfg_.instructions()[at].block, at});
+  searches_.push_back(
+      {{.variable = place.variable, .offset = place.offset, .memory = true}, cfg_.instructions()[at].block, at});
 }
 
 void StreamTrace::SearchBack(const Search& search) {
@@ -78,7 +81,8 @@ bool StreamTrace::FromRegister(const Item& item, std::uint32_t at) {
   if (!std::ranges::binary_search(writers, at)) return false;
   const Instruction& instruction = *cfg_.instructions()[at].instruction;
   const auto& operands = instruction.operands;
-  const bool plain = operands[0].IsPlainRegister() && ptx::BytesOf(instruction.type()) == bytes_ && instruction.vector_width() == 1;
+  const bool plain =
+      operands[0].IsPlainRegister() && ptx::BytesOf(instruction.type()) == bytes_ && instruction.vector_width() == 1;
   if (plain && instruction.opcode == Opcode::kMov && operands.size() == 2) {
     Value(operands[1], at);
   } else if (plain && instruction.opcode == Opcode::kSelp && operands.size() == 4) {
@@ -91,7 +95,8 @@ bool StreamTrace::FromRegister(const Item& item, std::uint32_t at) {
   } else if (instruction.opcode == Opcode::kLd && instruction.space() == StateSpace::kParam) {
     Unknown("comes from a parameter");
   } else {
-    Unknown((instruction.Has(ptx::Trait::kReads) ? "comes from memory (" : "is computed (") + instruction.FullName() + ")");
+    Unknown((instruction.Has(ptx::Trait::kReads) ? "comes from memory (" : "is computed (") + instruction.FullName() +
+            ")");
   }
   return !instruction.guard;
 }
@@ -99,7 +104,8 @@ bool StreamTrace::FromRegister(const Item& item, std::uint32_t at) {
 void StreamTrace::FromLoad(const Instruction& load, std::uint32_t at) {
   const auto place = memory_.Named(load);
   if (place && IsParameter(cfg_.function(), *place->variable)) return Unknown("comes from a parameter");
-  const bool followed = place && (place->variable->space == StateSpace::kParam || KeepsHandles(memory_.UseOf(*place->variable)));
+  const bool followed =
+      place && (place->variable->space == StateSpace::kParam || KeepsHandles(memory_.UseOf(*place->variable)));
   if (!followed) return Unknown("comes from memory (" + load.FullName() + ")");
   Memory(*place, at);
 }
@@ -109,7 +115,8 @@ bool StreamTrace::FromMemory(const Item& item, std::uint32_t at) {
   const Instruction& instruction = *cfg_.instructions()[at].instruction;
   const auto store = [&](std::int64_t offset, std::uint32_t bytes, bool whole) {
     if (offset >= item.offset + bytes_ || offset + bytes <= item.offset) return false;
-    if (offset == item.offset && bytes == bytes_ && whole && instruction.operands.size() > 1) Value(instruction.operands[1], at);
+    if (offset == item.offset && bytes == bytes_ && whole && instruction.operands.size() > 1)
+      Value(instruction.operands[1], at);
     else Unknown("is put together from parts");
     return !instruction.guard;
   };
@@ -122,9 +129,11 @@ bool StreamTrace::FromMemory(const Item& item, std::uint32_t at) {
     if (instruction.opcode != Opcode::kSt) return false;
     const auto place = memory_.Named(instruction);
     return place && place->variable == item.variable &&
-           store(place->offset, ptx::BytesOf(instruction.type()) * instruction.vector_width(), instruction.vector_width() == 1);
+           store(place->offset, ptx::BytesOf(instruction.type()) * instruction.vector_width(),
+                 instruction.vector_width() == 1);
   }
-  for (const PlaceAccess& access : std::ranges::equal_range(memory_.UseOf(*item.variable).accesses, at, {}, &PlaceAccess::instruction)) {
+  for (const PlaceAccess& access :
+       std::ranges::equal_range(memory_.UseOf(*item.variable).accesses, at, {}, &PlaceAccess::instruction)) {
     if (!access.writes) continue;
     if (instruction.opcode == Opcode::kSt) return store(access.offset, access.bytes, access.whole);
     if (access.offset >= item.offset + bytes_ || access.offset + access.bytes <= item.offset) continue;

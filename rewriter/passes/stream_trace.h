@@ -1,4 +1,5 @@
-// The way back from a value to where it comes from, through registers, a thread's own memory and the arguments of calls.
+// The way back from a value to where it comes from, through registers, a thread's own memory and the arguments of
+// calls.
 #pragma once
 
 #include <set>
@@ -10,7 +11,8 @@ namespace gridloom::passes {
 
 class StreamTrace {
  public:
-  /// `made`: the streams that the function makes. One that is not refused is always made, so that its slot has no older value.
+  /// `made`: the streams that the function makes. One that is not refused is always made, so that its slot has no older
+  /// value.
   StreamTrace(const analysis::Cfg& cfg, ThreadMemory& memory, const std::vector<MadeStream>& made)
       : cfg_(cfg), memory_(memory), made_(made) {}
 

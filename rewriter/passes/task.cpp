@@ -47,13 +47,16 @@ void Declare(ptx::Module& module, const std::vector<ptx::Function*>& copies) {
 
 TaskFunction MakeTask(ptx::Module& module, const std::string& name, task::Needs needs) {
   const ptx::Function& kernel = *module.FindFunction(name);
-  TaskFunction result{
-      .kernel = name, .function = "gl_task_" + name, .param_bytes = ptx::LayoutParams(kernel).bytes, .needs = std::move(needs)};
+  TaskFunction result{.kernel = name,
+                      .function = "gl_task_" + name,
+                      .param_bytes = ptx::LayoutParams(kernel).bytes,
+                      .needs = std::move(needs)};
   std::vector<const ptx::Function*> reached;
   {
     const analysis::CallGraph calls(module);
     for (const analysis::NodeId node : calls.Reachable(calls.NodeOf(kernel))) {
-      if (calls.function(node).body != nullptr && !calls.function(node).is_entry) reached.push_back(&calls.function(node));
+      if (calls.function(node).body != nullptr && !calls.function(node).is_entry)
+        reached.push_back(&calls.function(node));
     }
   }
   Copies by_name;
@@ -84,8 +87,8 @@ std::vector<TaskFunction> AddTasks(ptx::Module& module, PassReport& report) {
   if (module.sm() < kLeastSm) {
     for (KernelReport& kernel : report.kernels) {
       kernel.status = KernelStatus::kRefused;
-      kernel.reason =
-          "the MasterKernel needs sm_" + std::to_string(kLeastSm) + " or later, and the module is for sm_" + std::to_string(module.sm());
+      kernel.reason = "the MasterKernel needs sm_" + std::to_string(kLeastSm) + " or later, and the module is for sm_" +
+                      std::to_string(module.sm());
     }
     return {};
   }
@@ -102,9 +105,10 @@ std::vector<TaskFunction> AddTasks(ptx::Module& module, PassReport& report) {
       const ptx::Function& function = *module.FindFunction(kernel.kernel);
       task::Finding finding = task::Examine(calls, function);
       const auto reached = calls.Reachable(calls.NodeOf(function));
-      const bool ends =
-          std::ranges::any_of(reached, [&](analysis::NodeId node) { return exits.contains(std::string(calls.function(node).name)); });
-      if (!finding.refusal && ends) finding.refusal = task::Refusal{"its threads end in functions that others may call", function.loc};
+      const bool ends = std::ranges::any_of(
+          reached, [&](analysis::NodeId node) { return exits.contains(std::string(calls.function(node).name)); });
+      if (!finding.refusal && ends)
+        finding.refusal = task::Refusal{"its threads end in functions that others may call", function.loc};
       if (finding.refusal) {
         kernel.status = KernelStatus::kRefused;
         kernel.reason = std::move(finding.refusal->reason);
@@ -120,8 +124,8 @@ std::vector<TaskFunction> AddTasks(ptx::Module& module, PassReport& report) {
   for (auto& [kernel, needs] : kernels) {
     tasks.push_back(MakeTask(module, kernel->kernel, std::move(needs)));
     const TaskFunction& made = tasks.back();
-    functions.push_back(
-        {made.function, made.needs.static_bytes, made.needs.barrier, made.needs.full_warps, made.needs.full_rows, made.param_bytes});
+    functions.push_back({made.function, made.needs.static_bytes, made.needs.barrier, made.needs.full_warps,
+                         made.needs.full_rows, made.param_bytes});
   }
   if (tasks.empty()) return tasks;
   RaiseVersion(module);

@@ -1,5 +1,5 @@
-// Kernels as task functions of a MasterKernel (Pagoda): beside each kernel that can be one, a function gl_task_<kernel> (task_code.h), and
-// for all of them the kernel gl_master (master_kernel.h). The kernels themselves stay as they are.
+// Kernels as task functions of a MasterKernel (Pagoda): beside each kernel that can be one, a function gl_task_<kernel>
+// (task_code.h), and for all of them the kernel gl_master (master_kernel.h). The kernels themselves stay as they are.
 #pragma once
 
 #include <string>
@@ -23,7 +23,9 @@ std::vector<TaskFunction> AddTasks(ptx::Module& module, PassReport& report);
 class TaskPass final : public Pass {
  public:
   std::string_view name() const override { return "task"; }
-  std::string_view summary() const override { return "kernels as tasks of a kernel that stays (Pagoda's MasterKernel)"; }
+  std::string_view summary() const override {
+    return "kernels as tasks of a kernel that stays (Pagoda's MasterKernel)";
+  }
   bool changes_kernels() const override { return false; }
   Result<PassReport> Run(ptx::Module& module) const override;
 };

@@ -24,7 +24,8 @@ namespace {
 
 bool IsBarrier(const Instruction& instruction) {
   if (instruction.opcode != Opcode::kBar && instruction.opcode != Opcode::kBarrier) return false;
-  return std::ranges::none_of(instruction.modifiers, [](const ptx::Modifier& one) { return one.text == "warp" || one.text == "cluster"; });
+  return std::ranges::none_of(instruction.modifiers,
+                              [](const ptx::Modifier& one) { return one.text == "warp" || one.text == "cluster"; });
 }
 
 bool IsClusterBarrier(const Instruction& instruction) {
@@ -45,7 +46,8 @@ bool ExchangesLanes(const Instruction& instruction) {
 
 /// Where a barrier's number stands: behind the predicate's or counter's destination of bar.red.
 std::size_t NumberAt(const Instruction& barrier) {
-  const bool reduces = std::ranges::any_of(barrier.modifiers, [](const ptx::Modifier& one) { return one.text == "red"; });
+  const bool reduces =
+      std::ranges::any_of(barrier.modifiers, [](const ptx::Modifier& one) { return one.text == "red"; });
   return reduces ? 1 : 0;
 }
 
@@ -59,9 +61,11 @@ std::optional<std::string> WhyNotBarrier(const Instruction& barrier) {
   if (at >= barrier.operands.size()) return "its barrier has no number";
   const Operand& number = barrier.operands[at];
   if (number.kind != OperandKind::kInt) return "the number of its barrier is computed (" + barrier.FullName() + ")";
-  if (number.int_literal.value != 0) return "it waits at barrier " + std::to_string(number.int_literal.value) + ", not at barrier 0 alone";
+  if (number.int_literal.value != 0)
+    return "it waits at barrier " + std::to_string(number.int_literal.value) + ", not at barrier 0 alone";
   const std::size_t left = barrier.operands.size() - at - 1;
-  if (left > (Is(barrier, "red") ? 1u : 0u)) return "a part of its threads waits for each other (" + barrier.FullName() + " with a count)";
+  if (left > (Is(barrier, "red") ? 1u : 0u))
+    return "a part of its threads waits for each other (" + barrier.FullName() + " with a count)";
   return std::nullopt;
 }
 
@@ -141,7 +145,8 @@ class Examination {
       const ptx::Function& function = calls_.function(node);
       for (const analysis::CallSite& call : calls_.calls(node)) {
         if (call.indirect) return Refuse("it calls through a pointer", call.instruction->loc);
-        if (call.unknown_target) return Refuse("it calls a function that the module does not have", call.instruction->loc);
+        if (call.unknown_target)
+          return Refuse("it calls a function that the module does not have", call.instruction->loc);
       }
       if (function.body == nullptr) {
         if (function.name.starts_with("cuda") || function.name.starts_with("__cudaCDP"))
@@ -151,12 +156,15 @@ class Examination {
       if (!ExamineFunction(function)) return Finding{.refusal = refusal_, .needs = {}};
     }
     if (barriers_) needs_.barrier = counting_ ? Barrier::kCounting : Barrier::kNamed;
-    if (counting_ && reduces_) return Refuse("it reduces at a barrier that some of its threads may not come to", reduces_->loc);
+    if (counting_ && reduces_)
+      return Refuse("it reduces at a barrier that some of its threads may not come to", reduces_->loc);
     return {.refusal = {}, .needs = std::move(needs_)};
   }
 
  private:
-  static Finding Refuse(std::string reason, SourceLoc loc) { return {.refusal = Refusal{std::move(reason), loc}, .needs = {}}; }
+  static Finding Refuse(std::string reason, SourceLoc loc) {
+    return {.refusal = Refusal{std::move(reason), loc}, .needs = {}};
+  }
 
   bool ExamineFunction(const ptx::Function& function) {
     const analysis::Cfg cfg(function);
@@ -181,7 +189,8 @@ class Examination {
           needs_.full_rows = true;
         } else if (apart) {
           refusal_ =
-              Refusal{"lanes exchange values where some of its threads may not come (" + instruction.FullName() + ")", instruction.loc};
+              Refusal{"lanes exchange values where some of its threads may not come (" + instruction.FullName() + ")",
+                      instruction.loc};
           return false;
         }
       }
@@ -189,8 +198,8 @@ class Examination {
     return true;
   }
 
-  /// Whether all lanes of a warp come to it, or none: a condition that is one of warps ("if (threadIdx.x < 32) …"), where rows are whole
-  /// warps.
+  /// Whether all lanes of a warp come to it, or none: a condition that is one of warps ("if (threadIdx.x < 32) …"),
+  /// where rows are whole warps.
   static bool WarpsCome(const analysis::Cfg& cfg, const analysis::CfgInstruction& at) {
     if (!cfg.function().is_entry) return false;
     const analysis::Uniformity uniformity(cfg, analysis::Scope::kWarp);
@@ -208,8 +217,8 @@ class Examination {
 /// Rewrites one function.
 class TaskRewriter {
  public:
-  TaskRewriter(ptx::Module& module, ptx::Function& function, bool is_kernel, const Needs& needs, const Placement& shared,
-               const std::map<std::string, ptx::Function*, std::less<>>& copies)
+  TaskRewriter(ptx::Module& module, ptx::Function& function, bool is_kernel, const Needs& needs,
+               const Placement& shared, const std::map<std::string, ptx::Function*, std::less<>>& copies)
       : editor_(module, function), is_kernel_(is_kernel), needs_(needs), shared_(shared), copies_(copies) {
     warp_ = editor_.NewRegister(ScalarType::kU32, "warp_at");
     if (!is_kernel_) return;
@@ -227,13 +236,16 @@ class TaskRewriter {
       // The end of the body is an end of the thread, too.
       for (Statement& line : Leave(editor_.function().body->end_loc)) statements.push_back(std::move(line));
     }
-    InsertAtEntry(*editor_.function().body,
-                  editor_.Text("ld.param.u32 " + warp_ + ", [" + std::string(kWarpParam) + "];", editor_.function().loc));
+    InsertAtEntry(
+        *editor_.function().body,
+        editor_.Text("ld.param.u32 " + warp_ + ", [" + std::string(kWarpParam) + "];", editor_.function().loc));
   }
 
  private:
   std::string Field(std::uint32_t offset) const { return "[" + warp_ + "+" + std::to_string(offset) + "]"; }
-  std::string Load(const std::string& to, std::uint32_t offset) const { return "ld.shared.u32 " + to + ", " + Field(offset) + ";\n"; }
+  std::string Load(const std::string& to, std::uint32_t offset) const {
+    return "ld.shared.u32 " + to + ", " + Field(offset) + ";\n";
+  }
   std::string Fresh(ScalarType type, std::string_view hint) { return editor_.NewRegister(type, hint); }
   void Emit(Replacement& replacement, const std::string& text, SourceLoc loc) {
     for (Statement& statement : editor_.Text(text, loc)) replacement.before.push_back(std::move(statement));
@@ -253,13 +265,15 @@ class TaskRewriter {
     }
   }
 
-  /// A load of a parameter of the kernel's, or a conversion of its address: by name, or through a register, which can hold no other one.
+  /// A load of a parameter of the kernel's, or a conversion of its address: by name, or through a register, which can
+  /// hold no other one.
   bool ReadsKernelParam(const Instruction& instruction) const {
     if (instruction.opcode != Opcode::kLd && instruction.opcode != Opcode::kCvta) return false;
     bool kernels = true;
     for (const Operand& operand : instruction.operands) {
       ptx::VisitOperand(operand, [&](const Operand& one) {
-        if (one.kind == OperandKind::kSymbol && one.variable != nullptr && !IsKernelParam(*one.variable)) kernels = false;
+        if (one.kind == OperandKind::kSymbol && one.variable != nullptr && !IsKernelParam(*one.variable))
+          kernels = false;
       });
     }
     return kernels;
@@ -270,7 +284,8 @@ class TaskRewriter {
     ptx::VisitOperand(operand, [&](Operand& one) {
       std::string name;
       if (one.kind == OperandKind::kSpecial) name = SpecialValue(one.text, instruction, replacement);
-      else if (one.kind == OperandKind::kSymbol && one.variable != nullptr && one.variable->space == StateSpace::kShared)
+      else if (one.kind == OperandKind::kSymbol && one.variable != nullptr &&
+               one.variable->space == StateSpace::kShared)
         name = SharedAddress(one, instruction, replacement);
       else if (one.kind == OperandKind::kSymbol && one.variable != nullptr && IsKernelParam(*one.variable))
         name = ParamAddress(one, instruction.loc, replacement);
@@ -301,31 +316,35 @@ class TaskRewriter {
 
 /// Blocks of one row are the rule: what more there is to compute is skipped where it is not needed.
 std::string TaskRewriter::ThreadNumber(char component, Replacement& replacement, SourceLoc loc) {
-  const std::string to = Fresh(ScalarType::kU32, "tid"), thread = Fresh(ScalarType::kU32, "thread"), size = Fresh(ScalarType::kU32, "row"),
-                    more = Fresh(ScalarType::kPred, "more_rows");
-  std::string text = Load(thread, Warp::kFirstThread) + "mov.u32 " + to + ", %laneid;\nadd.u32 " + thread + ", " + thread + ", " + to +
-                     ";\n" + Load(size, Warp::kBlockX);
+  const std::string to = Fresh(ScalarType::kU32, "tid"), thread = Fresh(ScalarType::kU32, "thread"),
+                    size = Fresh(ScalarType::kU32, "row"), more = Fresh(ScalarType::kPred, "more_rows");
+  std::string text = Load(thread, Warp::kFirstThread) + "mov.u32 " + to + ", %laneid;\nadd.u32 " + thread + ", " +
+                     thread + ", " + to + ";\n" + Load(size, Warp::kBlockX);
   if (component == 'x') {
-    text += "mov.u32 " + to + ", " + thread + ";\nsetp.ge.u32 " + more + ", " + thread + ", " + size + ";\n@" + more + " rem.u32 " + to +
-            ", " + thread + ", " + size + ";\n";
+    text += "mov.u32 " + to + ", " + thread + ";\nsetp.ge.u32 " + more + ", " + thread + ", " + size + ";\n@" + more +
+            " rem.u32 " + to + ", " + thread + ", " + size + ";\n";
   } else {
     const std::string rows = Fresh(ScalarType::kU32, "rows");
-    text += "mov.u32 " + to + ", 0;\nsetp.ge.u32 " + more + ", " + thread + ", " + size + ";\n@" + more + " div.u32 " + to + ", " + thread +
-            ", " + size + ";\n" + Load(rows, Warp::kBlockY);
-    text += component == 'y' ? "rem.u32 " + to + ", " + to + ", " + rows + ";\n" : "div.u32 " + to + ", " + to + ", " + rows + ";\n";
+    text += "mov.u32 " + to + ", 0;\nsetp.ge.u32 " + more + ", " + thread + ", " + size + ";\n@" + more + " div.u32 " +
+            to + ", " + thread + ", " + size + ";\n" + Load(rows, Warp::kBlockY);
+    text += component == 'y' ? "rem.u32 " + to + ", " + to + ", " + rows + ";\n"
+                             : "div.u32 " + to + ", " + to + ", " + rows + ";\n";
   }
   Emit(replacement, text, loc);
   return to;
 }
 
-std::string TaskRewriter::SpecialValue(std::string_view text, const Instruction& instruction, Replacement& replacement) {
+std::string TaskRewriter::SpecialValue(std::string_view text, const Instruction& instruction,
+                                       Replacement& replacement) {
   const auto ref = ptx::SpecialFromText(text);
   if (!ref) return {};
   const std::uint32_t component = ref->component == 0 ? 0 : static_cast<std::uint32_t>(ref->component - 'x');
   std::uint32_t field = 0;
   std::string value;
   switch (ref->special) {
-    case Special::kTid: value = ref->component == 'w' ? "" : ThreadNumber(ref->component, replacement, instruction.loc); break;
+    case Special::kTid:
+      value = ref->component == 'w' ? "" : ThreadNumber(ref->component, replacement, instruction.loc);
+      break;
     case Special::kNtid: field = Warp::kBlockX + 4 * component; break;
     case Special::kCtaid: field = Warp::kCtaX + 4 * component; break;
     case Special::kNctaid: field = Warp::kGridX + 4 * component; break;
@@ -343,14 +362,15 @@ std::string TaskRewriter::SpecialValue(std::string_view text, const Instruction&
   return narrow;
 }
 
-std::string TaskRewriter::SharedAddress(const Operand& symbol, const Instruction& instruction, Replacement& replacement) {
+std::string TaskRewriter::SharedAddress(const Operand& symbol, const Instruction& instruction,
+                                        Replacement& replacement) {
   const auto place = shared_.find(symbol.variable);
   const std::uint64_t at = place != shared_.end() ? place->second : (needs_.static_bytes + 15) / 16 * 16;
   const std::string address = Fresh(ScalarType::kU32, "shared");
   std::string text = Load(address, Warp::kShared) + "add.u32 " + address + ", " + address + ", " +
                      std::to_string(static_cast<std::int64_t>(at) + symbol.offset) + ";\n";
-  const bool wide =
-      !instruction.Has(ptx::Trait::kReads | ptx::Trait::kWrites | ptx::Trait::kAtomic) && ptx::BitsOf(instruction.type()) == 64;
+  const bool wide = !instruction.Has(ptx::Trait::kReads | ptx::Trait::kWrites | ptx::Trait::kAtomic) &&
+                    ptx::BitsOf(instruction.type()) == 64;
   const std::string result = wide ? Fresh(ScalarType::kU64, "shared_wide") : address;
   if (wide) text += "cvt.u64.u32 " + result + ", " + address + ";\n";
   Emit(replacement, text, instruction.loc);
@@ -416,8 +436,10 @@ LEFT:
 })";
 
 std::string WithPlace(std::string text, const std::string& warp) {
-  for (const auto& [mark, value] : {std::pair<std::string, std::string>{"WARP", warp}, {"SLOT", std::to_string(Warp::kSlot)}}) {
-    for (std::size_t at = text.find(mark); at != std::string::npos; at = text.find(mark)) text.replace(at, mark.size(), value);
+  for (const auto& [mark, value] :
+       {std::pair<std::string, std::string>{"WARP", warp}, {"SLOT", std::to_string(Warp::kSlot)}}) {
+    for (std::size_t at = text.find(mark); at != std::string::npos; at = text.find(mark))
+      text.replace(at, mark.size(), value);
   }
   return text;
 }
@@ -434,7 +456,8 @@ void TaskRewriter::RewriteBarrier(Instruction& barrier, Replacement& replacement
       branch.guard = barrier.guard;
       branch.guard->negated = !branch.guard->negated;
       auto wait = editor_.Text(WithPlace(kWait, warp_), barrier.loc);
-      block.statements.insert(block.statements.begin() + 1, std::make_move_iterator(wait.begin()), std::make_move_iterator(wait.end()));
+      block.statements.insert(block.statements.begin() + 1, std::make_move_iterator(wait.begin()),
+                              std::make_move_iterator(wait.end()));
       replacement.before.push_back(std::move(around.front()));
     } else {
       Emit(replacement, WithPlace(kWait, warp_), barrier.loc);
@@ -445,10 +468,12 @@ void TaskRewriter::RewriteBarrier(Instruction& barrier, Replacement& replacement
   const std::string number = Fresh(ScalarType::kU32, "barrier"), threads = Fresh(ScalarType::kU32, "threads");
   std::string text = Load(number, Warp::kBarrierId) + Load(threads, Warp::kThreads);
   if (!Is(barrier, "red")) {
-    // Blocks whose last warp is not full count, too: lanes that are no threads of theirs do not come to the hardware's barrier.
+    // Blocks whose last warp is not full count, too: lanes that are no threads of theirs do not come to the hardware's
+    // barrier.
     const std::string counts = Fresh(ScalarType::kPred, "counts");
     Emit(replacement, text + "setp.eq.u32 " + counts + ", " + number + ", 0;\n", barrier.loc);
-    auto either = editor_.Text("{ @" + counts + " bra COUNT; bra OVER; COUNT: " + WithPlace(kWait, warp_) + " OVER: }", barrier.loc);
+    auto either = editor_.Text("{ @" + counts + " bra COUNT; bra OVER; COUNT: " + WithPlace(kWait, warp_) + " OVER: }",
+                               barrier.loc);
     auto& block = *std::get<std::unique_ptr<ptx::Block>>(either.front());
     Instruction named = barrier;
     named.operands.clear();
@@ -462,7 +487,8 @@ void TaskRewriter::RewriteBarrier(Instruction& barrier, Replacement& replacement
   Emit(replacement, text, barrier.loc);
   const std::size_t at = NumberAt(barrier);
   barrier.operands[at] = RegisterOperand(*editor_.Find(number).variable);
-  barrier.operands.insert(barrier.operands.begin() + static_cast<std::ptrdiff_t>(at) + 1, RegisterOperand(*editor_.Find(threads).variable));
+  barrier.operands.insert(barrier.operands.begin() + static_cast<std::ptrdiff_t>(at) + 1,
+                          RegisterOperand(*editor_.Find(threads).variable));
 }
 
 void TaskRewriter::RewriteEnd(Instruction& end, Replacement& replacement) {
@@ -474,7 +500,8 @@ void TaskRewriter::RewriteEnd(Instruction& end, Replacement& replacement) {
       auto& branch = std::get<Instruction>(block.statements.front());
       branch.guard = end.guard;
       branch.guard->negated = !branch.guard->negated;
-      block.statements.insert(block.statements.begin() + 1, std::make_move_iterator(leave.begin()), std::make_move_iterator(leave.end()));
+      block.statements.insert(block.statements.begin() + 1, std::make_move_iterator(leave.begin()),
+                              std::make_move_iterator(leave.end()));
       replacement.before.push_back(std::move(around.front()));
       replacement.drop = true;
       return;
@@ -508,13 +535,16 @@ void TaskRewriter::RewriteCall(Instruction& call, Replacement& replacement) {
 
 }  // namespace
 
-Finding Examine(const analysis::CallGraph& calls, const ptx::Function& kernel) { return Examination(calls, kernel).Run(); }
+Finding Examine(const analysis::CallGraph& calls, const ptx::Function& kernel) {
+  return Examination(calls, kernel).Run();
+}
 
 Placement PlaceShared(const std::vector<ptx::Function*>& functions, Needs& needs) {
   Placement places;
   for (ptx::Function* const function : functions) {
     ptx::VisitOperands(*function->body, [&](const Operand& one) {
-      if (one.kind != OperandKind::kSymbol || one.variable == nullptr || one.variable->space != StateSpace::kShared) return;
+      if (one.kind != OperandKind::kSymbol || one.variable == nullptr || one.variable->space != StateSpace::kShared)
+        return;
       const ptx::Variable& variable = *one.variable;
       const std::uint32_t align = variable.alignment();
       needs.alignment = std::max(needs.alignment, align);
@@ -527,8 +557,8 @@ Placement PlaceShared(const std::vector<ptx::Function*>& functions, Needs& needs
   return places;
 }
 
-void RewriteFunction(ptx::Module& module, ptx::Function& function, bool is_kernel, const Needs& needs, const Placement& shared,
-                     const std::map<std::string, ptx::Function*, std::less<>>& copies) {
+void RewriteFunction(ptx::Module& module, ptx::Function& function, bool is_kernel, const Needs& needs,
+                     const Placement& shared, const std::map<std::string, ptx::Function*, std::less<>>& copies) {
   TaskRewriter(module, function, is_kernel, needs, shared, copies).Run();
   if (!is_kernel) return;
   while (function.params.size() > 1) function.params.pop_front();  // the last one stays where it is

@@ -27,7 +27,9 @@ const Operand* AddressOf(const Instruction& instruction) {
   return it == instruction.operands.end() || it->address == nullptr ? nullptr : &*it;
 }
 
-bool Is64(const Instruction& instruction) { return ptx::BitsOf(instruction.type()) == 64 && instruction.vector_width() == 1; }
+bool Is64(const Instruction& instruction) {
+  return ptx::BitsOf(instruction.type()) == 64 && instruction.vector_width() == 1;
+}
 
 /// Whether an instruction only computes: what it does with a pointer shows in its results.
 bool OnlyComputes(const Instruction& instruction) { return ptx::IsArithmetic(instruction.info().cls); }
@@ -114,7 +116,8 @@ std::optional<Place> ThreadMemory::PointsTo(const Operand& value, int depth) con
 
 std::optional<Place> ThreadMemory::Named(const Instruction& access) const {
   const Operand* const operand = AddressOf(access);
-  if (operand == nullptr || !operand->address->elements.empty() || operand->address->base.size() != 1) return std::nullopt;
+  if (operand == nullptr || !operand->address->elements.empty() || operand->address->base.size() != 1)
+    return std::nullopt;
   auto place = PointsTo(operand->address->base[0]);
   if (place) place->offset += operand->address->offset;
   return place;
@@ -133,14 +136,16 @@ ThreadMemory::Use ThreadMemory::Follow(const Variable& variable) const {
     more = false;
     use.accesses.clear();
     use.loose.clear();
-    for (std::uint32_t i = 0; i < cfg_.instructions().size(); ++i) more = FollowOperands(i, variable, pointers, use) || more;
+    for (std::uint32_t i = 0; i < cfg_.instructions().size(); ++i)
+      more = FollowOperands(i, variable, pointers, use) || more;
   }
   std::ranges::stable_sort(use.accesses, {}, &PlaceAccess::instruction);
   return use;
 }
 
 /// Where in the variable an operand's pointers come from; nothing when it has none.
-std::set<std::int64_t> ThreadMemory::From(const Operand& operand, const Variable& variable, const Pointers& pointers) const {
+std::set<std::int64_t> ThreadMemory::From(const Operand& operand, const Variable& variable,
+                                          const Pointers& pointers) const {
   std::set<std::int64_t> from;
   if (const auto place = PointsTo(operand); place && place->variable == &variable) return {place->offset};
   if (operand.variable == &variable) from.insert(operand.offset);
@@ -153,18 +158,20 @@ std::set<std::int64_t> ThreadMemory::From(const Operand& operand, const Variable
 }
 
 /// A pointer that a call gets: what the callee writes there is an access. False when that is not known.
-bool ThreadMemory::PassesKnown(std::uint32_t call, std::size_t argument, const Operand& pointer, const Variable& variable, Use& use) const {
+bool ThreadMemory::PassesKnown(std::uint32_t call, std::size_t argument, const Operand& pointer,
+                               const Variable& variable, Use& use) const {
   const ptx::Function* const callee = analysis::CalleeOf(*cfg_.instructions()[call].instruction);
   const auto place = PointsTo(pointer);
   const auto bytes = callee != nullptr ? written_(*callee, argument) : std::nullopt;
   if (!place || place->variable != &variable || !bytes) return false;
-  use.accesses.push_back({.instruction = call, .offset = place->offset, .bytes = *bytes, .writes = true, .whole = true});
+  use.accesses.push_back(
+      {.instruction = call, .offset = place->offset, .bytes = *bytes, .writes = true, .whole = true});
   return true;
 }
 
 /// A load or store that may be one of the variable.
-void ThreadMemory::FollowAccess(std::uint32_t at, const Operand& address, const Variable& variable, const Pointers& pointers,
-                                Use& use) const {
+void ThreadMemory::FollowAccess(std::uint32_t at, const Operand& address, const Variable& variable,
+                                const Pointers& pointers, Use& use) const {
   const Instruction& instruction = *cfg_.instructions()[at].instruction;
   std::set<std::int64_t> from;
   for (const Operand& base : address.address->base) from.merge(From(base, variable, pointers));
@@ -174,14 +181,17 @@ void ThreadMemory::FollowAccess(std::uint32_t at, const Operand& address, const 
   const auto place = Named(instruction);
   if (!writes && instruction.opcode != Opcode::kLd) use.wild = &instruction;
   else if (place && place->variable == &variable)
-    use.accesses.push_back(
-        {.instruction = at, .offset = place->offset, .bytes = bytes, .writes = writes, .whole = instruction.vector_width() == 1});
+    use.accesses.push_back({.instruction = at,
+                            .offset = place->offset,
+                            .bytes = bytes,
+                            .writes = writes,
+                            .whole = instruction.vector_width() == 1});
   else use.loose.push_back({.instruction = at, .from = std::move(from), .bytes = bytes, .writes = writes});
 }
 
 /// True when a register may hold a pointer that it was not known to hold.
-bool ThreadMemory::FollowSum(const Instruction& instruction, const Variable& variable, const std::set<std::int64_t>& from,
-                             Pointers& pointers, Use& use) const {
+bool ThreadMemory::FollowSum(const Instruction& instruction, const Variable& variable,
+                             const std::set<std::int64_t>& from, Pointers& pointers, Use& use) const {
   bool more = false;
   ptx::VisitDefs(instruction, [&](const Operand& reg) {
     const analysis::RegisterId id = IdOf(reg);
@@ -220,7 +230,8 @@ bool ThreadMemory::FollowOperands(std::uint32_t at, const Variable& variable, Po
   const bool argument = instruction.opcode == Opcode::kSt && instruction.operands.size() > 1 && place &&
                         place->variable->space == StateSpace::kParam && place->offset == 0;
   const bool known =
-      argument && !CallsWith(*place->variable).empty() && std::ranges::all_of(CallsWith(*place->variable), [&](const CallArgument& call) {
+      argument && !CallsWith(*place->variable).empty() &&
+      std::ranges::all_of(CallsWith(*place->variable), [&](const CallArgument& call) {
         return !call.result && PassesKnown(call.call, call.number, instruction.operands[1], variable, use);
       });
   if (!known) use.wild = &instruction;

@@ -1,5 +1,5 @@
-// The memory that a function has for its own thread: .local variables and the .param variables of its calls. Which instructions access
-// which bytes of them, and whether others may.
+// The memory that a function has for its own thread: .local variables and the .param variables of its calls. Which
+// instructions access which bytes of them, and whether others may.
 #pragma once
 
 #include <cstdint>
@@ -64,8 +64,8 @@ class ThreadMemory {
   struct Use {
     std::vector<PlaceAccess> accesses;  ///< in the order of the instructions
     std::vector<LooseAccess> loose;
-    /// An instruction that makes a pointer into the variable do what is not followed: it may be accessed anywhere, by anybody. Null when
-    /// there is none.
+    /// An instruction that makes a pointer into the variable do what is not followed: it may be accessed anywhere, by
+    /// anybody. Null when there is none.
     const ptx::Instruction* wild = nullptr;
   };
   /// Of a .local variable.
@@ -84,11 +84,14 @@ class ThreadMemory {
   analysis::RegisterId IdOf(const ptx::Operand& reg) const;
   Use Follow(const ptx::Variable& variable) const;
   bool FollowOperands(std::uint32_t at, const ptx::Variable& variable, Pointers& pointers, Use& use) const;
-  void FollowAccess(std::uint32_t at, const ptx::Operand& address, const ptx::Variable& variable, const Pointers& pointers, Use& use) const;
-  bool FollowSum(const ptx::Instruction& instruction, const ptx::Variable& variable, const std::set<std::int64_t>& from, Pointers& pointers,
-                 Use& use) const;
-  std::set<std::int64_t> From(const ptx::Operand& operand, const ptx::Variable& variable, const Pointers& pointers) const;
-  bool PassesKnown(std::uint32_t call, std::size_t argument, const ptx::Operand& pointer, const ptx::Variable& variable, Use& use) const;
+  void FollowAccess(std::uint32_t at, const ptx::Operand& address, const ptx::Variable& variable,
+                    const Pointers& pointers, Use& use) const;
+  bool FollowSum(const ptx::Instruction& instruction, const ptx::Variable& variable, const std::set<std::int64_t>& from,
+                 Pointers& pointers, Use& use) const;
+  std::set<std::int64_t> From(const ptx::Operand& operand, const ptx::Variable& variable,
+                              const Pointers& pointers) const;
+  bool PassesKnown(std::uint32_t call, std::size_t argument, const ptx::Operand& pointer, const ptx::Variable& variable,
+                   Use& use) const;
 
   const analysis::Cfg& cfg_;
   const Written written_;

@@ -10,9 +10,9 @@
 namespace gridloom::ptx {
 namespace {
 
-// First everything is copied member by member, so that the copies point to the originals; then Fix* leads every pointer to
-// the copy, where there is one, and every text into the target's pool. Declarations are entered into `copies_` when they
-// are copied, before anything that may refer to them is fixed.
+// First everything is copied member by member, so that the copies point to the originals; then Fix* leads every pointer
+// to the copy, where there is one, and every text into the target's pool. Declarations are entered into `copies_` when
+// they are copied, before anything that may refer to them is fixed.
 class Cloner {
  public:
   explicit Cloner(StringPool& strings) : strings_(strings) {}
@@ -148,7 +148,8 @@ void Cloner::FixVariable(Variable& variable) {
   Fix(variable.sub_spaces);
   for (Initializer& element : variable.initializer) {
     Fix(element.field);
-    if (auto* operand = std::get_if<Operand>(&element.value)) VisitOperand(*operand, [this](Operand& one) { FixOperand(one); });
+    if (auto* operand = std::get_if<Operand>(&element.value))
+      VisitOperand(*operand, [this](Operand& one) { FixOperand(one); });
     if (auto* number = std::get_if<FloatLiteral>(&element.value)) Fix(number->text);
   }
 }

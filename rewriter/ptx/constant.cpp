@@ -139,8 +139,8 @@ ConstantResult ApplyBinary(TokenKind op, const Constant& a, const Constant& b) {
   if (a.is_float || b.is_float) return FloatBinary(op, a.AsDouble(), b.AsDouble());
   // The usual conversions: unsigned wins (ISA 4.5.5).
   const bool is_unsigned = a.is_unsigned || b.is_unsigned;
-  const auto truth =
-      is_unsigned ? Compare(op, a.bits, b.bits) : Compare(op, static_cast<std::int64_t>(a.bits), static_cast<std::int64_t>(b.bits));
+  const auto truth = is_unsigned ? Compare(op, a.bits, b.bits)
+                                 : Compare(op, static_cast<std::int64_t>(a.bits), static_cast<std::int64_t>(b.bits));
   if (truth) return *truth;
   const auto integer = [&](std::uint64_t bits) { return Ok({.is_unsigned = is_unsigned, .bits = bits}); };
   switch (op) {
@@ -150,7 +150,8 @@ ConstantResult ApplyBinary(TokenKind op, const Constant& a, const Constant& b) {
     case TokenKind::kSlash:
     case TokenKind::kPercent: return Divide(op, a.bits, b.bits, is_unsigned);
     case TokenKind::kShiftLeft:
-    case TokenKind::kShiftRight: return Ok({.is_unsigned = a.is_unsigned, .bits = Shift(op, a.bits, a.is_unsigned, b.bits)});
+    case TokenKind::kShiftRight:
+      return Ok({.is_unsigned = a.is_unsigned, .bits = Shift(op, a.bits, a.is_unsigned, b.bits)});
     case TokenKind::kAmp: return integer(a.bits & b.bits);
     case TokenKind::kPipe: return integer(a.bits | b.bits);
     case TokenKind::kCaret: return integer(a.bits ^ b.bits);

@@ -23,11 +23,12 @@ struct NeedsRow {
 };
 
 // The last column may be left out.
-constexpr FormRow Row(Opcode opcode, std::string_view modifiers, std::string_view types, std::string_view operands, std::uint16_t ptx,
-                      std::uint16_t sm, char suffix = '\0') {
+constexpr FormRow Row(Opcode opcode, std::string_view modifiers, std::string_view types, std::string_view operands,
+                      std::uint16_t ptx, std::uint16_t sm, char suffix = '\0') {
   return {opcode, modifiers, types, operands, ptx, sm, suffix};
 }
-constexpr NeedsRow Row(Opcode opcode, std::string_view modifiers, std::uint16_t ptx, std::uint16_t sm, char suffix = '\0') {
+constexpr NeedsRow Row(Opcode opcode, std::string_view modifiers, std::uint16_t ptx, std::uint16_t sm,
+                       char suffix = '\0') {
   return {opcode, modifiers, ptx, sm, suffix};
 }
 
@@ -111,7 +112,8 @@ Form ParseForm(const FormRow& row) {
     }
   });
   ForEachPart(row.types, '/', [&](std::string_view group) {
-    ForEachPart(group, ' ', [&, types = &form.types.emplace_back()](std::string_view name) { AppendTypes(name, *types); });
+    ForEachPart(group, ' ',
+                [&, types = &form.types.emplace_back()](std::string_view name) { AppendTypes(name, *types); });
   });
   ForEachPart(row.operands, ' ', [&](std::string_view text) { form.operands.push_back(ParseOperandForm(text)); });
   return form;
@@ -139,7 +141,8 @@ bool Matches(const Form& form, const Instruction& instruction) {
   for (const std::string_view modifier : form.modifiers) {
     if (!HasText(instruction, modifier)) return false;
   }
-  return form.type_count == 0 || std::ranges::count(instruction.modifiers, Mod::kType, &Modifier::mod) == form.type_count;
+  return form.type_count == 0 ||
+         std::ranges::count(instruction.modifiers, Mod::kType, &Modifier::mod) == form.type_count;
 }
 
 ScalarType TwiceAsWide(ScalarType type) {
@@ -154,7 +157,9 @@ ScalarType TwiceAsWide(ScalarType type) {
 
 }  // namespace
 
-std::size_t Form::min_operands() const { return static_cast<std::size_t>(std::ranges::count(operands, false, &OperandForm::optional)); }
+std::size_t Form::min_operands() const {
+  return static_cast<std::size_t>(std::ranges::count(operands, false, &OperandForm::optional));
+}
 
 const OperandForm* Form::At(std::size_t n, std::size_t count) const {
   if (n >= count || count > operands.size()) return nullptr;

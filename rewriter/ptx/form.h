@@ -76,7 +76,8 @@ ScalarType TypeOf(const OperandForm& form, const Instruction& instruction);
 /// What the instruction needs: its form and whatever its modifiers add.
 Requirement NeedsOf(const Instruction& instruction, const Form& form);
 
-/// The first modifier of an instruction that no table knows, null when all are known. Shapes of matrices (m64n128k16) are.
+/// The first modifier of an instruction that no table knows, null when all are known. Shapes of matrices (m64n128k16)
+/// are.
 const Modifier* UnknownModifierOf(const Instruction& instruction);
 
 /// All forms of an opcode, in the order they are tried.

@@ -1,4 +1,5 @@
-// Reads forms.def once for the macros that are defined, and undefines them. No guard: form.cpp includes it for each table.
+// Reads forms.def once for the macros that are defined, and undefines them. No guard: form.cpp includes it for each
+// table.
 #ifndef PTX_FORM
 #define PTX_FORM(...)
 #endif

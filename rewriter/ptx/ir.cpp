@@ -81,7 +81,8 @@ bool Variable::HasAttribute(std::string_view attribute) const {
 }
 
 const FunctionDirective* Function::FindDirective(std::string_view directive) const {
-  const auto it = std::find_if(directives.begin(), directives.end(), [&](const FunctionDirective& d) { return d.name == directive; });
+  const auto it = std::find_if(directives.begin(), directives.end(),
+                               [&](const FunctionDirective& d) { return d.name == directive; });
   return it == directives.end() ? nullptr : &*it;
 }
 
@@ -95,7 +96,9 @@ const Function* Module::FindFunction(std::string_view name) const {
   return prototype;
 }
 
-Function* Module::FindFunction(std::string_view name) { return const_cast<Function*>(std::as_const(*this).FindFunction(name)); }
+Function* Module::FindFunction(std::string_view name) {
+  return const_cast<Function*>(std::as_const(*this).FindFunction(name));
+}
 
 const Variable* Module::FindVariable(std::string_view name) const {
   for (const Variable& variable : variables) {
@@ -104,7 +107,9 @@ const Variable* Module::FindVariable(std::string_view name) const {
   return nullptr;
 }
 
-Variable* Module::FindVariable(std::string_view name) { return const_cast<Variable*>(std::as_const(*this).FindVariable(name)); }
+Variable* Module::FindVariable(std::string_view name) {
+  return const_cast<Variable*>(std::as_const(*this).FindVariable(name));
+}
 
 unsigned Module::sm() const {
   for (const std::string_view target : targets) {

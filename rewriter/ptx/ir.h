@@ -102,15 +102,15 @@ struct Operand {
 
   OperandKind kind = OperandKind::kName;
   SourceLoc loc;
-  bool negated = false;                 ///< !p
-  bool minus = false;                   ///< -a on a register (older PTX)
-  char element = 0;                     ///< 'x' 'y' 'z' 'w' (also r g b a) for a component of a vector register, else 0
-  std::string_view selector;            ///< longer suffix without the dot: "b0", "h1", "b3210" of a video operand, "unified" of
-                                        ///< an address
-  Variable* variable = nullptr;         ///< kRegister, kSymbol
-  std::uint32_t index = 0;              ///< kRegister declared as a range: the 5 of %r5 (variable is the `%r<10>` declaration)
-  Function* function = nullptr;         ///< kSymbol
-  Label* label = nullptr;               ///< kLabel
+  bool negated = false;       ///< !p
+  bool minus = false;         ///< -a on a register (older PTX)
+  char element = 0;           ///< 'x' 'y' 'z' 'w' (also r g b a) for a component of a vector register, else 0
+  std::string_view selector;  ///< longer suffix without the dot: "b0", "h1", "b3210" of a video operand, "unified" of
+                              ///< an address
+  Variable* variable = nullptr;  ///< kRegister, kSymbol
+  std::uint32_t index = 0;       ///< kRegister declared as a range: the 5 of %r5 (variable is the `%r<10>` declaration)
+  Function* function = nullptr;  ///< kSymbol
+  Label* label = nullptr;        ///< kLabel
   LabelDirective* directive = nullptr;  ///< kName
   std::int64_t offset = 0;              ///< kSymbol: constant added
   std::string_view text;                ///< spelling for kSpecial, kName, kString; otherwise the name referred to
@@ -190,8 +190,8 @@ struct LocDirective {
 struct Block;
 
 /// One statement of a body. Labels stand for themselves: a label precedes the statement that follows it.
-using Statement =
-    std::variant<Instruction, Label*, Variable*, std::unique_ptr<LabelDirective>, LocDirective, TextDirective, std::unique_ptr<Block>>;
+using Statement = std::variant<Instruction, Label*, Variable*, std::unique_ptr<LabelDirective>, LocDirective,
+                               TextDirective, std::unique_ptr<Block>>;
 
 /// { … }: the body of a function or a nested scope. Owns what it declares.
 struct Block {
@@ -210,14 +210,15 @@ enum class Linkage : std::uint8_t { kInternal, kVisible, kExtern, kWeak, kCommon
 
 /// One element of an initialiser, flattened in memory order.
 struct Initializer {
-  std::variant<IntLiteral, FloatLiteral, Operand> value;  ///< Operand: kSymbol (address of variable or function, offset)
-  bool generic = false;                                   ///< generic(symbol)
-  std::uint64_t mask = 0;                                 ///< mask operator: `0xFF(symbol)`, 0 when absent
-  std::uint32_t group = 0;    ///< nesting depth bookkeeping for the printer: number of braces opened before this element
-  std::uint32_t close = 0;    ///< number of braces closed after this element
+  std::variant<IntLiteral, FloatLiteral, Operand>
+      value;                ///< Operand: kSymbol (address of variable or function, offset)
+  bool generic = false;     ///< generic(symbol)
+  std::uint64_t mask = 0;   ///< mask operator: `0xFF(symbol)`, 0 when absent
+  std::uint32_t group = 0;  ///< nesting depth bookkeeping for the printer: number of braces opened before this element
+  std::uint32_t close = 0;  ///< number of braces closed after this element
   std::uint64_t element = 0;  ///< which element of the flattened array it sets; elements nobody sets are zero
   bool empty = false;         ///< stands for `{}` inside another list: sets nothing
-  std::string_view field;     ///< of a .samplerref or .texref: the attribute set, `addr_mode_0 = wrap` (value is a kName)
+  std::string_view field;  ///< of a .samplerref or .texref: the attribute set, `addr_mode_0 = wrap` (value is a kName)
 };
 
 /// A variable in any state space: register, parameter, shared array, global, constant, texture reference.
@@ -277,8 +278,9 @@ struct Function {
   Linkage linkage = Linkage::kInternal;
   bool noreturn = false;
   std::vector<std::string_view> attributes;
-  std::uint32_t target_sm = 0;   ///< Module::sm() of the module it was linked from; 0 when it was not
-  std::uint32_t order = 0;       ///< whose number is lower, where text is in another order than `Module::functions` was; equal: as they lie
+  std::uint32_t target_sm = 0;  ///< Module::sm() of the module it was linked from; 0 when it was not
+  std::uint32_t order =
+      0;  ///< whose number is lower, where text is in another order than `Module::functions` was; equal: as they lie
   std::deque<Variable> returns;  ///< .func only
   std::deque<Variable> params;
   bool variadic_param = false;  ///< last parameter is an unsized array (…[]), or `, ...`
@@ -308,8 +310,8 @@ struct Module {
   std::vector<ModuleItem> items;
   std::deque<Variable> variables;
   std::deque<Function> functions;  ///< definitions and prototypes; a prototype followed by a definition is two entries
-  /// Bodies of kernels that are read when they are asked for (lazy_bodies.h); null: there are none. Of this object, which must stay where
-  /// it is.
+  /// Bodies of kernels that are read when they are asked for (lazy_bodies.h); null: there are none. Of this object,
+  /// which must stay where it is.
   std::shared_ptr<LazyBodies> unread;
 
   /// The definition of that name, else a prototype, else null.

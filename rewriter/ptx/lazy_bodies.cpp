@@ -20,14 +20,16 @@ std::unique_ptr<Module> ParseModuleLazily(std::string_view text, DiagnosticSink&
   if (!sink.has_errors()) VerifyModule(*module, sink, origin);
   // Who launches or calls through a table may come by any of them.
   for (const Function* function : named) {
-    if (const std::string problem = module->unread->Read(*function); !problem.empty()) sink.Error(function->loc, problem);
+    if (const std::string problem = module->unread->Read(*function); !problem.empty())
+      sink.Error(function->loc, problem);
   }
   return module;
 }
 
 std::string LazyBodies::Read(const Function& function) {
   const std::lock_guard lock(mutex_);
-  if (places_.contains(&function)) ReadOne(const_cast<Function&>(function));  // the module is ours; const is who looks at it
+  if (places_.contains(&function))
+    ReadOne(const_cast<Function&>(function));  // the module is ours; const is who looks at it
   const auto problem = problems_.find(&function);
   return problem == problems_.end() ? std::string() : problem->second;
 }

@@ -1,5 +1,5 @@
-// Bodies of kernels that are read when somebody asks for them: libraries come as modules of hundreds of kernels, of which a program
-// launches a few, and reading them all takes seconds.
+// Bodies of kernels that are read when somebody asks for them: libraries come as modules of hundreds of kernels, of
+// which a program launches a few, and reading them all takes seconds.
 #pragma once
 
 #include <memory>
@@ -17,8 +17,9 @@
 
 namespace gridloom::ptx {
 
-/// As ParseModule and VerifyModule, but for bodies of kernels that nothing else in the module names: those have a Block without statements
-/// until Module::unread has read them. Device functions are read, so that numbers of functions and instructions are as always.
+/// As ParseModule and VerifyModule, but for bodies of kernels that nothing else in the module names: those have a Block
+/// without statements until Module::unread has read them. Device functions are read, so that numbers of functions and
+/// instructions are as always.
 std::unique_ptr<Module> ParseModuleLazily(std::string_view text, DiagnosticSink& sink, PtxOrigin origin);
 
 /// Reads whatever is unread. For those who look at all functions of a module; they need not know whether something is.
@@ -40,8 +41,8 @@ class LazyBodies {
   void Add(Function& function, const Place& place) { places_.emplace(&function, place); }
   void Keep(SymbolTable symbols) { symbols_ = std::move(symbols); }
 
-  /// Reads the body of a kernel, and those of kernels that it names, unless that was done. What is wrong with it, as a text with places;
-  /// empty: nothing. Thread-safe, also beside threads that use other bodies.
+  /// Reads the body of a kernel, and those of kernels that it names, unless that was done. What is wrong with it, as a
+  /// text with places; empty: nothing. Thread-safe, also beside threads that use other bodies.
   std::string Read(const Function& function);
   /// Thread-safe.
   void ReadAll();

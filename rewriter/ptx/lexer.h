@@ -80,7 +80,8 @@ class Lexer {
   Token Next();
   /// Goes behind the '}' of the block that it is in; false when there is none.
   bool SkipBlock();
-  /// Goes on with the next line that begins with `word`, blanks aside, whatever is in between; false when there is none.
+  /// Goes on with the next line that begins with `word`, blanks aside, whatever is in between; false when there is
+  /// none.
   bool SkipToLine(std::string_view word);
 
  private:

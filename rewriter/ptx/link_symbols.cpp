@@ -41,7 +41,9 @@ LinkSymbol* LinkSymbols::FindName(std::size_t module, std::string_view name) con
   return global == globals_.end() ? nullptr : global->second;
 }
 
-bool LinkSymbols::IsInternal(std::size_t module, std::string_view name) const { return !global_names_[module].contains(name); }
+bool LinkSymbols::IsInternal(std::size_t module, std::string_view name) const {
+  return !global_names_[module].contains(name);
+}
 
 LinkSymbol& LinkSymbols::SymbolFor(std::size_t module, std::string_view name) {
   const bool internal = IsInternal(module, name);
@@ -71,7 +73,8 @@ void LinkSymbols::CollectModule(std::size_t module) {
     if (variable.linkage != Linkage::kInternal) global_names.insert(variable.name);
   }
   for (const Function& function : source.functions) {
-    if (function.linkage != Linkage::kInternal || function.is_entry || !defined.contains(function.name)) global_names.insert(function.name);
+    if (function.linkage != Linkage::kInternal || function.is_entry || !defined.contains(function.name))
+      global_names.insert(function.name);
   }
   for (Variable& variable : source.variables) Add(SymbolFor(module, variable.name), module, variable);
   for (Function& function : source.functions) {
@@ -95,25 +98,27 @@ void LinkSymbols::TakeDefinition(LinkSymbol& symbol, std::size_t module, Strengt
 void LinkSymbols::CheckSizes(const LinkSymbol& symbol, std::size_t module, const Variable& variable) {
   const Variable& other = *symbol.variable;
   const auto clash = [&](const std::string& what) {
-    errors_.push_back("variable '" + std::string(symbol.name) + "' " + what + " in " + inputs_[module].name + " and in " +
-                      inputs_[symbol.module].name);
+    errors_.push_back("variable '" + std::string(symbol.name) + "' " + what + " in " + inputs_[module].name +
+                      " and in " + inputs_[symbol.module].name);
   };
   if (other.space != variable.space) {
-    clash("is in different state spaces (." + std::string(TextOf(variable.space)) + ", ." + std::string(TextOf(other.space)) + ")");
+    clash("is in different state spaces (." + std::string(TextOf(variable.space)) + ", ." +
+          std::string(TextOf(other.space)) + ")");
     return;
   }
   const bool sized = other.bytes() != 0 && variable.bytes() != 0;
   const bool commons = other.linkage == Linkage::kCommon && variable.linkage == Linkage::kCommon;
   if (sized && !commons && other.bytes() != variable.bytes()) {
-    clash("has different sizes (" + std::to_string(variable.bytes()) + ", " + std::to_string(other.bytes()) + " bytes)");
+    clash("has different sizes (" + std::to_string(variable.bytes()) + ", " + std::to_string(other.bytes()) +
+          " bytes)");
   }
 }
 
 void LinkSymbols::Add(LinkSymbol& symbol, std::size_t module, Variable& variable) {
   by_declaration_[&variable] = &symbol;
   if (symbol.function != nullptr) {
-    errors_.push_back("'" + std::string(symbol.name) + "' is a variable in " + inputs_[module].name + " and a function in " +
-                      inputs_[symbol.module].name);
+    errors_.push_back("'" + std::string(symbol.name) + "' is a variable in " + inputs_[module].name +
+                      " and a function in " + inputs_[symbol.module].name);
     return;
   }
   symbol.alignment = std::max(symbol.alignment, variable.align);
@@ -125,8 +130,8 @@ void LinkSymbols::Add(LinkSymbol& symbol, std::size_t module, Variable& variable
     return;
   }
   CheckSizes(symbol, module, variable);
-  const bool larger_common =
-      strength == Strength::kCommon && symbol.strength == Strength::kCommon && variable.bytes() > symbol.variable->bytes();
+  const bool larger_common = strength == Strength::kCommon && symbol.strength == Strength::kCommon &&
+                             variable.bytes() > symbol.variable->bytes();
   if (strength > symbol.strength || strength == Strength::kStrong || larger_common) {
     TakeDefinition(symbol, module, strength, "variable");
     if (symbol.module == module) symbol.variable = &variable;
@@ -136,8 +141,8 @@ void LinkSymbols::Add(LinkSymbol& symbol, std::size_t module, Variable& variable
 void LinkSymbols::Add(LinkSymbol& symbol, std::size_t module, Function& function, bool aliased) {
   by_declaration_[&function] = &symbol;
   if (symbol.variable != nullptr) {
-    errors_.push_back("'" + std::string(symbol.name) + "' is a function in " + inputs_[module].name + " and a variable in " +
-                      inputs_[symbol.module].name);
+    errors_.push_back("'" + std::string(symbol.name) + "' is a function in " + inputs_[module].name +
+                      " and a variable in " + inputs_[symbol.module].name);
     return;
   }
   const Strength strength = StrengthOf(function, aliased);

@@ -98,8 +98,8 @@ void Linker::LinkHeaders() {
     const Module& module = *input.module;
     const Module& first = *inputs_.front().module;
     if (module.address_size != first.address_size) {
-      errors().push_back(input.name + " has " + std::to_string(module.address_size) + "-bit addresses and " + inputs_.front().name + " " +
-                         std::to_string(first.address_size) + "-bit ones");
+      errors().push_back(input.name + " has " + std::to_string(module.address_size) + "-bit addresses and " +
+                         inputs_.front().name + " " + std::to_string(first.address_size) + "-bit ones");
     }
     const auto version = std::pair(module.version_major, module.version_minor);
     if (version > std::pair(linked_->version_major, linked_->version_minor)) {
@@ -127,13 +127,15 @@ void Linker::LinkTarget(const LinkInput& input) {
       continue;
     }
     // Code for sm_90a runs on 9.0 only, so nothing newer can be linked to it.
-    const auto exact_below = [](const TargetArch& a, const TargetArch& b) { return a.suffix == "a" && a.number < b.number; };
+    const auto exact_below = [](const TargetArch& a, const TargetArch& b) {
+      return a.suffix == "a" && a.number < b.number;
+    };
     if (arch_ && (exact_below(*arch_, *arch) || exact_below(*arch, *arch_))) {
-      errors().push_back("no device runs both " + std::string(arch_text_) + " (" + arch_source_ + ") and " + std::string(target) + " (" +
-                         input.name + ")");
+      errors().push_back("no device runs both " + std::string(arch_text_) + " (" + arch_source_ + ") and " +
+                         std::string(target) + " (" + input.name + ")");
     }
-    const bool higher =
-        !arch_ || arch->number > arch_->number || (arch->number == arch_->number && arch_->suffix != "a" && !arch->suffix.empty());
+    const bool higher = !arch_ || arch->number > arch_->number ||
+                        (arch->number == arch_->number && arch_->suffix != "a" && !arch->suffix.empty());
     if (!higher) continue;
     arch_text_ = linked_->strings.Intern(target);
     arch_ = ParseTargetArch(arch_text_);
@@ -193,7 +195,8 @@ void Linker::Retarget(Operand& operand) {
   operand.variable = symbol->variable;
   operand.function = symbol->function;
   const bool ranged = symbol->variable != nullptr && symbol->variable->range_count != 0;
-  operand.text = ranged ? linked_->strings.Intern(std::string(symbol->name) + std::to_string(operand.index)) : symbol->name;
+  operand.text =
+      ranged ? linked_->strings.Intern(std::string(symbol->name) + std::to_string(operand.index)) : symbol->name;
 }
 
 void Linker::RewriteDefinition(LinkSymbol& symbol) {
@@ -222,8 +225,8 @@ void Linker::RewriteBody(Block& block, std::uint32_t first_file) {
   });
 }
 
-/// What kernels come to, by calls and by addresses that they take, and what variables have addresses of, which are placed in any case. The
-/// rest is dead: a compiler for one source file cannot know what the others leave unused.
+/// What kernels come to, by calls and by addresses that they take, and what variables have addresses of, which are
+/// placed in any case. The rest is dead: a compiler for one source file cannot know what the others leave unused.
 std::unordered_set<const LinkSymbol*> Linker::Reached() {
   std::unordered_map<const LinkSymbol*, const LinkSymbol*> aliasees;
   for (std::size_t module = 0; module < inputs_.size(); ++module) {
@@ -238,7 +241,8 @@ std::unordered_set<const LinkSymbol*> Linker::Reached() {
     if (symbol != nullptr && reached.insert(symbol).second) pending.push_back(symbol);
   };
   const auto add_operand = [&](const Operand& operand) {
-    const void* const named = operand.variable != nullptr ? static_cast<const void*>(operand.variable) : operand.function;
+    const void* const named =
+        operand.variable != nullptr ? static_cast<const void*>(operand.variable) : operand.function;
     if (const auto found = by_linked_.find(named); found != by_linked_.end()) add(found->second);
   };
   for (const LinkSymbol& symbol : symbols_.symbols()) {
@@ -261,8 +265,9 @@ void Linker::CheckDefined() {
     const bool dynamic_shared = symbol.variable != nullptr && symbol.variable->space == StateSpace::kShared;
     const bool provided = symbol.function != nullptr && is_provided_ && is_provided_(symbol.name);
     if (dynamic_shared || provided) continue;
-    errors().push_back(std::string(symbol.variable != nullptr ? "variable '" : "function '") + std::string(symbol.name) + "' is used in " +
-                       inputs_[symbol.module].name + " but defined nowhere");
+    errors().push_back(std::string(symbol.variable != nullptr ? "variable '" : "function '") +
+                       std::string(symbol.name) + "' is used in " + inputs_[symbol.module].name +
+                       " but defined nowhere");
   }
 }
 
@@ -279,8 +284,8 @@ void Linker::EmitItems(std::size_t module) {
   }
 }
 
-// A definition stands where any module first declares the variable, after what its initialiser refers to, and what that refers to: chains
-// may be as long as a module.
+// A definition stands where any module first declares the variable, after what its initialiser refers to, and what that
+// refers to: chains may be as long as a module.
 void Linker::EmitVariable(LinkSymbol& first) {
   struct Open {
     LinkSymbol* symbol = nullptr;
@@ -311,7 +316,8 @@ void Linker::EmitVariable(LinkSymbol& first) {
 // prototype.
 void Linker::EmitFunction(std::size_t module, const Function& original) {
   LinkSymbol& symbol = *symbols_.Find(&original);
-  const bool is_definition = symbol.defined() && !symbol.aliased && symbol.module == module && symbol.original == &original;
+  const bool is_definition =
+      symbol.defined() && !symbol.aliased && symbol.module == module && symbol.original == &original;
   if (!is_definition) {
     EmitPrototype(symbol);
     return;

@@ -33,8 +33,8 @@ struct LinkInput {
 using IsProvided = std::function<bool(std::string_view)>;
 
 /// Consumes the modules. The result owns all it points to and prints as one PTX text. The error has one line per
-/// problem: duplicate definitions, declarations that contradict each other, symbols that are defined nowhere and that a kernel comes to or
-/// a variable has the address of.
+/// problem: duplicate definitions, declarations that contradict each other, symbols that are defined nowhere and that a
+/// kernel comes to or a variable has the address of.
 Result<std::unique_ptr<Module>> LinkModules(std::vector<LinkInput> inputs, const IsProvided& is_provided);
 
 }  // namespace gridloom::ptx

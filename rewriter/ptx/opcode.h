@@ -50,7 +50,8 @@ constexpr bool IsArithmetic(OpClass cls) {
   }
 }
 
-/// What else a pass, the verifier, a trace or the executor has to know of an opcode. Each is a bit, an opcode has any number of them.
+/// What else a pass, the verifier, a trace or the executor has to know of an opcode. Each is a bit, an opcode has any
+/// number of them.
 enum class Trait : std::uint32_t {
   // Where control goes on.
   kBranches = 1u << 0,  ///< elsewhere in its function
@@ -61,11 +62,12 @@ enum class Trait : std::uint32_t {
   kFaults = 1u << 5,   ///< nowhere: the grid has failed
 
   // Memory.
-  kReads = 1u << 6,        ///< what lies there comes to the destination
-  kWrites = 1u << 7,       ///< it changes
-  kAtomic = 1u << 8,       ///< it is read and changed in one step, whether the destination gets the old value (kReads) or not
-  kTyped = 1u << 9,        ///< one address; type and vector say how many bytes a lane accesses there
-  kRows = 1u << 10,        ///< one address; a lane names a row of 16 bytes of a matrix in shared memory
+  kReads = 1u << 6,   ///< what lies there comes to the destination
+  kWrites = 1u << 7,  ///< it changes
+  kAtomic =
+      1u << 8,       ///< it is read and changed in one step, whether the destination gets the old value (kReads) or not
+  kTyped = 1u << 9,  ///< one address; type and vector say how many bytes a lane accesses there
+  kRows = 1u << 10,  ///< one address; a lane names a row of 16 bytes of a matrix in shared memory
   kCopies = 1u << 11,      ///< from one address to another, past the registers
   kHint = 1u << 12,        ///< its address moves no data, it says what to keep near
   kPrefetches = 1u << 13,  ///< a hint to fetch now
@@ -75,8 +77,8 @@ enum class Trait : std::uint32_t {
   kMovesStack = 1u << 17,  ///< moves the end of the thread's stack
 
   // Operands and results.
-  kReadsCarry = 1u << 18,    ///< the carry flag is an operand, too
-  kMovesBits = 1u << 19,     ///< the result is one of the operands as it is; the type says how wide that is, and no more
+  kReadsCarry = 1u << 18,  ///< the carry flag is an operand, too
+  kMovesBits = 1u << 19,   ///< the result is one of the operands as it is; the type says how wide that is, and no more
   kTakesSpecial = 1u << 20,  ///< special registers may stand for an operand
   kTakesAddress = 1u << 21,  ///< names of variables and functions may stand for an operand
 
@@ -85,7 +87,9 @@ enum class Trait : std::uint32_t {
   kWarpGroup = 1u << 23,  ///< done by the four warps of a group together
 };
 
-constexpr Trait operator|(Trait a, Trait b) { return static_cast<Trait>(static_cast<std::uint32_t>(a) | static_cast<std::uint32_t>(b)); }
+constexpr Trait operator|(Trait a, Trait b) {
+  return static_cast<Trait>(static_cast<std::uint32_t>(a) | static_cast<std::uint32_t>(b));
+}
 
 enum class Opcode : std::uint8_t {
   kUnknown,
@@ -101,7 +105,9 @@ struct OpcodeInfo {
   std::uint8_t min_srcs = 0, max_srcs = 0;  ///< operands that are read
   Trait traits{};
 
-  constexpr bool Has(Trait any) const { return (static_cast<std::uint32_t>(traits) & static_cast<std::uint32_t>(any)) != 0; }
+  constexpr bool Has(Trait any) const {
+    return (static_cast<std::uint32_t>(traits) & static_cast<std::uint32_t>(any)) != 0;
+  }
 };
 
 /// The table; the row of an opcode is its number.
@@ -110,7 +116,8 @@ inline constexpr auto kOpcodeInfo = [] {
   constexpr Trait kNone{};
   return std::to_array<OpcodeInfo>({
       {},
-#define PTX_OPCODE(name, text, cls, dsts, min_srcs, max_srcs, traits, semantic) {text, OpClass::cls, dsts, min_srcs, max_srcs, traits},
+#define PTX_OPCODE(name, text, cls, dsts, min_srcs, max_srcs, traits, semantic) \
+  {text, OpClass::cls, dsts, min_srcs, max_srcs, traits},
 #include "rewriter/ptx/opcodes.def"
 #undef PTX_OPCODE
   });

@@ -38,7 +38,8 @@ bool Parser::ParseBinary(Constant& out, int min_precedence, int depth) {
 // unary := ( '+' | '-' | '!' | '~' ) unary | primary
 bool Parser::ParseUnary(Constant& out, int depth) {
   const Token op = token_;
-  if (op.kind != TokenKind::kPlus && op.kind != TokenKind::kMinus && op.kind != TokenKind::kBang && op.kind != TokenKind::kTilde) {
+  if (op.kind != TokenKind::kPlus && op.kind != TokenKind::kMinus && op.kind != TokenKind::kBang &&
+      op.kind != TokenKind::kTilde) {
     return ParsePrimary(out, depth);
   }
   if (depth >= kMaxExpressionDepth) return FailAt(op.loc, "constant expression nested too deeply");
@@ -56,7 +57,8 @@ bool Parser::ParsePrimary(Constant& out, int depth) {
   std::optional<Constant> value;
   if (At(TokenKind::kInt)) {
     value = IntegerFromText(token_.text);
-    if (!value) return FailAt(token_.loc, "integer '" + std::string(token_.text) + "' is malformed or does not fit 64 bits");
+    if (!value)
+      return FailAt(token_.loc, "integer '" + std::string(token_.text) + "' is malformed or does not fit 64 bits");
   } else if (At(TokenKind::kFloat)) {
     value = FloatFromText(token_.text);
     if (!value) return FailAt(token_.loc, "number '" + std::string(token_.text) + "' is malformed or out of range");
@@ -106,7 +108,8 @@ bool Parser::ParseInteger32(std::uint32_t& out, std::string_view what) {
   const SourceLoc loc = token_.loc;
   std::uint64_t value = 0;
   if (!ParseInteger(value, what)) return false;
-  if (value > UINT32_MAX) return FailAt(loc, "expected " + std::string(what) + ", found " + std::to_string(value) + ", which is too large");
+  if (value > UINT32_MAX)
+    return FailAt(loc, "expected " + std::string(what) + ", found " + std::to_string(value) + ", which is too large");
   out = static_cast<std::uint32_t>(value);
   return true;
 }

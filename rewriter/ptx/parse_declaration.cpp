@@ -87,7 +87,8 @@ bool Parser::ParseDeclarationHead(Variable& head, bool is_param) {
 // state-space := '.reg' | '.global' | '.param' '::entry'? | '.const' ( '[' int ']' )? | …
 bool Parser::ParseStateSpace(Variable& head) {
   // CUDA Tile's compiler has them for tensor maps from sm_90 on. What a driver is to put there is not in the PTX.
-  if (AtWord(".hidden")) return FailAt(token_.loc, "hidden parameters are not supported: a driver fills them, how is not public");
+  if (AtWord(".hidden"))
+    return FailAt(token_.loc, "hidden parameters are not supported: a driver fills them, how is not public");
   const SpaceWord* entry = At(TokenKind::kDotWord) ? FindSpaceWord(token_.text) : nullptr;
   if (entry == nullptr) return Fail("a state space such as .global, .param or .reg");
   head.space = entry->space;
@@ -131,7 +132,8 @@ bool Parser::ParseAlign(std::uint32_t& align) {
 bool Parser::ParsePointer(Variable& head) {
   Advance();
   head.is_pointer = true;
-  constexpr StateSpace kSpaces[] = {StateSpace::kConst, StateSpace::kGlobal, StateSpace::kLocal, StateSpace::kShared, StateSpace::kParam};
+  constexpr StateSpace kSpaces[] = {StateSpace::kConst, StateSpace::kGlobal, StateSpace::kLocal, StateSpace::kShared,
+                                    StateSpace::kParam};
   if (At(TokenKind::kDotWord)) {
     for (const StateSpace space : kSpaces) {
       if (token_.text.substr(1) != TextOf(space)) continue;
@@ -154,7 +156,8 @@ bool Parser::ParseAttributes(std::vector<std::string_view>& attributes) {
     Advance();
     if (At(TokenKind::kLParen)) {
       while (!At(TokenKind::kRParen)) {
-        if (At(TokenKind::kEnd) || At(TokenKind::kSemicolon) || At(TokenKind::kError)) return Fail("')' after the attribute");
+        if (At(TokenKind::kEnd) || At(TokenKind::kSemicolon) || At(TokenKind::kError))
+          return Fail("')' after the attribute");
         text.append(token_.begin, token_.end);
         Advance();
       }
@@ -185,7 +188,8 @@ bool Parser::ParseRange(Variable& variable) {
   if (!count) return Fail("the number of registers");
   Advance();
   if (count->bits > kMaxRegisterRange) {
-    return FailAt(loc, "expected at most " + std::to_string(kMaxRegisterRange) + " registers, found " + std::to_string(count->bits));
+    return FailAt(loc, "expected at most " + std::to_string(kMaxRegisterRange) + " registers, found " +
+                           std::to_string(count->bits));
   }
   variable.range_count = static_cast<std::uint32_t>(count->bits);
   if (count->bits == 0) variable.name = {};  // declares nothing: ExpandRange drops it
@@ -226,7 +230,8 @@ bool Parser::ParseDimensions(Variable& variable) {
     if (!At(TokenKind::kRBracket)) {
       if (!ParseInteger(size, "an array size")) return false;
     }
-    if (size == 0 && !variable.dims.empty()) return FailAt(loc, "only the first dimension of an array may be left open");
+    if (size == 0 && !variable.dims.empty())
+      return FailAt(loc, "only the first dimension of an array may be left open");
     if (variable.dims.size() == kMostDimensions) return FailAt(loc, "array with more than 64 dimensions");
     variable.dims.push_back(size);
     if (!Expect(TokenKind::kRBracket, "after the array size")) return false;
@@ -239,7 +244,8 @@ bool Parser::CheckSize(const Variable& variable) {
   constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 48;
   std::uint64_t bytes = std::max<std::uint64_t>(1, variable.element_bytes());
   for (const std::uint64_t size : variable.dims) {
-    if (size > kMostBytes / bytes) return FailAt(variable.loc, "array '" + std::string(variable.name) + "' is too large");
+    if (size > kMostBytes / bytes)
+      return FailAt(variable.loc, "array '" + std::string(variable.name) + "' is too large");
     bytes *= std::max<std::uint64_t>(1, size);
   }
   return true;

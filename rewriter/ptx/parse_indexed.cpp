@@ -1,7 +1,8 @@
-// Variables indexed by a register, `tab[%r1+2]` (PTX ISA 6.4.2). What follows the parser knows addresses only, so the address is written
-// out before the instruction. The manual leaves open what an index is: on an H100 (tests/data/gpu/indexed-variables.txt) it becomes 32
-// bits, with its sign if its type has one; index times element size plus the constant's elements wraps at 32 bits and is added without a
-// sign. An element of an array of vectors is a vector's component.
+// Variables indexed by a register, `tab[%r1+2]` (PTX ISA 6.4.2). What follows the parser knows addresses only, so the
+// address is written out before the instruction. The manual leaves open what an index is: on an H100
+// (tests/data/gpu/indexed-variables.txt) it becomes 32 bits, with its sign if its type has one; index times element
+// size plus the constant's elements wraps at 32 bits and is added without a sign. An element of an array of vectors is
+// a vector's component.
 #include <utility>
 
 #include "rewriter/ptx/parser_impl.h"
@@ -30,15 +31,20 @@ const char* Widening(ScalarType type) {
 
 }  // namespace
 
-// register-subscript := register ( '+' constant )?        between '[' and ']'; `out` is the array's name, and becomes that of the address
+// register-subscript := register ( '+' constant )?        between '[' and ']'; `out` is the array's name, and becomes
+// that of the address
 bool Parser::ParseRegisterSubscript(Operand& out, const Variable& array) {
-  IndexedVariable indexed{.array = out.text, .index = token_.text, .element_bytes = BytesOf(array.type), .space = array.space};
-  if (array.dims.empty()) return FailAt(out.loc, "'" + std::string(out.text) + "' is not an array, a register cannot index it");
+  IndexedVariable indexed{
+      .array = out.text, .index = token_.text, .element_bytes = BytesOf(array.type), .space = array.space};
+  if (array.dims.empty())
+    return FailAt(out.loc, "'" + std::string(out.text) + "' is not an array, a register cannot index it");
   const Symbol symbol = symbols_.Find(indexed.index);
-  if (symbol.variable == nullptr || symbol.variable->space != StateSpace::kReg) return Fail("a constant or a register as array index");
+  if (symbol.variable == nullptr || symbol.variable->space != StateSpace::kReg)
+    return Fail("a constant or a register as array index");
   const char* const widening = Widening(symbol.variable->type);
   if (widening == nullptr || symbol.variable->vector != 1) {
-    return FailAt(token_.loc, "'" + std::string(indexed.index) + "' cannot be an array index: an integer register of at most 64 bits can");
+    return FailAt(token_.loc, "'" + std::string(indexed.index) +
+                                  "' cannot be an array index: an integer register of at most 64 bits can");
   }
   indexed.widening = widening;
   Advance();
@@ -56,11 +62,14 @@ void Parser::WriteIndexedAddresses(Block& block, unsigned bytes, SourceLoc loc) 
   for (const IndexedVariable& indexed : std::exchange(indexed_, {})) {
     const bool wide = module_.address_size == 64;
     const std::string word = wide ? "64" : "32", name(indexed.address);
-    const std::string address = name + (bytes < module_.address_size / 8 ? "_wide" : ""), base = name + "_base", index = name + "_index";
+    const std::string address = name + (bytes < module_.address_size / 8 ? "_wide" : ""), base = name + "_base",
+                      index = name + "_index";
     std::string text = ".reg .b" + word + " " + address + ", " + base + "; .reg .b32 " + index + ";";
     if (address != name) text += ".reg .b32 " + name + ";";
-    if (!indexed.widening.empty()) text += std::string(indexed.widening) + " " + index + ", " + std::string(indexed.index) + ";";
-    const auto constant = static_cast<std::uint32_t>(static_cast<std::uint64_t>(indexed.constant) * indexed.element_bytes);
+    if (!indexed.widening.empty())
+      text += std::string(indexed.widening) + " " + index + ", " + std::string(indexed.index) + ";";
+    const auto constant =
+        static_cast<std::uint32_t>(static_cast<std::uint64_t>(indexed.constant) * indexed.element_bytes);
     text += "mad.lo.u32 " + index + ", " + (indexed.widening.empty() ? std::string(indexed.index) : index) + ", " +
             std::to_string(indexed.element_bytes) + ", " + std::to_string(constant) + ";";
     text += "mov.u" + word + " " + base + ", " + std::string(indexed.array) + ";";
@@ -70,7 +79,8 @@ void Parser::WriteIndexedAddresses(Block& block, unsigned bytes, SourceLoc loc) 
       text += "add.u32 " + address + ", " + base + ", " + index + ";";
     } else if (short_addresses) {
       const std::string low = name + "_low";
-      text += ".reg .b32 " + low + "; cvt.u32.u64 " + low + ", " + base + "; add.u32 " + index + ", " + index + ", " + low + ";";
+      text += ".reg .b32 " + low + "; cvt.u32.u64 " + low + ", " + base + "; add.u32 " + index + ", " + index + ", " +
+              low + ";";
       text += "cvt.u64.u32 " + address + ", " + index + ";";
     } else {
       text += "cvt.u64.u32 " + address + ", " + index + "; add.u64 " + address + ", " + address + ", " + base + ";";

@@ -17,13 +17,16 @@ void SetLiteral(const Constant& value, Operand& out) {
   }
   out.kind = OperandKind::kFloat;
   const bool negative = value.bits >> (value.is_single ? 31 : 63) != 0;
-  out.float_literal = {
-      .bits = value.bits, .width = static_cast<std::uint8_t>(value.is_single ? 32 : 64), .negative = negative, .text = value.text};
+  out.float_literal = {.bits = value.bits,
+                       .width = static_cast<std::uint8_t>(value.is_single ? 32 : 64),
+                       .negative = negative,
+                       .text = value.text};
 }
 
 /// Those that ptxas 13.0 takes them in.
 bool TakesIndexedVariables(Opcode opcode) {
-  return opcode == Opcode::kLd || opcode == Opcode::kLdu || opcode == Opcode::kSt || opcode == Opcode::kMov || opcode == Opcode::kCvta;
+  return opcode == Opcode::kLd || opcode == Opcode::kLdu || opcode == Opcode::kSt || opcode == Opcode::kMov ||
+         opcode == Opcode::kCvta;
 }
 
 }  // namespace
@@ -32,10 +35,10 @@ bool TakesIndexedVariables(Opcode opcode) {
 bool Parser::ParseOperands(Instruction& instruction) {
   // Parenthesised lists are parameters of a call; elsewhere a parenthesis starts a constant expression.
   const OpClass cls = instruction.info().cls;
-  const OperandContext context{
-      .lists = cls == OpClass::kCall || cls == OpClass::kUnknown,
-      .subscripts_are_addresses = cls == OpClass::kLoad || cls == OpClass::kStore || cls == OpClass::kAtomic || cls == OpClass::kMem,
-      .subscripts_allow_registers = TakesIndexedVariables(instruction.opcode)};
+  const OperandContext context{.lists = cls == OpClass::kCall || cls == OpClass::kUnknown,
+                               .subscripts_are_addresses = cls == OpClass::kLoad || cls == OpClass::kStore ||
+                                                           cls == OpClass::kAtomic || cls == OpClass::kMem,
+                               .subscripts_allow_registers = TakesIndexedVariables(instruction.opcode)};
   if (At(TokenKind::kSemicolon)) return true;
   std::vector<Operand> operands;
   operands.reserve(4);
@@ -161,8 +164,8 @@ bool Parser::ParseSelector(Operand& out) {
   return true;
 }
 
-// subscript := '[' ( constant | register-subscript ) ']'       element of an array (ISA 6.4.2): the same as array + index * element size
-// In a mov it is that address, in a load or store the memory there.
+// subscript := '[' ( constant | register-subscript ) ']'       element of an array (ISA 6.4.2): the same as array +
+// index * element size In a mov it is that address, in a load or store the memory there.
 bool Parser::ParseSubscript(Operand& out, OperandContext context) {
   Advance();
   const Symbol symbol = symbols_.Find(out.text);
@@ -171,7 +174,8 @@ bool Parser::ParseSubscript(Operand& out, OperandContext context) {
   if (!by_register && !ParseInteger(index, "an array index")) return false;
   if (symbol.variable == nullptr) return FailAt(out.loc, "'" + std::string(out.text) + "' is not a declared array");
   if (by_register) {
-    if (!context.subscripts_allow_registers) return FailAt(token_.loc, "a register as array index is for ld, ldu, st, mov and cvta");
+    if (!context.subscripts_allow_registers)
+      return FailAt(token_.loc, "a register as array index is for ld, ldu, st, mov and cvta");
     if (!ParseRegisterSubscript(out, *symbol.variable)) return false;
   }
   out.offset = static_cast<std::int64_t>(index * symbol.variable->element_bytes());

@@ -114,7 +114,8 @@ bool Parser::ParseLoc(LocDirective& out) {
     AppendToken(rest);
     if (!AtIdent("function_name") && !AtIdent("inlined_at")) return Fail("function_name or inlined_at in .loc");
     AppendToken(rest);
-    while (At(TokenKind::kInt) || At(TokenKind::kPlus) || (At(TokenKind::kIdent) && !token_.first_on_line)) AppendToken(rest);
+    while (At(TokenKind::kInt) || At(TokenKind::kPlus) || (At(TokenKind::kIdent) && !token_.first_on_line))
+      AppendToken(rest);
   }
   out.rest = module_.strings.Intern(rest);
   return true;

@@ -142,12 +142,14 @@ void Parser::ParseModuleItem() {
 // Skips past the ';' that ends the item, or up to a directive that starts a line and an item. `start` is where
 // the item began: something is skipped in any case.
 void Parser::RecoverAtModule(const char* start) {
-  constexpr std::string_view kStarts[] = {".version", ".target", ".address_size", ".visible", ".extern",  ".weak",  ".common", ".entry",
-                                          ".func",    ".global", ".const",        ".shared",  ".section", ".alias", ".file",   ".pragma"};
+  constexpr std::string_view kStarts[] = {".version", ".target", ".address_size", ".visible", ".extern", ".weak",
+                                          ".common",  ".entry",  ".func",         ".global",  ".const",  ".shared",
+                                          ".section", ".alias",  ".file",         ".pragma"};
   int depth = 0;
   while (!At(TokenKind::kEnd)) {
     const TokenKind kind = token_.kind;
-    const bool starts = kind == TokenKind::kDotWord && token_.first_on_line && std::ranges::count(kStarts, token_.text) != 0;
+    const bool starts =
+        kind == TokenKind::kDotWord && token_.first_on_line && std::ranges::count(kStarts, token_.text) != 0;
     if (starts && depth <= 0 && token_.begin != start) return;
     if (kind == TokenKind::kLBrace) ++depth;
     if (kind == TokenKind::kRBrace) --depth;
@@ -195,7 +197,8 @@ bool Parser::ParseAddressSize() {
   const SourceLoc loc = token_.loc;
   std::uint32_t bits = 0;
   if (!ParseInteger32(bits, "32 or 64 after .address_size")) return false;
-  if (bits != 32 && bits != 64) return FailAt(loc, "expected 32 or 64 after .address_size, found " + std::to_string(bits));
+  if (bits != 32 && bits != 64)
+    return FailAt(loc, "expected 32 or 64 after .address_size, found " + std::to_string(bits));
   module_.address_size = bits;
   module_.has_address_size = true;
   return true;
@@ -205,7 +208,8 @@ bool Parser::ParseAddressSize() {
 bool Parser::ParseAlias() {
   AliasDirective alias{.loc = token_.loc, .alias = {}, .aliasee = {}};
   Advance();
-  if (!ExpectName(alias.alias, "the alias' name after .alias") || !Expect(TokenKind::kComma, "between the names of .alias") ||
+  if (!ExpectName(alias.alias, "the alias' name after .alias") ||
+      !Expect(TokenKind::kComma, "between the names of .alias") ||
       !ExpectName(alias.aliasee, "the aliased function's name") || !Expect(TokenKind::kSemicolon, "after .alias")) {
     return false;
   }
@@ -231,20 +235,23 @@ bool Parser::ParseFile(TextDirective& out) {
   return true;
 }
 
-// section := ( '.section' name | '.nv_intermediate_source_section' ) '{' any balanced text '}'       the text is kept as written
-// In it, what stands between a '.source_begin' and a line that begins with '.source_end' is in another language: it is not looked at.
+// section := ( '.section' name | '.nv_intermediate_source_section' ) '{' any balanced text '}'       the text is kept
+// as written In it, what stands between a '.source_begin' and a line that begins with '.source_end' is in another
+// language: it is not looked at.
 bool Parser::ParseSection(TextDirective& out) {
   const bool named = AtWord(".section");
   Advance();
   const char* begin = token_.begin;
   if (named && !Match(TokenKind::kDotWord) && !Match(TokenKind::kIdent)) return Fail("a section name after .section");
   const SourceLoc open = token_.loc;
-  if (!Expect(TokenKind::kLBrace, named ? "after the section's name" : "after .nv_intermediate_source_section")) return false;
+  if (!Expect(TokenKind::kLBrace, named ? "after the section's name" : "after .nv_intermediate_source_section"))
+    return false;
   for (int depth = 1; depth > 0; Advance()) {
     if (At(TokenKind::kEnd)) return FailAt(open, "section without its closing '}'");
     if (At(TokenKind::kLBrace)) ++depth;
     if (At(TokenKind::kRBrace)) --depth;
-    if (AtWord(".source_begin") && !lexer_.SkipToLine(".source_end")) return FailAt(token_.loc, ".source_begin without a line .source_end");
+    if (AtWord(".source_begin") && !lexer_.SkipToLine(".source_end"))
+      return FailAt(token_.loc, ".source_begin without a line .source_end");
   }
   out.text = {begin, static_cast<std::size_t>(last_end_ - begin)};
   return true;
@@ -278,7 +285,9 @@ bool Parser::ParseUnknownDirective(TextDirective& out) {
   std::string text;
   int depth = 0;
   for (Advance(); !At(TokenKind::kEnd);) {
-    if (depth == 0 && (At(TokenKind::kRBrace) || (token_.first_on_line && (At(TokenKind::kDotWord) || block_depth_ > 0)))) break;
+    if (depth == 0 &&
+        (At(TokenKind::kRBrace) || (token_.first_on_line && (At(TokenKind::kDotWord) || block_depth_ > 0))))
+      break;
     const TokenKind kind = token_.kind;
     if (kind == TokenKind::kError) return Fail("a directive");
     AppendToken(text);

@@ -95,7 +95,8 @@ void Printer::PrintFunctionCode(const Function& function, const SymbolNames& nam
   with_places_ = false;
   names_ = &names;
   for (const auto* const variables : {&function.returns, &function.params}) {
-    for (const Variable& variable : *variables) parameters_.emplace(&variable, "\1p" + std::to_string(parameters_.size()));
+    for (const Variable& variable : *variables)
+      parameters_.emplace(&variable, "\1p" + std::to_string(parameters_.size()));
   }
   PrintFunction(function);
 }
@@ -109,7 +110,8 @@ void Printer::PrintFunctionHeader(const Function& function) {
     out_ += ' ';
   }
   Write(NameOf(function));
-  const bool ellipsis = function.variadic_param && (function.params.empty() || function.params.back().element_count() != 0);
+  const bool ellipsis =
+      function.variadic_param && (function.params.empty() || function.params.back().element_count() != 0);
   if (!function.params.empty() || ellipsis) {
     PrintParameters(function.params, ellipsis);
   } else {

@@ -22,8 +22,8 @@ std::string PrintVariable(const Variable& variable);
 std::string PrintFunctionHeader(const Function& function);
 /// What symbols are called in place of their names, by Function or Variable.
 using SymbolNames = std::unordered_map<const void*, std::string>;
-/// Header and body, or semicolon, without what only tells where in a source they came from: .loc, .file. Symbols of module scope are called
-/// as `names` says, where it does, parameters that are no registers by their places.
+/// Header and body, or semicolon, without what only tells where in a source they came from: .loc, .file. Symbols of
+/// module scope are called as `names` says, where it does, parameters that are no registers by their places.
 std::string PrintFunctionCode(const Function& function, const SymbolNames& names);
 
 }  // namespace gridloom::ptx

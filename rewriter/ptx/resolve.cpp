@@ -24,7 +24,8 @@ void Parser::ResolveOperand(Operand& operand, bool label_expected) {
 void Parser::ResolveName(Operand& operand, bool label_expected) {
   const Symbol symbol = symbols_.Find(operand.text);
   // A branch goes to the innermost label of that name, which may still come.
-  const bool waits = symbol.label != nullptr || symbol.directive != nullptr || (label_expected && symbol.variable == nullptr);
+  const bool waits =
+      symbol.label != nullptr || symbol.directive != nullptr || (label_expected && symbol.variable == nullptr);
   if (waits) {
     pending_.push_back(&operand);
   } else if (symbol.variable != nullptr) {

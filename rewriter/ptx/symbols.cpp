@@ -22,7 +22,8 @@ std::uint64_t HashOf(std::string_view name) {
     mix(word);
   }
   std::uint64_t tail = 0;
-  for (std::size_t i = 0; i < left; ++i) tail |= static_cast<std::uint64_t>(static_cast<unsigned char>(p[i])) << (8 * i);
+  for (std::size_t i = 0; i < left; ++i)
+    tail |= static_cast<std::uint64_t>(static_cast<unsigned char>(p[i])) << (8 * i);
   mix(tail);
   return hash;
 }

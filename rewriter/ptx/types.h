@@ -91,7 +91,9 @@ inline std::uint32_t BytesOf(ScalarType type) { return (Info(type).bits + 7u) / 
 inline bool IsFloat(ScalarType type) { return Info(type).cls == TypeClass::kFloat; }
 inline bool IsSigned(ScalarType type) { return Info(type).cls == TypeClass::kSigned; }
 inline bool IsUnsigned(ScalarType type) { return Info(type).cls == TypeClass::kUnsigned; }
-inline bool IsInteger(ScalarType type) { return IsSigned(type) || IsUnsigned(type) || Info(type).cls == TypeClass::kBits; }
+inline bool IsInteger(ScalarType type) {
+  return IsSigned(type) || IsUnsigned(type) || Info(type).cls == TypeClass::kBits;
+}
 
 //  X(enumerator, text)
 #define GL_PTX_SPACES(X)               \

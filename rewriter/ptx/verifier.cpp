@@ -55,7 +55,11 @@ Target TargetOf(const Module& module) {
 }
 
 Verifier::Verifier(const Module& module, DiagnosticSink& sink, PtxOrigin origin)
-    : module_(module), sink_(sink), origin_(origin), ptx_(module.version_major * 10 + module.version_minor), target_(TargetOf(module)) {}
+    : module_(module),
+      sink_(sink),
+      origin_(origin),
+      ptx_(module.version_major * 10 + module.version_minor),
+      target_(TargetOf(module)) {}
 
 void Verifier::UnknownWord(SourceLoc loc, std::string message) {
   if (strict_ || (ptx_ <= kNewestPtx && origin_ == PtxOrigin::kWritten)) {
@@ -91,14 +95,16 @@ void Verifier::VerifyHeader() {
   constexpr SourceLoc kTop{1, 1};
   if (module_.version_major == 0) Error(kTop, "expected .version before everything else");
   if (module_.targets.empty()) return Error(kTop, "expected .target after .version");
-  if (target_.sm == 0) return Error(kTop, "expected a target such as sm_90, found '" + std::string(module_.targets[0]) + "'");
+  if (target_.sm == 0)
+    return Error(kTop, "expected a target such as sm_90, found '" + std::string(module_.targets[0]) + "'");
   const auto* row = std::ranges::find(kTargets, target_.sm, &TargetRow::sm);
   const std::string name(module_.targets[0]);
   if (row == std::end(kTargets)) return UnknownWord(kTop, "unknown target '" + name + "'");
   const unsigned needed = target_.suffix != '\0' ? row->ptx_specific : row->ptx;
   if (needed == 0) return TooOld(kTop, "unknown target '" + name + "'");
   if (ptx_ < needed) {
-    TooOld(kTop, "target '" + name + "' needs .version " + VersionText(needed) + " or later, found " + VersionText(ptx_));
+    TooOld(kTop,
+           "target '" + name + "' needs .version " + VersionText(needed) + " or later, found " + VersionText(ptx_));
   }
 }
 
@@ -124,7 +130,8 @@ void Verifier::DeclareName(Names& names, std::string_view name, SourceLoc loc) {
   if (name == "_") return;
   const auto [it, fresh] = names.emplace(name, loc);
   if (fresh) return;
-  Error(loc, "'" + std::string(name) + "' is declared twice in one scope, first in line " + std::to_string(it->second.line));
+  Error(loc,
+        "'" + std::string(name) + "' is declared twice in one scope, first in line " + std::to_string(it->second.line));
 }
 
 // Functions may be declared any number of times and defined once; variables are declared once, save after .extern.
@@ -171,13 +178,15 @@ void Verifier::VerifyParameters(const Function& function) {
   std::uint64_t bytes = 0;
   for (const Variable& param : function.params) {
     const bool space_ok = param.space == StateSpace::kParam || (!function.is_entry && param.space == StateSpace::kReg);
-    if (!space_ok) Error(param.loc, "expected a parameter in .param" + std::string(function.is_entry ? "" : " or .reg"));
+    if (!space_ok)
+      Error(param.loc, "expected a parameter in .param" + std::string(function.is_entry ? "" : " or .reg"));
     bytes += param.bytes();
   }
   // ISA 7.1: 4352 bytes, 32764 from PTX 8.1 on for sm_70 and later. Functions have no such limit.
   const std::uint64_t limit = ptx_ >= 81 && target_.sm >= 70 ? 32764 : 4352;
   if (function.is_entry && bytes > limit) {
-    Error(function.loc, "the parameters take " + std::to_string(bytes) + " bytes; the limit is " + std::to_string(limit));
+    Error(function.loc,
+          "the parameters take " + std::to_string(bytes) + " bytes; the limit is " + std::to_string(limit));
   }
   for (const Variable& variable : function.params) VerifyVariableType(variable);
   for (const Variable& variable : function.returns) VerifyVariableType(variable);
@@ -195,7 +204,8 @@ void Verifier::VerifyBlockNames(const Block& block, Names& names) {
       if ((*variable)->range_count == 0) {
         DeclareName(names, (*variable)->name, (*variable)->loc);
       } else if (!ranges.emplace((*variable)->name, *variable).second) {
-        Error((*variable)->loc, "the registers '" + std::string((*variable)->name) + "<…>' are declared twice in one scope");
+        Error((*variable)->loc,
+              "the registers '" + std::string((*variable)->name) + "<…>' are declared twice in one scope");
       }
     }
   }
@@ -237,11 +247,11 @@ void Verifier::ReportNeeds(SourceLoc loc, const std::string& what, const Require
   if (ptx_ < needs.ptx) {
     TooOld(loc, "'" + what + "' needs .version " + VersionText(needs.ptx) + " or later, found " + VersionText(ptx_));
   } else if (target_.sm < needs.sm) {
-    TooOld(loc, "'" + what + "' needs .target sm_" + std::to_string(needs.sm) + (needs.specific ? "a" : "") + " or later, found " +
-                    std::string(module_.targets.empty() ? "none" : module_.targets[0]));
+    TooOld(loc, "'" + what + "' needs .target sm_" + std::to_string(needs.sm) + (needs.specific ? "a" : "") +
+                    " or later, found " + std::string(module_.targets.empty() ? "none" : module_.targets[0]));
   } else {
-    TooOld(loc, "'" + what + "' needs an architecture-specific target such as sm_" + std::to_string(target_.sm) + "a, found " +
-                    std::string(module_.targets[0]));
+    TooOld(loc, "'" + what + "' needs an architecture-specific target such as sm_" + std::to_string(target_.sm) +
+                    "a, found " + std::string(module_.targets[0]));
   }
 }
 

@@ -29,11 +29,13 @@ void Verifier::VerifyCall(const Instruction& instruction) {
   CallParts parts;
   if (!SplitCall(instruction, parts)) return;
   if (const Function* function = parts.callee->function; function != nullptr) {
-    if (function->is_entry) return Error(parts.callee->loc, "'" + std::string(function->name) + "' is a kernel; call takes a function");
+    if (function->is_entry)
+      return Error(parts.callee->loc, "'" + std::string(function->name) + "' is a kernel; call takes a function");
     return VerifyCallSignature(instruction, parts, function->returns, function->params, function->variadic_param);
   }
   if (parts.callee->kind != OperandKind::kRegister) {
-    Fail(*parts.callee, "expected a function or a register with its address, found '" + PrintOperand(*parts.callee) + "'");
+    Fail(*parts.callee,
+         "expected a function or a register with its address, found '" + PrintOperand(*parts.callee) + "'");
     return;
   }
   if (parts.targets == nullptr || parts.targets->directive == nullptr) {
@@ -48,8 +50,9 @@ void Verifier::VerifyCall(const Instruction& instruction) {
   }
 }
 
-void Verifier::VerifyCallSignature(const Instruction& instruction, const CallParts& parts, const std::deque<Variable>& returns,
-                                   const std::deque<Variable>& params, bool variadic) {
+void Verifier::VerifyCallSignature(const Instruction& instruction, const CallParts& parts,
+                                   const std::deque<Variable>& returns, const std::deque<Variable>& params,
+                                   bool variadic) {
   static const std::vector<Operand> kNone;
   const auto list = [](const Operand* operand) -> const std::vector<Operand>& {
     return operand != nullptr && operand->kind == OperandKind::kList ? operand->elements : kNone;
@@ -57,21 +60,23 @@ void Verifier::VerifyCallSignature(const Instruction& instruction, const CallPar
   const auto& results = list(parts.results);
   const auto& arguments = list(parts.arguments);
   if (results.size() > returns.size() || (results.size() < returns.size() && !results.empty())) {
-    return Error(instruction.loc,
-                 "the function returns " + std::to_string(returns.size()) + " values, the call takes " + std::to_string(results.size()));
+    return Error(instruction.loc, "the function returns " + std::to_string(returns.size()) +
+                                      " values, the call takes " + std::to_string(results.size()));
   }
   const bool enough = variadic ? arguments.size() + 1 >= params.size() : arguments.size() == params.size();
   if (!enough) {
-    return Error(instruction.loc,
-                 "the function has " + std::to_string(params.size()) + " parameters, the call passes " + std::to_string(arguments.size()));
+    return Error(instruction.loc, "the function has " + std::to_string(params.size()) +
+                                      " parameters, the call passes " + std::to_string(arguments.size()));
   }
   for (std::size_t i = 0; i < results.size(); ++i) VerifyArgument(results[i], returns[i], /*is_result=*/true);
-  for (std::size_t i = 0; i < arguments.size() && i < params.size(); ++i) VerifyArgument(arguments[i], params[i], /*is_result=*/false);
+  for (std::size_t i = 0; i < arguments.size() && i < params.size(); ++i)
+    VerifyArgument(arguments[i], params[i], /*is_result=*/false);
 }
 
 // An argument in .param must have the parameter's size; a register its type; a constant will do for a value.
 void Verifier::VerifyArgument(const Operand& argument, const Variable& parameter, bool is_result) {
-  if (argument.kind == OperandKind::kSink || (!is_result && (argument.kind == OperandKind::kInt || argument.kind == OperandKind::kFloat)))
+  if (argument.kind == OperandKind::kSink ||
+      (!is_result && (argument.kind == OperandKind::kInt || argument.kind == OperandKind::kFloat)))
     return;
   const Variable* variable = argument.variable;
   if (variable == nullptr) {
@@ -89,8 +94,8 @@ void Verifier::VerifyArgument(const Operand& argument, const Variable& parameter
   if (variable->space != StateSpace::kParam) {
     Fail(argument, "expected a register or a .param variable, found '" + PrintOperand(argument) + "'");
   } else if (!open && variable->bytes() != parameter.bytes()) {
-    Fail(argument, "'" + PrintOperand(argument) + "' has " + std::to_string(variable->bytes()) + " bytes, the parameter " +
-                       std::to_string(parameter.bytes()));
+    Fail(argument, "'" + PrintOperand(argument) + "' has " + std::to_string(variable->bytes()) +
+                       " bytes, the parameter " + std::to_string(parameter.bytes()));
   }
 }
 

@@ -35,7 +35,8 @@ void Verifier::VerifyVariable(const Variable& variable, bool in_body) {
   if (!in_body && variable.space == StateSpace::kReg && ptx_ >= 30) {
     Error(variable.loc, "registers are declared inside functions");
   }
-  if (variable.HasAttribute("managed")) CheckNeeds(variable.loc, [] { return ".attribute(.managed)"; }, {.ptx = 40, .sm = 30});
+  if (variable.HasAttribute("managed"))
+    CheckNeeds(variable.loc, [] { return ".attribute(.managed)"; }, {.ptx = 40, .sm = 30});
 }
 
 void Verifier::VerifyVariableType(const Variable& variable) {
@@ -77,7 +78,8 @@ void Verifier::VerifyInitializer(const Variable& variable) {
   const std::uint64_t count = variable.element_count() * variable.vector;
   for (const Initializer& element : variable.initializer) {
     if (element.element >= count) {
-      return Error(variable.loc, "more initial values than " + Quoted(variable) + " has elements (" + std::to_string(count) + ")");
+      return Error(variable.loc,
+                   "more initial values than " + Quoted(variable) + " has elements (" + std::to_string(count) + ")");
     }
     if (!element.empty && !InitializerFits(variable, element)) return;
   }
@@ -100,7 +102,8 @@ bool Verifier::InitializerFits(const Variable& variable, const Initializer& elem
     Error(symbol.loc, "undefined symbol '" + std::string(symbol.text) + "'");
     return false;
   }
-  const bool wide_enough = element.mask != 0 ? IsInteger(variable.type) : IsInteger(variable.type) && BytesOf(variable.type) >= 4;
+  const bool wide_enough =
+      element.mask != 0 ? IsInteger(variable.type) : IsInteger(variable.type) && BytesOf(variable.type) >= 4;
   if (!wide_enough) Error(symbol.loc, "an address does not fit type " + type);
   return wide_enough;
 }

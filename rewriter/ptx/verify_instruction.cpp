@@ -53,7 +53,8 @@ void Verifier::VerifyGuard(const Instruction& instruction) {
 
 bool Verifier::VerifyModifiers(const Instruction& instruction) {
   if (const Modifier* unknown = UnknownModifierOf(instruction)) {
-    UnknownWord(instruction.loc, "unknown modifier '." + std::string(unknown->text) + "' of " + std::string(instruction.name));
+    UnknownWord(instruction.loc,
+                "unknown modifier '." + std::string(unknown->text) + "' of " + std::string(instruction.name));
     return false;
   }
   const std::string wrong = WrongWordsOf(instruction, ptx_);
@@ -73,11 +74,14 @@ bool Verifier::VerifyComparison(const Instruction& instruction) {
   };
   const bool orders = has({Mod::kLt, Mod::kLe, Mod::kGt, Mod::kGe});
   const bool of_unsigned = has({Mod::kLo, Mod::kLs, Mod::kHi, Mod::kHs});
-  const bool of_floats = has({Mod::kEqu, Mod::kNeu, Mod::kLtu, Mod::kLeu, Mod::kGtu, Mod::kGeu, Mod::kNum, Mod::kNanCmp});
-  const bool fits =
-      IsFloat(type) ? !of_unsigned : !of_floats && (IsUnsigned(type) || !of_unsigned) && (IsUnsigned(type) || IsSigned(type) || !orders);
+  const bool of_floats =
+      has({Mod::kEqu, Mod::kNeu, Mod::kLtu, Mod::kLeu, Mod::kGtu, Mod::kGeu, Mod::kNum, Mod::kNanCmp});
+  const bool fits = IsFloat(type) ? !of_unsigned
+                                  : !of_floats && (IsUnsigned(type) || !of_unsigned) &&
+                                        (IsUnsigned(type) || IsSigned(type) || !orders);
   if (fits || type == ScalarType::kNone) return true;
-  Error(instruction.loc, "'" + instruction.FullName() + "': numbers of type ." + std::string(Info(type).text) + " are not compared so");
+  Error(instruction.loc,
+        "'" + instruction.FullName() + "': numbers of type ." + std::string(Info(type).text) + " are not compared so");
   return false;
 }
 
@@ -86,7 +90,8 @@ bool Verifier::VerifyNoftz(const Instruction& instruction) {
   const bool reduces = instruction.opcode == Opcode::kAtom || instruction.opcode == Opcode::kRed ||
                        (instruction.opcode == Opcode::kCp && instruction.Has(Mod::kAdd));
   const ScalarType type = instruction.type();
-  const bool is_short = type == ScalarType::kF16 || type == ScalarType::kF16x2 || type == ScalarType::kBF16 || type == ScalarType::kBF16x2;
+  const bool is_short = type == ScalarType::kF16 || type == ScalarType::kF16x2 || type == ScalarType::kBF16 ||
+                        type == ScalarType::kBF16x2;
   if (!reduces || !is_short || instruction.Has(Mod::kNoftz)) return true;
   Error(instruction.loc, "'" + instruction.FullName() + "' needs .noftz");
   return false;
@@ -96,7 +101,8 @@ bool Verifier::VerifyTypes(const Instruction& instruction, const Form& form) {
   for (const OperandForm& operand : form.operands) {
     const bool from_modifier = operand.rule == TypeRule::kModifier || operand.rule == TypeRule::kWide;
     if (!from_modifier || TypeOf(operand, instruction) != ScalarType::kNone) continue;
-    Error(instruction.loc, "'" + instruction.FullName() + "' needs " + (operand.modifier == 0 ? "a type" : "another type"));
+    Error(instruction.loc,
+          "'" + instruction.FullName() + "' needs " + (operand.modifier == 0 ? "a type" : "another type"));
     return false;
   }
   for (std::size_t i = 0; i < form.types.size(); ++i) {
@@ -106,8 +112,8 @@ bool Verifier::VerifyTypes(const Instruction& instruction, const Form& form) {
       return false;
     }
     if (std::ranges::find(form.types[i], type) != form.types[i].end()) continue;
-    Error(instruction.loc,
-          "'" + instruction.FullName() + "': " + std::string(instruction.name) + " has no type ." + std::string(Info(type).text));
+    Error(instruction.loc, "'" + instruction.FullName() + "': " + std::string(instruction.name) + " has no type ." +
+                               std::string(Info(type).text));
     return false;
   }
   return true;
@@ -116,15 +122,17 @@ bool Verifier::VerifyTypes(const Instruction& instruction, const Form& form) {
 bool Verifier::VerifyCount(const Instruction& instruction, const Form& form) {
   const std::size_t most = form.operands.size(), count = instruction.operands.size();
   // The second operation of a video instruction needs its third operand.
-  const bool secondary =
-      instruction.info().cls == OpClass::kVideo && (instruction.Has(Mod::kAdd) || instruction.Has(Mod::kMin) || instruction.Has(Mod::kMax));
+  const bool secondary = instruction.info().cls == OpClass::kVideo &&
+                         (instruction.Has(Mod::kAdd) || instruction.Has(Mod::kMin) || instruction.Has(Mod::kMax));
   // A cache policy comes as the last operand.
-  const bool has_policy = std::ranges::find(instruction.modifiers, "L2::cache_hint", &Modifier::text) != instruction.modifiers.end();
+  const bool has_policy =
+      std::ranges::find(instruction.modifiers, "L2::cache_hint", &Modifier::text) != instruction.modifiers.end();
   const bool only_policy_is_optional = form.min_operands() + 1 == most && form.operands.back().optional;
   const std::size_t least = secondary || (has_policy && only_policy_is_optional) ? most : form.min_operands();
   if (count >= least && count <= most) return true;
   Error(instruction.loc, "'" + instruction.FullName() + "' takes " + std::to_string(least) +
-                             (least != most ? " to " + std::to_string(most) : "") + " operands, found " + std::to_string(count));
+                             (least != most ? " to " + std::to_string(most) : "") + " operands, found " +
+                             std::to_string(count));
   return false;
 }
 
@@ -133,7 +141,8 @@ bool Verifier::VerifySpace(const Instruction& instruction) {
   const StateSpace space = instruction.space();
   const bool writes = cls == OpClass::kStore || cls == OpClass::kAtomic;
   if (writes && HasSpace(instruction) && !IsWritable(space)) {
-    Error(instruction.loc, "'" + instruction.FullName() + "' cannot write to state space ." + std::string(TextOf(space)));
+    Error(instruction.loc,
+          "'" + instruction.FullName() + "' cannot write to state space ." + std::string(TextOf(space)));
     return false;
   }
   if (cls == OpClass::kAtomic && (space == StateSpace::kLocal || space == StateSpace::kParam)) {
@@ -158,7 +167,8 @@ bool Verifier::VerifyUndefined(const Operand& operand) {
       sink_.Warning(operand.loc, "unknown register '" + std::string(operand.text) + "'");
       return false;
     }
-    return Fail(operand, std::string("undefined ") + (is_register ? "register" : "name") + " '" + std::string(operand.text) + "'");
+    return Fail(operand, std::string("undefined ") + (is_register ? "register" : "name") + " '" +
+                             std::string(operand.text) + "'");
   }
   const auto defined = [this](const Operand& inner) { return VerifyUndefined(inner); };
   if (!std::ranges::all_of(operand.elements, defined)) return false;

@@ -17,7 +17,8 @@ bool IsIntegerLike(ScalarType type) { return IsSigned(type) || IsUnsigned(type) 
 
 // Types of instructions for which there are no registers (.bf16, .tf32, .e4m3x2): any of their size will do.
 bool HasNoRegisters(ScalarType type) {
-  return IsFloat(type) && type != ScalarType::kF16 && type != ScalarType::kF16x2 && type != ScalarType::kF32 && type != ScalarType::kF64;
+  return IsFloat(type) && type != ScalarType::kF16 && type != ScalarType::kF16x2 && type != ScalarType::kF32 &&
+         type != ScalarType::kF64;
 }
 
 // The space a variable lives in, without sub-qualifiers.
@@ -44,7 +45,8 @@ std::size_t MemoryOrdinal(const Instruction& instruction, const Operand& base) {
 
 StateSpace SpaceModifier(const Instruction& instruction, std::size_t n) {
   for (const Modifier& modifier : instruction.modifiers) {
-    if (modifier.mod == Mod::kSpace && n-- == 0) return Plain(*SpaceFromText(modifier.text.substr(0, modifier.text.find('['))));
+    if (modifier.mod == Mod::kSpace && n-- == 0)
+      return Plain(*SpaceFromText(modifier.text.substr(0, modifier.text.find('['))));
   }
   return StateSpace::kNone;
 }
@@ -81,7 +83,8 @@ bool Verifier::Fail(const Operand& operand, std::string message) {
 }
 
 bool Verifier::Mismatch(const Instruction& instruction, const Operand& operand, std::string_view expected) {
-  return Fail(operand, "'" + instruction.FullName() + "' expects " + std::string(expected) + ", found '" + PrintOperand(operand) + "'");
+  return Fail(operand, "'" + instruction.FullName() + "' expects " + std::string(expected) + ", found '" +
+                           PrintOperand(operand) + "'");
 }
 
 bool Verifier::VerifyOperand(const Instruction& instruction, const OperandForm& form, const Operand& operand) {
@@ -89,9 +92,11 @@ bool Verifier::VerifyOperand(const Instruction& instruction, const OperandForm& 
     case Access::kMemory:
       if (operand.kind != OperandKind::kAddress) return Mismatch(instruction, operand, "an address in brackets");
       return VerifyMemory(instruction, operand);
-    case Access::kImmediate: return operand.kind == OperandKind::kInt || Mismatch(instruction, operand, "an integer constant");
+    case Access::kImmediate:
+      return operand.kind == OperandKind::kInt || Mismatch(instruction, operand, "an integer constant");
     case Access::kLabel: return operand.kind == OperandKind::kLabel || Mismatch(instruction, operand, "a label");
-    case Access::kTargets: return operand.directive != nullptr || Mismatch(instruction, operand, "the label of a .branchtargets");
+    case Access::kTargets:
+      return operand.directive != nullptr || Mismatch(instruction, operand, "the label of a .branchtargets");
     default: break;
   }
   if (operand.kind == OperandKind::kPair) return VerifyPair(instruction, form, operand);
@@ -115,18 +120,21 @@ bool Verifier::VerifyVector(const Instruction& instruction, const OperandForm& f
   const unsigned width = instruction.vector_width();
   if (instruction.info().cls == OpClass::kMove && width == 1) return VerifyPacked(instruction, form, operand);
   if (form.per_vector && width != operand.elements.size()) {
-    return Fail(operand, "'" + instruction.FullName() + "' expects " + (width == 1 ? "a scalar" : std::to_string(width) + " elements") +
-                             ", found " + std::to_string(operand.elements.size()));
+    return Fail(operand, "'" + instruction.FullName() + "' expects " +
+                             (width == 1 ? "a scalar" : std::to_string(width) + " elements") + ", found " +
+                             std::to_string(operand.elements.size()));
   }
   if (!form.per_vector && !form.list && form.rule != TypeRule::kAny) return Mismatch(instruction, operand, "a scalar");
-  return std::ranges::all_of(operand.elements, [&](const Operand& element) { return VerifyElement(instruction, form, element); });
+  return std::ranges::all_of(operand.elements,
+                             [&](const Operand& element) { return VerifyElement(instruction, form, element); });
 }
 
 // Of the elements of a vector only the size counts; `_` stands for one that does not matter.
 bool Verifier::VerifyElement(const Instruction& instruction, const OperandForm& form, const Operand& element) {
   const ScalarType type = TypeOf(form, instruction);
   if (element.kind == OperandKind::kSink || (form.reads() && element.kind == OperandKind::kSpecial)) return true;
-  const bool is_scalar = element.kind == OperandKind::kRegister && (element.variable->vector == 1 || element.element != 0);
+  const bool is_scalar =
+      element.kind == OperandKind::kRegister && (element.variable->vector == 1 || element.element != 0);
   if (is_scalar && type != ScalarType::kNone && BitsOf(element.variable->type) == BitsOf(type)) return true;
   OperandForm one = form;
   one.per_vector = false;
@@ -137,19 +145,22 @@ bool Verifier::VerifyElement(const Instruction& instruction, const OperandForm& 
 bool Verifier::VerifyPacked(const Instruction& instruction, const OperandForm& form, const Operand& operand) {
   const ScalarType type = instruction.type();
   const std::size_t count = operand.elements.size();
-  if (!IsBits(type) || (count != 2 && count != 4)) return Mismatch(instruction, operand, "a .bN type and 2 or 4 elements");
+  if (!IsBits(type) || (count != 2 && count != 4))
+    return Mismatch(instruction, operand, "a .bN type and 2 or 4 elements");
   const std::size_t bits = BitsOf(type) / count;
   for (const Operand& element : operand.elements) {
     if (element.kind != OperandKind::kRegister) {
       if (form.reads() || element.kind == OperandKind::kSink) continue;
       return Mismatch(instruction, element, "a register");
     }
-    if (BitsOf(element.variable->type) != bits) return Mismatch(instruction, element, std::to_string(bits) + "-bit registers");
+    if (BitsOf(element.variable->type) != bits)
+      return Mismatch(instruction, element, std::to_string(bits) + "-bit registers");
   }
   return true;
 }
 
-bool Verifier::VerifyScalar(const Instruction& instruction, const OperandForm& form, const Operand& operand, ScalarType type) {
+bool Verifier::VerifyScalar(const Instruction& instruction, const OperandForm& form, const Operand& operand,
+                            ScalarType type) {
   const bool is_predicate = operand.variable != nullptr && operand.variable->type == ScalarType::kPred;
   if (operand.negated && !is_predicate) return Mismatch(instruction, operand, "a predicate after '!'");
   if (operand.minus && !form.negatable) return Mismatch(instruction, operand, "an operand without '-'");
@@ -163,12 +174,14 @@ bool Verifier::VerifyScalar(const Instruction& instruction, const OperandForm& f
       if (form.discardable) return true;
       return Mismatch(instruction, operand, form.writes() ? "a register to write" : "a value");
     case OperandKind::kAddress:
-      return form.rule == TypeRule::kAny ? VerifyMemory(instruction, operand) : Mismatch(instruction, operand, "no address");
+      return form.rule == TypeRule::kAny ? VerifyMemory(instruction, operand)
+                                         : Mismatch(instruction, operand, "no address");
     default: return Mismatch(instruction, operand, "a register or a constant");
   }
 }
 
-bool Verifier::VerifyRegister(const Instruction& instruction, const OperandForm& form, const Operand& operand, ScalarType type) {
+bool Verifier::VerifyRegister(const Instruction& instruction, const OperandForm& form, const Operand& operand,
+                              ScalarType type) {
   const Variable& variable = *operand.variable;
   if (operand.offset != 0) return Mismatch(instruction, operand, "a register without an offset");
   const bool whole_vector = variable.vector > 1 && operand.element == 0;
@@ -179,18 +192,20 @@ bool Verifier::VerifyRegister(const Instruction& instruction, const OperandForm&
     return Mismatch(instruction, operand, "a scalar register");
   }
   if (type == ScalarType::kNone || RegisterFits(variable.type, type, form.wider_ok)) return true;
-  return Fail(operand, "'" + instruction.FullName() + "' expects a register of type " + Dotted(type) + ", found '" + PrintOperand(operand) +
-                           "' of type " + Dotted(variable.type));
+  return Fail(operand, "'" + instruction.FullName() + "' expects a register of type " + Dotted(type) + ", found '" +
+                           PrintOperand(operand) + "' of type " + Dotted(variable.type));
 }
 
-bool Verifier::VerifyConstant(const Instruction& instruction, const OperandForm& form, const Operand& operand, ScalarType type) {
+bool Verifier::VerifyConstant(const Instruction& instruction, const OperandForm& form, const Operand& operand,
+                              ScalarType type) {
   if (form.writes()) return Mismatch(instruction, operand, "a register to write");
   if (type == ScalarType::kNone) return true;
   if (operand.kind == OperandKind::kInt) {
     return !IsFloat(type) || HasNoRegisters(type) || Mismatch(instruction, operand, "a floating-point constant");
   }
   // Decimal and 0d numbers have 64 bits, 0f ones 32; as bits they must be of that size.
-  const bool fits = type == ScalarType::kF32 || type == ScalarType::kF64 || (IsBits(type) && BitsOf(type) == operand.float_literal.width);
+  const bool fits = type == ScalarType::kF32 || type == ScalarType::kF64 ||
+                    (IsBits(type) && BitsOf(type) == operand.float_literal.width);
   return fits || Mismatch(instruction, operand, IsInteger(type) ? "an integer" : "a register");
 }
 
@@ -201,7 +216,8 @@ bool Verifier::VerifySpecial(const Instruction& instruction, const OperandForm& 
   if (form.writes()) return Mismatch(instruction, operand, "a register to write");
   // The one that is a constant.
   if (operand.text == "WARP_SZ") return true;
-  return instruction.Has(Trait::kTakesSpecial) || Mismatch(instruction, operand, "a register (special registers are read by mov)");
+  return instruction.Has(Trait::kTakesSpecial) ||
+         Mismatch(instruction, operand, "a register (special registers are read by mov)");
 }
 
 bool Verifier::VerifySymbol(const Instruction& instruction, const OperandForm& form, const Operand& operand) {
@@ -232,14 +248,16 @@ bool Verifier::VerifyMemoryBase(const Instruction& instruction, const Operand& b
   if (base.kind == OperandKind::kRegister) {
     const ScalarType type = base.variable->type;
     const bool opaque = Info(type).cls == TypeClass::kOpaque;
-    return opaque || (IsInteger(type) && !IsFloat(type)) || Mismatch(instruction, base, "an integer register as address");
+    return opaque || (IsInteger(type) && !IsFloat(type)) ||
+           Mismatch(instruction, base, "an integer register as address");
   }
   if (base.kind != OperandKind::kSymbol) return Mismatch(instruction, base, "a register or a variable as address");
   if (base.variable == nullptr) return Mismatch(instruction, base, "a variable, not a function, as address");
   const StateSpace wanted = WantedSpace(instruction, base), found = Plain(base.variable->space);
-  if (wanted == StateSpace::kNone || wanted == found || Info(base.variable->type).cls == TypeClass::kOpaque) return true;
-  return Fail(base, "'" + instruction.FullName() + "' expects a variable in ." + std::string(TextOf(wanted)) + ", found '" +
-                        std::string(base.variable->name) + "' in ." + std::string(TextOf(found)));
+  if (wanted == StateSpace::kNone || wanted == found || Info(base.variable->type).cls == TypeClass::kOpaque)
+    return true;
+  return Fail(base, "'" + instruction.FullName() + "' expects a variable in ." + std::string(TextOf(wanted)) +
+                        ", found '" + std::string(base.variable->name) + "' in ." + std::string(TextOf(found)));
 }
 
 }  // namespace gridloom::ptx

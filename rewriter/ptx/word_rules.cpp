@@ -1,5 +1,5 @@
-// Whether the words of an instruction go together: as a whole, where forms.def has the words of each form (PTX_WORDS); elsewhere word by
-// word (PTX_TAKES, PTX_WITH).
+// Whether the words of an instruction go together: as a whole, where forms.def has the words of each form (PTX_WORDS);
+// elsewhere word by word (PTX_TAKES, PTX_WITH).
 #include "rewriter/ptx/word_rules.h"
 
 #include <functional>
@@ -96,7 +96,10 @@ struct With {
 };
 
 With ParseWith(const WithRow& row) {
-  return {.opcode = row.opcode, .types = ParseRowTypes(row.types), .words = Alternatives(row.word), .others = Alternatives(row.others)};
+  return {.opcode = row.opcode,
+          .types = ParseRowTypes(row.types),
+          .words = Alternatives(row.word),
+          .others = Alternatives(row.others)};
 }
 
 /// One of some words, or none of them; or that the instruction has so many operands.
@@ -166,13 +169,16 @@ bool HasPlace(const Instruction& instruction, std::string_view word, std::span<c
     for (const WordGroup& group : takes.groups) {
       if (std::ranges::find(group, word) == group.end()) continue;
       found = true;
-      if (std::ranges::any_of(before, [&](std::string_view other) { return std::ranges::find(group, other) != group.end(); })) return false;
+      if (std::ranges::any_of(before,
+                              [&](std::string_view other) { return std::ranges::find(group, other) != group.end(); }))
+        return false;
     }
   }
   return found;
 }
 
-/// The words of an instruction that are no types and no shapes, each once; and the first type or shape too many, or null.
+/// The words of an instruction that are no types and no shapes, each once; and the first type or shape too many, or
+/// null.
 struct Words {
   std::vector<std::string_view> words;
   const Modifier* extra = nullptr;
@@ -205,15 +211,16 @@ std::string Need(const WordGroup& words) {
 }
 
 bool HasAny(std::span<const std::string_view> words, const WordGroup& group) {
-  return std::ranges::any_of(words, [&](std::string_view word) { return std::ranges::find(group, word) != group.end(); });
+  return std::ranges::any_of(words,
+                             [&](std::string_view word) { return std::ranges::find(group, word) != group.end(); });
 }
 
 /// Whether each of the words has a place of its own in the form.
 bool HasPlaces(const WholeWords& form, std::span<const std::string_view> words) {
   std::size_t placed = 0;
   for (const WordItem& item : form.items) {
-    const auto here =
-        std::ranges::count_if(words, [&](std::string_view word) { return std::ranges::find(item.words, word) != item.words.end(); });
+    const auto here = std::ranges::count_if(
+        words, [&](std::string_view word) { return std::ranges::find(item.words, word) != item.words.end(); });
     if (here > 1) return false;
     placed += static_cast<std::size_t>(here);
   }
@@ -228,8 +235,8 @@ const WordItem* MissingOf(const WholeWords& form, std::span<const std::string_vi
 }
 
 bool FitsOperands(const WholeWords& form, const Instruction& instruction) {
-  return std::ranges::all_of(form.items,
-                             [&](const WordItem& item) { return !item.operands || item.operands == instruction.operands.size(); });
+  return std::ranges::all_of(
+      form.items, [&](const WordItem& item) { return !item.operands || item.operands == instruction.operands.size(); });
 }
 
 /// As many types as the forms ask for. Too few are told of elsewhere.
@@ -248,14 +255,17 @@ const Modifier* LastTypeOf(const Instruction& instruction) {
   return last;
 }
 
-/// Of an opcode whose forms' words are written down. The word that is told of is the first one that no form has together with those before.
-std::string WrongInForms(const Instruction& instruction, std::span<const std::string_view> words, bool needs_are_known) {
+/// Of an opcode whose forms' words are written down. The word that is told of is the first one that no form has
+/// together with those before.
+std::string WrongInForms(const Instruction& instruction, std::span<const std::string_view> words,
+                         bool needs_are_known) {
   std::vector<const WholeWords*> left;
   for (const WholeWords& form : Rules().whole_by_opcode[IndexOf(instruction)])
     if (Counts(form.types, instruction)) left.push_back(&form);
   if (left.empty() && HasAllTypes(instruction)) return Refusal(LastTypeOf(instruction)->text);
   const auto fits = [&](const WholeWords* form) { return FitsOperands(*form, instruction); };
-  if (std::ranges::any_of(left, fits)) std::erase_if(left, std::not_fn(fits));  // a wrong number of operands is told of elsewhere
+  if (std::ranges::any_of(left, fits))
+    std::erase_if(left, std::not_fn(fits));  // a wrong number of operands is told of elsewhere
   for (std::size_t i = 1; i <= words.size(); ++i) {
     std::erase_if(left, [&](const WholeWords* form) { return !HasPlaces(*form, words.first(i)); });
     if (left.empty()) return Refusal(words[i - 1]);
@@ -280,9 +290,12 @@ std::string WrongWords(const Instruction& instruction, std::span<const std::stri
 /// And whether words that need others have them.
 std::string MissingWords(const Instruction& instruction, std::span<const std::string_view> words) {
   for (const With& with : Rules().with_by_opcode[IndexOf(instruction)]) {
-    if (!Counts(with.types, instruction) || (!with.words.empty() && !HasAny(words, with.words)) || HasAny(words, with.others)) continue;
+    if (!Counts(with.types, instruction) || (!with.words.empty() && !HasAny(words, with.words)) ||
+        HasAny(words, with.others))
+      continue;
     if (with.words.empty()) return Need(with.others);
-    const auto word = std::ranges::find_if(with.words, [&](std::string_view one) { return std::ranges::find(words, one) != words.end(); });
+    const auto word = std::ranges::find_if(
+        with.words, [&](std::string_view one) { return std::ranges::find(words, one) != words.end(); });
     return Need(with.others) + " with ." + std::string(*word);
   }
   return "";

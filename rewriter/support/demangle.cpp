@@ -1,5 +1,6 @@
-// LLVM's parser of Itanium names (headers alone, no library) makes nodes that share what the name refers to more than once. As each node
-// is made, what it will cost to print is added up from its parts, so that it is known before anything is printed.
+// LLVM's parser of Itanium names (headers alone, no library) makes nodes that share what the name refers to more than
+// once. As each node is made, what it will cost to print is added up from its parts, so that it is known before
+// anything is printed.
 #include "rewriter/support/demangle.h"
 
 #include <llvm/Demangle/ItaniumDemangle.h>
@@ -21,7 +22,8 @@
 
 namespace llvm::itanium_demangle {
 
-// The only function of the parser that LLVM's header declares and does not define. Weak: where LLVM itself is linked, its own is taken.
+// The only function of the parser that LLVM's header declares and does not define. Weak: where LLVM itself is linked,
+// its own is taken.
 //   discriminator := '_' digit | '__' digit digit+ '_' | digit+ at the end of the name
 __attribute__((weak)) const char* parse_discriminator(const char* first, const char* last) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
@@ -45,7 +47,8 @@ using itanium::Node;
 constexpr std::size_t kLongestName = 8 * 1024;  ///< nvcc's longest are of some 5,000 bytes
 /// Of text for a byte of the name, and what any name may have: 60 bytes of nested maps rightly are 1,200.
 constexpr std::uint64_t kTextPerByte = 16, kTextOfAny = 16 * 1024;
-/// The parser and the printer call themselves for what lies in others: at most so deep, which takes less than 1 MB of stack.
+/// The parser and the printer call themselves for what lies in others: at most so deep, which takes less than 1 MB of
+/// stack.
 constexpr std::uint64_t kDeepestParse = 256, kDeepestPrint = 1024;
 
 /// An estimate of the bytes that printing a node writes, or of its calls where that is more.
@@ -75,7 +78,8 @@ Cost CostOf(const Part& part) {
     for (const Node* node : part) cost.Add(CostOf(node));
   } else if constexpr (std::is_convertible_v<Part, const Node*>) {
     const Node* const node = part;
-    if (node != nullptr) cost = *std::launder(reinterpret_cast<const Cost*>(reinterpret_cast<const std::byte*>(node) - sizeof(Cost)));
+    if (node != nullptr)
+      cost = *std::launder(reinterpret_cast<const Cost*>(reinterpret_cast<const std::byte*>(node) - sizeof(Cost)));
   } else if constexpr (std::is_convertible_v<Part, std::string_view>) {
     cost.fixed = std::string_view(part).size();
   }
@@ -87,12 +91,13 @@ template <typename T>
 Cost WithNode(Cost cost) {
   ++cost.depth;
   if constexpr (std::is_same_v<T, itanium::ForwardTemplateReference>) {
-    cost.depth = Cost::kMost;  // to what is not known yet, maybe to what it lies in itself: none that has one is printed
+    cost.depth =
+        Cost::kMost;  // to what is not known yet, maybe to what it lies in itself: none that has one is printed
   } else if constexpr (std::is_same_v<T, itanium::ParameterPack>) {
     cost.packs = cost.text();
     cost.fixed = 0;
-  } else if constexpr (std::is_same_v<T, itanium::ParameterPackExpansion> || std::is_same_v<T, itanium::SizeofParamPackExpr> ||
-                       std::is_same_v<T, itanium::FoldExpr>) {
+  } else if constexpr (std::is_same_v<T, itanium::ParameterPackExpansion> ||
+                       std::is_same_v<T, itanium::SizeofParamPackExpr> || std::is_same_v<T, itanium::FoldExpr>) {
     cost.fixed = std::min(cost.fixed * std::max<std::uint64_t>(cost.pack, 1) + cost.packs, Cost::kMost);
     cost.packs = cost.pack = 0;
   }
@@ -109,7 +114,8 @@ std::string Ordinal(std::string_view count) {
 
 /// Types without a name, spelled as GNU's tools do: "{lambda(int)#1}" where LLVM's say "'lambda'(int)".
 struct Lambda final : itanium::ClosureTypeName {
-  Lambda(itanium::NodeArray template_params, const Node* before, itanium::NodeArray params, const Node* behind, std::string_view its_count)
+  Lambda(itanium::NodeArray template_params, const Node* before, itanium::NodeArray params, const Node* behind,
+         std::string_view its_count)
       : ClosureTypeName(template_params, before, params, behind, its_count), count(its_count) {}
   void printLeft(itanium::OutputBuffer& out) const override {
     out += "{lambda";
@@ -145,7 +151,8 @@ class Nodes {
   T* makeNode(Parts&&... parts) {  // NOLINT: LLVM's name, as the next
     Cost cost;
     (cost.Add(CostOf<std::remove_cvref_t<Parts>>(parts)), ...);
-    if constexpr (std::is_same_v<T, itanium::ParameterPack>) ((cost.pack = std::max<std::uint64_t>(cost.pack, parts.size())), ...);
+    if constexpr (std::is_same_v<T, itanium::ParameterPack>)
+      ((cost.pack = std::max<std::uint64_t>(cost.pack, parts.size())), ...);
     using Made = typename Spelled<T>::Type;
     static_assert(alignof(Made) <= alignof(Cost));
     void* const place = memory_.allocate(sizeof(Cost) + sizeof(Made), alignof(Cost));
@@ -159,8 +166,9 @@ class Nodes {
   std::pmr::monotonic_buffer_resource memory_{first_.data(), first_.size()};
 };
 
-/// Counts how deep it is. Each way of the parser back to where it was leads through one of these, but for a vendor's own types and for
-/// declarations of template parameters: they take 240 bytes of stack for two of the name, whose length is limited.
+/// Counts how deep it is. Each way of the parser back to where it was leads through one of these, but for a vendor's
+/// own types and for declarations of template parameters: they take 240 bytes of stack for two of the name, whose
+/// length is limited.
 class Parser : public itanium::AbstractManglingParser<Parser, Nodes> {
   using Base = itanium::AbstractManglingParser<Parser, Nodes>;
 
@@ -201,7 +209,8 @@ class Parser : public itanium::AbstractManglingParser<Parser, Nodes> {
   void NoteParameter(const char* begin, std::size_t component) {
     constexpr std::ptrdiff_t kMostPrefixes = 4;
     const char* at = begin;
-    while (at != First && at - begin < kMostPrefixes && std::string_view("PROK").find(*at) != std::string_view::npos) ++at;
+    while (at != First && at - begin < kMostPrefixes && std::string_view("PROK").find(*at) != std::string_view::npos)
+      ++at;
     if (at == First || *at != 'T') return;
     const char* const end = std::find(at, First, '_');
     if (!std::all_of(at + 1, end, [](char c) { return c >= '0' && c <= '9'; }) || end == First) return;
@@ -210,8 +219,9 @@ class Parser : public itanium::AbstractManglingParser<Parser, Nodes> {
     if (its < Subs.size()) parameters_[its] = {begin, end + 1};
   }
 
-  /// The base class takes a reference to a parameter of a template for what it was where it came first. It is what it is where the
-  /// reference stands: in the parameters of a kernel not that of the function that its lambda was written in.
+  /// The base class takes a reference to a parameter of a template for what it was where it came first. It is what it
+  /// is where the reference stands: in the parameters of a kernel not that of the function that its lambda was written
+  /// in.
   Node* BoundHere(std::string_view reference, Node* node) {
     std::size_t component = 0;  // S_ is 0, S0_ is 1
     for (const char c : reference.substr(1, reference.size() - 2))

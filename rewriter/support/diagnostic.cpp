@@ -55,7 +55,8 @@ std::string FormatDiagnostics(const DiagnosticSink& sink, std::string_view file,
   std::string out;
   for (const Diagnostic& diagnostic : sink.diagnostics()) out += FormatDiagnostic(diagnostic, file, source);
   if (sink.error_count() > DiagnosticSink::kMaxErrors) {
-    out += std::string(file) + ": " + std::to_string(sink.error_count() - DiagnosticSink::kMaxErrors) + " further errors not shown\n";
+    out += std::string(file) + ": " + std::to_string(sink.error_count() - DiagnosticSink::kMaxErrors) +
+           " further errors not shown\n";
   }
   return out;
 }

@@ -1,5 +1,5 @@
-// JSON as it is written and read everywhere here. The only users of nlohmann's dump() and parse(): the one throws at names that are no
-// UTF-8, what the other makes of deep nesting overflows the stack of who copies or prints it.
+// JSON as it is written and read everywhere here. The only users of nlohmann's dump() and parse(): the one throws at
+// names that are no UTF-8, what the other makes of deep nesting overflows the stack of who copies or prints it.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 
 namespace gridloom {
 
-/// Bytes that are not UTF-8, as names of kernels and files may have, become U+FFFD; nothing in it acts on a terminal. `indent` below 0: all
-/// on one line.
+/// Bytes that are not UTF-8, as names of kernels and files may have, become U+FFFD; nothing in it acts on a terminal.
+/// `indent` below 0: all on one line.
 template <typename Json>
 std::string JsonText(const Json& json, int indent = -1) {
   return PrintableJson(json.dump(indent, ' ', false, Json::error_handler_t::replace));

@@ -24,7 +24,8 @@ namespace gridloom {
 namespace {
 
 constexpr std::array<const char*, 6> kNames = {"off", "error", "warn", "info", "debug", "trace"};
-/// To go on with another file, while others have it locked or fill it. Then the line is lost: a log does not hold a program up.
+/// To go on with another file, while others have it locked or fill it. Then the line is lost: a log does not hold a
+/// program up.
 constexpr int kMostAttempts = 200;
 constexpr useconds_t kPauseUs = 500;
 constexpr const char* kTerminalPattern = "gridloom: %l: %v";
@@ -37,7 +38,8 @@ spdlog::level::level_enum SpdlogLevel(LogLevel level) {
   return kLevels[static_cast<std::size_t>(level)];
 }
 
-/// `%*`: a line's time in UTC. spdlog's own flags for times ask gmtime_r, whose lock of the C library a fork may leave held in the child.
+/// `%*`: a line's time in UTC. spdlog's own flags for times ask gmtime_r, whose lock of the C library a fork may leave
+/// held in the child.
 class UtcTime final : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& line) override {
@@ -46,9 +48,10 @@ class UtcTime final : public spdlog::custom_flag_formatter {
     const std::chrono::year_month_day date(day);
     const std::chrono::hh_mm_ss clock(time - day);
     char text[64];
-    const int size = std::snprintf(text, sizeof text, "%04d-%02u-%02uT%02ld:%02ld:%02ld.%03ldZ", static_cast<int>(date.year()),
-                                   static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()), clock.hours().count(),
-                                   clock.minutes().count(), clock.seconds().count(), clock.subseconds().count());
+    const int size =
+        std::snprintf(text, sizeof text, "%04d-%02u-%02uT%02ld:%02ld:%02ld.%03ldZ", static_cast<int>(date.year()),
+                      static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()), clock.hours().count(),
+                      clock.minutes().count(), clock.seconds().count(), clock.subseconds().count());
     line.append(text, text + size);
   }
   std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<UtcTime>(); }
@@ -62,7 +65,8 @@ std::unique_ptr<spdlog::pattern_formatter> FormatterOf(const std::string& patter
 
 /// A descriptor of an open log, or -1 with errno.
 int OpenToAppend(const std::string& path) {
-  // Not O_NONBLOCK for good: a pipe that is full has to hold the writer up, not lose lines. But opening one must not wait for a reader.
+  // Not O_NONBLOCK for good: a pipe that is full has to hold the writer up, not lose lines. But opening one must not
+  // wait for a reader.
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644);
   if (file >= 0) fcntl(file, F_SETFL, fcntl(file, F_GETFL) & ~O_NONBLOCK);
   return file;
@@ -83,8 +87,8 @@ std::optional<LogLevel> ParseLogLevel(std::string_view name) {
   return std::nullopt;
 }
 
-/// Writes to a descriptor; a file that is full is put aside first. spdlog's own files that rotate hold a lock, which a fork may leave
-/// held in the child, and believe to be their file's only writers.
+/// Writes to a descriptor; a file that is full is put aside first. spdlog's own files that rotate hold a lock, which a
+/// fork may leave held in the child, and believe to be their file's only writers.
 class LogSink final : public spdlog::sinks::sink {
  public:
   LogSink(int file, std::string path, const LogBounds& bounds) : path_(std::move(path)), bounds_(bounds), file_(file) {
@@ -127,10 +131,12 @@ class LogSink final : public spdlog::sinks::sink {
   bool IsCurrent(int file) const {
     struct stat open {};
     struct stat named {};
-    return fstat(file, &open) == 0 && stat(path_.c_str(), &named) == 0 && open.st_ino == named.st_ino && open.st_dev == named.st_dev;
+    return fstat(file, &open) == 0 && stat(path_.c_str(), &named) == 0 && open.st_ino == named.st_ino &&
+           open.st_dev == named.st_dev;
   }
-  /// Of several writers, threads and processes, each finds the file full and one puts it aside. All of them go on with the new one, whose
-  /// descriptor takes the number of the old one: a thread that is about to write writes to either. False: there is no room.
+  /// Of several writers, threads and processes, each finds the file full and one puts it aside. All of them go on with
+  /// the new one, whose descriptor takes the number of the old one: a thread that is about to write writes to either.
+  /// False: there is no room.
   bool MakeRoom(std::size_t more) const {
     for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
       const int file = OpenToAppend(path_);
@@ -142,8 +148,8 @@ class LogSink final : public spdlog::sinks::sink {
     return false;
   }
   enum class Taken : std::uint8_t { kYes, kNo, kNotYet };
-  /// One attempt, with the file as it is found under the path. A lock of the file keeps others away; it is taken back by its name, as a
-  /// child that was forked meanwhile has the descriptor, too.
+  /// One attempt, with the file as it is found under the path. A lock of the file keeps others away; it is taken back
+  /// by its name, as a child that was forked meanwhile has the descriptor, too.
   Taken Take(int file, std::size_t more) const {
     if (flock(file, LOCK_EX | LOCK_NB) != 0) {
       usleep(kPauseUs);

@@ -1,5 +1,5 @@
-// Logs: lines of one pattern, with a level each, on standard error or in files that are bounded in size and number. Nothing ever goes to
-// standard output, which is the program's.
+// Logs: lines of one pattern, with a level each, on standard error or in files that are bounded in size and number.
+// Nothing ever goes to standard output, which is the program's.
 #pragma once
 
 #include <cstdint>
@@ -25,20 +25,23 @@ std::optional<LogLevel> ParseLogLevel(std::string_view name);
 
 /// What a log in a file may take of the disk (docs/security.md).
 struct LogBounds {
-  std::uint64_t file_bytes = 16 << 20;  ///< a file that would grow beyond is put aside as FILE.1, the one before as FILE.2, …
-  std::uint32_t files = 4;              ///< that one included
+  std::uint64_t file_bytes =
+      16 << 20;             ///< a file that would grow beyond is put aside as FILE.1, the one before as FILE.2, …
+  std::uint32_t files = 4;  ///< that one included
 };
 
 class LogSink;
 
-/// On standard error a line is `gridloom: LEVEL: MESSAGE`; in a file the time in UTC and the process' number stand before it. A line is
-/// one write and no lock is held meanwhile: lines of several threads and processes do not mix, and it can be used in a signal handler's
-/// thread, during exit and in a forked child. Processes may share a file. Control characters and the like are shown as escapes.
+/// On standard error a line is `gridloom: LEVEL: MESSAGE`; in a file the time in UTC and the process' number stand
+/// before it. A line is one write and no lock is held meanwhile: lines of several threads and processes do not mix, and
+/// it can be used in a signal handler's thread, during exit and in a forked child. Processes may share a file. Control
+/// characters and the like are shown as escapes.
 class Logger {
  public:
   /// To standard error.
   explicit Logger(LogLevel level);
-  /// To a file, which is made if it is missing. Errors: it cannot be opened to append. A pipe nobody reads is an error, too.
+  /// To a file, which is made if it is missing. Errors: it cannot be opened to append. A pipe nobody reads is an error,
+  /// too.
   static Result<Logger> ToFile(const std::string& path, LogLevel level, const LogBounds& bounds = {});
   Logger(Logger&&) noexcept;
   Logger& operator=(Logger&&) noexcept;

@@ -34,8 +34,10 @@ struct Range {
   std::uint32_t first, last;
 };
 
-/// What is not printed: Unicode's control characters, its separators of lines, and what changes the direction of text (UAX #9).
-constexpr Range kHidden[] = {{0, 0x1F}, {0x7F, 0x9F}, {0x61C, 0x61C}, {0x200E, 0x200F}, {0x2028, 0x202E}, {0x2066, 0x2069}};
+/// What is not printed: Unicode's control characters, its separators of lines, and what changes the direction of text
+/// (UAX #9).
+constexpr Range kHidden[] = {{0, 0x1F},        {0x7F, 0x9F},     {0x61C, 0x61C},
+                             {0x200E, 0x200F}, {0x2028, 0x202E}, {0x2066, 0x2069}};
 
 bool Hidden(std::uint32_t code) {
   return std::ranges::any_of(kHidden, [&](const Range& range) { return code >= range.first && code <= range.last; });
@@ -81,7 +83,8 @@ std::string Escaped(std::string_view text, For what) {
       out += text.substr(0, kept);
       used = kept;
     } else {
-      AppendEscape(out, character.bytes != 0 ? character.code : static_cast<unsigned char>(text[0]), what == For::kJson);
+      AppendEscape(out, character.bytes != 0 ? character.code : static_cast<unsigned char>(text[0]),
+                   what == For::kJson);
     }
     text.remove_prefix(used);
   }
@@ -93,6 +96,8 @@ std::string Escaped(std::string_view text, For what) {
 std::string Printable(std::string_view text) { return Escaped(text, For::kPart); }
 std::string PrintableText(std::string_view text) { return Escaped(text, For::kText); }
 std::string PrintableLines(std::string_view text) { return Escaped(text, For::kLines); }
-std::string PrintableJson(std::string json) { return std::ranges::all_of(json, IsPlain) ? json : Escaped(json, For::kJson); }
+std::string PrintableJson(std::string json) {
+  return std::ranges::all_of(json, IsPlain) ? json : Escaped(json, For::kJson);
+}
 
 }  // namespace gridloom

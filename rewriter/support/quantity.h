@@ -7,10 +7,12 @@
 
 namespace gridloom {
 
-/// "4G" -> 4 GiB, "1.5MiB", "1024"; "50%" -> half of `whole`, where there is one. Empty when it is neither, or too much for 64 bits.
+/// "4G" -> 4 GiB, "1.5MiB", "1024"; "50%" -> half of `whole`, where there is one. Empty when it is neither, or too much
+/// for 64 bits.
 std::optional<std::uint64_t> ParseBytes(std::string_view text, std::uint64_t whole = 0);
 
-/// Bytes a second, in units of 10^6: "500MB/s", "14GB/s", "0.5 GB/s", "500". Empty when it is none, is below 1 or above 10^6.
+/// Bytes a second, in units of 10^6: "500MB/s", "14GB/s", "0.5 GB/s", "500". Empty when it is none, is below 1 or above
+/// 10^6.
 std::optional<std::uint64_t> ParseRate(std::string_view text);
 
 /// Both ends belong to it.

@@ -40,7 +40,8 @@ std::string_view NearestName(std::string_view name, std::span<const std::string_
   return best;
 }
 
-std::string DidYouMean(std::string_view name, std::span<const std::string_view> candidates, std::string_view otherwise) {
+std::string DidYouMean(std::string_view name, std::span<const std::string_view> candidates,
+                       std::string_view otherwise) {
   const std::string_view nearest = NearestName(name, candidates);
   return nearest.empty() ? std::string(otherwise) : "; did you mean '" + std::string(nearest) + "'?";
 }

@@ -12,6 +12,7 @@ namespace gridloom {
 std::string_view NearestName(std::string_view name, std::span<const std::string_view> candidates);
 
 /// The end of a message about an unknown name: "; did you mean 'NEAREST'?", or `otherwise` when none is near enough.
-std::string DidYouMean(std::string_view name, std::span<const std::string_view> candidates, std::string_view otherwise = {});
+std::string DidYouMean(std::string_view name, std::span<const std::string_view> candidates,
+                       std::string_view otherwise = {});
 
 }  // namespace gridloom

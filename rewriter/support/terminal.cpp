@@ -83,7 +83,8 @@ void Table::Add(std::vector<std::string> row) {
   rows_.push_back(std::move(row));
 }
 
-std::string Table::Line(const std::vector<std::string>& cells, const std::vector<std::size_t>& widths, std::size_t indent) const {
+std::string Table::Line(const std::vector<std::string>& cells, const std::vector<std::size_t>& widths,
+                        std::size_t indent) const {
   std::string line(indent, ' ');
   std::size_t used = indent;
   for (std::size_t i = 0; i < cells.size(); ++i) {

@@ -38,7 +38,8 @@ class Table {
   std::string Text(std::size_t indent) const;
 
  private:
-  std::string Line(const std::vector<std::string>& cells, const std::vector<std::size_t>& widths, std::size_t indent) const;
+  std::string Line(const std::vector<std::string>& cells, const std::vector<std::size_t>& widths,
+                   std::size_t indent) const;
 
   std::vector<std::string> header_;
   std::vector<bool> right_;

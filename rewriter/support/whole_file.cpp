@@ -48,10 +48,12 @@ Status ReadFileInParts(const std::string& path, const std::function<void(std::st
     int file;
     ~Closer() { close(file); }
   } const closer{file};
-  // Others may have put a FIFO or a device in a file's place, which would never end. Reading says of a folder that it is one.
+  // Others may have put a FIFO or a device in a file's place, which would never end. Reading says of a folder that it
+  // is one.
   struct stat status {};
   if (fstat(file, &status) != 0) return failed();
-  if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) return Error{"cannot read " + path + ": not a regular file"};
+  if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))
+    return Error{"cannot read " + path + ": not a regular file"};
   constexpr std::size_t kPart = 256 << 10;
   const auto part = std::make_unique<char[]>(kPart);
   for (;;) {

@@ -36,19 +36,22 @@ struct Conversation {
 
 }  // namespace
 
-Result<nlohmann::ordered_json> Ask(const std::string& path, const protocol::Request& request, std::chrono::milliseconds patience) {
+Result<nlohmann::ordered_json> Ask(const std::string& path, const protocol::Request& request,
+                                   std::chrono::milliseconds patience) {
   const auto end = Clock::now() + patience;
   const std::string where = path.empty() ? protocol::DefaultSocketPath() : path;
   GL_TRY(connected, protocol::Connect(where, static_cast<unsigned>(std::max<std::int64_t>(patience.count(), 1))));
   const Conversation with_broker(std::move(connected));
   const int socket = with_broker.socket.get();
-  if (!protocol::Send(socket, Format(request), true)) return Error{"the broker on " + where + " does not take the question"};
+  if (!protocol::Send(socket, Format(request), true))
+    return Error{"the broker on " + where + " does not take the question"};
   std::string answer;
   while (true) {
     if (!Readable(socket, end)) return Error{"the broker on " + where + " does not answer"};
     GL_TRY(received, protocol::Receive(socket, false));
     if (received.state == protocol::Received::State::kNothing) continue;
-    if (received.state != protocol::Received::State::kMessage) return Error{"the broker on " + where + " does not answer"};
+    if (received.state != protocol::Received::State::kMessage)
+      return Error{"the broker on " + where + " does not answer"};
     GL_TRY(message, protocol::ParseMessage(received.bytes));
     const auto* const text = std::get_if<protocol::Text>(&message);
     if (text == nullptr) return Error{"the broker on " + where + " answers something else"};

@@ -83,10 +83,11 @@ double WeightsAtWork(const Json& state, const Json& before) {
   return weights;
 }
 
-/// `seconds` > 0: the last columns are, since `before`, the tenant's part of the device, the part that its weight gives it among those that
-/// have used the device, and its launches a second.
+/// `seconds` > 0: the last columns are, since `before`, the tenant's part of the device, the part that its weight gives
+/// it among those that have used the device, and its launches a second.
 std::string TenantTable(const Json& state, const Json* before, double seconds) {
-  std::vector<Row> rows{{"TENANT", "PROCS", "WEIGHT", "CAP", "PRIO", "MEMORY", "LIMIT", "LAUNCHES", "CTAS", "DEVICE s"}};
+  std::vector<Row> rows{
+      {"TENANT", "PROCS", "WEIGHT", "CAP", "PRIO", "MEMORY", "LIMIT", "LAUNCHES", "CTAS", "DEVICE s"}};
   const bool simulated = state.contains("simulated");
   if (simulated) rows[0].insert(rows[0].end(), {"SIMULATED ms", "SLOWDOWN"});
   if (before != nullptr) rows[0].insert(rows[0].end(), {"DEVICE %", "DUE %", "LAUNCHES/s"});
@@ -110,7 +111,8 @@ std::string TenantTable(const Json& state, const Json* before, double seconds) {
     if (before != nullptr) {
       const Json* const old = TenantOf(*before, tenant.at("name"));
       const double device = DeviceSince(tenant, *before);
-      const auto launches = tenant.at("launches").get<double>() - (old != nullptr ? old->at("launches").get<double>() : 0);
+      const auto launches =
+          tenant.at("launches").get<double>() - (old != nullptr ? old->at("launches").get<double>() : 0);
       row.push_back(Print("%.1f", seconds > 0 ? device / seconds * 100 : 0));
       row.push_back(device > 0 ? Print("%.1f", limits.at("weight").get<double>() / weights * 100) : "-");
       row.push_back(Print("%.0f", seconds > 0 ? launches / seconds : 0));
@@ -124,8 +126,8 @@ std::string SessionTable(const Json& state) {
   std::vector<Row> rows{{"PID", "UID", "TENANT", "PROGRAM", "MEMORY", "LAUNCHES", "IN FLIGHT", "KERNEL"}};
   for (const Json& session : state.at("sessions")) {
     rows.push_back({std::to_string(session.at("pid").get<int>()), std::to_string(session.at("uid").get<unsigned>()),
-                    Name(session, "tenant"), Name(session, "program"), Bytes(session.at("memory_bytes")), Count(session.at("launches")),
-                    std::to_string(session.at("in_flight").get<unsigned>()),
+                    Name(session, "tenant"), Name(session, "program"), Bytes(session.at("memory_bytes")),
+                    Count(session.at("launches")), std::to_string(session.at("in_flight").get<unsigned>()),
                     Name(session, "kernel") + (session.at("ending").get<bool>() ? " (ends)" : "")});
   }
   return rows.size() > 1 ? Table(rows, {2, 3, 7}) : "no programs are connected\n";
@@ -134,30 +136,34 @@ std::string SessionTable(const Json& state) {
 std::string SimulatedHeading(const Json& state) {
   if (!state.contains("simulated")) return {};
   const Json& simulated = state.at("simulated");
-  if (simulated.at("problem").is_string()) return "\nthe simulation of time has ended: " + simulated.at("problem").get<std::string>();
+  if (simulated.at("problem").is_string())
+    return "\nthe simulation of time has ended: " + simulated.at("problem").get<std::string>();
   const std::string until = ", simulated until " + Print("%.3f ms", simulated.at("now_seconds").get<double>() * 1e3);
   if (!simulated.contains("stp")) return until + "\nSTP -, ANTT -, fairness -";
-  return until + Print("\nSTP %.3f, ANTT %.3f, fairness %.3f", simulated.at("stp").get<double>(), simulated.at("antt").get<double>(),
-                       simulated.at("fairness").get<double>());
+  return until + Print("\nSTP %.3f, ANTT %.3f, fairness %.3f", simulated.at("stp").get<double>(),
+                       simulated.at("antt").get<double>(), simulated.at("fairness").get<double>());
 }
 
 std::string Heading(const Json& state) {
-  return "device " + state.at("device").get<std::string>() + ", policy " + state.at("policy").get<std::string>() + ", broker's process " +
-         std::to_string(state.at("pid").get<int>()) + ", up " + Print("%.0f", state.at("uptime_seconds").get<double>()) + " s" +
-         SimulatedHeading(state) + "\n";
+  return "device " + state.at("device").get<std::string>() + ", policy " + state.at("policy").get<std::string>() +
+         ", broker's process " + std::to_string(state.at("pid").get<int>()) + ", up " +
+         Print("%.0f", state.at("uptime_seconds").get<double>()) + " s" + SimulatedHeading(state) + "\n";
 }
 
 }  // namespace
 
-std::string Listing(const Json& state) { return Heading(state) + "\n" + TenantTable(state, nullptr, 0) + "\n" + SessionTable(state); }
+std::string Listing(const Json& state) {
+  return Heading(state) + "\n" + TenantTable(state, nullptr, 0) + "\n" + SessionTable(state);
+}
 
 std::string Picture(const Json& before, const Json& now, unsigned columns, unsigned lines) {
   const double seconds = now.at("uptime_seconds").get<double>() - before.at("uptime_seconds").get<double>();
   const double pumps = now.at("pumps").get<double>() - before.at("pumps").get<double>();
   const double spent = now.at("pump_seconds").get<double>() - before.at("pump_seconds").get<double>();
-  const std::string whole =
-      Heading(now) + Print("decisions %.0f/s, %.1f us each\n\n", seconds > 0 ? pumps / seconds : 0, pumps > 0 ? spent / pumps * 1e6 : 0) +
-      TenantTable(now, &before, seconds) + "\n" + SessionTable(now);
+  const std::string whole = Heading(now) +
+                            Print("decisions %.0f/s, %.1f us each\n\n", seconds > 0 ? pumps / seconds : 0,
+                                  pumps > 0 ? spent / pumps * 1e6 : 0) +
+                            TenantTable(now, &before, seconds) + "\n" + SessionTable(now);
   std::string cut;
   unsigned line = 0;
   for (std::size_t at = 0; at < whole.size() && (lines == 0 || line + 1 < lines); ++line) {

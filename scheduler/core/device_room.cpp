@@ -24,8 +24,8 @@ void Change(policy::SmView& sm, const policy::CtaNeeds& needs, std::int32_t ctas
 
 }  // namespace
 
-std::uint64_t DeviceRoom::TakeUpTo(std::uint32_t per_sm, const policy::CtaNeeds& needs, std::uint64_t want, std::uint32_t max_per_sm,
-                                   std::span<std::uint16_t> resident, Holding* holding) {
+std::uint64_t DeviceRoom::TakeUpTo(std::uint32_t per_sm, const policy::CtaNeeds& needs, std::uint64_t want,
+                                   std::uint32_t max_per_sm, std::span<std::uint16_t> resident, Holding* holding) {
   std::uint64_t taken = 0;
   const auto count = static_cast<std::uint32_t>(sms_.size());
   for (std::uint32_t i = 0; i < count && taken < want; ++i) {
@@ -50,8 +50,8 @@ std::uint64_t DeviceRoom::Take(const policy::CtaNeeds& needs, std::uint64_t want
   std::uint64_t taken = 0;
   while (taken < want) {
     const std::uint64_t even = (want - taken + sms_.size() - 1) / sms_.size();
-    const std::uint64_t more = TakeUpTo(static_cast<std::uint32_t>(std::min<std::uint64_t>(even, ~std::uint32_t{0})), needs, want - taken,
-                                        max_per_sm, resident, holding);
+    const std::uint64_t more = TakeUpTo(static_cast<std::uint32_t>(std::min<std::uint64_t>(even, ~std::uint32_t{0})),
+                                        needs, want - taken, max_per_sm, resident, holding);
     if (more == 0) break;
     taken += more;
   }

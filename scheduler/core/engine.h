@@ -13,7 +13,8 @@ class Engine {
   virtual ~Engine() = default;
   /// A steady clock: nanoseconds where slices run in real time, cycles of a model otherwise.
   virtual std::uint64_t now() = 0;
-  /// The CTAs of the launch before `end` may run. Comes with a larger `end` each time; what was granted before still holds.
+  /// The CTAs of the launch before `end` may run. Comes with a larger `end` each time; what was granted before still
+  /// holds.
   virtual void Grant(LaunchId launch, std::uint64_t end) = 0;
 };
 

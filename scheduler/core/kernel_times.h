@@ -1,5 +1,5 @@
-// What is known of how long a CTA of each of one tenant's kernels takes. One table for each tenant: what a tenant calls its kernels, how
-// many it has and how long they take changes nothing that is known of another tenant's.
+// What is known of how long a CTA of each of one tenant's kernels takes. One table for each tenant: what a tenant calls
+// its kernels, how many it has and how long they take changes nothing that is known of another tenant's.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,8 @@ class KernelTimes {
     if (at == recent_.end()) {
       const double* const known = Find(kernel);
       const double before = known != nullptr ? *known : each;
-      // Half of what is kept is what has run lately; the other half is what did before that, and goes when the first half is full.
+      // Half of what is kept is what has run lately; the other half is what did before that, and goes when the first
+      // half is full.
       if (recent_.size() >= kMost / 2) older_ = std::exchange(recent_, {});
       at = recent_.emplace(kernel, before).first;
     }

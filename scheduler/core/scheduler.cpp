@@ -15,7 +15,8 @@ void Scheduler::SetTenant(std::uint32_t id, const TenantLimits& limits) {
   Charge();
   const auto [at, added] = tenants_.try_emplace(id);
   Tenant& tenant = at->second;
-  if (added || limits.cap != tenant.limits.cap) tenant.credit = policy::CapCredit(limits.cap, static_cast<double>(options_.burst));
+  if (added || limits.cap != tenant.limits.cap)
+    tenant.credit = policy::CapCredit(limits.cap, static_cast<double>(options_.burst));
   tenant.limits = limits;
   for (policy::KernelView& kernel : kernels_) {
     if (kernel.tenant != id) continue;
@@ -108,8 +109,8 @@ Status Scheduler::Progress(LaunchId id, std::uint64_t done) {
   policy::KernelView* const view = ViewOf(id);
   if (view == nullptr) return Error{"launch of " + launch.info.name + " has run although nothing was granted"};
   if (done < view->finished || done > view->started) {
-    return Error{"launch of " + launch.info.name + " has run " + std::to_string(done) + " CTAs; " + std::to_string(view->finished) +
-                 " were known and " + std::to_string(view->started) + " granted"};
+    return Error{"launch of " + launch.info.name + " has run " + std::to_string(done) + " CTAs; " +
+                 std::to_string(view->finished) + " were known and " + std::to_string(view->started) + " granted"};
   }
   Charge();
   const std::uint64_t ran = done - view->finished;
@@ -178,9 +179,9 @@ Status Scheduler::Withdraw(LaunchId id) {
   return {};
 }
 
-/// What the policy is shown: no launch that has run or was withdrawn, none of a tenant over its cap that holds nothing, and for one that
-/// holds something nothing more to start. The parts of the device are those of slices in real time: they share what runs them, whatever
-/// they hold.
+/// What the policy is shown: no launch that has run or was withdrawn, none of a tenant over its cap that holds nothing,
+/// and for one that holds something nothing more to start. The parts of the device are those of slices in real time:
+/// they share what runs them, whatever they hold.
 std::span<const policy::KernelView> Scheduler::Candidates() {
   candidates_.clear();
   for (const policy::KernelView& kernel : kernels_) {
@@ -190,7 +191,8 @@ std::span<const policy::KernelView> Scheduler::Candidates() {
     if (over && !runs) continue;
     candidates_.push_back(kernel);
     candidates_.back().occupied = runs ? 1.0 / running_ : 0;
-    if (over || (!runs && HasAllThatMayRun(launches_.at(kernel.id).info.owner))) candidates_.back().ctas = kernel.started;
+    if (over || (!runs && HasAllThatMayRun(launches_.at(kernel.id).info.owner)))
+      candidates_.back().ctas = kernel.started;
   }
   return candidates_;
 }
@@ -226,8 +228,8 @@ bool Scheduler::HasAllThatMayRun(std::uint64_t owner) const {
   return found != owners_.end() && found->second.running >= options_.resident_kernels;
 }
 
-/// Starts what waits of owners that have reported nothing for longer than the patience, in turn or not, as far as a device of their own
-/// would have room for it.
+/// Starts what waits of owners that have reported nothing for longer than the patience, in turn or not, as far as a
+/// device of their own would have room for it.
 void Scheduler::HelpStanding() {
   if (options_.patience == 0 || charged_ < help_from_) return;
   help_from_ = charged_ + options_.patience;
@@ -275,8 +277,9 @@ bool Scheduler::FitsBesideItsOwn(const Launch& launch, std::uint64_t ctas) const
 /// When the next owner's patience ends; nothing where nobody waits.
 std::optional<std::uint64_t> Scheduler::NextHelp() const {
   if (options_.patience == 0 || owners_.empty()) return std::nullopt;
-  const bool waits = std::ranges::any_of(kernels_, [](const policy::KernelView& view) { return !view.all_started(); }) ||
-                     std::ranges::any_of(tenants_, [](const auto& entry) { return !entry.second.waiting.empty(); });
+  const bool waits =
+      std::ranges::any_of(kernels_, [](const policy::KernelView& view) { return !view.all_started(); }) ||
+      std::ranges::any_of(tenants_, [](const auto& entry) { return !entry.second.waiting.empty(); });
   return waits ? std::optional(std::max(help_from_, charged_ + 1)) : std::nullopt;
 }
 
@@ -304,7 +307,8 @@ std::optional<std::uint64_t> Scheduler::Pump() {
 /// How many CTAs a slice may have at most, where a CTA takes so long; null: nothing is known of the kernel.
 std::uint64_t Scheduler::MostOf(const double* time_per_cta, std::uint64_t wanted) const {
   if (options_.quantum == 0) return wanted;
-  if (time_per_cta == nullptr) return std::min<std::uint64_t>(wanted, options_.sms);  // a CTA for each multiprocessor tells
+  if (time_per_cta == nullptr)
+    return std::min<std::uint64_t>(wanted, options_.sms);  // a CTA for each multiprocessor tells
   const double ctas = static_cast<double>(options_.quantum) / std::max(*time_per_cta, 1e-3);
   return ctas >= static_cast<double>(wanted) ? wanted : std::max<std::uint64_t>(static_cast<std::uint64_t>(ctas), 1);
 }
@@ -328,8 +332,8 @@ std::uint64_t Scheduler::Start(const policy::Slice& slice) {
     want = std::min(want, most - ahead);
     const std::uint64_t taken = room_.Take(view->needs, want, slice.max_per_sm, launch.resident, &holding);
     if (taken == 0) return 0;
-    // CTAs that are known to be short need no room of their own: they take that of the slice's first ones, as in a grid that is
-    // larger than the device. Without a quantum nothing is known of them.
+    // CTAs that are known to be short need no room of their own: they take that of the slice's first ones, as in a grid
+    // that is larger than the device. Without a quantum nothing is known of them.
     if (options_.quantum == 0 || time_per_cta == nullptr) want = taken;
   }
   return GrantCtas(*view, launch, want, std::move(holding));
@@ -348,7 +352,8 @@ std::uint64_t Scheduler::GrantCtas(policy::KernelView& view, Launch& launch, std
 
 void Scheduler::Learn(const Launch& launch, std::uint64_t ctas, std::uint64_t took) {
   if (options_.quantum == 0) return;
-  tenants_.at(launch.info.tenant).times.Learn(launch.info.kernel, static_cast<double>(took) / static_cast<double>(ctas));
+  tenants_.at(launch.info.tenant)
+      .times.Learn(launch.info.kernel, static_cast<double>(took) / static_cast<double>(ctas));
 }
 
 /// When a tenant that waits only for its cap may go on.

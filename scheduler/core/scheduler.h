@@ -1,8 +1,9 @@
-// The queues of all tenants and the loop around the policy: launches come in, the policy says which CTAs of which launch may
-// start, the engine is told, and what has run is accounted. One thread; no I/O and no clock but the engine's.
+// The queues of all tenants and the loop around the policy: launches come in, the policy says which CTAs of which
+// launch may start, the engine is told, and what has run is accounted. One thread; no I/O and no clock but the
+// engine's.
 //
-// A grant is a number that only rises: the CTAs of a launch before it may run. So a grant can be made larger while its slice
-// runs, and a message that is late or lost changes nothing that has been said before.
+// A grant is a number that only rises: the CTAs of a launch before it may run. So a grant can be made larger while its
+// slice runs, and a message that is late or lost changes nothing that has been said before.
 #pragma once
 
 #include <cstdint>
@@ -60,12 +61,13 @@ class Scheduler {
   struct Options {
     std::uint32_t sms = 1;
     policy::SmView empty_sm;
-    std::uint64_t quantum = 0;         ///< a slice is meant to take no longer, in the engine's unit; 0: as long as it takes
+    std::uint64_t quantum = 0;  ///< a slice is meant to take no longer, in the engine's unit; 0: as long as it takes
     std::uint64_t burst = 20'000'000;  ///< device time that a tenant with a cap may save up, times its cap
-    /// A launch waits no longer than that for its turn while what runs of its owner reports nothing, in the engine's unit: what runs may
-    /// wait for it. 0: it does.
+    /// A launch waits no longer than that for its turn while what runs of its owner reports nothing, in the engine's
+    /// unit: what runs may wait for it. 0: it does.
     std::uint64_t patience = 0;
-    std::uint32_t resident_kernels = 128;  ///< launches of one owner that may run at the same time, as on a device of its own
+    std::uint32_t resident_kernels =
+        128;  ///< launches of one owner that may run at the same time, as on a device of its own
   };
   Scheduler(const Options& options, Engine& engine, std::unique_ptr<policy::Policy> policy);
 
@@ -78,7 +80,9 @@ class Scheduler {
   bool knows(std::uint32_t tenant) const { return tenants_.contains(tenant); }
   const TenantUsage& usage(std::uint32_t tenant) const { return tenants_.at(tenant).usage; }
   std::uint32_t in_flight(std::uint32_t tenant) const { return tenants_.at(tenant).in_flight; }
-  std::uint32_t waiting(std::uint32_t tenant) const { return static_cast<std::uint32_t>(tenants_.at(tenant).waiting.size()); }
+  std::uint32_t waiting(std::uint32_t tenant) const {
+    return static_cast<std::uint32_t>(tenants_.at(tenant).waiting.size());
+  }
 
   /// Counts what has run until now in what tenants and owners have had: before these are looked at while slices run.
   void Charge();
@@ -90,17 +94,19 @@ class Scheduler {
   void ForgetOwner(std::uint64_t owner);
 
   LaunchId Submit(LaunchInfo info);
-  /// The CTAs before `done` have run. An error when that is less than before or more than granted: the launch is unchanged.
+  /// The CTAs before `done` have run. An error when that is less than before or more than granted: the launch is
+  /// unchanged.
   Status Progress(LaunchId launch, std::uint64_t done);
-  /// Nothing of the launch will run any more: it is complete, has faulted, or its owner is gone. Its share is free at once.
+  /// Nothing of the launch will run any more: it is complete, has faulted, or its owner is gone. Its share is free at
+  /// once.
   Status End(LaunchId launch, bool faulted);
 
-  /// No CTA of the launch starts any more but those that are granted. Their room is free at once, as they are about to end; they are
-  /// charged until Progress or End says that they have.
+  /// No CTA of the launch starts any more but those that are granted. Their room is free at once, as they are about to
+  /// end; they are charged until Progress or End says that they have.
   Status Withdraw(LaunchId launch);
 
-  /// Asks the policy until it has nothing more to start. Answers when to be called again although nothing happens; nothing: not
-  /// before something does.
+  /// Asks the policy until it has nothing more to start. Answers when to be called again although nothing happens;
+  /// nothing: not before something does.
   std::optional<std::uint64_t> Pump();
 
   /// Decisions taken, and launches known.

@@ -46,8 +46,8 @@ class Simulation {
   virtual Result<protocol::Fd> Join(const SimulatedSession& session) = 0;
   /// The session is over, whether it has finished or not: its launches end with the CTAs that have come.
   virtual void Leave(std::uint64_t session) = 0;
-  /// About once a second. `active`: the session has launches announced. One that has none for `timeout_s` while the model waits for
-  /// CTAs or works of it is a violation.
+  /// About once a second. `active`: the session has launches announced. One that has none for `timeout_s` while the
+  /// model waits for CTAs or works of it is a violation.
   virtual void Watch(std::uint64_t session, bool active, std::uint32_t timeout_s) = 0;
 
   /// For launches from now on. Fails when there is no such policy, or not what it needs.

@@ -58,6 +58,8 @@ Result<Accounts> ReadAccounts(StateFolder& folder) {
   return text ? ParseAccounts(*text, folder.path() + "/" + kFile) : Accounts{};
 }
 
-Status WriteAccounts(StateFolder& folder, const Accounts& accounts) { return folder.Replace(kFile, AccountsText(accounts)); }
+Status WriteAccounts(StateFolder& folder, const Accounts& accounts) {
+  return folder.Replace(kFile, AccountsText(accounts));
+}
 
 }  // namespace gridloom::broker

@@ -29,7 +29,9 @@ std::string TimeText(const timespec& time) {
   return text;
 }
 
-std::string NameOf(std::uint32_t place) { return place == 0 ? kFile : std::string(kFile) + "." + std::to_string(place); }
+std::string NameOf(std::uint32_t place) {
+  return place == 0 ? kFile : std::string(kFile) + "." + std::to_string(place);
+}
 
 }  // namespace
 
@@ -39,7 +41,8 @@ std::string AuditLine(const timespec& time, std::string_view event, const nlohma
   return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-// ---- the throttle -----------------------------------------------------------------------------------------------------
+// ---- the throttle
+// -----------------------------------------------------------------------------------------------------
 
 double AuditThrottle::LinesAt(const Bucket& bucket, std::uint64_t now) const {
   const double seconds = static_cast<double>(now - bucket.since) / kNsPerS;
@@ -96,10 +99,13 @@ std::vector<AuditThrottle::Count> AuditThrottle::Tell(std::uint64_t now, bool al
 void AuditThrottle::Forget(std::uint64_t now) {
   if (forgot_ != 0 && now - forgot_ < kNsPerS) return;
   forgot_ = now;
-  std::erase_if(buckets_, [&](const auto& entry) { return entry.second.count.lines == 0 && LinesAt(entry.second, now) >= kAuditBurst; });
+  std::erase_if(buckets_, [&](const auto& entry) {
+    return entry.second.count.lines == 0 && LinesAt(entry.second, now) >= kAuditBurst;
+  });
 }
 
-// ---- the files --------------------------------------------------------------------------------------------------------
+// ---- the files
+// --------------------------------------------------------------------------------------------------------
 
 Result<AuditLog> AuditLog::Open(StateFolder& folder, const AuditBounds& bounds) {
   AuditLog log(folder, bounds);

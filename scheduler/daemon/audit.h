@@ -1,5 +1,5 @@
-// Who did what: one line of JSON for each event (docs/broker.md lists them). What a tenant can cause as often as it likes is written
-// so often and no more, and then counted; files are bounded in size and number.
+// Who did what: one line of JSON for each event (docs/broker.md lists them). What a tenant can cause as often as it
+// likes is written so often and no more, and then counted; files are bounded in size and number.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ struct AuditBounds {
 };
 inline constexpr std::uint32_t kAuditBurst = 100;
 
-/// Which lines are written. A bucket for each event and subject (a tenant, or a user): it holds kAuditBurst lines and is filled again with
-/// time. Lines that find it empty are counted, and the count becomes a line of its own.
+/// Which lines are written. A bucket for each event and subject (a tenant, or a user): it holds kAuditBurst lines and
+/// is filled again with time. Lines that find it empty are counted, and the count becomes a line of its own.
 class AuditThrottle {
  public:
   explicit AuditThrottle(std::uint32_t lines_per_minute) : lines_per_minute_(lines_per_minute) {}

@@ -23,12 +23,14 @@ namespace {
 constexpr std::uint64_t kNsPerMs = 1'000'000, kNsPerS = 1'000'000'000;
 /// While the loop is busy, how often it looks at the sockets.
 constexpr std::uint64_t kPollEveryNs = 50'000;
-/// How long it works on what they say before it looks at the rings again: programs that come and go do not keep others' launches waiting.
+/// How long it works on what they say before it looks at the rings again: programs that come and go do not keep others'
+/// launches waiting.
 constexpr std::uint64_t kPollForNs = 500'000;
 /// Descriptors that are not sessions': files, connections of the page.
 constexpr std::uint32_t kOtherDescriptors = 128;
 
-/// epoll_wait with nanoseconds, where the kernel has it (Linux 5.11): how long a policy waits is less than a millisecond.
+/// epoll_wait with nanoseconds, where the kernel has it (Linux 5.11): how long a policy waits is less than a
+/// millisecond.
 int WaitForEvents(int epoll, std::span<epoll_event> events, std::optional<std::uint64_t> timeout_ns) {
   const int most = static_cast<int>(events.size());
   if (!timeout_ns) return epoll_wait(epoll, events.data(), most, -1);
@@ -36,12 +38,14 @@ int WaitForEvents(int epoll, std::span<epoll_event> events, std::optional<std::u
   const timespec timeout{static_cast<time_t>(*timeout_ns / kNsPerS), static_cast<long>(*timeout_ns % kNsPerS)};
   const int count = epoll_pwait2(epoll, events.data(), most, &timeout, nullptr);
   if (count >= 0 || errno != ENOSYS) return count;
-  return epoll_wait(epoll, events.data(), most, static_cast<int>(std::min<std::uint64_t>(*timeout_ns / kNsPerMs + 1, 60'000)));
+  return epoll_wait(epoll, events.data(), most,
+                    static_cast<int>(std::min<std::uint64_t>(*timeout_ns / kNsPerMs + 1, 60'000)));
 }
 
 }  // namespace
 
-Broker::Broker(DaemonConfig config, DeviceFacts device, std::function<void(const std::string&)> log, sched::Simulation* simulation)
+Broker::Broker(DaemonConfig config, DeviceFacts device, std::function<void(const std::string&)> log,
+               sched::Simulation* simulation)
     : config_(std::move(config)),
       device_(std::move(device)),
       log_(std::move(log)),
@@ -52,7 +56,8 @@ Broker::~Broker() {
   if (simulation_ != nullptr) simulation_->OnViolation({});
 }
 
-Result<std::unique_ptr<Broker>> Broker::Create(DaemonConfig config, DeviceFacts device, std::function<void(const std::string&)> log,
+Result<std::unique_ptr<Broker>> Broker::Create(DaemonConfig config, DeviceFacts device,
+                                               std::function<void(const std::string&)> log,
                                                sched::Simulation* simulation, std::shared_ptr<Disk> disk) {
   device.policy_inputs.fair_wait = config.fair_wait_us * std::uint64_t{1000};
   device.policy_inputs.processors = std::thread::hardware_concurrency();
@@ -89,8 +94,8 @@ std::uint32_t Broker::MostSessions() {
   const rlim_t rest = limit.rlim_cur > kOtherDescriptors ? limit.rlim_cur - kOtherDescriptors : 0;
   const std::uint32_t most = std::max<std::uint32_t>(static_cast<std::uint32_t>(rest / each), 1);
   if (most >= config_.most_sessions) return config_.most_sessions;
-  const std::string told =
-      "at most " + std::to_string(most) + " sessions: a process may have no more than " + std::to_string(limit.rlim_cur) + " descriptors";
+  const std::string told = "at most " + std::to_string(most) + " sessions: a process may have no more than " +
+                           std::to_string(limit.rlim_cur) + " descriptors";
   Post([this, told] { log_(told); });
   return most;
 }
@@ -124,12 +129,13 @@ Status Broker::Open(std::shared_ptr<Disk> disk) {
       });
     });
   }
-  writer_->Note("start", {{"pid", getpid()}, {"socket", config_.socket}, {"device", device_.id}, {"policy", config_.policy}});
+  writer_->Note("start",
+                {{"pid", getpid()}, {"socket", config_.socket}, {"device", device_.id}, {"policy", config_.policy}});
   return {};
 }
 
-/// What grants launches. Where time is simulated the choice acts there, and may need what there is in simulated time alone; when launches
-/// really begin decides nothing then.
+/// What grants launches. Where time is simulated the choice acts there, and may need what there is in simulated time
+/// alone; when launches really begin decides nothing then.
 Result<std::unique_ptr<policy::Policy>> Broker::RealPolicy(const std::string& name) const {
   auto policy = policy::MakePolicy(name, device_.policy_inputs);
   if (policy.ok() || simulation_ == nullptr || !policy::FindPolicy(name).ok()) return policy;
@@ -140,7 +146,8 @@ Result<std::unique_ptr<policy::Policy>> Broker::RealPolicy(const std::string& na
 
 std::uint64_t Broker::now() { return protocol::NowNs(); }
 
-// ---- the loop ---------------------------------------------------------------------------------------------------------
+// ---- the loop
+// ---------------------------------------------------------------------------------------------------------
 
 Status Broker::Run() {
   std::uint64_t looked = now();
@@ -254,7 +261,8 @@ void Broker::Plan(bool busy, std::uint64_t at) {
 }
 
 void Broker::Grant(sched::LaunchId launch, std::uint64_t end) {
-  if (const auto owner = owners_.find(launch); owner != owners_.end()) owner->second.first->Grant(owner->second.second, end, pump_began_);
+  if (const auto owner = owners_.find(launch); owner != owners_.end())
+    owner->second.first->Grant(owner->second.second, end, pump_began_);
 }
 
 /// Nanoseconds until something has to be done although nothing happens; nothing: never.
@@ -266,7 +274,8 @@ std::optional<std::uint64_t> Broker::SleepTime() const {
   if (listen_again_) consider(*listen_again_);
   const bool limited = config_.slice_timeout_s != 0 || config_.grant_timeout() != 0;
   const bool slices = limited && (scheduler_->launches() != 0 || (simulation_ != nullptr && !admitted_.empty()));
-  if (places_->silent() != 0 || slices || (accounts_dirty_ && !config_.state.empty())) consider(last_housekeeping_ + kNsPerS);
+  if (places_->silent() != 0 || slices || (accounts_dirty_ && !config_.state.empty()))
+    consider(last_housekeeping_ + kNsPerS);
   if (!next) return std::nullopt;
   const std::uint64_t at = protocol::NowNs();
   return *next <= at ? 0 : *next - at;
@@ -274,12 +283,14 @@ std::optional<std::uint64_t> Broker::SleepTime() const {
 
 /// Sleeps until something happens. False when there was something to do before it could.
 bool Broker::Sleep() {
-  for (Session* const session : admitted_) session->segment().layout().broker_sleeps.store(1, std::memory_order_seq_cst);
+  for (Session* const session : admitted_)
+    session->segment().layout().broker_sleeps.store(1, std::memory_order_seq_cst);
   // A record pushed before its writer saw the flag is seen here; one pushed after it comes with the doorbell.
   const bool missed = std::ranges::any_of(admitted_, [](const Session* session) { return session->has_records(); });
   Poll(missed ? std::optional<std::uint64_t>(0) : SleepTime());
   if (!missed) ++counters_.wakeups;
-  for (Session* const session : admitted_) session->segment().layout().broker_sleeps.store(0, std::memory_order_seq_cst);
+  for (Session* const session : admitted_)
+    session->segment().layout().broker_sleeps.store(0, std::memory_order_seq_cst);
   return !missed;
 }
 
@@ -305,7 +316,8 @@ void Broker::Poll(std::optional<std::uint64_t> timeout_ns) {
     if (session == sessions_.end() || session->second->doomed) continue;
     // A process may end while a child of it still has the socket.
     if ((tag & 7) == kProcess) Drop(*session->second, "disconnect", "its process has ended");
-    else if (session->second->answer.pending && (events[i].events & EPOLLHUP) != 0) Drop(*session->second, "disconnect", "");
+    else if (session->second->answer.pending && (events[i].events & EPOLLHUP) != 0)
+      Drop(*session->second, "disconnect", "");
     else OnSocket(*session->second);
   }
   if (listen_again_ && now() >= *listen_again_) Listen(true);
@@ -327,8 +339,8 @@ void Broker::Housekeep() {
     if (simulation_ != nullptr && config_.slice_timeout_s != 0) {
       simulation_->Watch(session->id, session->announced() != 0, config_.slice_timeout_s);
     }
-    const std::string overdue =
-        session->Overdue(last_housekeeping_, {.slice = config_.slice_timeout_s * kNsPerS, .grant = config_.grant_timeout() * kNsPerS});
+    const std::string overdue = session->Overdue(
+        last_housekeeping_, {.slice = config_.slice_timeout_s * kNsPerS, .grant = config_.grant_timeout() * kNsPerS});
     if (!overdue.empty()) Drop(*session, "timeout", overdue, protocol::GoodbyeReason::kViolation);
   }
   if (accounts_dirty_) SaveAccounts();

@@ -1,5 +1,6 @@
-// The broker: one thread that sleeps in epoll, or spins for a moment after something happened. It owns the scheduler, the
-// tenants and the sessions; whoever else wants something of it posts a function. It never waits for a disk (StateWriter does).
+// The broker: one thread that sleeps in epoll, or spins for a moment after something happened. It owns the scheduler,
+// the tenants and the sessions; whoever else wants something of it posts a function. It never waits for a disk
+// (StateWriter does).
 #pragma once
 
 #include <atomic>
@@ -42,17 +43,20 @@ struct DeviceFacts {
   std::uint64_t memory_bytes = 0;
   FactsFunction facts;
   policy::PolicyInputs policy_inputs{};  ///< what policies may need, in real time
-  /// Plans a little of what the policy would like to know; false when there is nothing. Called when there is time, not in decisions.
+  /// Plans a little of what the policy would like to know; false when there is nothing. Called when there is time, not
+  /// in decisions.
   std::function<bool()> plan{};
 };
 
 class Broker final : private sched::Engine, private SessionHost {
  public:
-  /// Listens, and has read the accounts, when it returns. `log` takes one line for the operator, on a thread of the broker's.
-  /// `simulation`: what simulates the tenants' time; null: time is real. It must outlive the broker.
-  /// `disk`: what the state folder is on; null: as it is.
-  static Result<std::unique_ptr<Broker>> Create(DaemonConfig config, DeviceFacts device, std::function<void(const std::string&)> log,
-                                                sched::Simulation* simulation = nullptr, std::shared_ptr<Disk> disk = nullptr);
+  /// Listens, and has read the accounts, when it returns. `log` takes one line for the operator, on a thread of the
+  /// broker's. `simulation`: what simulates the tenants' time; null: time is real. It must outlive the broker. `disk`:
+  /// what the state folder is on; null: as it is.
+  static Result<std::unique_ptr<Broker>> Create(DaemonConfig config, DeviceFacts device,
+                                                std::function<void(const std::string&)> log,
+                                                sched::Simulation* simulation = nullptr,
+                                                std::shared_ptr<Disk> disk = nullptr);
   ~Broker() override;
 
   /// Serves until Stop; then says goodbye to all, and writes the accounts.
@@ -73,8 +77,8 @@ class Broker final : private sched::Engine, private SessionHost {
   struct Counters {
     std::uint64_t sessions = 0, refused = 0, dropped = 0, records = 0, wakeups = 0;
     std::uint64_t decisions_ns = 0, pumps = 0, longest_pump_ns = 0;
-    /// Turns of the loop that took records: from its last look at the rings, or from when it woke, until what they led to was granted. No
-    /// record waits longer for the broker, whatever else the turn had to do.
+    /// Turns of the loop that took records: from its last look at the rings, or from when it woke, until what they led
+    /// to was granted. No record waits longer for the broker, whatever else the turn had to do.
     Latencies turns;
   };
   const Counters& counters() const { return counters_; }
@@ -84,7 +88,8 @@ class Broker final : private sched::Engine, private SessionHost {
   const sched::Scheduler& scheduler() const { return *scheduler_; }
 
  private:
-  Broker(DaemonConfig config, DeviceFacts device, std::function<void(const std::string&)> log, sched::Simulation* simulation);
+  Broker(DaemonConfig config, DeviceFacts device, std::function<void(const std::string&)> log,
+         sched::Simulation* simulation);
   Status Open(std::shared_ptr<Disk> disk);
   Status OpenState(std::shared_ptr<Disk> disk);
   std::uint32_t MostSessions();
@@ -119,7 +124,8 @@ class Broker final : private sched::Engine, private SessionHost {
   Result<std::unique_ptr<policy::Policy>> RealPolicy(const std::string& name) const;
   std::uint64_t MemoryLimit(const Tenant& tenant) const;
   /// Ends a session at the end of this turn; tells it why where a reason is given.
-  void Drop(Session& session, std::string_view event, const std::string& why, std::optional<protocol::GoodbyeReason> goodbye = {});
+  void Drop(Session& session, std::string_view event, const std::string& why,
+            std::optional<protocol::GoodbyeReason> goodbye = {});
   /// Tells a session that it is over. It is there, and pays, until what runs of it has ended.
   void Terminate(Session& session, const std::string& why);
   /// Ends a session that was told so and of which nothing runs any more.

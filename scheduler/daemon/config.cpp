@@ -47,9 +47,12 @@ struct Key {
 
 constexpr Key<Limits> kLimitKeys[] = {
     {"weight", "a number above 0", [](Limits& l, std::string_view t) { return Set(t, &l.scheduling.weight); }},
-    {"cap", "a part of the device such as 25%", [](Limits& l, std::string_view t) { return SetFrom(ParsePart(t), &l.scheduling.cap); }},
-    {"priority", "a number from -100 to 100", [](Limits& l, std::string_view t) { return Set(t, &l.scheduling.priority); }},
-    {"in_flight", "a number of launches", [](Limits& l, std::string_view t) { return Set(t, &l.scheduling.in_flight); }},
+    {"cap", "a part of the device such as 25%",
+     [](Limits& l, std::string_view t) { return SetFrom(ParsePart(t), &l.scheduling.cap); }},
+    {"priority", "a number from -100 to 100",
+     [](Limits& l, std::string_view t) { return Set(t, &l.scheduling.priority); }},
+    {"in_flight", "a number of launches",
+     [](Limits& l, std::string_view t) { return Set(t, &l.scheduling.in_flight); }},
     {"memory", "bytes such as 4G",
      [](Limits& l, std::string_view t) {
        const auto bytes = ParseBytes(t);
@@ -77,11 +80,16 @@ constexpr Key<DaemonConfig> kKeys[] = {
     {"fair_wait_us", "microseconds", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.fair_wait_us); }},
     {"spin_us", "microseconds", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.spin_us); }},
     {"slice_timeout_s", "seconds", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.slice_timeout_s); }},
-    {"grant_timeout_s", "seconds", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.grant_timeout_s.emplace()); }},
-    {"hello_timeout_s", "seconds", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.hello_timeout_s) && c.hello_timeout_s > 0; }},
-    {"most_sessions", "a number of processes", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.most_sessions); }},
+    {"grant_timeout_s", "seconds",
+     [](DaemonConfig& c, std::string_view t) { return Set(t, &c.grant_timeout_s.emplace()); }},
+    {"hello_timeout_s", "seconds",
+     [](DaemonConfig& c, std::string_view t) { return Set(t, &c.hello_timeout_s) && c.hello_timeout_s > 0; }},
+    {"most_sessions", "a number of processes",
+     [](DaemonConfig& c, std::string_view t) { return Set(t, &c.most_sessions); }},
     {"most_sessions_per_user", "a number of processes",
-     [](DaemonConfig& c, std::string_view t) { return Set(t, &c.most_sessions_per_user) && c.most_sessions_per_user > 0; }},
+     [](DaemonConfig& c, std::string_view t) {
+       return Set(t, &c.most_sessions_per_user) && c.most_sessions_per_user > 0;
+     }},
     {"audit_file", "bytes such as 16M, at least 64K",
      [](DaemonConfig& c, std::string_view t) {
        const auto bytes = ParseBytes(t);
@@ -89,19 +97,28 @@ constexpr Key<DaemonConfig> kKeys[] = {
        return bytes.has_value() && *bytes >= 64 << 10;
      }},
     {"audit_files", "a number of files from 1 to 100",
-     [](DaemonConfig& c, std::string_view t) { return Set(t, &c.audit.files) && c.audit.files >= 1 && c.audit.files <= 100; }},
+     [](DaemonConfig& c, std::string_view t) {
+       return Set(t, &c.audit.files) && c.audit.files >= 1 && c.audit.files <= 100;
+     }},
     {"audit_lines_per_minute", "a number of lines",
-     [](DaemonConfig& c, std::string_view t) { return Set(t, &c.audit.lines_per_minute) && c.audit.lines_per_minute > 0; }},
+     [](DaemonConfig& c, std::string_view t) {
+       return Set(t, &c.audit.lines_per_minute) && c.audit.lines_per_minute > 0;
+     }},
     {"timing", "true or false",
      [](DaemonConfig& c, std::string_view t) {
        c.timing = t == "true";
        return t == "true" || t == "false";
      }},
-    {"hardware", "names of proposed parts, or none", [](DaemonConfig& c, std::string_view t) { return !(c.hardware = t).empty(); }},
+    {"hardware", "names of proposed parts, or none",
+     [](DaemonConfig& c, std::string_view t) { return !(c.hardware = t).empty(); }},
     {"timing_threads", "a number of threads",
-     [](DaemonConfig& c, std::string_view t) { return Set(t, &c.timing_threads) && c.timing_threads > 0 && c.timing_threads <= 256; }},
-    {"timing_wait_for", "a number of programs", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.timing_wait_for); }},
-    {"timing_patience_ms", "milliseconds", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.timing_patience_ms); }},
+     [](DaemonConfig& c, std::string_view t) {
+       return Set(t, &c.timing_threads) && c.timing_threads > 0 && c.timing_threads <= 256;
+     }},
+    {"timing_wait_for", "a number of programs",
+     [](DaemonConfig& c, std::string_view t) { return Set(t, &c.timing_wait_for); }},
+    {"timing_patience_ms", "milliseconds",
+     [](DaemonConfig& c, std::string_view t) { return Set(t, &c.timing_patience_ms); }},
     {"timing_memory", "bytes such as 2G, at least 16M",
      [](DaemonConfig& c, std::string_view t) {
        const auto bytes = ParseBytes(t);
@@ -117,13 +134,17 @@ constexpr Key<DaemonConfig> kKeys[] = {
     {"timing_alone", "a number of tenants up to 64",
      [](DaemonConfig& c, std::string_view t) { return Set(t, &c.timing_alone) && c.timing_alone <= 64; }},
     {"timing_launch_s", "simulated seconds",
-     [](DaemonConfig& c, std::string_view t) { return Set(t, &c.timing_launch_s) && c.timing_launch_s >= 0 && c.timing_launch_s <= 1e6; }},
+     [](DaemonConfig& c, std::string_view t) {
+       return Set(t, &c.timing_launch_s) && c.timing_launch_s >= 0 && c.timing_launch_s <= 1e6;
+     }},
     {"state", "a folder", [](DaemonConfig& c, std::string_view t) { return !(c.state = t).empty(); }},
-    {"http_port", "a port", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.http_port) && c.http_port < 65536; }},
+    {"http_port", "a port",
+     [](DaemonConfig& c, std::string_view t) { return Set(t, &c.http_port) && c.http_port < 65536; }},
 };
 
 template <typename T, std::size_t N>
-Status Apply(const Key<T> (&keys)[N], T& target, std::string_view key, const sim::YamlEntry& entry, std::string_view file) {
+Status Apply(const Key<T> (&keys)[N], T& target, std::string_view key, const sim::YamlEntry& entry,
+             std::string_view file) {
   const std::string where = std::string(file) + ":" + std::to_string(entry.line) + ": ";
   for (const Key<T>& known : keys) {
     if (known.name != key) continue;
@@ -136,14 +157,16 @@ Status Apply(const Key<T> (&keys)[N], T& target, std::string_view key, const sim
   if constexpr (std::is_same_v<T, DaemonConfig>) names.insert(names.end(), {"tenants", "default", "http_token_file"});
   else names.insert(names.end(), {"uid", "token_file"});
   const std::string_view nearest = NearestName(key, names);
-  return Error{where + "unknown key '" + entry.key + "'" + (nearest.empty() ? "" : "; did you mean '" + std::string(nearest) + "'?")};
+  return Error{where + "unknown key '" + entry.key + "'" +
+               (nearest.empty() ? "" : "; did you mean '" + std::string(nearest) + "'?")};
 }
 
 Status ApplyTenant(TenantConfig& tenant, std::string_view key, const sim::YamlEntry& entry, std::string_view file) {
   if (key == "uid") {
     const auto uid = ParseNumber<uid_t>(entry.value);
     if (!uid)
-      return Error{std::string(file) + ":" + std::to_string(entry.line) + ": uid is '" + entry.value + "'; expected a user's number"};
+      return Error{std::string(file) + ":" + std::to_string(entry.line) + ": uid is '" + entry.value +
+                   "'; expected a user's number"};
     tenant.uid = *uid;
     return {};
   }
@@ -155,7 +178,8 @@ Status ApplyTenant(TenantConfig& tenant, std::string_view key, const sim::YamlEn
   return Apply(kLimitKeys, tenant.limits, key, entry, file);
 }
 
-/// Names go into logs, tables and fixed fields of messages, where other characters become question marks: nobody could be that tenant.
+/// Names go into logs, tables and fixed fields of messages, where other characters become question marks: nobody could
+/// be that tenant.
 bool IsTenantName(std::string_view name) {
   return !name.empty() && name.size() <= 60 && std::ranges::all_of(name, [](char c) { return c >= ' ' && c <= '~'; });
 }

@@ -29,7 +29,8 @@ void Broker::Request(Session& session, const protocol::Request& request) {
   session.answer.since = now();
   session.answer.pending = true;
   if (allowed && request.verb == protocol::Verb::kPs) return MakeState(session);
-  const auto answer = allowed ? Answer(session, request) : Result<Json>(Error{"only the broker's user and root may do that"});
+  const auto answer =
+      allowed ? Answer(session, request) : Result<Json>(Error{"only the broker's user and root may do that"});
   session.answer.text = answer.ok() ? TextOf(*answer) : answer.error().message;
   session.answer.code = answer.ok() ? 0u : 1u;
   SendAnswer(session);
@@ -52,14 +53,16 @@ void Broker::MakeState(Session& session) {
   });
 }
 
-/// Sends as much of an operator's answer as the socket takes now. While something is left the broker hears of the socket when it takes
-/// more, and reads no further question from it: one answer is all that waits for an operator, and for hello_timeout_s at most.
+/// Sends as much of an operator's answer as the socket takes now. While something is left the broker hears of the
+/// socket when it takes more, and reads no further question from it: one answer is all that waits for an operator, and
+/// for hello_timeout_s at most.
 void Broker::SendAnswer(Session& session) {
   Session::AnswerState& answer = session.answer;
   if (answer.being_made) return;
   while (answer.pending) {
     const bool more = answer.at + protocol::kMaxText < answer.text.size();
-    const protocol::Text part{protocol::MessageType::kReply, answer.code, more, answer.text.substr(answer.at, protocol::kMaxText)};
+    const protocol::Text part{protocol::MessageType::kReply, answer.code, more,
+                              answer.text.substr(answer.at, protocol::kMaxText)};
     if (!protocol::Send(session.socket(), Format(part), false)) {
       if (errno != EAGAIN && errno != EWOULDBLOCK) return Drop(session, "disconnect", "");
       break;
@@ -110,7 +113,8 @@ Result<Json> Broker::AnswerLimits(const Session& session, const protocol::Reques
     PublishMemory(*tenant);
     dirty_ = true;
     Json note = ToJson(ViewOf(*tenant))["limits"];
-    writer_->Note("limits", {{"by_uid", session.peer.uid}, {"tenant", tenant->config.name}, {"limits", std::move(note)}});
+    writer_->Note("limits",
+                  {{"by_uid", session.peer.uid}, {"tenant", tenant->config.name}, {"limits", std::move(note)}});
   }
   return ToJson(ViewOf(*tenant));
 }
@@ -125,14 +129,17 @@ Result<Json> Broker::AnswerKill(const Session& session, const protocol::Request&
   for (Session* const other : admitted_) {
     if (other->doomed || (is_pid ? other->peer.pid != pid : tenant == nullptr || other->tenant != tenant->id)) continue;
     killed.push_back(other->peer.pid);
-    // The signal goes first: a process that reads the goodbye before it ends by itself. A number that is not certain may be another
-    // process's by now, who would be killed in its place.
+    // The signal goes first: a process that reads the goodbye before it ends by itself. A number that is not certain
+    // may be another process's by now, who would be killed in its place.
     if (process_too && !other->process.certain) unsure.push_back(other->peer.pid);
     else if (process_too) syscall(SYS_pidfd_send_signal, other->process.pidfd.get(), SIGKILL, nullptr, 0);
     Terminate(*other, "an operator ended this session");
   }
-  if (killed.empty()) return Error{"no process of the broker's is or belongs to '" + request.target + "'; `gridloom ps` lists them"};
-  writer_->Note("killed", {{"by_uid", session.peer.uid}, {"pids", killed}, {"process_too", process_too}, {"not_signalled", unsure}});
+  if (killed.empty())
+    return Error{"no process of the broker's is or belongs to '" + request.target + "'; `gridloom ps` lists them"};
+  writer_->Note(
+      "killed",
+      {{"by_uid", session.peer.uid}, {"pids", killed}, {"process_too", process_too}, {"not_signalled", unsure}});
   Json answer{{"killed", std::move(killed)}};
   if (!unsure.empty()) answer["not_signalled"] = std::move(unsure);
   return answer;
@@ -214,7 +221,8 @@ StateView Broker::View() const {
     const std::string problem = simulation_->problem();
     state["simulated"] = {{"now_seconds", simulation_->now_seconds()}, {"end_seconds", simulation_->end_seconds()}};
     const sched::SimulatedProfiling profiling = simulation_->profiling();
-    state["simulated"]["profiled"] = {{"kernels", profiling.kernels}, {"warp_instructions", profiling.warp_instructions}};
+    state["simulated"]["profiled"] = {{"kernels", profiling.kernels},
+                                      {"warp_instructions", profiling.warp_instructions}};
     state["simulated"]["problem"] = problem.empty() ? Json() : Json(problem);
   }
   StateView view{.broker = std::move(state), .tenants = {}, .sessions = {}};

@@ -20,7 +20,8 @@ inline Status Watch(int epoll, int fd, std::uint32_t events, std::uint64_t tag) 
   epoll_event event{};
   event.events = events;
   event.data.u64 = tag;
-  if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0) return Error{std::string("cannot watch a descriptor: ") + std::strerror(errno)};
+  if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0)
+    return Error{std::string("cannot watch a descriptor: ") + std::strerror(errno)};
   return {};
 }
 

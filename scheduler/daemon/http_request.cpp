@@ -28,7 +28,8 @@ std::string_view NameOf(int status) {
 }
 
 bool SameWord(std::string_view a, std::string_view lower_case) {
-  return std::ranges::equal(a, lower_case, [](char x, char y) { return (x >= 'A' && x <= 'Z' ? x - 'A' + 'a' : x) == y; });
+  return std::ranges::equal(a, lower_case,
+                            [](char x, char y) { return (x >= 'A' && x <= 'Z' ? x - 'A' + 'a' : x) == y; });
 }
 
 std::string_view Trim(std::string_view text) {
@@ -73,7 +74,8 @@ int ParseTarget(std::string_view target, HttpRequest* request) {
 
 int ParseField(std::string_view line, HttpRequest* request) {
   const std::size_t colon = line.find(':');
-  if (colon == 0 || colon == std::string_view::npos || line[colon - 1] == ' ' || line[0] == ' ' || line[0] == '\t') return 400;
+  if (colon == 0 || colon == std::string_view::npos || line[colon - 1] == ' ' || line[0] == ' ' || line[0] == '\t')
+    return 400;
   const std::string_view name = line.substr(0, colon), value = Trim(line.substr(colon + 1));
   if (SameWord(name, "authorization")) {
     if (!request->authorization.empty()) return 400;
@@ -110,10 +112,11 @@ int ParseHttpRequest(std::string_view head, HttpRequest* request) {
 }
 
 std::string HttpHead(const HttpAnswer& answer, bool keep_alive) {
-  std::string head = "HTTP/1.1 " + std::to_string(answer.status) + " " + std::string(NameOf(answer.status)) + "\r\nContent-Type: ";
+  std::string head =
+      "HTTP/1.1 " + std::to_string(answer.status) + " " + std::string(NameOf(answer.status)) + "\r\nContent-Type: ";
   head += answer.type;
-  head +=
-      "\r\nContent-Length: " + std::to_string(answer.body->size()) + "\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n";
+  head += "\r\nContent-Length: " + std::to_string(answer.body->size()) +
+          "\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n";
   if (answer.status == 401) head += "WWW-Authenticate: Bearer\r\n";
   if (answer.status == 405) head += "Allow: GET\r\n";
   return head + (keep_alive ? "Connection: keep-alive\r\n\r\n" : "Connection: close\r\n\r\n");

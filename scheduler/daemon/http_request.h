@@ -26,7 +26,8 @@ struct HttpAnswer {
 /// An answer of one line that says what is wrong.
 HttpAnswer HttpProblem(int status);
 
-/// Reads the lines before a request's body, without the empty line that ends them. Answers 0, or the status that says what is wrong.
+/// Reads the lines before a request's body, without the empty line that ends them. Answers 0, or the status that says
+/// what is wrong.
 int ParseHttpRequest(std::string_view head, HttpRequest* request);
 
 /// The lines before an answer's body.

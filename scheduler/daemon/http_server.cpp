@@ -61,7 +61,10 @@ Result<Fd> ListenOn(std::uint32_t port) {
 class HttpServer::Loop {
  public:
   Loop(Fd listener, Fd wake, HttpHandler& handler, const Limits& limits)
-      : listener_(std::move(listener)), wake_(std::make_shared<Fd>(std::move(wake))), handler_(handler), limits_(limits) {}
+      : listener_(std::move(listener)),
+        wake_(std::make_shared<Fd>(std::move(wake))),
+        handler_(handler),
+        limits_(limits) {}
 
   void Run();
   void Stop() {
@@ -106,7 +109,9 @@ void HttpServer::Loop::Run() {
     Clock::time_point now = Clock::now();
     watched.assign({{wake_->get(), POLLIN, 0}, {Accepts(now) ? listener_.get() : -1, POLLIN, 0}});
     for (const Connection& connection : connections_) {
-      const short events = connection.state == State::kReading ? POLLIN : connection.state == State::kWriting ? POLLOUT : 0;
+      const short events = connection.state == State::kReading   ? POLLIN
+                           : connection.state == State::kWriting ? POLLOUT
+                                                                 : 0;
       watched.push_back({connection.fd.get(), events, 0});
     }
     if (poll(watched.data(), watched.size(), TimeoutMs(now)) < 0 && errno != EINTR) return;
@@ -242,7 +247,9 @@ void HttpServer::Loop::Read(Connection& connection) {
 bool HttpServer::Loop::Parse(Connection& connection, Clock::time_point now) {
   const std::size_t end = connection.in.find("\r\n\r\n");
   if (end == std::string::npos && connection.in.size() <= limits_.head_bytes) return false;
-  int wrong = end > limits_.head_bytes ? 431 : ParseHttpRequest(std::string_view(connection.in).substr(0, end), &connection.request);
+  int wrong = end > limits_.head_bytes
+                  ? 431
+                  : ParseHttpRequest(std::string_view(connection.in).substr(0, end), &connection.request);
   // What is wrong with a request is told to anybody; what there is here is not.
   if (wrong == 0 && !handler_.Allowed(connection.request)) wrong = 401;
   if (wrong != 0) {
@@ -272,7 +279,8 @@ bool HttpServer::Loop::Write(Connection& connection, Clock::time_point now) {
   const std::size_t all = connection.head.size() + connection.body->size();
   while (connection.sent < all) {
     std::string_view rest = connection.sent < connection.head.size() ? connection.head : *connection.body;
-    rest.remove_prefix(connection.sent < connection.head.size() ? connection.sent : connection.sent - connection.head.size());
+    rest.remove_prefix(connection.sent < connection.head.size() ? connection.sent
+                                                                : connection.sent - connection.head.size());
     const ssize_t size = send(connection.fd.get(), rest.data(), rest.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;

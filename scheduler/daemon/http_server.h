@@ -1,7 +1,8 @@
-// The gate in front of the broker's page. Anybody on the machine can connect to a port of the loopback, so that connections are few and
-// short here: one thread, places for kConnections in all and for kStrangers of each user who has not shown the secret yet, and a time
-// by which a request has to be there whole and its answer be read. Where places are scarce the stranger who has waited longest goes,
-// first of the user who has most of them: whoever opens connections closes their own.
+// The gate in front of the broker's page. Anybody on the machine can connect to a port of the loopback, so that
+// connections are few and short here: one thread, places for kConnections in all and for kStrangers of each user who
+// has not shown the secret yet, and a time by which a request has to be there whole and its answer be read. Where
+// places are scarce the stranger who has waited longest goes, first of the user who has most of them: whoever opens
+// connections closes their own.
 #pragma once
 
 #include <atomic>
@@ -26,8 +27,8 @@ class HttpHandler {
   virtual void OnStart(std::function<void()> wake) = 0;
   /// Whether who asks has shown the secret. Others hear 401, whatever they asked for, and are hung up on.
   virtual bool Allowed(const HttpRequest& request) const = 0;
-  /// The answer; nothing: it is not there yet, and is asked for again after a wake. `ticket` is 0 the first time, and whatever the
-  /// handler makes of it afterwards.
+  /// The answer; nothing: it is not there yet, and is asked for again after a wake. `ticket` is 0 the first time, and
+  /// whatever the handler makes of it afterwards.
   virtual std::optional<HttpAnswer> Answer(const HttpRequest& request, std::uint64_t* ticket) = 0;
   /// Milliseconds until Answer is worth another try although nobody wakes the server; negative: it is not.
   virtual int AgainMs() const { return -1; }
@@ -51,7 +52,9 @@ class HttpServer {
 
   /// Serves a port of 127.0.0.1 until destroyed. `handler` has to outlive it.
   static Result<std::unique_ptr<HttpServer>> Start(std::uint32_t port, HttpHandler& handler, const Limits& limits);
-  static Result<std::unique_ptr<HttpServer>> Start(std::uint32_t port, HttpHandler& handler) { return Start(port, handler, Limits()); }
+  static Result<std::unique_ptr<HttpServer>> Start(std::uint32_t port, HttpHandler& handler) {
+    return Start(port, handler, Limits());
+  }
   ~HttpServer();
 
  private:

@@ -29,7 +29,9 @@ Json ToJson(const Limits& limits) {
 /// False: it is not what ToJson makes.
 bool FromJson(const Json& json, Limits* limits) {
   bool good = json.is_object();
-  ForEachField(*limits, [&](const char* key, auto& value) { good = good && json.contains(key) && TakeNumber(json[key], &value); });
+  ForEachField(*limits, [&](const char* key, auto& value) {
+    good = good && json.contains(key) && TakeNumber(json[key], &value);
+  });
   return good && CheckLimits(*limits).ok();
 }
 
@@ -61,6 +63,8 @@ Result<LimitChanges> ReadLimits(StateFolder& folder) {
   return text ? ParseLimits(*text, folder.path() + "/" + kFile) : LimitChanges{};
 }
 
-Status WriteLimits(StateFolder& folder, const LimitChanges& changes) { return folder.Replace(kFile, LimitsText(changes)); }
+Status WriteLimits(StateFolder& folder, const LimitChanges& changes) {
+  return folder.Replace(kFile, LimitsText(changes));
+}
 
 }  // namespace gridloom::broker

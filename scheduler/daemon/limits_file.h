@@ -1,5 +1,6 @@
-// Limits that an operator has changed while the broker ran, kept over restarts: one JSON file beside the accounts. A change holds as
-// long as the configuration says what it said when the change was made: who edits the configuration afterwards means it.
+// Limits that an operator has changed while the broker ran, kept over restarts: one JSON file beside the accounts. A
+// change holds as long as the configuration says what it said when the change was made: who edits the configuration
+// afterwards means it.
 #pragma once
 
 #include <map>

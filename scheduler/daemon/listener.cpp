@@ -38,7 +38,8 @@ Result<std::unique_ptr<Listener>> Listener::Open(const std::string& path, mode_t
   return std::unique_ptr<Listener>(new Listener(path, std::move(lock), std::move(socket)));
 }
 
-Listener::Listener(std::string path, Fd lock, Fd socket) : path_(std::move(path)), lock_(std::move(lock)), socket_(std::move(socket)) {
+Listener::Listener(std::string path, Fd lock, Fd socket)
+    : path_(std::move(path)), lock_(std::move(lock)), socket_(std::move(socket)) {
   if (lstat(path_.c_str(), &made_) != 0) made_ = {};
 }
 

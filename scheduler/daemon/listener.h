@@ -1,5 +1,5 @@
-// Where the broker listens. One broker at a path: a lock beside the socket is held as long as it lives, so that two that start at once do
-// not replace each other's sockets, and one that ends removes its own alone.
+// Where the broker listens. One broker at a path: a lock beside the socket is held as long as it lives, so that two
+// that start at once do not replace each other's sockets, and one that ends removes its own alone.
 #pragma once
 
 #include <sys/stat.h>

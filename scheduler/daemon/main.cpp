@@ -1,5 +1,5 @@
-// gridloom-daemon: the broker as a program of its own, because the tool it belongs to links a compiler that nobody wants in a
-// process that many tenants talk to. `gridloom daemon` starts it.
+// gridloom-daemon: the broker as a program of its own, because the tool it belongs to links a compiler that nobody
+// wants in a process that many tenants talk to. `gridloom daemon` starts it.
 #include <malloc.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -54,9 +54,12 @@ void RaiseDescriptorLimit() {
 }
 
 std::string DefaultState() {
-  if (const char* folder = std::getenv("STATE_DIRECTORY"); folder != nullptr && *folder == '/') return folder;  // systemd's
-  if (const char* folder = std::getenv("XDG_STATE_HOME"); folder != nullptr && *folder == '/') return std::string(folder) + "/gridloom";
-  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/') return std::string(home) + "/.local/state/gridloom";
+  if (const char* folder = std::getenv("STATE_DIRECTORY"); folder != nullptr && *folder == '/')
+    return folder;  // systemd's
+  if (const char* folder = std::getenv("XDG_STATE_HOME"); folder != nullptr && *folder == '/')
+    return std::string(folder) + "/gridloom";
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/')
+    return std::string(home) + "/.local/state/gridloom";
   return {};
 }
 
@@ -80,15 +83,16 @@ class KernelProfiles {
       profiles_[{protocol::KernelHash(kernel.kernel), warps}] = table.Find(kernel.kernel, warps);
     }
   }
-  /// 0: none describes such a launch. Where there are profiles of others the operator hears of it, once for each kernel.
+  /// 0: none describes such a launch. Where there are profiles of others the operator hears of it, once for each
+  /// kernel.
   std::uint64_t Find(const protocol::LaunchRecord& launch, std::uint32_t warps) {
     if (const auto found = profiles_.find({launch.kernel, warps}); found != profiles_.end()) return found->second;
     // What tenants call their kernels does not fill memory or the log.
     if (tell_ && told_.size() < kMostTold && told_.insert(launch.kernel).second) {
       if (told_.size() == kMostTold) tell_("further kernels without a profile are not named");
       else
-        tell_("kernel " + launch.name + " has no profile, and is scheduled without one: " + path_ + " has none of it with blocks of " +
-              std::to_string(warps) + (warps == 1 ? " warp" : " warps"));
+        tell_("kernel " + launch.name + " has no profile, and is scheduled without one: " + path_ +
+              " has none of it with blocks of " + std::to_string(warps) + (warps == 1 ? " warp" : " warps"));
     }
     return 0;
   }
@@ -108,7 +112,8 @@ Result<std::string> SourceOf(const std::string& name, const sim::DeviceSpec& dev
   const std::string path = std::filesystem::canonical(name, error).string();
   if (error) return Error{name + ": " + error.message()};
   if (path.size() > protocol::kMostDeviceName)
-    return Error{path + ": programs cannot be told of a path of more than " + std::to_string(protocol::kMostDeviceName) + " bytes"};
+    return Error{path + ": programs cannot be told of a path of more than " +
+                 std::to_string(protocol::kMostDeviceName) + " bytes"};
   return path;
 }
 
@@ -175,35 +180,46 @@ struct Arguments {
 
   void Describe(CLI::App& app) {
     app.add_option("--config,-c", config, "YAML file with limits and tenants (docs/broker.md)")->type_name("FILE");
-    app.add_option("--socket,-s", socket, "where to listen (default: $XDG_RUNTIME_DIR/gridloom.sock)")->type_name("PATH");
-    app.add_option("--device,-d", device, "the virtual GPU that the tenants share (default: h200)")->type_name("NAME|FILE");
-    app.add_option("--policy,-p", policy, "how launches are scheduled (default: fair); `gridloom limits --policy` changes it live")
+    app.add_option("--socket,-s", socket, "where to listen (default: $XDG_RUNTIME_DIR/gridloom.sock)")
+        ->type_name("PATH");
+    app.add_option("--device,-d", device, "the virtual GPU that the tenants share (default: h200)")
+        ->type_name("NAME|FILE");
+    app.add_option("--policy,-p", policy,
+                   "how launches are scheduled (default: fair); `gridloom limits --policy` changes it live")
         ->type_name("NAME");
-    app.add_option(
-           "--profiles", profiles,
-           "profiles of kernels, for policies that need them (docs/kernelet.md); with --timing kernels can be profiled as they come")
+    app.add_option("--profiles", profiles,
+                   "profiles of kernels, for policies that need them (docs/kernelet.md); with --timing kernels can be "
+                   "profiled as they come")
         ->type_name("FILE");
-    app.add_flag("--timing", timing, "simulate the programs' time on the device, all of them together (docs/broker.md)");
-    app.add_option("--timing-threads", timing_threads, "--timing: threads that simulate (default: 1); times are the same")
+    app.add_flag("--timing", timing,
+                 "simulate the programs' time on the device, all of them together (docs/broker.md)");
+    app.add_option("--timing-threads", timing_threads,
+                   "--timing: threads that simulate (default: 1); times are the same")
         ->check(CLI::Range(1u, 256u))
         ->type_name("N");
     app.add_option("--hardware", hardware,
-                   "--timing, with these proposed parts in place of the device's own (`gridloom hardware` lists them), or `none`")
+                   "--timing, with these proposed parts in place of the device's own (`gridloom hardware` lists them), "
+                   "or `none`")
         ->type_name("NAME,...");
     app.add_option("--timing-wait-for", timing_wait_for,
-                   "--timing: begin when so many programs are there, all at the same simulated time (default: each when it comes)")
+                   "--timing: begin when so many programs are there, all at the same simulated time (default: each "
+                   "when it comes)")
         ->type_name("N");
-    app.add_option("--timing-alone", timing_alone,
-                   "--timing: simulate so many tenants at a time alone, too: what the others slow them down by (default: 0)")
+    app.add_option(
+           "--timing-alone", timing_alone,
+           "--timing: simulate so many tenants at a time alone, too: what the others slow them down by (default: 0)")
         ->check(CLI::Range(1u, 64u))
         ->type_name("N");
-    app.add_option("--state", state, "folder of the accounts and the audit log (default: ~/.local/state/gridloom; `off`: keep nothing)")
+    app.add_option("--state", state,
+                   "folder of the accounts and the audit log (default: ~/.local/state/gridloom; `off`: keep nothing)")
         ->type_name("FOLDER");
-    app.add_option("--http", http_port, "serve metrics and a dashboard on this port of 127.0.0.1; needs --http-token-file")
+    app.add_option("--http", http_port,
+                   "serve metrics and a dashboard on this port of 127.0.0.1; needs --http-token-file")
         ->type_name("PORT");
     app.add_option("--http-token-file", http_token_file, "file with the secret that they ask for")->type_name("FILE");
     app.add_option("--log", log, LogLevelNames() + " (default: info)")->type_name("LEVEL");
-    app.add_option("--log-file", log_file, "append the log to a file instead of stderr; of 16 MiB, with three before it")
+    app.add_option("--log-file", log_file,
+                   "append the log to a file instead of stderr; of 16 MiB, with three before it")
         ->type_name("FILE");
     app.add_flag("--quiet,-q", quiet, "no messages but errors: --log error");
   }
@@ -257,7 +273,8 @@ constexpr const char* kExamples =
     "  gridloom daemon --timing --hardware lazy-ctas     and with a proposed part of hardware\n"
     "  gridloom daemon --http 9430 --http-token-file ~/.gridloom-token\n";
 
-/// Each session of the timing model has a thread. With an arena of malloc's for each of them, what one had at its largest would stay.
+/// Each session of the timing model has a thread. With an arena of malloc's for each of them, what one had at its
+/// largest would stay.
 constexpr int kMallocArenas = 4;
 
 /// Until a signal ends it.

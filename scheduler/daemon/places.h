@@ -1,5 +1,6 @@
-// Who has how many of the broker's places. No user takes those of all others: connections that have not said who they are yet get a
-// quarter of the places per user, and sessions of users other than the broker's own have a limit of their own.
+// Who has how many of the broker's places. No user takes those of all others: connections that have not said who they
+// are yet get a quarter of the places per user, and sessions of users other than the broker's own have a limit of their
+// own.
 #pragma once
 
 #include <sys/types.h>

@@ -21,7 +21,8 @@ Status Session::Admit(std::uint32_t tenant_id) {
   return {};
 }
 
-Result<std::uint32_t> Session::Take(std::uint32_t most, sched::Scheduler& scheduler, const FactsFunction& facts, SessionHost& host) {
+Result<std::uint32_t> Session::Take(std::uint32_t most, sched::Scheduler& scheduler, const FactsFunction& facts,
+                                    SessionHost& host) {
   std::uint32_t taken = 0;
   for (; taken < most; ++taken) {
     const std::uint64_t sequence = reader_->taken();
@@ -34,14 +35,17 @@ Result<std::uint32_t> Session::Take(std::uint32_t most, sched::Scheduler& schedu
   return taken;
 }
 
-Status Session::Handle(const Record& record, sched::Scheduler& scheduler, const FactsFunction& facts, SessionHost& host) {
-  if (const auto* launch = std::get_if<protocol::LaunchRecord>(&record.body)) return Launch(record, *launch, scheduler, facts, host);
+Status Session::Handle(const Record& record, sched::Scheduler& scheduler, const FactsFunction& facts,
+                       SessionHost& host) {
+  if (const auto* launch = std::get_if<protocol::LaunchRecord>(&record.body))
+    return Launch(record, *launch, scheduler, facts, host);
   if (const auto* wanted = std::get_if<protocol::MemoryRecord>(&record.body)) {
     host.OnMemory(*this, wanted->bytes);
     return {};
   }
   GL_TRY(slot, SlotOf(record));
-  if (const auto* progress = std::get_if<protocol::ProgressRecord>(&record.body)) return Progress(*slot, progress->done, scheduler);
+  if (const auto* progress = std::get_if<protocol::ProgressRecord>(&record.body))
+    return Progress(*slot, progress->done, scheduler);
   const auto& end = std::get<protocol::EndRecord>(record.body);
   if (end.done != 0) GL_TRY_STATUS(Progress(*slot, end.done, scheduler));
   if (slot->id != 0) {
@@ -53,12 +57,13 @@ Status Session::Handle(const Record& record, sched::Scheduler& scheduler, const 
   return {};
 }
 
-Status Session::Launch(const Record& record, const protocol::LaunchRecord& launch, sched::Scheduler& scheduler, const FactsFunction& facts,
-                       SessionHost& host) {
+Status Session::Launch(const Record& record, const protocol::LaunchRecord& launch, sched::Scheduler& scheduler,
+                       const FactsFunction& facts, SessionHost& host) {
   Slot& slot = slots_[record.slot];
   if (slot.launch != 0) return Error{"slot " + std::to_string(record.slot) + " has a launch already"};
   if (record.launch != launches + 1) {
-    return Error{"launch " + std::to_string(record.launch) + " is announced where " + std::to_string(launches + 1) + " has to come"};
+    return Error{"launch " + std::to_string(record.launch) + " is announced where " + std::to_string(launches + 1) +
+                 " has to come"};
   }
   const auto known = facts(launch);
   if (!known.ok()) return Error{"launch of " + launch.name + ": " + known.error().message};
@@ -148,7 +153,9 @@ void Session::Abandon(sched::Scheduler& scheduler, SessionHost& host) {
 
 std::string Session::Overdue(std::uint64_t now, const Patience& patience) const {
   if (announced_ == 0) return {};
-  const auto over = [now](std::uint64_t since, std::uint64_t limit) { return limit != 0 && now > since && now - since > limit; };
+  const auto over = [now](std::uint64_t since, std::uint64_t limit) {
+    return limit != 0 && now > since && now - since > limit;
+  };
   const auto seconds = [](std::uint64_t ns) { return std::to_string(ns / 1'000'000'000) + " s"; };
   for (const Slot& slot : slots_) {
     if (slot.granted <= slot.done) continue;

@@ -1,5 +1,5 @@
-// One process of a tenant, as the broker sees it: a connection, its shared memory, the launches it has announced. What it says
-// is checked against what it may say now; the first thing that is wrong ends the session, and nobody else's.
+// One process of a tenant, as the broker sees it: a connection, its shared memory, the launches it has announced. What
+// it says is checked against what it may say now; the first thing that is wrong ends the session, and nobody else's.
 #pragma once
 
 #include <array>
@@ -75,7 +75,8 @@ class Session {
   bool has_records() const { return reader_ && !reader_->empty(); }
 
   /// Takes up to `most` records; answers how many. An error: the session has broken the protocol.
-  Result<std::uint32_t> Take(std::uint32_t most, sched::Scheduler& scheduler, const FactsFunction& facts, SessionHost& host);
+  Result<std::uint32_t> Take(std::uint32_t most, sched::Scheduler& scheduler, const FactsFunction& facts,
+                             SessionHost& host);
 
   /// Tells the tenant that the CTAs before `end` of the launch in this slot may run.
   void Grant(std::uint32_t slot, std::uint64_t end, std::uint64_t now);
@@ -102,13 +103,15 @@ class Session {
     sched::LaunchId id = 0;    ///< 0: it is not the scheduler's, as it was withdrawn before anything of it ran
     std::uint64_t granted = 0, done = 0;
     std::uint64_t since = 0;  ///< when the slice that runs began, or a CTA of it was the last one to finish
-    /// What was granted when everything granted before had run, and since when it could run. What is granted meanwhile is the next turn:
-    /// so grants that are made larger as they run age none the less, and how many there were has not to be kept.
+    /// What was granted when everything granted before had run, and since when it could run. What is granted meanwhile
+    /// is the next turn: so grants that are made larger as they run age none the less, and how many there were has not
+    /// to be kept.
     std::uint64_t turn_end = 0, turn_since = 0;
     std::string name;
   };
 
-  Status Handle(const protocol::Record& record, sched::Scheduler& scheduler, const FactsFunction& facts, SessionHost& host);
+  Status Handle(const protocol::Record& record, sched::Scheduler& scheduler, const FactsFunction& facts,
+                SessionHost& host);
   Status Launch(const protocol::Record& record, const protocol::LaunchRecord& launch, sched::Scheduler& scheduler,
                 const FactsFunction& facts, SessionHost& host);
   Result<Slot*> SlotOf(const protocol::Record& record);

@@ -32,7 +32,8 @@ void Broker::Accept() {
   }
 }
 
-/// Whether those who connect are heard. Where there are no descriptors left they are not, for a moment: the loop would do nothing else.
+/// Whether those who connect are heard. Where there are no descriptors left they are not, for a moment: the loop would
+/// do nothing else.
 void Broker::Listen(bool on) {
   epoll_event event{};
   event.events = on ? static_cast<std::uint32_t>(EPOLLIN) : 0;
@@ -73,13 +74,16 @@ void Broker::OnSocket(Session& session) {
   if (session.answer.pending) SendAnswer(session);
   for (int i = 0; i < 16 && !session.doomed && !session.answer.pending; ++i) {
     const auto received = protocol::Receive(session.socket(), false);
-    if (!received.ok()) return Drop(session, "violation", received.error().message, protocol::GoodbyeReason::kViolation);
+    if (!received.ok())
+      return Drop(session, "violation", received.error().message, protocol::GoodbyeReason::kViolation);
     if (received->state == protocol::Received::State::kNothing) return;
     if (received->state == protocol::Received::State::kClosed) return Drop(session, "disconnect", "");
-    if (!received->fds.empty()) return Drop(session, "violation", "it sent descriptors", protocol::GoodbyeReason::kViolation);
+    if (!received->fds.empty())
+      return Drop(session, "violation", "it sent descriptors", protocol::GoodbyeReason::kViolation);
     const auto message = protocol::ParseMessage(received->bytes);
     if (!message.ok()) return Drop(session, "violation", message.error().message, protocol::GoodbyeReason::kViolation);
-    if (const auto* hello = std::get_if<protocol::Hello>(&*message); hello != nullptr && !session.admitted()) Hello(session, *hello);
+    if (const auto* hello = std::get_if<protocol::Hello>(&*message); hello != nullptr && !session.admitted())
+      Hello(session, *hello);
     else if (const auto* request = std::get_if<protocol::Request>(&*message); request != nullptr && !session.admitted())
       Request(session, *request);
     else return Drop(session, "violation", "a message that has no place here", protocol::GoodbyeReason::kViolation);
@@ -97,7 +101,8 @@ void Broker::Hello(Session& session, const protocol::Hello& hello) {
   const auto identified = tenants_->Identify(session.peer, hello.tenant, hello.token);
   if (!identified.ok()) return Refuse(session, identified.error().message);
   Tenant& tenant = **identified;
-  if (!scheduler_->knows(tenant.id)) Schedule(tenant);  // whatever becomes of this session: an operator may ask for the tenant
+  if (!scheduler_->knows(tenant.id))
+    Schedule(tenant);  // whatever becomes of this session: an operator may ask for the tenant
   if (const char* const why = places_->RefuseSession(); why != nullptr) return Refuse(session, why);
   if (const Status status = session.Admit(tenant.id); !status.ok()) return Refuse(session, status.error().message);
   places_->Admit(session.peer.uid);
@@ -106,7 +111,8 @@ void Broker::Hello(Session& session, const protocol::Hello& hello) {
   tenant.members.push_back(&session);
   admitted_.push_back(&session);
   PublishMemory(tenant);
-  if (const Status status = Watch(epoll_.get(), session.doorbell(), EPOLLIN | EPOLLET, Tag(kDoorbell, session.id)); !status.ok()) {
+  if (const Status status = Watch(epoll_.get(), session.doorbell(), EPOLLIN | EPOLLET, Tag(kDoorbell, session.id));
+      !status.ok()) {
     return Drop(session, "disconnect", status.error().message);
   }
   Fd channel;
@@ -127,7 +133,8 @@ void Broker::Hello(Session& session, const protocol::Hello& hello) {
                                   .device = device_.source,
                                   .policy = policy_};
   const bool sent =
-      channel ? protocol::Send(session.socket(), Format(welcome), false, {session.segment().fd(), session.doorbell(), channel.get()})
+      channel ? protocol::Send(session.socket(), Format(welcome), false,
+                               {session.segment().fd(), session.doorbell(), channel.get()})
               : protocol::Send(session.socket(), Format(welcome), false, {session.segment().fd(), session.doorbell()});
   if (!sent) return Drop(session, "disconnect", "");
   writer_->Note("connect", tenant.config.name, [&] {
@@ -181,12 +188,15 @@ void Broker::OnMemory(Session& session, std::uint64_t bytes) {
   protocol::FutexWakeAll(layout.memory_bell);
 }
 
-void Broker::Drop(Session& session, std::string_view event, const std::string& why, std::optional<protocol::GoodbyeReason> goodbye) {
+void Broker::Drop(Session& session, std::string_view event, const std::string& why,
+                  std::optional<protocol::GoodbyeReason> goodbye) {
   if (session.doomed) return;
   session.doomed = doomed_ = true;
   if (goodbye) {
-    protocol::Send(session.socket(),
-                   Format(protocol::Text{protocol::MessageType::kGoodbye, static_cast<std::uint32_t>(*goodbye), false, why}), false);
+    protocol::Send(
+        session.socket(),
+        Format(protocol::Text{protocol::MessageType::kGoodbye, static_cast<std::uint32_t>(*goodbye), false, why}),
+        false);
   }
   const bool wrong = event == "violation" || event == "timeout";
   if (wrong) ++counters_.dropped;
@@ -194,7 +204,8 @@ void Broker::Drop(Session& session, std::string_view event, const std::string& w
   places_->Leave(session.peer.uid, admitted);
   if (admitted) Leave(session, event);
   else if (event == "disconnect") return;  // an operator who has got an answer
-  const std::string subject = admitted ? tenants_->at(session.tenant).config.name : "uid " + std::to_string(session.peer.uid);
+  const std::string subject =
+      admitted ? tenants_->at(session.tenant).config.name : "uid " + std::to_string(session.peer.uid);
   const bool noted = writer_->Note(event, subject, [&] {
     Json details{{"session", session.id}, {"pid", session.peer.pid}, {"uid", session.peer.uid}};
     if (admitted) {
@@ -209,10 +220,10 @@ void Broker::Drop(Session& session, std::string_view event, const std::string& w
 
 void Broker::Terminate(Session& session, const std::string& why) {
   if (session.doomed || session.ending) return;
-  protocol::Send(
-      session.socket(),
-      Format(protocol::Text{protocol::MessageType::kGoodbye, static_cast<std::uint32_t>(protocol::GoodbyeReason::kKilled), false, why}),
-      false);
+  protocol::Send(session.socket(),
+                 Format(protocol::Text{protocol::MessageType::kGoodbye,
+                                       static_cast<std::uint32_t>(protocol::GoodbyeReason::kKilled), false, why}),
+                 false);
   if (simulation_ != nullptr) simulation_->Leave(session.id);
   session.Withdraw(*scheduler_, *this);
   dirty_ = accounts_dirty_ = true;
@@ -254,11 +265,14 @@ void Broker::Reap() {
 
 Result<std::uint32_t> Broker::TakeOf(Session& session) {
   auto taken = session.Take(kRecordsPerTurn, *scheduler_, device_.facts, *this);
-  if (session.copied_bytes != 0) tenants_->at(session.tenant).before.copied_bytes += std::exchange(session.copied_bytes, 0);
+  if (session.copied_bytes != 0)
+    tenants_->at(session.tenant).before.copied_bytes += std::exchange(session.copied_bytes, 0);
   return taken;
 }
 
-void Broker::OnSubmit(sched::LaunchId launch, Session& session, std::uint32_t slot) { owners_[launch] = {&session, slot}; }
+void Broker::OnSubmit(sched::LaunchId launch, Session& session, std::uint32_t slot) {
+  owners_[launch] = {&session, slot};
+}
 
 void Broker::OnEnd(sched::LaunchId launch) { owners_.erase(launch); }
 

@@ -12,8 +12,8 @@ constexpr int kVersion = 1;
 
 Result<Json> ParseTenants(std::string_view text, const std::string& path, const std::string& what) {
   Json json = Json::parse(text, nullptr, false);
-  const bool good = json.is_object() && json.contains("version") && json["version"] == kVersion && json.contains("tenants") &&
-                    json["tenants"].is_object();
+  const bool good = json.is_object() && json.contains("version") && json["version"] == kVersion &&
+                    json.contains("tenants") && json["tenants"].is_object();
   if (!good) return Error{path + " is no " + what};
   return std::move(json["tenants"]);
 }

@@ -1,5 +1,5 @@
-// The texts of the files in the broker's state folder: `{"version": 1, "tenants": {NAME: …}}`. Both ways take time in proportion to the
-// number of names.
+// The texts of the files in the broker's state folder: `{"version": 1, "tenants": {NAME: …}}`. Both ways take time in
+// proportion to the number of names.
 #pragma once
 
 #include <nlohmann/json.hpp>

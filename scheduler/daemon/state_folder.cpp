@@ -41,12 +41,14 @@ Result<StateFolder> StateFolder::Open(const std::string& path, std::shared_ptr<D
   Fd folder(open(plain.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat info {};
   if (!folder && (errno == ENOTDIR || errno == ELOOP) && lstat(plain.c_str(), &info) == 0) {
-    return Error{"the state folder " + plain + (S_ISLNK(info.st_mode) ? " is a link; name the folder itself" : " is no folder")};
+    return Error{"the state folder " + plain +
+                 (S_ISLNK(info.st_mode) ? " is a link; name the folder itself" : " is no folder")};
   }
-  if (!folder || fstat(folder.get(), &info) != 0) return Error{"cannot open the folder " + plain + ": " + std::strerror(errno)};
+  if (!folder || fstat(folder.get(), &info) != 0)
+    return Error{"cannot open the folder " + plain + ": " + std::strerror(errno)};
   if (info.st_uid != geteuid()) {
-    return Error{"the state folder " + plain + " belongs to user " + std::to_string(info.st_uid) + ", not to the broker's (" +
-                 std::to_string(geteuid()) + ")"};
+    return Error{"the state folder " + plain + " belongs to user " + std::to_string(info.st_uid) +
+                 ", not to the broker's (" + std::to_string(geteuid()) + ")"};
   }
   if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     return Error{"others may write into the state folder " + plain + "; `chmod go-w " + plain + "` mends it"};
@@ -55,8 +57,9 @@ Result<StateFolder> StateFolder::Open(const std::string& path, std::shared_ptr<D
     return Error{"cannot set the permissions of " + plain + ": " + std::strerror(errno)};
   }
   if (flock(folder.get(), LOCK_EX | LOCK_NB) != 0) {
-    return Error{errno == EWOULDBLOCK ? "another broker keeps its state in " + plain + "; choose another folder, or `--state off`"
-                                      : "cannot lock the folder " + plain + ": " + std::strerror(errno)};
+    return Error{errno == EWOULDBLOCK
+                     ? "another broker keeps its state in " + plain + "; choose another folder, or `--state off`"
+                     : "cannot lock the folder " + plain + ": " + std::strerror(errno)};
   }
   if (disk == nullptr) disk = std::make_shared<Disk>();
   return StateFolder(std::move(plain), std::move(folder), std::move(disk));
@@ -68,20 +71,24 @@ Error StateFolder::Failed(const std::string& what, const std::string& name, int 
 
 /// errno says why there is none.
 Fd StateFolder::OpenFile(const std::string& name, int flags) {
-  const auto attempt = [&] { return Fd(openat(folder_.get(), name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600)); };
+  const auto attempt = [&] {
+    return Fd(openat(folder_.get(), name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600));
+  };
   Fd file = attempt();
   if (!file && spare_.Help(errno)) file = attempt();
   return file;
 }
 
-/// The broker's own file and nothing else: neither a second name of somebody's file, nor a pipe that would never answer.
+/// The broker's own file and nothing else: neither a second name of somebody's file, nor a pipe that would never
+/// answer.
 Status StateFolder::CheckFile(int file, const std::string& name) const {
   struct stat info {};
   if (fstat(file, &info) != 0) return Failed("cannot look at", name, errno);
   const std::string path = path_ + "/" + name;
   if (S_ISDIR(info.st_mode)) return Error{"cannot read " + path + ": Is a directory"};
   if (!S_ISREG(info.st_mode)) return Error{path + " is no regular file"};
-  if (info.st_uid != geteuid()) return Error{path + " belongs to user " + std::to_string(info.st_uid) + ", not to the broker's"};
+  if (info.st_uid != geteuid())
+    return Error{path + " belongs to user " + std::to_string(info.st_uid) + ", not to the broker's"};
   if (info.st_nlink > 1) return Error{path + " has another name, too (a hard link); the broker does not use it"};
   return {};
 }
@@ -90,7 +97,8 @@ Result<std::optional<std::string>> StateFolder::Read(const std::string& name) {
   const Fd file = OpenFile(name, O_RDONLY);
   if (!file && errno == ENOENT) return std::optional<std::string>();
   if (!file)
-    return errno == ELOOP ? Error{path_ + "/" + name + " is a link; the broker does not follow it"} : Failed("cannot read", name, errno);
+    return errno == ELOOP ? Error{path_ + "/" + name + " is a link; the broker does not follow it"}
+                          : Failed("cannot read", name, errno);
   GL_TRY_STATUS(CheckFile(file.get(), name));
   std::string text;
   constexpr std::size_t kPart = 64 << 10;
@@ -109,7 +117,8 @@ Result<std::optional<std::string>> StateFolder::Read(const std::string& name) {
 Result<Fd> StateFolder::OpenToAppend(const std::string& name) {
   Fd file = OpenFile(name, O_WRONLY | O_CREAT | O_APPEND);
   if (!file) {
-    return errno == ELOOP ? Error{path_ + "/" + name + " is a link; the broker does not follow it"} : Failed("cannot write", name, errno);
+    return errno == ELOOP ? Error{path_ + "/" + name + " is a link; the broker does not follow it"}
+                          : Failed("cannot write", name, errno);
   }
   GL_TRY_STATUS(CheckFile(file.get(), name));
   return file;
@@ -141,7 +150,8 @@ Status StateFolder::Replace(const std::string& name, std::string_view text) {
     problem = errno;
     Remove(fresh);
   }
-  if (problem == 0) disk_->Sync(folder_.get());  // the name, too, outlives a loss of power; without it only the last second is lost
+  if (problem == 0)
+    disk_->Sync(folder_.get());  // the name, too, outlives a loss of power; without it only the last second is lost
   spare_.Keep();
   if (problem == 0) KeepRoom(text.size());
   return problem == 0 ? Status() : Failed("cannot write", name, problem);
@@ -152,7 +162,8 @@ bool StateFolder::GiveRoom() {
   return unlinkat(folder_.get(), kRoomFile, 0) == 0;
 }
 
-/// Keeps room for replacing twice as much as was written, or for as much where the disk has no more. Disks that cannot keep room have none.
+/// Keeps room for replacing twice as much as was written, or for as much where the disk has no more. Disks that cannot
+/// keep room have none.
 void StateFolder::KeepRoom(std::uint64_t bytes) {
   if (room_ >= std::max(bytes, kLeastRoom)) return;
   rlimit limit{};

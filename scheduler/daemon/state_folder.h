@@ -1,6 +1,7 @@
-// The broker's state folder, opened once and checked: it belongs to the broker's user and nobody else may write into it. Files are opened
-// beside the open folder, never through a link, and only if they are the broker's own: a daemon of root's cannot be made to write over
-// somebody else's file. Files are replaced whole, so that a crash at any point leaves the old one or the new one.
+// The broker's state folder, opened once and checked: it belongs to the broker's user and nobody else may write into
+// it. Files are opened beside the open folder, never through a link, and only if they are the broker's own: a daemon of
+// root's cannot be made to write over somebody else's file. Files are replaced whole, so that a crash at any point
+// leaves the old one or the new one.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +33,8 @@ class StateFolder {
   const std::string& path() const { return path_; }
   /// A file's text; nothing when there is no file yet.
   Result<std::optional<std::string>> Read(const std::string& name);
-  /// Writes a file whole: another name first, then in its place. On a full disk it takes the room that is kept for this.
+  /// Writes a file whole: another name first, then in its place. On a full disk it takes the room that is kept for
+  /// this.
   Status Replace(const std::string& name, std::string_view text);
   /// A file to append to; made where it is missing.
   Result<protocol::Fd> OpenToAppend(const std::string& name);

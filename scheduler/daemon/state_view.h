@@ -1,5 +1,5 @@
-// What there is to see of a broker, as its thread hands it over: plain copies, which another thread makes JSON of. With thousands of
-// tenants the text takes as long as many launches.
+// What there is to see of a broker, as its thread hands it over: plain copies, which another thread makes JSON of. With
+// thousands of tenants the text takes as long as many launches.
 #pragma once
 
 #include <sys/types.h>

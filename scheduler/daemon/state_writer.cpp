@@ -24,8 +24,8 @@ constexpr std::size_t kBytesPerWrite = 32 << 10;
 
 }  // namespace
 
-Result<std::unique_ptr<StateWriter>> StateWriter::Start(std::unique_ptr<StateFolder> folder, Accounts accounts, const AuditBounds& bounds,
-                                                        Log log) {
+Result<std::unique_ptr<StateWriter>> StateWriter::Start(std::unique_ptr<StateFolder> folder, Accounts accounts,
+                                                        const AuditBounds& bounds, Log log) {
   std::unique_ptr<StateWriter> writer(new StateWriter(std::move(folder), std::move(accounts), bounds, std::move(log)));
   if (writer->folder_ != nullptr) {
     GL_TRY(audit, AuditLog::Open(*writer->folder_, bounds));
@@ -36,7 +36,10 @@ Result<std::unique_ptr<StateWriter>> StateWriter::Start(std::unique_ptr<StateFol
 }
 
 StateWriter::StateWriter(std::unique_ptr<StateFolder> folder, Accounts accounts, const AuditBounds& bounds, Log log)
-    : folder_(std::move(folder)), log_(std::move(log)), throttle_(bounds.lines_per_minute), accounts_(std::move(accounts)) {}
+    : folder_(std::move(folder)),
+      log_(std::move(log)),
+      throttle_(bounds.lines_per_minute),
+      accounts_(std::move(accounts)) {}
 
 StateWriter::~StateWriter() { Finish(); }
 
@@ -50,7 +53,8 @@ void StateWriter::Finish() {
   thread_.join();
 }
 
-// ---- from the broker's thread -----------------------------------------------------------------------------------------
+// ---- from the broker's thread
+// -----------------------------------------------------------------------------------------
 
 bool StateWriter::Admit(std::string_view event, std::string_view subject) {
   const std::lock_guard lock(mutex_);
@@ -111,7 +115,8 @@ std::uint64_t StateWriter::lost() const {
   return lost_;
 }
 
-// ---- the writer's thread ----------------------------------------------------------------------------------------------
+// ---- the writer's thread
+// ----------------------------------------------------------------------------------------------
 
 std::optional<std::uint64_t> StateWriter::Due() const {
   std::optional<std::uint64_t> due;
@@ -167,7 +172,8 @@ void StateWriter::WriteLimits(std::optional<LimitChanges> limits, bool now) {
   if (fresh) limits_ = std::move(limits);
   if (!limits_ || (!fresh && !now && NowNs() < next_limits_)) return;
   const Status status = broker::WriteLimits(*folder_, *limits_);
-  if (!status.ok() && !limits_failed_) log_(status.error().message + "; changed limits end with the broker unless this is mended");
+  if (!status.ok() && !limits_failed_)
+    log_(status.error().message + "; changed limits end with the broker unless this is mended");
   limits_failed_ = !status.ok();
   if (status.ok()) limits_.reset();
   next_limits_ = NowNs() + kRetryAfter;

@@ -1,5 +1,6 @@
-// What the broker keeps on disk, written by a thread of its own: a disk that takes a second for a write delays no launch. Limits that an
-// operator has changed go first, then accounts, then the audit log, then what there is to tell the operator.
+// What the broker keeps on disk, written by a thread of its own: a disk that takes a second for a write delays no
+// launch. Limits that an operator has changed go first, then accounts, then the audit log, then what there is to tell
+// the operator.
 #pragma once
 
 #include <condition_variable>
@@ -28,14 +29,16 @@ class StateWriter {
   using Json = nlohmann::ordered_json;
   using Log = std::function<void(const std::string&)>;
 
-  /// `folder`: null: nothing is kept. `accounts`: what the file has. `log` takes a line for the operator, on the writer's thread.
-  static Result<std::unique_ptr<StateWriter>> Start(std::unique_ptr<StateFolder> folder, Accounts accounts, const AuditBounds& bounds,
-                                                    Log log);
+  /// `folder`: null: nothing is kept. `accounts`: what the file has. `log` takes a line for the operator, on the
+  /// writer's thread.
+  static Result<std::unique_ptr<StateWriter>> Start(std::unique_ptr<StateFolder> folder, Accounts accounts,
+                                                    const AuditBounds& bounds, Log log);
   ~StateWriter();
 
   /// An event that an operator or the broker itself has caused.
   void Note(std::string_view event, Json details);
-  /// An event that a tenant or a user (`subject`) has caused. True: it is written, not only counted; `details` is called only then.
+  /// An event that a tenant or a user (`subject`) has caused. True: it is written, not only counted; `details` is
+  /// called only then.
   template <typename Details>
   bool Note(std::string_view event, std::string_view subject, const Details& details) {
     if (!Admit(event, subject)) return false;

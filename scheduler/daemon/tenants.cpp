@@ -8,7 +8,8 @@ namespace {
 /// Takes as long for every wrong guess.
 bool SameSecret(const std::string& a, const std::string& b) {
   unsigned different = a.size() == b.size() ? 0 : 1;
-  for (std::size_t i = 0; i < a.size(); ++i) different |= static_cast<unsigned char>(a[i] ^ b[b.empty() ? 0 : i % b.size()]);
+  for (std::size_t i = 0; i < a.size(); ++i)
+    different |= static_cast<unsigned char>(a[i] ^ b[b.empty() ? 0 : i % b.size()]);
   return different == 0 && !b.empty();
 }
 

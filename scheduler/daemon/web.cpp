@@ -29,10 +29,12 @@ constexpr TenantMetric kTenantMetrics[] = {
     {"gridloom_tenant_ctas_total", "counter", "Thread blocks that have run", "ctas"},
     {"gridloom_tenant_copied_bytes_total", "counter", "Bytes moved by copies and fills", "copied_bytes"},
     {"gridloom_tenant_device_seconds_total", "counter", "Time of the device that the tenant has had", "device_seconds"},
-    {"gridloom_tenant_simulated_seconds_total", "counter", "Simulated time of the tenant's launches", "simulated_seconds"},
+    {"gridloom_tenant_simulated_seconds_total", "counter", "Simulated time of the tenant's launches",
+     "simulated_seconds"},
     {"gridloom_tenant_turnaround_seconds_total", "counter", "Simulated time of its programs, of works known alone, too",
      "turnaround_seconds"},
-    {"gridloom_tenant_alone_seconds_total", "counter", "The same if the tenant had the device to itself", "alone_seconds"},
+    {"gridloom_tenant_alone_seconds_total", "counter", "The same if the tenant had the device to itself",
+     "alone_seconds"},
     {"gridloom_tenant_slowdown", "gauge", "Turnaround time over the time alone", "slowdown"},
     {"gridloom_tenant_memory_bytes", "gauge", "Device memory that the tenant's processes hold", "memory_bytes"},
     {"gridloom_tenant_memory_limit_bytes", "gauge", "Device memory that they may hold", "limits.memory_bytes"},
@@ -46,7 +48,8 @@ constexpr TenantMetric kTenantMetrics[] = {
 /// Of the simulated device; not there where it is not known.
 constexpr TenantMetric kSimulatedMetrics[] = {
     {"gridloom_simulated_seconds", "gauge", "How far the device has been simulated", "now_seconds"},
-    {"gridloom_stp", "gauge", "System throughput: sum of the tenants' progress, which is time alone over turnaround time", "stp"},
+    {"gridloom_stp", "gauge",
+     "System throughput: sum of the tenants' progress, which is time alone over turnaround time", "stp"},
     {"gridloom_antt", "gauge", "Average normalised turnaround time: mean of the tenants' slowdowns", "antt"},
     {"gridloom_fairness", "gauge", "Least over greatest progress of the tenants", "fairness"},
 };
@@ -78,7 +81,8 @@ bool Has(const Json& tenant, std::string_view key) { return key.starts_with("lim
 
 const Json& Get(const Json& tenant, std::string_view key) {
   constexpr std::string_view kLimits = "limits.";
-  return key.starts_with(kLimits) ? tenant["limits"][std::string(key.substr(kLimits.size()))] : tenant[std::string(key)];
+  return key.starts_with(kLimits) ? tenant["limits"][std::string(key.substr(kLimits.size()))]
+                                  : tenant[std::string(key)];
 }
 
 /// Label values: backslash and quote are escaped (line ends cannot be in a name).
@@ -117,15 +121,16 @@ struct StateBox {
   std::optional<StateView> state;
 };
 
-/// The page, and the state in two forms. However many ask, the broker is asked one question at a time and kApart between two of
-/// them: all who wait when a question goes out share its answer, and its text.
+/// The page, and the state in two forms. However many ask, the broker is asked one question at a time and kApart
+/// between two of them: all who wait when a question goes out share its answer, and its text.
 class WebServer final : public Web, private HttpHandler {
  public:
   explicit WebServer(Broker& broker) : broker_(broker), page_(std::make_shared<const std::string>(kPage)) {}
   ~WebServer() override { server_.reset(); }
 
   Status Listen() {
-    if (broker_.config().http_token.empty()) return Error{"metrics and dashboard need a secret"};  // else no secret would be the right one
+    if (broker_.config().http_token.empty())
+      return Error{"metrics and dashboard need a secret"};  // else no secret would be the right one
     GL_TRY(server, HttpServer::Start(broker_.config().http_port, *this));
     server_ = std::move(server);
     return {};
@@ -144,7 +149,8 @@ class WebServer final : public Web, private HttpHandler {
     const std::string wanted = request.token ? secret : "Bearer " + secret;
     // As long for every wrong guess of the right length.
     unsigned different = given.size() == wanted.size() ? 0 : 1;
-    for (std::size_t i = 0; i < std::min(given.size(), wanted.size()); ++i) different |= static_cast<unsigned>(given[i] ^ wanted[i]);
+    for (std::size_t i = 0; i < std::min(given.size(), wanted.size()); ++i)
+      different |= static_cast<unsigned>(given[i] ^ wanted[i]);
     return different == 0;
   }
 
@@ -153,15 +159,16 @@ class WebServer final : public Web, private HttpHandler {
     const bool metrics = request.path == "/metrics";
     if (!metrics && request.path != "/state") return HttpProblem(404);
     TakeState();
-    if (*ticket == 0) *ticket = questions_ + 1;  // a question that is under way may have been answered before this request came
+    if (*ticket == 0)
+      *ticket = questions_ + 1;  // a question that is under way may have been answered before this request came
     if (*ticket > answers_) {
       Ask();
       return std::nullopt;
     }
     Text& text = metrics ? metrics_ : json_;
     if (text == nullptr) {
-      text =
-          std::make_shared<const std::string>(metrics ? MetricsText(state_) : state_.dump(-1, ' ', false, Json::error_handler_t::replace));
+      text = std::make_shared<const std::string>(metrics ? MetricsText(state_)
+                                                         : state_.dump(-1, ' ', false, Json::error_handler_t::replace));
     }
     return HttpAnswer{.type = metrics ? "text/plain; version=0.0.4" : "application/json", .body = text};
   }
@@ -200,7 +207,8 @@ class WebServer final : public Web, private HttpHandler {
 
   Broker& broker_;
   const Text page_;
-  const std::shared_ptr<StateBox> box_ = std::make_shared<StateBox>();  ///< shared with a question that is answered late
+  const std::shared_ptr<StateBox> box_ =
+      std::make_shared<StateBox>();  ///< shared with a question that is answered late
   std::function<void()> wake_;
   std::uint64_t questions_ = 0, answers_ = 0;  ///< asked of the broker, and answered
   Clock::time_point asked_{};
@@ -218,13 +226,15 @@ std::string MetricsText(const Json& state) {
   }
   for (const TenantMetric& metric : kSimulatedMetrics) {
     if (!state.contains("simulated") || !state["simulated"].contains(metric.key)) continue;
-    text += Head(metric.name, metric.type, metric.help) + metric.name + " " + state["simulated"][metric.key].dump() + "\n";
+    text +=
+        Head(metric.name, metric.type, metric.help) + metric.name + " " + state["simulated"][metric.key].dump() + "\n";
   }
   for (const TenantMetric& metric : kTenantMetrics) {
     text += Head(metric.name, metric.type, metric.help);
     for (const Json& tenant : state["tenants"]) {
       if (!Has(tenant, metric.key)) continue;
-      text += std::string(metric.name) + "{tenant=\"" + Label(tenant["name"]) + "\"} " + Get(tenant, metric.key).dump() + "\n";
+      text += std::string(metric.name) + "{tenant=\"" + Label(tenant["name"]) + "\"} " +
+              Get(tenant, metric.key).dump() + "\n";
     }
   }
   return text;

@@ -1,5 +1,5 @@
-// Metrics and a live page over HTTP, on the loopback alone, for who knows the secret. Its thread sleeps while nobody asks; what
-// it shows it asks of the broker's thread.
+// Metrics and a live page over HTTP, on the loopback alone, for who knows the secret. Its thread sleeps while nobody
+// asks; what it shows it asks of the broker's thread.
 #pragma once
 
 #include <memory>

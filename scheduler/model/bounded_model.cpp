@@ -4,7 +4,8 @@
 
 namespace gridloom::model {
 
-std::array<double, 2> WithinBounds(std::array<double, 2> ipc, const std::vector<double>& a, const std::vector<double>& b, double usable) {
+std::array<double, 2> WithinBounds(std::array<double, 2> ipc, const std::vector<double>& a,
+                                   const std::vector<double>& b, double usable) {
   const auto demand = [](const std::vector<double>& demands, std::size_t resource) {
     return resource < demands.size() ? demands[resource] : 0.0;
   };
@@ -26,8 +27,8 @@ double BoundedModel::Alone(const KernelProfile& kernel) const {
   return most > 0 ? std::min(ipc, usable_ / most) : ipc;
 }
 
-std::optional<std::array<double, 2>> BoundedModel::Together(const KernelProfile& a, std::uint32_t ctas_a, const KernelProfile& b,
-                                                            std::uint32_t ctas_b) const {
+std::optional<std::array<double, 2>> BoundedModel::Together(const KernelProfile& a, std::uint32_t ctas_a,
+                                                            const KernelProfile& b, std::uint32_t ctas_b) const {
   const auto ipc = markov_.Together(a, ctas_a, b, ctas_b);
   if (!ipc) return std::nullopt;
   return WithinBounds(*ipc, a.demands, b.demands, usable_);

@@ -1,11 +1,12 @@
-// What the performance model, the pruning and the planning of co-schedules know of a kernel, and of the device that runs it.
-// Whoever profiles fills these: from a few thread blocks on the timing model, from counters of a GPU, or from a table of a paper.
+// What the performance model, the pruning and the planning of co-schedules know of a kernel, and of the device that
+// runs it. Whoever profiles fills these: from a few thread blocks on the timing model, from counters of a GPU, or from
+// a table of a paper.
 //
-// Symbols and section numbers are those of Kernelet (Zhong and He, "Kernelet: High-Throughput GPU Kernel Executions with Dynamic
-// Slicing and Scheduling"); docs/kernelet.md says how each value is meant where the paper leaves it open.
+// Symbols and section numbers are those of Kernelet (Zhong and He, "Kernelet: High-Throughput GPU Kernel Executions
+// with Dynamic Slicing and Scheduling"); docs/kernelet.md says how each value is meant where the paper leaves it open.
 //
-// Units. An instruction is a warp instruction. A cycle is a cycle of the SM's clock that SmModel uses throughout. A request is one
-// access of DRAM, SmModel::request_bytes long. Rates (IPC, requests per cycle) are of one SM.
+// Units. An instruction is a warp instruction. A cycle is a cycle of the SM's clock that SmModel uses throughout. A
+// request is one access of DRAM, SmModel::request_bytes long. Rates (IPC, requests per cycle) are of one SM.
 #pragma once
 
 #include <cstdint>
@@ -17,38 +18,45 @@
 
 namespace gridloom::model {
 
-/// One kernel, launched with one block shape. PUR, MUR and IPC are of the kernel alone, on a device full of its thread blocks.
+/// One kernel, launched with one block shape. PUR, MUR and IPC are of the kernel alone, on a device full of its thread
+/// blocks.
 struct KernelProfile {
   std::string kernel{};  ///< name
 
-  policy::CtaNeeds needs{};             ///< of one thread block; `needs.warps` is its warps
-  std::uint32_t max_resident_ctas = 0;  ///< per SM, under all limits: occupancy = this · needs.warps / SmModel::empty.free_warps
-  double instructions_per_cta = 0;      ///< I_K (Eq. 8)
+  policy::CtaNeeds needs{};  ///< of one thread block; `needs.warps` is its warps
+  std::uint32_t max_resident_ctas =
+      0;  ///< per SM, under all limits: occupancy = this · needs.warps / SmModel::empty.free_warps
+  double instructions_per_cta = 0;  ///< I_K (Eq. 8)
 
-  double memory_ratio = 0;          ///< R_m, 0…1: instructions that go off the SM's core (global and local memory) of all
-  double uncoalesced_share = 0;     ///< 0…1, of those instructions (section 4.4, "Uncoalesced Access")
-  double coalesced_requests = 1;    ///< requests that a coalesced memory instruction makes; 0.3 when two of three hit a cache
+  double memory_ratio = 0;  ///< R_m, 0…1: instructions that go off the SM's core (global and local memory) of all
+  double uncoalesced_share = 0;  ///< 0…1, of those instructions (section 4.4, "Uncoalesced Access")
+  double coalesced_requests =
+      1;  ///< requests that a coalesced memory instruction makes; 0.3 when two of three hit a cache
   double uncoalesced_requests = 0;  ///< the same of an uncoalesced one; at most 32 on the devices of the paper
 
   double pur = 0;  ///< pipeline utilisation ratio (section 4.3): ipc / SmModel::peak_ipc
-  double mur = 0;  ///< memory bandwidth utilisation ratio (section 4.3): requests per cycle / SmModel::requests_per_cycle
+  double mur =
+      0;  ///< memory bandwidth utilisation ratio (section 4.3): requests per cycle / SmModel::requests_per_cycle
   double ipc = 0;  ///< IPC_i, measured alone; the denominator of CP (Eq. 1)
 
-  std::uint64_t smallest_slice = 1;  ///< thread blocks of the smallest slice within the overhead limit (section 4.1, p = 2 %)
+  std::uint64_t smallest_slice =
+      1;  ///< thread blocks of the smallest slice within the overhead limit (section 4.1, p = 2 %)
 
-  /// What an instruction takes of what an SM has in a cycle, by resource: pipes, the way into the SM, DRAM, L2. No kernel can have more IPC
-  /// than 1 / the largest. All profiles of a device name the same resources in the same order; empty: nothing is known of them.
+  /// What an instruction takes of what an SM has in a cycle, by resource: pipes, the way into the SM, DRAM, L2. No
+  /// kernel can have more IPC than 1 / the largest. All profiles of a device name the same resources in the same order;
+  /// empty: nothing is known of them.
   std::vector<double> demands{};
 
   /// What the paper leaves out. The values given here leave its model as it is.
   struct Refinement {
-    double dependency_cycles = 1;       ///< ≥ 1: from one issue of a warp to its next, memory aside (arithmetic latency)
+    double dependency_cycles = 1;  ///< ≥ 1: from one issue of a warp to its next, memory aside (arithmetic latency)
     double instructions_per_issue = 1;  ///< 1…issue width: instructions that leave together (dual issue)
     double loads_per_stall = 1;         ///< ≥ 1: memory instructions in flight per stall of a warp
-    double latency_cycles = 0;          ///< unloaded latency of this kernel's memory instructions; 0: SmModel::latency_cycles
-    double coalesced_lines = 0;         ///< lines that a coalesced memory instruction asks for; 0: not known
-    double uncoalesced_lines = 0;       ///< the same of an uncoalesced one
-    double core_ratio = 0;              ///< 0…1: instructions that access what is in the SM's core (shared memory, constants) of all
+    double latency_cycles = 0;   ///< unloaded latency of this kernel's memory instructions; 0: SmModel::latency_cycles
+    double coalesced_lines = 0;  ///< lines that a coalesced memory instruction asks for; 0: not known
+    double uncoalesced_lines = 0;  ///< the same of an uncoalesced one
+    double core_ratio =
+        0;  ///< 0…1: instructions that access what is in the SM's core (shared memory, constants) of all
   } refinement{};
 };
 
@@ -60,13 +68,15 @@ struct SmModel {
   policy::SmView empty{};        ///< an SM without thread blocks: what limits residency
 
   std::uint32_t request_bytes = 64;
-  double latency_cycles = 0;                ///< L_0: of one request on an idle device
-  double requests_per_cycle = 0;            ///< B: this SM's share of the device's bandwidth, bytes per cycle / request_bytes
-  double contention_slope = 1;              ///< a_0: latency grows by a_0 / B for each outstanding request of the SM
-  double contention_offset = 0;             ///< b_0, cycles
-  double request_interval = 1;              ///< cycles between two requests of one instruction leaving the SM
-  std::uint32_t first_memory_resource = 0;  ///< of KernelProfile::demands: from here on, what accesses wait for; 0: not known
-  double lines_in_flight = 0;  ///< that the SM can wait for; with more, memory instructions queue up, whatever they access. 0: any number
+  double latency_cycles = 0;      ///< L_0: of one request on an idle device
+  double requests_per_cycle = 0;  ///< B: this SM's share of the device's bandwidth, bytes per cycle / request_bytes
+  double contention_slope = 1;    ///< a_0: latency grows by a_0 / B for each outstanding request of the SM
+  double contention_offset = 0;   ///< b_0, cycles
+  double request_interval = 1;    ///< cycles between two requests of one instruction leaving the SM
+  std::uint32_t first_memory_resource =
+      0;  ///< of KernelProfile::demands: from here on, what accesses wait for; 0: not known
+  double lines_in_flight =
+      0;  ///< that the SM can wait for; with more, memory instructions queue up, whatever they access. 0: any number
 };
 
 /// One sentence about the first value that makes no sense (negative, a share above 1, not finite), if any.

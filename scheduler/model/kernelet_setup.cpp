@@ -15,8 +15,8 @@ Result<KerneletSetup> SetUpKernelet(const ProfileFile& file, const KerneletConfi
   return SetUpKernelet(file.sm, std::move(profiles), config, deferred);
 }
 
-Result<KerneletSetup> SetUpKernelet(const SmModel& sm, std::shared_ptr<const ProfileTable> profiles, const KerneletConfig& config,
-                                    bool deferred) {
+Result<KerneletSetup> SetUpKernelet(const SmModel& sm, std::shared_ptr<const ProfileTable> profiles,
+                                    const KerneletConfig& config, bool deferred) {
   GL_TRY_STATUS(Validate(sm));
   KerneletSetup setup;
   setup.profiles = profiles;

@@ -27,14 +27,16 @@ template <typename T>
 void Thin(std::vector<T>& elements, std::size_t most) {
   if (most == 0 || elements.size() <= most) return;
   std::vector<T> kept;
-  for (std::size_t i = 0; i < most; ++i) kept.push_back(elements[most == 1 ? 0 : i * (elements.size() - 1) / (most - 1)]);
+  for (std::size_t i = 0; i < most; ++i)
+    kept.push_back(elements[most == 1 ? 0 : i * (elements.size() - 1) / (most - 1)]);
   elements = std::move(kept);
 }
 
 /// The best of at least one.
 const PairPlan& Choose(const std::vector<PairPlan>& plans, const PlanOptions& options) {
   double least = -std::numeric_limits<double>::infinity();  // profit that is good enough
-  if (options.ratio == PlanOptions::Ratio::kBest) least = std::ranges::max(plans, {}, &PairPlan::profit).profit - options.ratio_tolerance;
+  if (options.ratio == PlanOptions::Ratio::kBest)
+    least = std::ranges::max(plans, {}, &PairPlan::profit).profit - options.ratio_tolerance;
   const PairPlan* best = nullptr;
   for (const PairPlan& plan : plans) {
     if (plan.profit >= least && (best == nullptr || plan.imbalance < best->imbalance)) best = &plan;
@@ -44,10 +46,12 @@ const PairPlan& Choose(const std::vector<PairPlan>& plans, const PlanOptions& op
 
 }  // namespace
 
-double MarkovModel::Alone(const KernelProfile& kernel) const { return PredictIpc(sm_, {&kernel, kernel.max_resident_ctas}, options_); }
+double MarkovModel::Alone(const KernelProfile& kernel) const {
+  return PredictIpc(sm_, {&kernel, kernel.max_resident_ctas}, options_);
+}
 
-std::optional<std::array<double, 2>> MarkovModel::Together(const KernelProfile& a, std::uint32_t ctas_a, const KernelProfile& b,
-                                                           std::uint32_t ctas_b) const {
+std::optional<std::array<double, 2>> MarkovModel::Together(const KernelProfile& a, std::uint32_t ctas_a,
+                                                           const KernelProfile& b, std::uint32_t ctas_b) const {
   const Resident residents[] = {{&a, ctas_a}, {&b, ctas_b}};
   const std::vector<double> ipc = PredictIpc(sm_, residents, options_);
   return std::array{ipc[0], ipc[1]};
@@ -63,7 +67,8 @@ bool Prunes(const KernelProfile& a, const KernelProfile& b, double prune_pur, do
   return std::fabs(a.pur - b.pur) < prune_pur && std::fabs(a.mur - b.mur) < prune_mur;
 }
 
-std::vector<std::array<std::uint32_t, 2>> SliceRatios(const SmModel& sm, const KernelProfile& a, const KernelProfile& b) {
+std::vector<std::array<std::uint32_t, 2>> SliceRatios(const SmModel& sm, const KernelProfile& a,
+                                                      const KernelProfile& b) {
   std::vector<std::array<std::uint32_t, 2>> ratios, large;
   const std::uint32_t most_a = ResidentCtas(sm.empty, a.needs);
   const std::uint32_t least_a = SmallestQuota(sm, a), least_b = SmallestQuota(sm, b);
@@ -79,8 +84,8 @@ std::vector<std::array<std::uint32_t, 2>> SliceRatios(const SmModel& sm, const K
   return ratios;
 }
 
-std::optional<PairPlan> PlanPair(const SmModel& sm, const CoRunModel& model, const KernelProfile& a, const KernelProfile& b,
-                                 const PlanOptions& options) {
+std::optional<PairPlan> PlanPair(const SmModel& sm, const CoRunModel& model, const KernelProfile& a,
+                                 const KernelProfile& b, const PlanOptions& options) {
   auto ratios = SliceRatios(sm, a, b);
   Thin(ratios, options.max_ratios);
   if (ratios.empty()) return std::nullopt;
@@ -90,7 +95,8 @@ std::optional<PairPlan> PlanPair(const SmModel& sm, const CoRunModel& model, con
     const auto together = model.Together(a, ctas[0], b, ctas[1]);
     if (!together) continue;
     const auto time = [&](const KernelProfile& kernel, std::size_t i) {
-      return (*together)[i] > 0 ? kernel.instructions_per_cta * ctas[i] / (*together)[i] : std::numeric_limits<double>::max();
+      return (*together)[i] > 0 ? kernel.instructions_per_cta * ctas[i] / (*together)[i]
+                                : std::numeric_limits<double>::max();
     };
     plans.push_back({.ctas_per_sm = ctas,
                      .ipc = *together,
@@ -101,9 +107,10 @@ std::optional<PairPlan> PlanPair(const SmModel& sm, const CoRunModel& model, con
   return Choose(plans, options);
 }
 
-std::optional<CoSchedulePlan> FindCoSchedule(std::span<const KernelProfile* const> kernels,
-                                             const std::function<std::optional<PairPlan>(std::size_t first, std::size_t second)>& plan,
-                                             const PlanOptions& options) {
+std::optional<CoSchedulePlan> FindCoSchedule(
+    std::span<const KernelProfile* const> kernels,
+    const std::function<std::optional<PairPlan>(std::size_t first, std::size_t second)>& plan,
+    const PlanOptions& options) {
   constexpr double kLeastThreshold = 1e-3;
   std::vector<std::pair<std::size_t, std::size_t>> pairs;
   double pur = options.prune_pur, mur = options.prune_mur;
@@ -128,10 +135,14 @@ std::optional<CoSchedulePlan> FindCoSchedule(std::span<const KernelProfile* cons
   return best;
 }
 
-std::optional<CoSchedulePlan> FindCoSchedule(const SmModel& sm, const CoRunModel& model, std::span<const KernelProfile* const> kernels,
+std::optional<CoSchedulePlan> FindCoSchedule(const SmModel& sm, const CoRunModel& model,
+                                             std::span<const KernelProfile* const> kernels,
                                              const PlanOptions& options) {
   return FindCoSchedule(
-      kernels, [&](std::size_t first, std::size_t second) { return PlanPair(sm, model, *kernels[first], *kernels[second], options); },
+      kernels,
+      [&](std::size_t first, std::size_t second) {
+        return PlanPair(sm, model, *kernels[first], *kernels[second], options);
+      },
       options);
 }
 

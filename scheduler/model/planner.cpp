@@ -21,7 +21,8 @@ std::string RateKey(const KernelProfile& a, std::uint32_t ctas_a, const KernelPr
 Result<std::uint64_t> ProfileTable::Add(KernelProfile profile) {
   GL_TRY_STATUS(Validate(profile));
   const std::uint64_t id = profiles_.size() + 1;
-  if (Find(profile.kernel, profile.needs.warps) != 0) return Error{"two profiles of kernel " + profile.kernel + " with blocks of one size"};
+  if (Find(profile.kernel, profile.needs.warps) != 0)
+    return Error{"two profiles of kernel " + profile.kernel + " with blocks of one size"};
   by_name_[profile.kernel].push_back(id);
   profiles_.push_back(std::make_unique<const KernelProfile>(std::move(profile)));
   return id;
@@ -30,12 +31,13 @@ Result<std::uint64_t> ProfileTable::Add(KernelProfile profile) {
 std::uint64_t ProfileTable::Find(std::string_view kernel, std::uint32_t warps) const {
   const auto found = by_name_.find(std::string(kernel));
   if (found == by_name_.end()) return 0;
-  const auto with = std::ranges::find_if(found->second, [&](std::uint64_t id) { return Get(id)->needs.warps == warps; });
+  const auto with =
+      std::ranges::find_if(found->second, [&](std::uint64_t id) { return Get(id)->needs.warps == warps; });
   return with == found->second.end() ? 0 : *with;
 }
 
-GreedyPlanner::GreedyPlanner(const SmModel& sm, std::shared_ptr<const ProfileTable> profiles, std::shared_ptr<const CoRunModel> model,
-                             const PlanOptions& options, bool deferred)
+GreedyPlanner::GreedyPlanner(const SmModel& sm, std::shared_ptr<const ProfileTable> profiles,
+                             std::shared_ptr<const CoRunModel> model, const PlanOptions& options, bool deferred)
     : sm_(sm), profiles_(std::move(profiles)), model_(std::move(model)), options_(options), deferred_(deferred) {}
 
 const std::optional<PairPlan>& GreedyPlanner::Solve(Pair pair) {
@@ -81,7 +83,8 @@ void GreedyPlanner::Replan(std::uint64_t first, std::uint64_t second) {
 void GreedyPlanner::See(std::uint64_t id) {
   for (const std::uint64_t other : seen_) {
     const std::uint64_t first = std::min(id, other), second = std::max(id, other);
-    if (!Prunes(*profiles_->Get(first), *profiles_->Get(second), options_.prune_pur, options_.prune_mur)) PlanOf(first, second);
+    if (!Prunes(*profiles_->Get(first), *profiles_->Get(second), options_.prune_pur, options_.prune_mur))
+      PlanOf(first, second);
   }
   seen_.push_back(id);
   is_seen_[id] = true;
@@ -105,7 +108,8 @@ std::optional<policy::CoSchedule> GreedyPlanner::Find(std::span<const std::uint6
     is_waiting_[id] = true;
   }
   for (const Ranked& ranked : ranked_) {
-    if (is_waiting_[ranked.pair & 0xffffffffu] && is_waiting_[ranked.pair >> 32]) return ScheduleOf(ranked.pair, ranked.plan);
+    if (is_waiting_[ranked.pair & 0xffffffffu] && is_waiting_[ranked.pair >> 32])
+      return ScheduleOf(ranked.pair, ranked.plan);
   }
   return FindAmongAlike(waiting);
 }
@@ -113,7 +117,8 @@ std::optional<policy::CoSchedule> GreedyPlanner::Find(std::span<const std::uint6
 /// No pair that is left by pruning pays: if that is because none is left, the thresholds are loosened.
 std::optional<policy::CoSchedule> GreedyPlanner::FindAmongAlike(std::span<const std::uint64_t> waiting) {
   std::vector<std::uint64_t> ids;
-  std::ranges::copy_if(waiting, std::back_inserter(ids), [&](std::uint64_t id) { return profiles_->Get(id) != nullptr; });
+  std::ranges::copy_if(waiting, std::back_inserter(ids),
+                       [&](std::uint64_t id) { return profiles_->Get(id) != nullptr; });
   std::ranges::sort(ids);  // a pair has one plan, whoever came first
   std::vector<const KernelProfile*> kernels;
   for (const std::uint64_t id : ids) kernels.push_back(profiles_->Get(id));
@@ -125,7 +130,8 @@ std::optional<policy::CoSchedule> GreedyPlanner::FindAmongAlike(std::span<const 
 
 std::optional<policy::CoSchedule> RandomPlanner::Find(std::span<const std::uint64_t> waiting) {
   std::vector<std::uint64_t> ids;
-  std::ranges::copy_if(waiting, std::back_inserter(ids), [&](std::uint64_t id) { return profiles_->Get(id) != nullptr; });
+  std::ranges::copy_if(waiting, std::back_inserter(ids),
+                       [&](std::uint64_t id) { return profiles_->Get(id) != nullptr; });
   if (ids.size() < 2) return std::nullopt;
   const std::size_t first = Below(ids.size());
   std::size_t second = Below(ids.size() - 1);
@@ -145,8 +151,8 @@ void MeasuredRates::Set(const KernelProfile& a, std::uint32_t ctas_a, const Kern
   rates_[RateKey(b, ctas_b, a, ctas_a)] = {ipc[1], ipc[0]};
 }
 
-std::optional<std::array<double, 2>> MeasuredRates::Together(const KernelProfile& a, std::uint32_t ctas_a, const KernelProfile& b,
-                                                             std::uint32_t ctas_b) const {
+std::optional<std::array<double, 2>> MeasuredRates::Together(const KernelProfile& a, std::uint32_t ctas_a,
+                                                             const KernelProfile& b, std::uint32_t ctas_b) const {
   const auto found = rates_.find(RateKey(a, ctas_a, b, ctas_b));
   return found == rates_.end() ? std::nullopt : std::optional(found->second);
 }

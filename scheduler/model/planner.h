@@ -19,9 +19,12 @@ class ProfileTable {
  public:
   /// Fails when the profile makes no sense, or there is one of this kernel with as many warps in a block.
   Result<std::uint64_t> Add(KernelProfile profile);
-  std::uint64_t Find(std::string_view kernel, std::uint32_t warps) const;  ///< with so many warps in a block; 0: not known
+  std::uint64_t Find(std::string_view kernel,
+                     std::uint32_t warps) const;  ///< with so many warps in a block; 0: not known
   /// Null: not known.
-  const KernelProfile* Get(std::uint64_t id) const { return id == 0 || id > profiles_.size() ? nullptr : profiles_[id - 1].get(); }
+  const KernelProfile* Get(std::uint64_t id) const {
+    return id == 0 || id > profiles_.size() ? nullptr : profiles_[id - 1].get();
+  }
   std::size_t size() const { return profiles_.size(); }
 
  private:
@@ -29,14 +32,15 @@ class ProfileTable {
   std::unordered_map<std::string, std::vector<std::uint64_t>> by_name_;  // one for each size of blocks
 };
 
-/// Solves a pair once. With the Markov model this is Kernelet, with measured rates and PlanOptions::Ratio::kBest it is OPT (section
-/// 5.1). Find() answers as FindCoSchedule does. A kind that waits for the first time costs the plans of its pairs with all kinds that
-/// have waited before; after that a look through the pairs in the order of their profit is enough.
+/// Solves a pair once. With the Markov model this is Kernelet, with measured rates and PlanOptions::Ratio::kBest it is
+/// OPT (section 5.1). Find() answers as FindCoSchedule does. A kind that waits for the first time costs the plans of
+/// its pairs with all kinds that have waited before; after that a look through the pairs in the order of their profit
+/// is enough.
 class GreedyPlanner final : public policy::CoSchedulePlanner {
  public:
   /// `deferred`: Find() solves nothing and takes no longer than looking up what is known; Advance() solves.
-  GreedyPlanner(const SmModel& sm, std::shared_ptr<const ProfileTable> profiles, std::shared_ptr<const CoRunModel> model,
-                const PlanOptions& options = {}, bool deferred = false);
+  GreedyPlanner(const SmModel& sm, std::shared_ptr<const ProfileTable> profiles,
+                std::shared_ptr<const CoRunModel> model, const PlanOptions& options = {}, bool deferred = false);
   std::optional<policy::CoSchedule> Find(std::span<const std::uint64_t> waiting) override;
   std::uint64_t revision() const override { return revision_; }
 
@@ -72,7 +76,8 @@ class GreedyPlanner final : public policy::CoSchedulePlanner {
   std::vector<Ranked> ranked_;  ///< pairs of them that are not pruned and pay, the best first
 };
 
-/// MC (section 5.1): a random pair of those waiting, in a random slice ratio; pays or not. The same seed draws the same.
+/// MC (section 5.1): a random pair of those waiting, in a random slice ratio; pays or not. The same seed draws the
+/// same.
 class RandomPlanner final : public policy::CoSchedulePlanner {
  public:
   RandomPlanner(const SmModel& sm, std::shared_ptr<const ProfileTable> profiles, std::uint64_t seed)
@@ -85,13 +90,15 @@ class RandomPlanner final : public policy::CoSchedulePlanner {
   SmModel sm_;
   std::shared_ptr<const ProfileTable> profiles_;
   std::mt19937_64 random_;
-  std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<std::array<std::uint32_t, 2>>> ratios_;  // of pairs drawn before
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<std::array<std::uint32_t, 2>>>
+      ratios_;  // of pairs drawn before
 };
 
 /// Rates that were measured, by kernels (and the size of their blocks) and thread blocks per SM, in either order.
 class MeasuredRates final : public CoRunModel {
  public:
-  void Set(const KernelProfile& a, std::uint32_t ctas_a, const KernelProfile& b, std::uint32_t ctas_b, std::array<double, 2> ipc);
+  void Set(const KernelProfile& a, std::uint32_t ctas_a, const KernelProfile& b, std::uint32_t ctas_b,
+           std::array<double, 2> ipc);
   double Alone(const KernelProfile& kernel) const override { return kernel.ipc; }
   std::optional<std::array<double, 2>> Together(const KernelProfile& a, std::uint32_t ctas_a, const KernelProfile& b,
                                                 std::uint32_t ctas_b) const override;

@@ -7,20 +7,21 @@ void ProbedModel::Set(const KernelProfile& a, std::uint32_t ctas_a, const Kernel
   parts_.Set(a, ctas_a, b, ctas_b, parts);
 }
 
-bool ProbedModel::Knows(const KernelProfile& a, std::uint32_t ctas_a, const KernelProfile& b, std::uint32_t ctas_b) const {
+bool ProbedModel::Knows(const KernelProfile& a, std::uint32_t ctas_a, const KernelProfile& b,
+                        std::uint32_t ctas_b) const {
   return parts_.Together(a, ctas_a, b, ctas_b).has_value();
 }
 
 /// In the model's unit, so that its bias cancels in CP as it does for predictions.
-std::optional<std::array<double, 2>> ProbedModel::Together(const KernelProfile& a, std::uint32_t ctas_a, const KernelProfile& b,
-                                                           std::uint32_t ctas_b) const {
+std::optional<std::array<double, 2>> ProbedModel::Together(const KernelProfile& a, std::uint32_t ctas_a,
+                                                           const KernelProfile& b, std::uint32_t ctas_b) const {
   const auto parts = parts_.Together(a, ctas_a, b, ctas_b);
   if (!parts) return model_->Together(a, ctas_a, b, ctas_b);
   return std::array{(*parts)[0] * Alone(a), (*parts)[1] * Alone(b)};
 }
 
-LearningPlanner::LearningPlanner(const SmModel& sm, std::shared_ptr<const ProfileTable> profiles, std::shared_ptr<const CoRunModel> model,
-                                 const PlanOptions& options)
+LearningPlanner::LearningPlanner(const SmModel& sm, std::shared_ptr<const ProfileTable> profiles,
+                                 std::shared_ptr<const CoRunModel> model, const PlanOptions& options)
     : sms_(sm.sms),
       profiles_(std::move(profiles)),
       model_(std::make_shared<ProbedModel>(std::move(model))),
@@ -55,7 +56,8 @@ std::optional<policy::CoSchedule> ProbingPlanner::Find(std::span<const std::uint
     const auto schedule = learning_.Find(waiting);
     if (!schedule || !learning_.Wants(*schedule)) return schedule;
     const auto& [first, second] = schedule->parts;
-    learning_.Learn(*schedule, probe_(learning_.ProfileOf(first), first.ctas_per_sm, learning_.ProfileOf(second), second.ctas_per_sm));
+    learning_.Learn(*schedule, probe_(learning_.ProfileOf(first), first.ctas_per_sm, learning_.ProfileOf(second),
+                                      second.ctas_per_sm));
   }
 }
 

@@ -74,7 +74,8 @@ constexpr Field<Profile> kProfileFields[] = {
 template <typename T>
 Json Write(T record, std::span<const Field<T>> fields) {
   Json json = Json::object();
-  for (const Field<T>& field : fields) std::visit([&](auto* value) { json[std::string(field.key)] = *value; }, field.slot(record));
+  for (const Field<T>& field : fields)
+    std::visit([&](auto* value) { json[std::string(field.key)] = *value; }, field.slot(record));
   return json;
 }
 
@@ -96,7 +97,8 @@ Status Read(const Json& value, Slot slot, const std::string& place) {
     return {};
   }
   const bool wide = std::holds_alternative<std::uint64_t*>(slot);
-  const std::uint64_t most = wide ? std::numeric_limits<std::uint64_t>::max() : std::numeric_limits<std::uint32_t>::max();
+  const std::uint64_t most =
+      wide ? std::numeric_limits<std::uint64_t>::max() : std::numeric_limits<std::uint32_t>::max();
   if (!value.is_number_unsigned() || value.get<std::uint64_t>() > most)
     return Error{place + " must be a whole number of at most " + std::to_string(most)};
   if (wide) *std::get<std::uint64_t*>(slot) = value.get<std::uint64_t>();
@@ -129,7 +131,8 @@ Status ReadKernels(const Json& json, std::vector<KernelProfile>& kernels) {
   std::set<std::pair<std::string, std::uint32_t>> names;  // and warps of a block
   for (const Json& each : json) {
     KernelProfile profile;
-    GL_TRY_STATUS(Read(each, profile, std::span<const Field<Profile>>(kProfileFields), "kernel " + std::to_string(kernels.size() + 1)));
+    GL_TRY_STATUS(Read(each, profile, std::span<const Field<Profile>>(kProfileFields),
+                       "kernel " + std::to_string(kernels.size() + 1)));
     if (profile.kernel.empty()) return Error{"kernel " + std::to_string(kernels.size() + 1) + " has no name"};
     if (!names.emplace(profile.kernel, profile.needs.warps).second)
       return Error{"two profiles of kernel " + profile.kernel + " with blocks of one size"};
@@ -141,7 +144,9 @@ Status ReadKernels(const Json& json, std::vector<KernelProfile>& kernels) {
 }  // namespace
 
 std::string ToJson(const ProfileFile& file) {
-  Json json{{"version", kVersion}, {"sm", Write(file.sm, std::span<const Field<SmModel>>(kSmFields))}, {"kernels", Json::array()}};
+  Json json{{"version", kVersion},
+            {"sm", Write(file.sm, std::span<const Field<SmModel>>(kSmFields))},
+            {"kernels", Json::array()}};
   for (const KernelProfile& profile : file.kernels)
     json["kernels"].push_back(Write(profile, std::span<const Field<Profile>>(kProfileFields)));
   return JsonText(json, 2) + "\n";
@@ -158,7 +163,8 @@ Result<ProfileFile> ParseProfiles(std::string_view text) {
   for (const std::string_view key : kKeys) {
     if (!json.contains(key)) return Error{"'" + std::string(key) + "' is missing"};
   }
-  if (json["version"] != kVersion) return Error{"version " + JsonText(json["version"]) + " is not known; this reads version 1"};
+  if (json["version"] != kVersion)
+    return Error{"version " + JsonText(json["version"]) + " is not known; this reads version 1"};
   ProfileFile file;
   GL_TRY_STATUS(Read(json["sm"], file.sm, std::span<const Field<SmModel>>(kSmFields), "'sm'"));
   GL_TRY_STATUS(ReadKernels(json["kernels"], file.kernels));

@@ -1,5 +1,5 @@
-// How well those fare who share a device, from what each of them takes there and what it would take alone: Eyerman and Eeckhout,
-// "System-level performance metrics for multiprogram workloads", IEEE Micro 28(3), 2008.
+// How well those fare who share a device, from what each of them takes there and what it would take alone: Eyerman and
+// Eeckhout, "System-level performance metrics for multiprogram workloads", IEEE Micro 28(3), 2008.
 #pragma once
 
 #include <optional>

@@ -30,21 +30,23 @@ std::size_t StateCount(std::span<const SmChain::Kernel> kernels) {
 
 std::vector<SmChain::Idle> StatesOf(const SmChain::Kernel& kernel) {
   std::vector<SmChain::Idle> states;
-  const std::uint32_t coalesced = HasCoalesced(kernel) ? kernel.units : 0, uncoalesced = kernel.stall_uncoalesced > 0 ? kernel.units : 0;
+  const std::uint32_t coalesced = HasCoalesced(kernel) ? kernel.units : 0,
+                      uncoalesced = kernel.stall_uncoalesced > 0 ? kernel.units : 0;
   for (std::uint32_t c = 0; c <= coalesced; ++c) {
     for (std::uint32_t u = 0; u <= uncoalesced && c + u <= kernel.units; ++u) states.push_back({c, u});
   }
   return states;
 }
 
-/// What a stall takes of what accesses wait for: divided among both sorts of accesses as the lines are that they ask for.
+/// What a stall takes of what accesses wait for: divided among both sorts of accesses as the lines are that they ask
+/// for.
 void DescribeWork(const SmModel& sm, const KernelProfile& profile, SmChain::Kernel& kernel) {
   const double stalls = profile.memory_ratio / profile.refinement.loads_per_stall;  // per instruction
   if (sm.first_memory_resource == 0 || stalls <= 0) return;
   const double share = profile.uncoalesced_share;
   const double lines = (1 - share) * kernel.coalesced_lines + share * kernel.uncoalesced_lines;
-  const std::size_t count =
-      std::min(kMostStations, profile.demands.size() - std::min<std::size_t>(profile.demands.size(), sm.first_memory_resource));
+  const std::size_t count = std::min(
+      kMostStations, profile.demands.size() - std::min<std::size_t>(profile.demands.size(), sm.first_memory_resource));
   for (std::size_t station = 0; station < count; ++station) {
     const double work = profile.demands[sm.first_memory_resource + station] / stalls;
     kernel.coalesced_work[station] = lines > 0 ? work * kernel.coalesced_lines / lines : work;
@@ -53,12 +55,14 @@ void DescribeWork(const SmModel& sm, const KernelProfile& profile, SmChain::Kern
 }
 
 /// What does not depend on how units are made.
-SmChain::Kernel Describe(const SmModel& sm, const KernelProfile& profile, double least_dependency, const ModelOptions& options) {
+SmChain::Kernel Describe(const SmModel& sm, const KernelProfile& profile, double least_dependency,
+                         const ModelOptions& options) {
   const KernelProfile::Refinement& refinement = profile.refinement;
   SmChain::Kernel kernel;
   kernel.issues_per_round = least_dependency / refinement.dependency_cycles;
   kernel.instructions_per_issue = refinement.instructions_per_issue;
-  const double stalls = profile.memory_ratio * refinement.instructions_per_issue / refinement.loads_per_stall * kernel.issues_per_round;
+  const double stalls =
+      profile.memory_ratio * refinement.instructions_per_issue / refinement.loads_per_stall * kernel.issues_per_round;
   const double stall = std::min(stalls, kAlmostOne), share = options.uncoalesced ? profile.uncoalesced_share : 0;
   kernel.stall_uncoalesced = stall * share;
   kernel.stall_coalesced = stall * (1 - share);
@@ -68,8 +72,10 @@ SmChain::Kernel Describe(const SmModel& sm, const KernelProfile& profile, double
   kernel.uncoalesced_lines = refinement.uncoalesced_lines * refinement.loads_per_stall;
   DescribeWork(sm, profile, kernel);
   const double queued = refinement.core_ratio + profile.memory_ratio * (1 - 1 / refinement.loads_per_stall);
-  kernel.stall_core = std::clamp(queued * refinement.instructions_per_issue * kernel.issues_per_round, 0.0, kAlmostOne - stall);
-  const double latency = (refinement.latency_cycles > 0 ? refinement.latency_cycles : sm.latency_cycles) + sm.contention_offset;
+  kernel.stall_core =
+      std::clamp(queued * refinement.instructions_per_issue * kernel.issues_per_round, 0.0, kAlmostOne - stall);
+  const double latency =
+      (refinement.latency_cycles > 0 ? refinement.latency_cycles : sm.latency_cycles) + sm.contention_offset;
   kernel.coalesced_latency = latency + std::max(0.0, profile.coalesced_requests - 1) * sm.request_interval;
   kernel.uncoalesced_latency = latency + std::max(0.0, profile.uncoalesced_requests - 1) * sm.request_interval;
   return kernel;
@@ -78,7 +84,8 @@ SmChain::Kernel Describe(const SmModel& sm, const KernelProfile& profile, double
 /// Takes units of the kernel with most states together until the chain is small enough.
 void LimitStates(std::vector<SmChain::Kernel>& kernels, std::size_t most) {
   while (StateCount(kernels) > most) {
-    SmChain::Kernel& largest = *std::ranges::max_element(kernels, {}, [](const SmChain::Kernel& kernel) { return StateCount(kernel); });
+    SmChain::Kernel& largest =
+        *std::ranges::max_element(kernels, {}, [](const SmChain::Kernel& kernel) { return StateCount(kernel); });
     if (largest.units == 1) return;
     largest.warps *= static_cast<double>(largest.units) / (largest.units - 1);
     --largest.units;
@@ -96,7 +103,8 @@ bool CanHoldLines(const std::vector<SmChain::Kernel>& kernels, double lines_in_f
 std::vector<SmChain::Kernel> MakeKernels(const SmModel& sm, std::span<const Resident> residents, double schedulers,
                                          const ModelOptions& options) {
   double least_dependency = residents.front().kernel->refinement.dependency_cycles;
-  for (const Resident& resident : residents) least_dependency = std::min(least_dependency, resident.kernel->refinement.dependency_cycles);
+  for (const Resident& resident : residents)
+    least_dependency = std::min(least_dependency, resident.kernel->refinement.dependency_cycles);
   std::vector<SmChain::Kernel> kernels;
   for (const Resident& resident : residents) {
     SmChain::Kernel kernel = Describe(sm, *resident.kernel, least_dependency, options);
@@ -119,10 +127,13 @@ std::vector<SmChain::Kernel> MakeKernels(const SmModel& sm, std::span<const Resi
 class Moves {
  public:
   explicit Moves(const SmChain::Kernel& kernel)
-      : kernel_(kernel), width_(kernel.stall_uncoalesced > 0 ? kernel.units + 1 : 1), grid_((kernel.units + 1) * width_) {}
+      : kernel_(kernel),
+        width_(kernel.stall_uncoalesced > 0 ? kernel.units + 1 : 1),
+        grid_((kernel.units + 1) * width_) {}
 
   /// `stall_coalesced`: P(r→i); `wake_…`: P(i→r). The result has the order of StatesOf.
-  void From(const SmChain::Idle& idle, double stall_coalesced, double wake_coalesced, double wake_uncoalesced, double* next) {
+  void From(const SmChain::Idle& idle, double stall_coalesced, double wake_coalesced, double wake_uncoalesced,
+            double* next) {
     std::ranges::fill(grid_, 0.0);
     grid_[0] = 1;
     done_ = 0;
@@ -172,22 +183,26 @@ Demand DemandIn(const SmChain& chain, std::size_t state) {
     const double ready = kernel.units - idle.coalesced - idle.uncoalesced;
     demand.issues += ready * kernel.warps * kernel.issues_per_round;
     // Some of the idle units may wait for accesses that stay in the core.
-    const double off_core = kernel.stall_core > 0 ? kernel.stall_coalesced / (kernel.stall_coalesced + kernel.stall_core) : 1;
+    const double off_core =
+        kernel.stall_core > 0 ? kernel.stall_coalesced / (kernel.stall_coalesced + kernel.stall_core) : 1;
     const double coalesced = kernel.warps * idle.coalesced * off_core, uncoalesced = kernel.warps * idle.uncoalesced;
     demand.requests += coalesced * kernel.coalesced_requests + uncoalesced * kernel.uncoalesced_requests;
     demand.lines += coalesced * kernel.coalesced_lines + uncoalesced * kernel.uncoalesced_lines;
     demand.stalls += coalesced + uncoalesced;
     for (std::size_t station = 0; station < kMostStations; ++station)
-      demand.work[station] += coalesced * kernel.coalesced_work[station] + uncoalesced * kernel.uncoalesced_work[station];
+      demand.work[station] +=
+          coalesced * kernel.coalesced_work[station] + uncoalesced * kernel.uncoalesced_work[station];
   }
   return demand;
 }
 
-/// What an access waits for others, beyond its latency. The paper's line where it is not known what accesses wait for. Else a station with
-/// a queue behind a delay of L_0 (mean value analysis, with all accesses alike): no wait to speak of while the work on its way is less
-/// than fits into the delay, and all of it less the delay when it is much more; of several stations, the slowest one's.
+/// What an access waits for others, beyond its latency. The paper's line where it is not known what accesses wait for.
+/// Else a station with a queue behind a delay of L_0 (mean value analysis, with all accesses alike): no wait to speak
+/// of while the work on its way is less than fits into the delay, and all of it less the delay when it is much more; of
+/// several stations, the slowest one's.
 double Contention(const SmModel& sm, const SmChain& chain, const Demand& demand) {
-  if (sm.first_memory_resource == 0) return sm.contention_slope * demand.requests * chain.schedulers / sm.requests_per_cycle;
+  if (sm.first_memory_resource == 0)
+    return sm.contention_slope * demand.requests * chain.schedulers / sm.requests_per_cycle;
   double longest = 0;
   for (const double of_sm : demand.work) {
     if (of_sm <= 0) continue;
@@ -214,7 +229,8 @@ std::vector<double> SmChain::Ipc(const Eigen::VectorXd& gamma) const {
     for (std::size_t k = 0; k < kernels.size(); ++k) {
       const Idle& idle = IdleOf(state, k);
       const double ready = kernels[k].units - idle.coalesced - idle.uncoalesced;
-      issued[k] += probability * ready * kernels[k].warps * kernels[k].issues_per_round * kernels[k].instructions_per_issue;
+      issued[k] +=
+          probability * ready * kernels[k].warps * kernels[k].issues_per_round * kernels[k].instructions_per_issue;
     }
   }
   for (double& ipc : issued) ipc *= schedulers / cycles;
@@ -229,7 +245,8 @@ SmChain BuildChain(const SmModel& sm, std::span<const Resident> residents, const
   for (const SmChain::Kernel& kernel : chain.kernels) chain.states.push_back(StatesOf(kernel));
 
   double shortest = residents.front().kernel->refinement.dependency_cycles;
-  for (const Resident& resident : residents) shortest = std::min(shortest, resident.kernel->refinement.dependency_cycles);
+  for (const Resident& resident : residents)
+    shortest = std::min(shortest, resident.kernel->refinement.dependency_cycles);
   std::vector<Moves> moves(chain.kernels.begin(), chain.kernels.end());
   std::vector<double> row{1.0}, wider, next;
   const std::size_t count = StateCount(chain.kernels);
@@ -240,7 +257,8 @@ SmChain BuildChain(const SmModel& sm, std::span<const Resident> residents, const
     const double cycles = std::max(shortest, demand.issues);
     chain.round_cycles[state] = cycles;
     const double contention = Contention(sm, chain, demand);
-    // Lines that the SM cannot wait for yet stay in its load/store unit, and who comes behind them waits until they have left.
+    // Lines that the SM cannot wait for yet stay in its load/store unit, and who comes behind them waits until they
+    // have left.
     const double most = sm.lines_in_flight / chain.schedulers;
     const double held = most > 0 && demand.lines > most ? (1 - most / demand.lines) * contention : 0;
     const auto wake = [&](double latency) { return std::min(cycles / latency, kAlmostOne); };
@@ -251,7 +269,8 @@ SmChain BuildChain(const SmModel& sm, std::span<const Resident> residents, const
       const double core = held > 0 ? kernel.stall_core : 0, stalls = kernel.stall_coalesced + core;
       double latency = kernel.coalesced_latency + contention;
       if (core > 0) latency = (kernel.stall_coalesced * latency + core * held) / stalls;
-      moves[k].From(chain.IdleOf(state, k), stalls, wake(latency), wake(kernel.uncoalesced_latency + contention), next.data());
+      moves[k].From(chain.IdleOf(state, k), stalls, wake(latency), wake(kernel.uncoalesced_latency + contention),
+                    next.data());
       wider.clear();
       for (const double before : row) {
         for (const double probability : next) wider.push_back(before * probability);

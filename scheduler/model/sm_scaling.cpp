@@ -21,7 +21,8 @@ KernelProfile WithActiveSms(const SmModel& sm, const KernelProfile& kernel, std:
 std::optional<double> SmScaling::Time(std::uint64_t profile, std::uint32_t sms) const {
   const KernelProfile* const kernel = profiles_->Get(profile);
   if (kernel == nullptr || sms == 0 || sms > sm_.sms) return std::nullopt;
-  const double ipc = MakeCoRunModel(WithActiveSms(sm_, sms), options_, bounds_)->Alone(WithActiveSms(sm_, *kernel, sms));
+  const double ipc =
+      MakeCoRunModel(WithActiveSms(sm_, sms), options_, bounds_)->Alone(WithActiveSms(sm_, *kernel, sms));
   return ipc > 0 ? std::optional(1 / (ipc * sms)) : std::nullopt;
 }
 

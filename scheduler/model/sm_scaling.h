@@ -1,5 +1,5 @@
-// How a kernel's time depends on the number of its multiprocessors, as Kernelet's model says: fewer of them share the device's memory, so
-// that each has more of it.
+// How a kernel's time depends on the number of its multiprocessors, as Kernelet's model says: fewer of them share the
+// device's memory, so that each has more of it.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@ namespace gridloom::model {
 
 /// The same SM where only so many of them want something of the device's memory: 1 to sm.sms.
 SmModel WithActiveSms(const SmModel& sm, std::uint32_t active);
-/// The same kernel there. Of what accesses wait for (SmModel::first_memory_resource) the first is the SM's own, the others are the
-/// device's.
+/// The same kernel there. Of what accesses wait for (SmModel::first_memory_resource) the first is the SM's own, the
+/// others are the device's.
 KernelProfile WithActiveSms(const SmModel& sm, const KernelProfile& kernel, std::uint32_t active);
 
 /// Blocks that come in waves, and what of L2 a kernel loses to others, are not in it. Thread-compatible.

@@ -6,8 +6,8 @@
 namespace gridloom::model {
 namespace {
 
-/// Visits of each state per visit of state 0, from those of the states before it, or in proportion to that: chains that hardly ever leave
-/// a state visit it more often than a number can tell.
+/// Visits of each state per visit of state 0, from those of the states before it, or in proportion to that: chains that
+/// hardly ever leave a state visit it more often than a number can tell.
 template <typename Real>
 Eigen::Matrix<Real, Eigen::Dynamic, 1> Visits(const TransitionMatrix& p) {
   const Real most = std::sqrt(std::numeric_limits<Real>::max());
@@ -24,8 +24,8 @@ Eigen::Matrix<Real, Eigen::Dynamic, 1> Visits(const TransitionMatrix& p) {
 
 Eigen::VectorXd StationaryDistribution(TransitionMatrix p) {
   const Eigen::Index states = p.rows();
-  // Removes the last state again and again: what goes through it goes from its predecessors to its successors. What stays in it
-  // only delays, so a way out is taken with its probability given that the chain leaves.
+  // Removes the last state again and again: what goes through it goes from its predecessors to its successors. What
+  // stays in it only delays, so a way out is taken with its probability given that the chain leaves.
   for (Eigen::Index last = states - 1; last > 0; --last) {
     const double leaves = p.row(last).head(last).sum();
     if (leaves < std::numeric_limits<double>::min()) {  // underflow, or nobody comes here: no way back that counts

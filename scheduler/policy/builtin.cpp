@@ -19,14 +19,18 @@ std::unique_ptr<Policy> Make(const PolicyInputs&) {
   return std::make_unique<T>();
 }
 
-std::unique_ptr<Policy> MakeFair(const PolicyInputs& inputs) { return std::make_unique<Fair>(inputs.fair_wait, inputs.processors); }
+std::unique_ptr<Policy> MakeFair(const PolicyInputs& inputs) {
+  return std::make_unique<Fair>(inputs.fair_wait, inputs.processors);
+}
 std::unique_ptr<Policy> MakeDka(const PolicyInputs& inputs) { return std::make_unique<Dka>(inputs.dka); }
 std::unique_ptr<Policy> MakePredictedDka(const PolicyInputs& inputs) {
   return std::make_unique<Dka>(inputs.dka, inputs.scaling, "dka-predicted");
 }
 std::unique_ptr<Policy> MakeGemtc(const PolicyInputs&) { return std::make_unique<Leftover>("gemtc"); }
 std::unique_ptr<Policy> MakePagoda(const PolicyInputs&) { return std::make_unique<Leftover>("pagoda"); }
-std::unique_ptr<Policy> MakeKernelet(const PolicyInputs& inputs) { return std::make_unique<Kernelet>(inputs.planner, inputs.kernelet); }
+std::unique_ptr<Policy> MakeKernelet(const PolicyInputs& inputs) {
+  return std::make_unique<Kernelet>(inputs.planner, inputs.kernelet);
+}
 
 std::unique_ptr<Policy> MakeProbing(const PolicyInputs& inputs) {
   return std::make_unique<Kernelet>(inputs.learning_planner, inputs.kernelet, "kernelet-probing");
@@ -37,20 +41,41 @@ constexpr PolicyInfo kPolicies[] = {
      "dependent kernels side by side, on pages that those before them are done with; in their order",
      {Need::kRanges},
      Make<CrcsFifo>},
-    {"crcs-ppcs", "the same, and while inputs come in, SMs for the kernels that own most pages", {Need::kRanges}, Make<CrcsPpcs>},
-    {"crcs-ready", "the same, thread blocks first whose pages are all there", {Need::kRanges, Need::kReadiness}, Make<CrcsReady>},
-    {"dka", "pipelines of kernels: those of two data sets side by side, on as many SMs as let them end together", {}, MakeDka},
-    {"dka-guarded", "dka where that was measured to pay, else the oldest data set's kernels first", {}, Make<GuardedDka>},
-    {"dka-predicted", "dka, whose search begins at the splits that kernelet's model expects", {Need::kProfiles}, MakePredictedDka},
+    {"crcs-ppcs",
+     "the same, and while inputs come in, SMs for the kernels that own most pages",
+     {Need::kRanges},
+     Make<CrcsPpcs>},
+    {"crcs-ready",
+     "the same, thread blocks first whose pages are all there",
+     {Need::kRanges, Need::kReadiness},
+     Make<CrcsReady>},
+    {"dka",
+     "pipelines of kernels: those of two data sets side by side, on as many SMs as let them end together",
+     {},
+     MakeDka},
+    {"dka-guarded",
+     "dka where that was measured to pay, else the oldest data set's kernels first",
+     {},
+     Make<GuardedDka>},
+    {"dka-predicted",
+     "dka, whose search begins at the splits that kernelet's model expects",
+     {Need::kProfiles},
+     MakePredictedDka},
     {"fair", "equal shares of the device's time for tenants, by their weights", {}, MakeFair},
     {"gemtc",
      "kernels of few threads in batches, as tasks of a kernel with a queue; others as under leftover",
      {Need::kBatches},
      MakeGemtc},
     {"kernelet", "pairs of kernels side by side where a model promises that it pays", {Need::kProfiles}, MakeKernelet},
-    {"kernelet-probing", "kernelet, which measures the pairs that it chose", {Need::kProfiles, Need::kLearning}, MakeProbing},
+    {"kernelet-probing",
+     "kernelet, which measures the pairs that it chose",
+     {Need::kProfiles, Need::kLearning},
+     MakeProbing},
     {"leftover", "the next kernel begins when all blocks of the one before have started", {}, Make<Leftover>},
-    {"pagoda", "kernels of few threads as tasks of one that stays on the device, others as under leftover", {Need::kTasks}, MakePagoda},
+    {"pagoda",
+     "kernels of few threads as tasks of one that stays on the device, others as under leftover",
+     {Need::kTasks},
+     MakePagoda},
     {"priority", "the most urgent kernel first, among equals the one that waits longest", {}, Make<Priority>},
     {"serial", "one kernel after the other", {}, Make<Serial>},
 };
@@ -64,13 +89,15 @@ struct NeedInfo {
 
 constexpr NeedInfo kNeeds[] = {
     {Need::kProfiles, "profiles of kernels",
-     "give a file of them with --profiles (`gridloom replay --write-profiles FILE TRACE` makes one), or simulate time with --timing, where "
+     "give a file of them with --profiles (`gridloom replay --write-profiles FILE TRACE` makes one), or simulate time "
+     "with --timing, where "
      "kernels are profiled as they come",
      [](const PolicyInputs& inputs) { return inputs.planner != nullptr; }},
     {Need::kLearning, "simulated time, in which it measures pairs of kernels", "use --timing",
      [](const PolicyInputs& inputs) { return inputs.learning_planner != nullptr; }},
     {Need::kRanges, "a device that follows which kernel uses which page of memory",
-     "replay a trace with ranges (`gridloom run --trace FILE --ranges interval -- PROGRAM`), or simulate time with `gridloom run --timing`",
+     "replay a trace with ranges (`gridloom run --trace FILE --ranges interval -- PROGRAM`), or simulate time with "
+     "`gridloom run --timing`",
      [](const PolicyInputs& inputs) { return inputs.follows_pages; }},
 };
 

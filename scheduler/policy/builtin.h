@@ -1,4 +1,5 @@
-// The policies there are, by name: the one list, with what each has to be given. A new policy is its own pair of files and a row here.
+// The policies there are, by name: the one list, with what each has to be given. A new policy is its own pair of files
+// and a row here.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +18,12 @@
 
 namespace gridloom::policy {
 
-/// What a policy may have to be given besides launches. Who runs policies looks at what the chosen one needs, not at its name.
+/// What a policy may have to be given besides launches. Who runs policies looks at what the chosen one needs, not at
+/// its name.
 enum class Need : std::uint8_t {
   kProfiles,   ///< of kernels: KernelView::profile says which one a launch has, PolicyInputs::planner knows them
-  kLearning,   ///< rates that are measured on the device whose cycles the profiles are in: PolicyInputs::learning_planner
+  kLearning,   ///< rates that are measured on the device whose cycles the profiles are in:
+               ///< PolicyInputs::learning_planner
   kRanges,     ///< a device that follows who uses which page (sim/hardware/crcs): Snapshot::pages
   kTasks,      ///< a device on which kernels run as tasks of one that stays (sim/hardware/pagoda)
   kBatches,    ///< the same, of one that ends with each batch (sim/hardware/gemtc)

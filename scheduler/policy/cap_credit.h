@@ -1,5 +1,5 @@
-// How a cap holds: a tenant earns its part of the time that passes, pays for what it has of the device, and starts nothing while it
-// owes. What it does not use it keeps, up to a little.
+// How a cap holds: a tenant earns its part of the time that passes, pays for what it has of the device, and starts
+// nothing while it owes. What it does not use it keeps, up to a little.
 #pragma once
 
 #include <algorithm>

@@ -5,7 +5,8 @@
 namespace gridloom::policy {
 namespace {
 
-/// A kind has its part of the device when so much of its wave runs. Blocks end in bunches, and one decision replaces them one by one.
+/// A kind has its part of the device when so much of its wave runs. Blocks end in bunches, and one decision replaces
+/// them one by one.
 constexpr double kMost = 0.5;
 
 }  // namespace
@@ -17,8 +18,8 @@ void CoRunMeter::Start(const CoSchedule& schedule) {
   phase_ = Phase::kFills;
 }
 
-/// Counts the blocks that have ended. Whether the two go as the schedule says: until they do, each has to run in its part of the device;
-/// from then on it is enough that it has blocks to.
+/// Counts the blocks that have ended. Whether the two go as the schedule says: until they do, each has to run in its
+/// part of the device; from then on it is enough that it has blocks to.
 bool CoRunMeter::Count(const Snapshot& snapshot) {
   const double sms = static_cast<double>(std::max<std::size_t>(snapshot.sms.size(), 1));
   std::array<double, 2> running{}, waiting{};
@@ -36,7 +37,8 @@ bool CoRunMeter::Count(const Snapshot& snapshot) {
     const auto known = std::ranges::find(launches_, kernel.id, &Seen::id);
     Seen& seen = known != launches_.end()
                      ? *known
-                     : launches_.emplace_back(Seen{.id = kernel.id, .ctas = kernel.ctas, .finished = kernel.finished, .part = part});
+                     : launches_.emplace_back(
+                           Seen{.id = kernel.id, .ctas = kernel.ctas, .finished = kernel.finished, .part = part});
     ended_[part] += kernel.finished - seen.finished;
     seen.finished = kernel.finished;
     seen.here = true;

@@ -11,8 +11,9 @@
 
 namespace gridloom::policy {
 
-/// Watches a co-schedule until as many waves of both kinds have ended as it is told to measure, behind one that is not measured. A wave:
-/// the blocks of a kind that the multiprocessors hold. It counts while both kinds have blocks enough and nobody else has any.
+/// Watches a co-schedule until as many waves of both kinds have ended as it is told to measure, behind one that is not
+/// measured. A wave: the blocks of a kind that the multiprocessors hold. It counts while both kinds have blocks enough
+/// and nobody else has any.
 class CoRunMeter {
  public:
   explicit CoRunMeter(std::uint32_t waves) : waves_(waves) {}
@@ -22,7 +23,8 @@ class CoRunMeter {
   bool running() const { return schedule_.has_value(); }
   const CoSchedule& schedule() const { return *schedule_; }  ///< running
 
-  /// To be called with every snapshot while it runs. Blocks of each kind that end in a unit of Snapshot::cycle, when they are measured.
+  /// To be called with every snapshot while it runs. Blocks of each kind that end in a unit of Snapshot::cycle, when
+  /// they are measured.
   std::optional<std::array<double, 2>> See(const Snapshot& snapshot);
 
  private:

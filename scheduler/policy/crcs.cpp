@@ -6,7 +6,8 @@
 namespace gridloom::policy {
 namespace {
 
-/// CrcsReady: of so many SMs one is kept empty for blocks that need not wait, where kernels behind the oldest have such.
+/// CrcsReady: of so many SMs one is kept empty for blocks that need not wait, where kernels behind the oldest have
+/// such.
 constexpr std::size_t kReservedPart = 2;
 
 /// Some of its blocks have not started, and it is no profiler.
@@ -34,14 +35,16 @@ bool Holds(const KernelView& kernel, std::uint32_t sm) {
 }
 
 std::uint32_t SmsOf(const KernelView& kernel) {
-  return static_cast<std::uint32_t>(std::ranges::count_if(kernel.resident, [](std::uint16_t ctas) { return ctas != 0; }));
+  return static_cast<std::uint32_t>(
+      std::ranges::count_if(kernel.resident, [](std::uint16_t ctas) { return ctas != 0; }));
 }
 
 /// SMs that have no CTA of a kernel; profilers do not count.
 std::vector<std::uint32_t> EmptySms(const Snapshot& snapshot) {
   std::vector<std::uint32_t> empty;
   for (std::uint32_t sm = 0; sm < snapshot.sms.size(); ++sm) {
-    if (std::ranges::none_of(snapshot.kernels, [&](const KernelView& kernel) { return Holds(kernel, sm); })) empty.push_back(sm);
+    if (std::ranges::none_of(snapshot.kernels, [&](const KernelView& kernel) { return Holds(kernel, sm); }))
+      empty.push_back(sm);
   }
   return empty;
 }
@@ -124,7 +127,8 @@ std::optional<Slice> CrcsReady::Next(const Snapshot& snapshot) {
     if (kernel.ready == 0 || !room(kernel, empty.size())) continue;
     return Slice{.kernel = kernel.id, .ctas = kernel.ready, .pick = Pick::kReady, .sms = sms_};
   }
-  // Blocks that would wait leave some SMs to those that need not, while inputs come that let blocks of all kernels go on.
+  // Blocks that would wait leave some SMs to those that need not, while inputs come that let blocks of all kernels go
+  // on.
   const std::size_t reserve = snapshot.loading ? snapshot.sms.size() / kReservedPart : 0;
   oldest = true;
   for (const KernelView& kernel : snapshot.kernels) {

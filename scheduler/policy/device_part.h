@@ -11,7 +11,9 @@ namespace gridloom::policy {
 /// Blocks of such needs that a multiprocessor has room for.
 inline std::uint64_t RoomOf(const SmView& sm, const CtaNeeds& needs) {
   std::uint64_t room = sm.free_ctas;
-  const auto within = [&](std::uint64_t free, std::uint64_t need) { room = need == 0 ? room : std::min(room, free / need); };
+  const auto within = [&](std::uint64_t free, std::uint64_t need) {
+    room = need == 0 ? room : std::min(room, free / need);
+  };
   within(sm.free_warps, needs.warps);
   within(sm.free_registers, needs.registers);
   within(sm.free_shared_bytes, needs.shared_bytes);
@@ -42,11 +44,14 @@ class WholeDevice {
     if (kernel.occupied >= 0) return kernel.occupied;
     const std::uint64_t resident = kernel.started - kernel.finished;
     return std::max({Part(resident, ctas_), Part(resident * kernel.needs.warps, warps_),
-                     Part(resident * kernel.needs.registers, registers_), Part(resident * kernel.needs.shared_bytes, shared_bytes_)});
+                     Part(resident * kernel.needs.registers, registers_),
+                     Part(resident * kernel.needs.shared_bytes, shared_bytes_)});
   }
 
  private:
-  static double Part(std::uint64_t used, std::uint64_t all) { return all == 0 ? 0 : static_cast<double>(used) / static_cast<double>(all); }
+  static double Part(std::uint64_t used, std::uint64_t all) {
+    return all == 0 ? 0 : static_cast<double>(used) / static_cast<double>(all);
+  }
 
   std::uint64_t ctas_ = 0, warps_ = 0, registers_ = 0, shared_bytes_ = 0;
 };

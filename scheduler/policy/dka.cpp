@@ -8,7 +8,8 @@
 namespace gridloom::policy {
 namespace {
 
-/// A launch that is to come is waited for no longer than this part of a step: something else may stand before it, such as a copy.
+/// A launch that is to come is waited for no longer than this part of a step: something else may stand before it, such
+/// as a copy.
 constexpr std::uint64_t kPatience = 4;
 /// A pair whose split still changes after so many steps is taken as it is.
 constexpr std::uint64_t kMostSearched = 6;
@@ -28,7 +29,8 @@ void Dka::Watch(const Snapshot& snapshot) {
 }
 
 std::optional<double> Dka::Gain(std::span<const std::uint64_t> stages) const {
-  // As many kernels side by side as there are have one table; fewer have one for each kernel that may be the most advanced.
+  // As many kernels side by side as there are have one table; fewer have one for each kernel that may be the most
+  // advanced.
   const std::size_t together = std::min<std::size_t>(together_, stages.size());
   const std::size_t wanted = together == stages.size() ? 1 : stages.size();
   double serial = 0, steps = 0;
@@ -61,7 +63,9 @@ void Dka::NoteEnds(std::uint64_t cycle) {
   waiting_since_.reset();
   if (!step_) return;
   for (Part& part : step_->parts) {
-    const auto has_ended = [&](std::uint64_t launch) { return std::ranges::find(pipelines_.ended(), launch) != pipelines_.ended().end(); };
+    const auto has_ended = [&](std::uint64_t launch) {
+      return std::ranges::find(pipelines_.ended(), launch) != pipelines_.ended().end();
+    };
     if (!part.ended && has_ended(part.launch)) part.ended = cycle;
     if (part.extra && has_ended(*part.extra)) part.extra.reset();
   }
@@ -104,13 +108,15 @@ void Dka::Log(const Step& step) const {
   }
 }
 
-/// The step's kernels have multiprocessors of their own; one without room for its next block leaves the turn to the other.
+/// The step's kernels have multiprocessors of their own; one without room for its next block leaves the turn to the
+/// other.
 std::optional<Slice> Dka::NextOfStep(const Snapshot& snapshot) {
   if (step_->expected > 0) RunExtras(snapshot);
   for (const Part& part : step_->parts) {
     const KernelView* const kernel = Find(snapshot, part.extra.value_or(part.launch));
     if (kernel == nullptr || kernel->all_started()) continue;
-    if (std::ranges::none_of(part.sms, [&](std::uint32_t sm) { return snapshot.sms[sm].Fits(kernel->needs); })) continue;
+    if (std::ranges::none_of(part.sms, [&](std::uint32_t sm) { return snapshot.sms[sm].Fits(kernel->needs); }))
+      continue;
     Slice slice = Rest(*kernel);
     slice.sms = part.sms;
     return slice;
@@ -124,19 +130,22 @@ void Dka::RunExtras(const Snapshot& snapshot) {
     if (!part.ended || part.extra) continue;
     const auto next = Lead(snapshot, part.tenant);
     if (!next || !alone_.contains(next->code)) continue;
-    const double time = alone_.at(next->code) * static_cast<double>(snapshot.sms.size()) / static_cast<double>(part.sms.size());
+    const double time =
+        alone_.at(next->code) * static_cast<double>(snapshot.sms.size()) / static_cast<double>(part.sms.size());
     if (static_cast<double>(snapshot.cycle - step_->begin) + time <= step_->expected) part.extra = next->launch;
   }
 }
 
 /// Whether steps are made of its launches.
-bool Dka::Allots(const DataSet& set) const { return pipelines_.InPipeline(set) || (turns_.size() > 1 && pipelines_.Repeats(set)); }
+bool Dka::Allots(const DataSet& set) const {
+  return pipelines_.InPipeline(set) || (turns_.size() > 1 && pipelines_.Repeats(set));
+}
 
 /// The first launch with blocks to start, of the tenant whose turn it is, if it is one for no step.
 const KernelView* Dka::Other(const Snapshot& snapshot) const {
   for (const std::uint32_t tenant : turns_) {
-    const auto kernel =
-        std::ranges::find_if(snapshot.kernels, [&](const KernelView& one) { return one.tenant == tenant && !one.all_started(); });
+    const auto kernel = std::ranges::find_if(
+        snapshot.kernels, [&](const KernelView& one) { return one.tenant == tenant && !one.all_started(); });
     if (kernel == snapshot.kernels.end()) continue;
     const auto set = std::ranges::find(pipelines_.sets(), kernel->id, &DataSet::launch);
     return set == pipelines_.sets().end() || !Allots(*set) ? &*kernel : nullptr;
@@ -156,8 +165,8 @@ bool Dka::WaitFor(std::uint64_t cycle) {
   return true;
 }
 
-/// The oldest data set that is on its way, and those behind it, each at an earlier stage than the one before it. Those that have begun go
-/// first: as few data sets as possible are on their way.
+/// The oldest data set that is on its way, and those behind it, each at an earlier stage than the one before it. Those
+/// that have begun go first: as few data sets as possible are on their way.
 std::optional<std::vector<Dka::Part>> Dka::Candidates(const Snapshot& snapshot) {
   std::vector<Part> parts;
   if (turns_.size() > 1) parts = CandidatesOfTenants(snapshot);
@@ -175,8 +184,11 @@ std::optional<std::vector<Dka::Part>> Dka::Candidates(const Snapshot& snapshot) 
       const KernelView* const kernel = Find(snapshot, set.launch);
       if (kernel == nullptr || kernel->all_started()) continue;
       if (!parts.empty() && set.stage() >= parts.back().stage) continue;
-      parts.push_back(
-          {.launch = set.launch, .code = set.codes.back(), .profile = kernel->profile, .stage = set.stage(), .tenant = set.tenant});
+      parts.push_back({.launch = set.launch,
+                       .code = set.codes.back(),
+                       .profile = kernel->profile,
+                       .stage = set.stage(),
+                       .tenant = set.tenant});
     }
   }
   return parts;
@@ -189,7 +201,11 @@ std::optional<Dka::Part> Dka::Lead(const Snapshot& snapshot, std::uint32_t tenan
       if (set.tenant != tenant || set.begun != begun || !set.here || !Allots(set)) continue;
       const KernelView* const kernel = Find(snapshot, set.launch);
       if (kernel == nullptr || kernel->all_started()) continue;
-      return Part{.launch = set.launch, .code = set.codes.back(), .profile = kernel->profile, .stage = set.stage(), .tenant = tenant};
+      return Part{.launch = set.launch,
+                  .code = set.codes.back(),
+                  .profile = kernel->profile,
+                  .stage = set.stage(),
+                  .tenant = tenant};
     }
   }
   return std::nullopt;
@@ -197,7 +213,8 @@ std::optional<Dka::Part> Dka::Lead(const Snapshot& snapshot, std::uint32_t tenan
 
 /// Whether a step of its own brings a tenant nearer to the other than it is.
 bool Dka::IsBehind(std::uint32_t tenant, std::uint32_t other) const {
-  return service_.service(other) - service_.service(tenant) > static_cast<double>(last_step_) / service_.weight(tenant) / 2;
+  return service_.service(other) - service_.service(tenant) >
+         static_cast<double>(last_step_) / service_.weight(tenant) / 2;
 }
 
 /// As many as have room for all of its blocks (Eq. 1); all of them where that is not known.
@@ -210,7 +227,8 @@ std::uint32_t Dka::RequiredSms(const Snapshot& snapshot, std::uint64_t launch) {
   return static_cast<std::uint32_t>(std::clamp<std::uint64_t>((kernel->ctas + room - 1) / room, 1, all));
 }
 
-/// One of each tenant; the first one alone where it is too far behind, or is the only one. Sorted, so that two tenants have one table.
+/// One of each tenant; the first one alone where it is too far behind, or is the only one. Sorted, so that two tenants
+/// have one table.
 std::vector<Dka::Part> Dka::CandidatesOfTenants(const Snapshot& snapshot) const {
   std::vector<Part> parts;
   for (const std::uint32_t tenant : turns_) {
@@ -232,7 +250,8 @@ std::vector<Dka::Part> Dka::CandidatesOfTenants(const Snapshot& snapshot) const 
 /// Nobody else may have blocks on the device when speeds are measured.
 bool Dka::OthersRun(const Snapshot& snapshot, const std::vector<Part>& parts) const {
   return std::ranges::any_of(snapshot.kernels, [&](const KernelView& kernel) {
-    const bool ours = std::ranges::any_of(parts, [&](const Part& part) { return part.launch == kernel.id && kernel.started == 0; });
+    const bool ours =
+        std::ranges::any_of(parts, [&](const Part& part) { return part.launch == kernel.id && kernel.started == 0; });
     return !ours && kernel.started != 0;
   });
 }
@@ -261,13 +280,14 @@ void Dka::Share(const Snapshot& snapshot, std::vector<Part>& parts) {
   }
 }
 
-/// Multiprocessors of the first parts of a step, or of as many of them as shares are known for. Kernels whose speeds on the whole device
-/// are not known have none: the first one runs alone.
+/// Multiprocessors of the first parts of a step, or of as many of them as shares are known for. Kernels whose speeds on
+/// the whole device are not known have none: the first one runs alone.
 std::vector<std::uint32_t> Dka::SharesOf(const std::vector<Part>& parts, std::uint32_t sms) {
   const auto behind = std::ranges::find_if(parts, [](const Part& part) { return part.wanted != 0; });
   const bool all_known = std::ranges::all_of(parts, [&](const Part& part) { return alone_.contains(part.code); });
   if (parts.size() == 2 && behind != parts.end() && behind->wanted < sms && all_known) {
-    return behind == parts.begin() ? std::vector{behind->wanted, sms - behind->wanted} : std::vector{sms - behind->wanted, behind->wanted};
+    return behind == parts.begin() ? std::vector{behind->wanted, sms - behind->wanted}
+                                   : std::vector{sms - behind->wanted, behind->wanted};
   }
   std::vector<std::size_t> stages;
   for (const Part& part : parts) stages.push_back(part.stage);
@@ -275,7 +295,8 @@ std::vector<std::uint32_t> Dka::SharesOf(const std::vector<Part>& parts, std::ui
     if (const auto fixed = options_.fixed.find(stages); fixed != options_.fixed.end()) return fixed->second;
     const std::span<const Part> side_by_side(parts.data(), stages.size());
     const bool known = std::ranges::all_of(side_by_side, [&](const Part& part) { return alone_.contains(part.code); });
-    if (known && (stages.size() == 2 || options_.fixed.empty()) && sms >= stages.size()) return TableOf(side_by_side, sms).Choose();
+    if (known && (stages.size() == 2 || options_.fixed.empty()) && sms >= stages.size())
+      return TableOf(side_by_side, sms).Choose();
   }
   return {sms};
 }

@@ -1,6 +1,6 @@
-// Task pipelines (S. Mu et al., "Exploiting the task-pipelined parallelism of stream programs on many-core GPUs", IEICE Trans. E96-D,
-// 2013): kernels that process different data sets run side by side, each on multiprocessors of its own, as many as let all of them end at
-// the same time. docs/pipelines.md has what the paper leaves open.
+// Task pipelines (S. Mu et al., "Exploiting the task-pipelined parallelism of stream programs on many-core GPUs", IEICE
+// Trans. E96-D, 2013): kernels that process different data sets run side by side, each on multiprocessors of its own,
+// as many as let all of them end at the same time. docs/pipelines.md has what the paper leaves open.
 #pragma once
 
 #include <cstdint>
@@ -34,26 +34,30 @@ struct DkaStep {
 
 struct DkaOptions {
   std::uint32_t together = 2;  ///< kernels that run side by side at most; the paper has 2
-  /// By the stages whose kernels run side by side, the most advanced first: their multiprocessors. In place of the search.
+  /// By the stages whose kernels run side by side, the most advanced first: their multiprocessors. In place of the
+  /// search.
   std::map<std::vector<std::size_t>, std::vector<std::uint32_t>> fixed{};
   std::shared_ptr<std::vector<DkaStep>> log{};  ///< if not null, gets every step: for studies
 };
 
-/// The dynamic kernel allocator. Time goes in steps: a step runs the kernel that the oldest data set has come to beside one that the next
-/// data set has come to, a stage behind it, and ends when both have ended (Fig. 5). With three stages that is K1-K2, K2-K3, K3-K1 and so
-/// on. The first data set runs alone, so that each kernel's time on the whole device is known (section 3.1).
+/// The dynamic kernel allocator. Time goes in steps: a step runs the kernel that the oldest data set has come to beside
+/// one that the next data set has come to, a stage behind it, and ends when both have ended (Fig. 5). With three stages
+/// that is K1-K2, K2-K3, K3-K1 and so on. The first data set runs alone, so that each kernel's time on the whole device
+/// is known (section 3.1).
 ///
 /// What is in no pipeline runs as under `leftover`, between two steps, in the order in which it became ready.
 ///
-/// Of several tenants (not in the paper) the one that has had least by its weight has the turn. A step runs the kernel that its oldest data
-/// set has come to beside one of the tenant that comes next, on as many multiprocessors as let both end together; and while the longer one
-/// runs, the tenant of the shorter one goes on with what ends before it does. Who is behind by more than half a step has as many as all
-/// blocks of its kernel have room on, and the other one the rest; where that is the whole device, it runs a step of its own. One stream is
-/// enough here, if its kernels come again and again.
+/// Of several tenants (not in the paper) the one that has had least by its weight has the turn. A step runs the kernel
+/// that its oldest data set has come to beside one of the tenant that comes next, on as many multiprocessors as let
+/// both end together; and while the longer one runs, the tenant of the shorter one goes on with what ends before it
+/// does. Who is behind by more than half a step has as many as all blocks of its kernel have room on, and the other one
+/// the rest; where that is the whole device, it runs a step of its own. One stream is enough here, if its kernels come
+/// again and again.
 class Dka final : public Policy {
  public:
   /// `scaling`: if not null, a search begins at what it expects. `name`: with it this is another policy; a literal.
-  explicit Dka(DkaOptions options = {}, std::shared_ptr<const ScalingModel> scaling = nullptr, std::string_view name = "dka")
+  explicit Dka(DkaOptions options = {}, std::shared_ptr<const ScalingModel> scaling = nullptr,
+               std::string_view name = "dka")
       : options_(std::move(options)), scaling_(std::move(scaling)), name_(name), together_(options_.together) {}
   std::string_view name() const override { return name_; }
   std::optional<Slice> Next(const Snapshot& snapshot) override;
@@ -67,8 +71,8 @@ class Dka final : public Policy {
   /// By KernelView::code: what a kernel takes on all multiprocessors, alone.
   const std::map<std::uint64_t, double>& alone() const { return alone_; }
   bool several_tenants() const { return turns_.size() > 1; }
-  /// Once the shares of all kernels of the pipeline that run side by side have been found: how much more is done in a time than by one
-  /// kernel after the other. `stages`: Pipelines::StagesOf.
+  /// Once the shares of all kernels of the pipeline that run side by side have been found: how much more is done in a
+  /// time than by one kernel after the other. `stages`: Pipelines::StagesOf.
   std::optional<double> Gain(std::span<const std::uint64_t> stages) const;
   std::uint32_t together() const { return together_; }
   /// From the next step on: at least 2.
@@ -83,7 +87,7 @@ class Dka final : public Policy {
     std::vector<std::uint32_t> sms{};      ///< rising
     std::optional<std::uint64_t> ended{};  ///< cycle
     std::optional<std::uint64_t> extra{};  ///< launch of the tenant that has run there since
-    std::uint32_t wanted = 0;              ///< multiprocessors that it has to have, whatever lets all end together; 0: no matter
+    std::uint32_t wanted = 0;  ///< multiprocessors that it has to have, whatever lets all end together; 0: no matter
   };
   struct Step {
     std::uint64_t begin = 0;

@@ -20,7 +20,8 @@ std::optional<Slice> GuardedDka::Next(const Snapshot& snapshot) {
   allocator_.Watch(snapshot);
   const bool heavy = HasHeavy(snapshot);
   if (allocator_.between_steps()) ChooseMode(snapshot.cycle);
-  const bool splits = mode_ == Mode::kSearch || mode_ == Mode::kTrySplit || mode_ == Mode::kSplit || allocator_.several_tenants();
+  const bool splits =
+      mode_ == Mode::kSearch || mode_ == Mode::kTrySplit || mode_ == Mode::kSplit || allocator_.several_tenants();
   const bool possible = allocator_.several_tenants() || CanSplit(snapshot);
   if (splits && ((heavy && possible) || !allocator_.between_steps())) {
     const auto slice = allocator_.Next(snapshot);
@@ -30,8 +31,8 @@ std::optional<Slice> GuardedDka::Next(const Snapshot& snapshot) {
   return NextUnsplit(snapshot, heavy && mode_ != Mode::kTryWide && mode_ != Mode::kWide);
 }
 
-/// Whether a data set is on its way of whose pipeline a kernel needs more than the whole device (Eq. 1). What is found about other
-/// pipelines says nothing about a new one.
+/// Whether a data set is on its way of whose pipeline a kernel needs more than the whole device (Eq. 1). What is found
+/// about other pipelines says nothing about a new one.
 bool GuardedDka::HasHeavy(const Snapshot& snapshot) {
   const auto idle = std::ranges::find(snapshot.sms, 0u, &SmView::resident_ctas);
   if (!empty_ && idle != snapshot.sms.end()) empty_ = *idle;
@@ -40,7 +41,8 @@ bool GuardedDka::HasHeavy(const Snapshot& snapshot) {
   for (const DataSet& set : allocator_.pipelines().sets()) {
     const std::pair key{set.tenant, set.codes.front()};
     const auto kernel = std::ranges::find(snapshot.kernels, set.launch, &KernelView::id);
-    if (empty_ && kernel != snapshot.kernels.end() && kernel->ctas > RoomOf(*empty_, kernel->needs) * snapshot.sms.size())
+    if (empty_ && kernel != snapshot.kernels.end() &&
+        kernel->ctas > RoomOf(*empty_, kernel->needs) * snapshot.sms.size())
       heavy_.insert(key);
     if (!heavy_.contains(key) || !allocator_.pipelines().InPipeline(set)) continue;
     any = true;
@@ -69,7 +71,8 @@ void GuardedDka::CountWork(const Snapshot& snapshot) {
     const std::uint64_t counted = before != finished_.end() ? before->second : 0;
     if (kernel != snapshot.kernels.end()) {
       work_ += alone->second * static_cast<double>(kernel->finished - counted) / static_cast<double>(kernel->ctas);
-      rest_[set.launch] = alone->second * static_cast<double>(kernel->ctas - kernel->finished) / static_cast<double>(kernel->ctas);
+      rest_[set.launch] =
+          alone->second * static_cast<double>(kernel->ctas - kernel->finished) / static_cast<double>(kernel->ctas);
     } else if (const auto rest = rest_.find(set.launch); rest != rest_.end()) {
       work_ += rest->second;
       rest_.erase(rest);
@@ -106,7 +109,8 @@ void GuardedDka::Settle() {
   allocator_.SetTogether(best_.together);
 }
 
-/// A trial is over. Of splits the next one has one kernel more side by side, as long as that did more than all before it.
+/// A trial is over. Of splits the next one has one kernel more side by side, as long as that did more than all before
+/// it.
 void GuardedDka::EndTrial(double gain, std::uint64_t cycle) {
   const Mode tried = mode_;
   const bool better = gain > best_.gain;
@@ -139,8 +143,8 @@ void GuardedDka::ChooseMode(std::uint64_t cycle) {
   trial_began_ = cycle;
 }
 
-/// Whether data sets have come to different kernels, so that two of them can run side by side; or there is but one, or one whose kernel has
-/// to be measured alone.
+/// Whether data sets have come to different kernels, so that two of them can run side by side; or there is but one, or
+/// one whose kernel has to be measured alone.
 bool GuardedDka::CanSplit(const Snapshot& snapshot) const {
   std::optional<std::size_t> stage;
   std::size_t sets = 0;
@@ -159,8 +163,11 @@ bool GuardedDka::CanSplit(const Snapshot& snapshot) const {
 /// Launches of no pipeline keep their turn.
 std::optional<Slice> GuardedDka::NextUnsplit(const Snapshot& snapshot, bool deep) const {
   const auto& sets = allocator_.pipelines().sets();
-  const auto rest = [](const KernelView& kernel) { return Slice{.kernel = kernel.id, .ctas = kernel.ctas - kernel.started}; };
-  const auto waiting = std::ranges::find_if(snapshot.kernels, [](const KernelView& kernel) { return !kernel.all_started(); });
+  const auto rest = [](const KernelView& kernel) {
+    return Slice{.kernel = kernel.id, .ctas = kernel.ctas - kernel.started};
+  };
+  const auto waiting =
+      std::ranges::find_if(snapshot.kernels, [](const KernelView& kernel) { return !kernel.all_started(); });
   if (waiting == snapshot.kernels.end()) return std::nullopt;
   const auto of = std::ranges::find(sets, waiting->id, &DataSet::launch);
   if (!deep || of == sets.end() || !allocator_.pipelines().InPipeline(*of)) return rest(*waiting);

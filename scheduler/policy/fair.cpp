@@ -36,7 +36,8 @@ void Fair::Charge(std::uint64_t now) {
     const Absence step{.passed = awaited ? 0 : passed, .rise = rise, .floor = floor_};
     const double away = awaited ? 0 : static_cast<double>(last_ - tenant.left);
     const double kept_free = tenant.service + (tenant.kept ? kept / tenant.weight : 0);
-    // While it may be waited for, being away costs it nothing but what is kept free for it, as long as it is owed little.
+    // While it may be waited for, being away costs it nothing but what is kept free for it, as long as it is owed
+    // little.
     const bool charged = !awaited || (floor_ - tenant.service) * tenant.weight > kLead;
     tenant.service = charged ? std::max(ServiceAfter(step, tenant.service, tenant.weight, away), kept_free) : kept_free;
     if (awaited && last_ >= tenant.awaited_until) GiveUp(tenant);
@@ -117,7 +118,8 @@ bool Fair::IsAhead(const Tenant& tenant, const Snapshot& snapshot) {
   const auto lead = [&](const Tenant& behind) { return tenant.service - behind.service - kLead / tenant.weight; };
   const Tenant* behind = nullptr;
   for (const auto& [id, other] : tenants_) {
-    if (other.occupied > 0 && lead(other) > 0 && (behind == nullptr || other.service < behind->service)) behind = &other;
+    if (other.occupied > 0 && lead(other) > 0 && (behind == nullptr || other.service < behind->service))
+      behind = &other;
   }
   if (behind == nullptr) return false;
   if (const double nears = behind->occupied / behind->weight - tenant.occupied / tenant.weight; nears > 0)
@@ -133,9 +135,9 @@ std::optional<Slice> Fair::Next(const Snapshot& snapshot) {
   for (const KernelView& kernel : snapshot.kernels) {
     if (kernel.all_started()) continue;
     const Tenant& tenant = tenants_.at(kernel.tenant);
-    const bool less =
-        best == nullptr || tenant.service < best_tenant->service ||
-        (tenant.service == best_tenant->service && tenant.occupied / tenant.weight < best_tenant->occupied / best_tenant->weight);
+    const bool less = best == nullptr || tenant.service < best_tenant->service ||
+                      (tenant.service == best_tenant->service &&
+                       tenant.occupied / tenant.weight < best_tenant->occupied / best_tenant->weight);
     if (!less) continue;
     best = &kernel;
     best_tenant = &tenant;
@@ -148,7 +150,8 @@ std::optional<Slice> Fair::Next(const Snapshot& snapshot) {
   const bool alone = std::ranges::count_if(tenants_, [](const auto& entry) { return entry.second.wants; }) == 1;
   if (alone || best->occupied >= 0) return Slice{.kernel = best->id, .ctas = left};
   // A block for each multiprocessor at a time: tenants that are level fill the device side by side.
-  return Slice{.kernel = best->id, .ctas = std::min<std::uint64_t>(left, std::max<std::size_t>(snapshot.sms.size(), 1))};
+  return Slice{.kernel = best->id,
+               .ctas = std::min<std::uint64_t>(left, std::max<std::size_t>(snapshot.sms.size(), 1))};
 }
 
 }  // namespace gridloom::policy

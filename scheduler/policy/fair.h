@@ -1,15 +1,16 @@
-// Weighted fair sharing of the device between tenants. A tenant's service is the part of the device that its blocks occupied,
-// times the time they did; the next blocks go to the tenant with the least service per weight. A tenant without kernels is
-// charged for its absence (absence.h), until it is level with the least served of those at work: nobody saves up time, and who
-// only synchronises between two launches loses little. (Start-time fair queueing: Goyal, Vin, Cheng, SIGCOMM 1996, with
-// dominant shares for several resources: Ghodsi et al., NSDI 2011.)
+// Weighted fair sharing of the device between tenants. A tenant's service is the part of the device that its blocks
+// occupied, times the time they did; the next blocks go to the tenant with the least service per weight. A tenant
+// without kernels is charged for its absence (absence.h), until it is level with the least served of those at work:
+// nobody saves up time, and who only synchronises between two launches loses little. (Start-time fair queueing: Goyal,
+// Vin, Cheng, SIGCOMM 1996, with dominant shares for several resources: Ghodsi et al., NSDI 2011.)
 //
-// A tenant that launches again as soon as a launch has ended is never there when the next slice is given, and would get no more
-// than every other one, whatever its weight. So for a moment the device is kept free for one that has had less than its share
-// (anticipation: Iyer and Druschel, SOSP 2001). That moment is charged to the one it is kept for: who makes the others wait has the device
-// meanwhile, and by coming and going gets no more of the time than its share, idle or not. How long a tenant stays away says little: while
-// others run, its program may not find a processor to launch again. What counts is whether it came back where the device was kept free;
-// who did not is not waited for the next time, who did not again the next three times, and so on.
+// A tenant that launches again as soon as a launch has ended is never there when the next slice is given, and would get
+// no more than every other one, whatever its weight. So for a moment the device is kept free for one that has had less
+// than its share (anticipation: Iyer and Druschel, SOSP 2001). That moment is charged to the one it is kept for: who
+// makes the others wait has the device meanwhile, and by coming and going gets no more of the time than its share, idle
+// or not. How long a tenant stays away says little: while others run, its program may not find a processor to launch
+// again. What counts is whether it came back where the device was kept free; who did not is not waited for the next
+// time, who did not again the next three times, and so on.
 #pragma once
 
 #include <map>
@@ -22,9 +23,9 @@ namespace gridloom::policy {
 
 class Fair final : public Policy {
  public:
-  /// `wait`: how long, in the unit of Snapshot::cycle, the device is kept free for a tenant that has just left, and up to ten times as long
-  /// where that is no more than an eighth of what it has just had; 0: not at all.
-  /// `processors`: of the host, which run blocks where KernelView::occupied is known.
+  /// `wait`: how long, in the unit of Snapshot::cycle, the device is kept free for a tenant that has just left, and up
+  /// to ten times as long where that is no more than an eighth of what it has just had; 0: not at all. `processors`: of
+  /// the host, which run blocks where KernelView::occupied is known.
   explicit Fair(std::uint64_t wait = 0, std::uint32_t processors = 0) : wait_(wait), processors_(processors) {}
   std::string_view name() const override { return "fair"; }
   std::optional<Slice> Next(const Snapshot& snapshot) override;
@@ -53,19 +54,22 @@ class Fair final : public Policy {
   /// Takes over who wants something, and what is occupied, now.
   void TakeOver(const Snapshot& snapshot);
   void Leave(Tenant& tenant, std::uint64_t now);
-  /// How long it may be waited for: longer where it has just run for long, as its launches' length says what waiting costs the others.
+  /// How long it may be waited for: longer where it has just run for long, as its launches' length says what waiting
+  /// costs the others.
   std::uint64_t WaitFor(const Tenant& tenant) const;
   void Return(Tenant& tenant);
   /// It was waited for and did not come.
   void GiveUp(Tenant& tenant);
-  /// Where blocks share the host's processors (KernelView::occupied): the tenant is ahead of one that runs, whose time it would take if it
-  /// started something now. It may later, at again_, if that is known.
+  /// Where blocks share the host's processors (KernelView::occupied): the tenant is ahead of one that runs, whose time
+  /// it would take if it started something now. It may later, at again_, if that is known.
   bool IsAhead(const Tenant& tenant, const Snapshot& snapshot);
   /// Keeps the device free for tenants that have had less than that service; answers until when.
   std::optional<std::uint64_t> KeepFree(double service);
 
-  static constexpr double kLead = 2'000'000;     ///< device time, ns, that a tenant may be ahead of others and start something beside them
-  static constexpr std::uint32_t kMostVain = 6;  ///< who is waited for in vain is waited for in one of 2^6 absences at least
+  static constexpr double kLead =
+      2'000'000;  ///< device time, ns, that a tenant may be ahead of others and start something beside them
+  static constexpr std::uint32_t kMostVain =
+      6;  ///< who is waited for in vain is waited for in one of 2^6 absences at least
   const std::uint64_t wait_;
   const std::uint32_t processors_;
   std::optional<std::uint64_t> again_;

@@ -7,13 +7,15 @@ namespace gridloom::policy {
 namespace {
 
 const KernelView* OldestWaiting(const Snapshot& snapshot) {
-  const auto kernel = std::ranges::find_if(snapshot.kernels, [](const KernelView& view) { return !view.all_started(); });
+  const auto kernel =
+      std::ranges::find_if(snapshot.kernels, [](const KernelView& view) { return !view.all_started(); });
   return kernel == snapshot.kernels.end() ? nullptr : &*kernel;
 }
 
 bool HasRoom(const Snapshot& snapshot, const KernelView& kernel, std::uint32_t ctas_per_sm) {
   for (std::size_t i = 0; i < snapshot.sms.size(); ++i) {
-    if (snapshot.sms[i].Fits(kernel.needs) && (kernel.resident.empty() || kernel.resident[i] < ctas_per_sm)) return true;
+    if (snapshot.sms[i].Fits(kernel.needs) && (kernel.resident.empty() || kernel.resident[i] < ctas_per_sm))
+      return true;
   }
   return false;
 }
@@ -58,8 +60,8 @@ Kernelet::Candidate Kernelet::Examine(const Snapshot& snapshot, const CoSchedule
 }
 
 std::optional<Slice> Kernelet::NextOfCoSchedule(const Snapshot& snapshot) const {
-  // The one that is further from its share goes first: blocks that end are replaced by blocks of the same kind, and whichever
-  // kernel ran alone before makes room bit by bit.
+  // The one that is further from its share goes first: blocks that end are replaced by blocks of the same kind, and
+  // whichever kernel ran alone before makes room bit by bit.
   const Candidate a = Examine(snapshot, co_schedule_->parts[0]), b = Examine(snapshot, co_schedule_->parts[1]);
   if (!a.slice || !b.slice) return a.slice ? a.slice : b.slice;
   return a.filled <= b.filled ? a.slice : b.slice;
@@ -74,9 +76,10 @@ void Kernelet::Plan(const Snapshot& snapshot) {
   scratch_.erase(std::ranges::unique(scratch_).begin(), scratch_.end());
   const std::uint64_t revision = planner_ == nullptr ? 0 : planner_->revision();
   if (scratch_ == waiting_ && revision == revision_) return;
-  const bool goes_on = co_schedule_ && !options_.replan_on_arrival && std::ranges::all_of(co_schedule_->parts, [&](const auto& part) {
-                         return std::ranges::binary_search(scratch_, part.profile);
-                       });
+  const bool goes_on =
+      co_schedule_ && !options_.replan_on_arrival && std::ranges::all_of(co_schedule_->parts, [&](const auto& part) {
+        return std::ranges::binary_search(scratch_, part.profile);
+      });
   if (goes_on) return;
   waiting_ = scratch_;
   revision_ = revision;

@@ -1,5 +1,6 @@
-// What Fermi and Kepler do: thread blocks start in the order of the kernels, and a later kernel gets only what is left over
-// once the last block of every earlier one has started. A block that has no room holds back the later kernels, too.
+// What Fermi and Kepler do: thread blocks start in the order of the kernels, and a later kernel gets only what is left
+// over once the last block of every earlier one has started. A block that has no room holds back the later kernels,
+// too.
 #pragma once
 
 #include "scheduler/policy/policy.h"

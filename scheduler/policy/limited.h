@@ -1,5 +1,6 @@
-// Another policy, within limits per tenant: a tenant over its cap starts nothing, and no more of its kernels take part than may be in
-// flight. For the timing model, where kernels are not announced one by one as to sched::Scheduler; what a cap means is the same.
+// Another policy, within limits per tenant: a tenant over its cap starts nothing, and no more of its kernels take part
+// than may be in flight. For the timing model, where kernels are not announced one by one as to sched::Scheduler; what
+// a cap means is the same.
 #pragma once
 
 #include <cstdint>

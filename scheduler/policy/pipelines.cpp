@@ -5,7 +5,8 @@
 namespace gridloom::policy {
 namespace {
 
-/// More groups than that are forgotten: programs have a few pipelines, and whoever sends kernels without end pays with theirs.
+/// More groups than that are forgotten: programs have a few pipelines, and whoever sends kernels without end pays with
+/// theirs.
 constexpr std::size_t kMostGroups = 4096;
 /// No pipeline is longer; a stream that runs kernel after kernel is none.
 constexpr std::size_t kMostStages = 64;
@@ -39,10 +40,11 @@ bool Pipelines::See(const Snapshot& snapshot) {
   return !same;
 }
 
-/// The next launch of a stream goes on with its data set, unless that has come to the first kernel again: then it is another one.
+/// The next launch of a stream goes on with its data set, unless that has come to the first kernel again: then it is
+/// another one.
 void Pipelines::Arrive(const KernelView& kernel) {
-  auto set =
-      std::ranges::find_if(sets_, [&](const DataSet& known) { return known.tenant == kernel.tenant && known.stream == kernel.stream; });
+  auto set = std::ranges::find_if(
+      sets_, [&](const DataSet& known) { return known.tenant == kernel.tenant && known.stream == kernel.stream; });
   if (set != sets_.end() && (set->codes.front() == kernel.code || set->codes.size() == kMostStages)) {
     sets_.erase(set);
     set = sets_.end();
@@ -94,7 +96,8 @@ bool Pipelines::Repeats(const DataSet& set) const {
 
 std::span<const std::uint64_t> Pipelines::StagesOf(const DataSet& set) const {
   const auto group = groups_.find(KeyOf(set));
-  return group != groups_.end() ? std::span<const std::uint64_t>(group->second.stages) : std::span<const std::uint64_t>();
+  return group != groups_.end() ? std::span<const std::uint64_t>(group->second.stages)
+                                : std::span<const std::uint64_t>();
 }
 
 void Pipelines::GiveUpWaiting() {

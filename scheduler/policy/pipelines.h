@@ -12,7 +12,8 @@
 
 namespace gridloom::policy {
 
-/// The launches of one stream, one after the other, from the first kernel of a pipeline to its last: what a data set goes through.
+/// The launches of one stream, one after the other, from the first kernel of a pipeline to its last: what a data set
+/// goes through.
 struct DataSet {
   std::uint32_t tenant = 0, stream = 0;
   std::vector<std::uint64_t> codes;  ///< KernelView::code of its launches so far; the last one is the current
@@ -38,8 +39,8 @@ class Pipelines {
   const std::vector<DataSet>& sets() const { return sets_; }
   /// Nobody waits any more for the next launches of data sets that have none now.
   void GiveUpWaiting();
-  /// Whether the data set goes through a pipeline: two streams of the tenant at least have begun with its first kernel, and a second kernel
-  /// follows.
+  /// Whether the data set goes through a pipeline: two streams of the tenant at least have begun with its first kernel,
+  /// and a second kernel follows.
   bool InPipeline(const DataSet& set) const;
   /// Whether the tenant has begun with its first kernel before, in any stream.
   bool Repeats(const DataSet& set) const;

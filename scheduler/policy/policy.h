@@ -1,5 +1,5 @@
-// What a scheduling policy sees and answers. A policy decides and does nothing else: no clock, no threads, no I/O, so that the
-// same object serves the timing model, a broker and a real GPU, and a test is a snapshot and a decision.
+// What a scheduling policy sees and answers. A policy decides and does nothing else: no clock, no threads, no I/O, so
+// that the same object serves the timing model, a broker and a real GPU, and a test is a snapshot and a decision.
 #pragma once
 
 #include <cstdint>
@@ -25,21 +25,23 @@ struct KernelView {
   std::uint64_t started = 0;  ///< of them
   std::uint64_t finished = 0;
   CtaNeeds needs{};
-  std::uint32_t tenant = 0;   ///< whose launch it is; 0 where there is one program
-  double weight = 1;          ///< the tenant's share of the device among those that want it, > 0; the same in all its kernels
+  std::uint32_t tenant = 0;  ///< whose launch it is; 0 where there is one program
+  double weight = 1;  ///< the tenant's share of the device among those that want it, > 0; the same in all its kernels
   std::int32_t priority = 0;  ///< larger goes first, where a policy cares
-  std::uint64_t profile = 0;  ///< kernels of one kind have the same; a planner (co_schedule.h) knows it; 0: not profiled
-  std::uint64_t code = 0;     ///< launches of one kernel with blocks of one shape have the same; 0: not known
-  bool followed = false;      ///< another launch is there already that comes behind it in its stream
+  std::uint64_t profile =
+      0;                   ///< kernels of one kind have the same; a planner (co_schedule.h) knows it; 0: not profiled
+  std::uint64_t code = 0;  ///< launches of one kernel with blocks of one shape have the same; 0: not known
+  bool followed = false;   ///< another launch is there already that comes behind it in its stream
   /// Blocks that each multiprocessor holds now; empty where that is not known (real GPU).
   std::span<const std::uint16_t> resident{};
-  bool divisible = true;    ///< false: where blocks are granted in ranges (broker, real GPU), all of them go as one slice
+  bool divisible = true;  ///< false: where blocks are granted in ranges (broker, real GPU), all of them go as one slice
   std::uint64_t pages = 0;  ///< of Snapshot::pages those that it owns
-  /// Where hardware knows the pages of single blocks: blocks that have not started and whose pages the kernel owns: all of them, or half of
-  /// those that they read.
+  /// Where hardware knows the pages of single blocks: blocks that have not started and whose pages the kernel owns: all
+  /// of them, or half of those that they read.
   bool announced = false;
   std::uint64_t ready = 0, begun = 0;
-  double occupied = -1;  ///< part of the device that its running blocks have, where that is not what they hold of it; else < 0
+  double occupied =
+      -1;  ///< part of the device that its running blocks have, where that is not what they hold of it; else < 0
 
   bool all_started() const { return started == ctas; }
 };
@@ -53,7 +55,8 @@ struct SmView {
   std::uint32_t resident_ctas = 0;  ///< of all kernels; 0: idle
 
   bool Fits(const CtaNeeds& needs) const {
-    return free_ctas >= 1 && free_warps >= needs.warps && free_registers >= needs.registers && free_shared_bytes >= needs.shared_bytes;
+    return free_ctas >= 1 && free_warps >= needs.warps && free_registers >= needs.registers &&
+           free_shared_bytes >= needs.shared_bytes;
   }
 };
 
@@ -61,8 +64,8 @@ struct Snapshot {
   std::uint64_t cycle = 0;              ///< or another steady unit of time: nanoseconds in the broker
   std::span<const KernelView> kernels;  ///< not finished, in the order in which they became ready
   std::span<const SmView> sms;
-  /// Where hardware follows who may touch which page of device memory (sim/hardware/crcs): pages that hold data which a kernel may use,
-  /// and whether more of the program's inputs are still on their way. Else 0 and false.
+  /// Where hardware follows who may touch which page of device memory (sim/hardware/crcs): pages that hold data which a
+  /// kernel may use, and whether more of the program's inputs are still on their way. Else 0 and false.
   std::uint64_t pages = 0;
   bool loading = false;
 };
@@ -79,8 +82,10 @@ struct Slice {
   std::uint64_t kernel = 0;
   std::uint64_t ctas = 0;
   Pick pick = Pick::kInOrder;
-  std::uint32_t max_per_sm = 0;  ///< no multiprocessor may hold more blocks of the kernel; 0: what has room. A hint on a real GPU
-  /// Multiprocessors that may get them, rising; empty: all. The policy keeps the numbers until it is asked again. A hint on a real GPU.
+  std::uint32_t max_per_sm =
+      0;  ///< no multiprocessor may hold more blocks of the kernel; 0: what has room. A hint on a real GPU
+  /// Multiprocessors that may get them, rising; empty: all. The policy keeps the numbers until it is asked again. A
+  /// hint on a real GPU.
   std::span<const std::uint32_t> sms{};
 };
 
@@ -91,13 +96,15 @@ class Policy {
  public:
   virtual ~Policy() = default;
   virtual std::string_view name() const = 0;
-  /// What to start next, if anything. Asked again until it answers nothing or nothing of its answer has room; then whenever a
-  /// kernel becomes ready or a thread block ends. A slice of a kernel that the snapshot lacks, or of no blocks, is nothing.
+  /// What to start next, if anything. Asked again until it answers nothing or nothing of its answer has room; then
+  /// whenever a kernel becomes ready or a thread block ends. A slice of a kernel that the snapshot lacks, or of no
+  /// blocks, is nothing.
   virtual std::optional<Slice> Next(const Snapshot& snapshot) = 0;
-  /// After an answer of nothing: the Snapshot::cycle at which it is worth asking again although nothing happens; nothing: none.
+  /// After an answer of nothing: the Snapshot::cycle at which it is worth asking again although nothing happens;
+  /// nothing: none.
   virtual std::optional<std::uint64_t> Again() const { return std::nullopt; }
-  /// After an answer of nothing: the tenants for whom the device is kept free although another one wants it. While nothing runs the time
-  /// is theirs, in equal parts.
+  /// After an answer of nothing: the tenants for whom the device is kept free although another one wants it. While
+  /// nothing runs the time is theirs, in equal parts.
   virtual std::span<const std::uint32_t> KeptFor() const { return {}; }
 };
 

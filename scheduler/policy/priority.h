@@ -1,5 +1,5 @@
-// Kernels of the highest priority first, in the order in which they became ready; the others get what is left over. A block of
-// a more urgent kernel that has no room holds back the less urgent kernels.
+// Kernels of the highest priority first, in the order in which they became ready; the others get what is left over. A
+// block of a more urgent kernel that has no room holds back the less urgent kernels.
 #pragma once
 
 #include "scheduler/policy/policy.h"

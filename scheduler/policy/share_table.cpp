@@ -12,8 +12,10 @@ double SpeedOf(double time) { return 1 / std::max(time, 1.0); }
 
 }  // namespace
 
-ShareTable::ShareTable(std::uint32_t sms, const std::vector<double>& alone) : sms_(sms), speeds_(alone.size()), expected_(alone.size()) {
-  for (std::size_t kernel = 0; kernel < alone.size(); ++kernel) speeds_[kernel] = {{0, 0.0}, {sms, SpeedOf(alone[kernel])}};
+ShareTable::ShareTable(std::uint32_t sms, const std::vector<double>& alone)
+    : sms_(sms), speeds_(alone.size()), expected_(alone.size()) {
+  for (std::size_t kernel = 0; kernel < alone.size(); ++kernel)
+    speeds_[kernel] = {{0, 0.0}, {sms, SpeedOf(alone[kernel])}};
 }
 
 void ShareTable::Expect(std::size_t kernel, std::uint32_t sms, double time) {
@@ -23,11 +25,12 @@ void ShareTable::Expect(std::size_t kernel, std::uint32_t sms, double time) {
 void ShareTable::Measured(const std::vector<std::uint32_t>& shares, const std::vector<double>& times) {
   points_[shares] = times;
   ++runs_;
-  for (std::size_t kernel = 0; kernel < speeds_.size(); ++kernel) speeds_[kernel][shares[kernel]] = SpeedOf(times[kernel]);
+  for (std::size_t kernel = 0; kernel < speeds_.size(); ++kernel)
+    speeds_[kernel][shares[kernel]] = SpeedOf(times[kernel]);
 }
 
-/// Linear between the nearest numbers of multiprocessors for which it is known. An expectation gives the shape between them: it is scaled
-/// by what was measured at both.
+/// Linear between the nearest numbers of multiprocessors for which it is known. An expectation gives the shape between
+/// them: it is scaled by what was measured at both.
 double ShareTable::Speed(std::size_t kernel, std::uint32_t sms) const {
   const auto above = speeds_[kernel].lower_bound(sms);
   if (above->first == sms) return above->second;
@@ -43,7 +46,8 @@ double ShareTable::Speed(std::size_t kernel, std::uint32_t sms) const {
   return below->second + part * (above->second - below->second);
 }
 
-/// From the last kernel to the first: how fast the slowest of it and those behind it can be with n multiprocessors, for every n.
+/// From the last kernel to the first: how fast the slowest of it and those behind it can be with n multiprocessors, for
+/// every n.
 std::vector<std::uint32_t> ShareTable::Choose() const {
   const std::size_t kernels = speeds_.size();
   std::vector<double> slowest(sms_ + 1);
@@ -75,7 +79,8 @@ std::vector<std::uint32_t> ShareTable::Choose() const {
 
 double ShareTable::StepTime(const std::vector<std::uint32_t>& shares) const {
   double slowest = std::numeric_limits<double>::infinity();
-  for (std::size_t kernel = 0; kernel < speeds_.size(); ++kernel) slowest = std::min(slowest, Speed(kernel, shares[kernel]));
+  for (std::size_t kernel = 0; kernel < speeds_.size(); ++kernel)
+    slowest = std::min(slowest, Speed(kernel, shares[kernel]));
   return 1 / std::max(slowest, 1e-300);
 }
 

@@ -1,6 +1,6 @@
-// How many multiprocessors each of the kernels gets that run side by side: the dynamic kernel allocator's search (S. Mu et al.,
-// "Exploiting the task-pipelined parallelism of stream programs on many-core GPUs", IEICE Trans. E96-D, 2013, section 3.1), for two
-// kernels, as there, or for more.
+// How many multiprocessors each of the kernels gets that run side by side: the dynamic kernel allocator's search (S. Mu
+// et al., "Exploiting the task-pipelined parallelism of stream programs on many-core GPUs", IEICE Trans. E96-D, 2013,
+// section 3.1), for two kernels, as there, or for more.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,12 @@ namespace gridloom::policy {
 
 /// The lookup table of a pair of kernels (Fig. 8), or of more than two. Times are in any unit, the same for all.
 ///
-/// The speed of a kernel on n multiprocessors is P(n) = 1 / T(n), Eq. 4; between what was measured it is taken as linear, and P(0) = 0.
-/// Two kernels end at the same time where P1(n) = P2(N - n), Eq. 3; of the two whole numbers around that point, the one is chosen for
-/// which the slower kernel is faster. Where measured speeds do not grow with n there may be several such points, and for more than two
-/// kernels there is no point but a surface: of all ways to hand out the multiprocessors, the one is chosen whose slowest kernel is fastest.
-/// For two kernels whose speeds grow with n that is the paper's choice. It takes (kernels · sms²) steps, not as many as there are ways.
+/// The speed of a kernel on n multiprocessors is P(n) = 1 / T(n), Eq. 4; between what was measured it is taken as
+/// linear, and P(0) = 0. Two kernels end at the same time where P1(n) = P2(N - n), Eq. 3; of the two whole numbers
+/// around that point, the one is chosen for which the slower kernel is faster. Where measured speeds do not grow with n
+/// there may be several such points, and for more than two kernels there is no point but a surface: of all ways to hand
+/// out the multiprocessors, the one is chosen whose slowest kernel is fastest. For two kernels whose speeds grow with n
+/// that is the paper's choice. It takes (kernels · sms²) steps, not as many as there are ways.
 class ShareTable {
  public:
   /// `sms` of the device, at least as many as there are kernels; `alone`: what each kernel takes on all of them.

@@ -28,7 +28,9 @@ void TenantService::Charge(double passed) {
 }
 
 void TenantService::See(const Snapshot& snapshot) {
-  const auto own = [&](std::uint32_t tenant) { return snapshot.kernels.empty() || tenant == snapshot.kernels.front().tenant; };
+  const auto own = [&](std::uint32_t tenant) {
+    return snapshot.kernels.empty() || tenant == snapshot.kernels.front().tenant;
+  };
   const bool one = std::ranges::all_of(snapshot.kernels, own, &KernelView::tenant) &&
                    std::ranges::all_of(tenants_, own, [](const auto& entry) { return entry.first; });
   if (one) {  // nobody to be behind: no need to look at the device

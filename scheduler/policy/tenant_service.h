@@ -9,8 +9,9 @@
 
 namespace gridloom::policy {
 
-/// Service is the part of the device that a tenant's blocks hold, summed over time, by its weight. Who is away is charged for it
-/// (absence.h), up to what the one who is furthest behind has had: nobody saves up time, and nobody loses its turn by a short absence.
+/// Service is the part of the device that a tenant's blocks hold, summed over time, by its weight. Who is away is
+/// charged for it (absence.h), up to what the one who is furthest behind has had: nobody saves up time, and nobody
+/// loses its turn by a short absence.
 class TenantService {
  public:
   /// To be called with every snapshot.

@@ -56,9 +56,11 @@ Result<Client::ConnectionPtr> Client::Open() {
     return Error{"the broker on " + options_.socket + " does not take what we say"};
   }
   GL_TRY(received, Receive(socket.get(), true));
-  if (received.state != Received::State::kMessage) return Error{"the broker on " + options_.socket + " does not answer"};
+  if (received.state != Received::State::kMessage)
+    return Error{"the broker on " + options_.socket + " does not answer"};
   GL_TRY(message, ParseMessage(received.bytes));
-  if (const auto* text = std::get_if<Text>(&message)) return Error{"the broker on " + options_.socket + " refuses: " + text->text};
+  if (const auto* text = std::get_if<Text>(&message))
+    return Error{"the broker on " + options_.socket + " refuses: " + text->text};
   const auto* const welcome = std::get_if<Welcome>(&message);
   if (welcome == nullptr || received.fds.size() != (welcome->timing ? 3 : 2))
     return Error{"the broker on " + options_.socket + " answers something else"};
@@ -68,8 +70,8 @@ Result<Client::ConnectionPtr> Client::Open() {
   setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &forever, sizeof forever);
   // Who comes back is not simulated any more: its clock and its streams' order went with the broker that it lost.
   Fd timing = welcome->timing && connections_ == 0 ? std::move(received.fds[2]) : Fd();
-  return std::make_shared<Connection>(++connections_, std::move(socket), std::move(segment), std::move(received.fds[1]), std::move(timing),
-                                      *welcome);
+  return std::make_shared<Connection>(++connections_, std::move(socket), std::move(segment), std::move(received.fds[1]),
+                                      std::move(timing), *welcome);
 }
 
 Client::ConnectionPtr Client::Current() const {
@@ -136,8 +138,9 @@ void Client::ThreadMain() {
         return;
       }
       if (!stop_) {
-        Say(true, "the broker on " + options_.socket + " is gone" +
-                      (options_.reconnect ? "; the program goes on without it, and joins it again when it is back" : ""));
+        Say(true,
+            "the broker on " + options_.socket + " is gone" +
+                (options_.reconnect ? "; the program goes on without it, and joins it again when it is back" : ""));
       }
       const std::lock_guard lock(mutex_);
       current_ = nullptr;
@@ -181,7 +184,8 @@ bool Client::Push(Connection& connection, RawRecord record) {
 }
 
 void Client::AbandonAfterFork() {
-  // The parent's lock may be held by a thread that is not here. The connection lives as long as `this`, which is never freed.
+  // The parent's lock may be held by a thread that is not here. The connection lives as long as `this`, which is never
+  // freed.
   if (const Connection* const connection = current_.get()) close(connection->socket.get());
 }
 
@@ -244,14 +248,16 @@ bool Client::WaitForWord(Connection& connection, std::atomic<std::uint32_t>& bel
 
 Verdict Client::Wait(const Ticket& ticket, std::uint64_t done, std::uint64_t* granted) {
   const ConnectionPtr connection = Current();
-  if (connection == nullptr || connection->number != ticket.connection) return ended() ? Verdict::kEnded : Verdict::kLost;
+  if (connection == nullptr || connection->number != ticket.connection)
+    return ended() ? Verdict::kEnded : Verdict::kLost;
   Mailbox& mailbox = connection->segment.layout().mailboxes[ticket.slot];
   const auto ready = [&] {
     if (mailbox.launch.load(std::memory_order_acquire) != ticket.launch) return false;
     *granted = mailbox.granted.load(std::memory_order_acquire);
     return *granted > done;
   };
-  if (WaitForWord(*connection, mailbox.bell, &mailbox.sleepers, ready)) return ended() ? Verdict::kEnded : Verdict::kGranted;
+  if (WaitForWord(*connection, mailbox.bell, &mailbox.sleepers, ready))
+    return ended() ? Verdict::kEnded : Verdict::kGranted;
   return ended() ? Verdict::kEnded : Verdict::kLost;
 }
 
@@ -299,7 +305,8 @@ bool Client::Reserve(std::uint64_t bytes) {
   SegmentLayout& layout = connection->segment.layout();
   Ask(*connection, bytes);
   const auto answered = [&] {
-    return layout.memory_answers.load(std::memory_order_acquire) >= connection->memory_asked.load(std::memory_order_relaxed);
+    return layout.memory_answers.load(std::memory_order_acquire) >=
+           connection->memory_asked.load(std::memory_order_relaxed);
   };
   if (!WaitForWord(*connection, layout.memory_bell, nullptr, answered)) return !ended();
   const std::uint64_t allowed = layout.memory_bytes.load(std::memory_order_acquire);

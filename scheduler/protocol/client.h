@@ -1,5 +1,5 @@
-// A tenant's side of the broker: one connection per process. Any thread may announce a launch and wait for its grants; one
-// thread of ours sleeps on the socket and notices when the broker goes, ends the session, or can be reached again.
+// A tenant's side of the broker: one connection per process. Any thread may announce a launch and wait for its grants;
+// one thread of ours sleeps on the socket and notices when the broker goes, ends the session, or can be reached again.
 #pragma once
 
 #include <atomic>
@@ -34,11 +34,13 @@ class Client {
     std::string tenant, token, program;
     bool reconnect = true;                                      ///< look for the broker again after it was lost
     std::function<void(bool warning, const std::string&)> log;  ///< may be empty
-    /// Told why the broker has ended the session, once, on a thread of the client's, which has nothing else to do then. May be empty.
+    /// Told why the broker has ended the session, once, on a thread of the client's, which has nothing else to do then.
+    /// May be empty.
     std::function<void(const std::string& why)> ended{};
   };
 
-  /// A first connection; an error that says what to do. With `later` a broker that cannot be reached now is looked for again.
+  /// A first connection; an error that says what to do. With `later` a broker that cannot be reached now is looked for
+  /// again.
   static Result<std::unique_ptr<Client>> Connect(Options options, bool later = false);
   ~Client();
 
@@ -49,7 +51,8 @@ class Client {
     std::uint64_t connection = 0;  ///< which one it was announced on
   };
 
-  /// Tells the broker of a launch that may run now. Waits while kSlots launches are announced. kGranted: the ticket holds.
+  /// Tells the broker of a launch that may run now. Waits while kSlots launches are announced. kGranted: the ticket
+  /// holds.
   Verdict Announce(const LaunchRecord& launch, Ticket* ticket);
   /// Returns when CTAs beyond `done` may run; `*granted` is how far.
   Verdict Wait(const Ticket& ticket, std::uint64_t done, std::uint64_t* granted);
@@ -70,7 +73,8 @@ class Client {
   /// Why the session ended.
   std::string end_reason() const;
   Welcome welcome() const;
-  /// The channel to the timing model that the first connection came with, once; empty when the broker does not simulate time.
+  /// The channel to the timing model that the first connection came with, once; empty when the broker does not simulate
+  /// time.
   Fd TakeTiming();
 
  private:
@@ -114,7 +118,8 @@ class Client {
   bool Push(Connection& connection, RawRecord record);
   ConnectionPtr Current() const;
   template <typename Ready>
-  bool WaitForWord(Connection& connection, std::atomic<std::uint32_t>& bell, std::atomic<std::uint32_t>* sleepers, const Ready& ready);
+  bool WaitForWord(Connection& connection, std::atomic<std::uint32_t>& bell, std::atomic<std::uint32_t>* sleepers,
+                   const Ready& ready);
   void Ask(Connection& connection, std::uint64_t bytes);
   void Say(bool warning, const std::string& text) const;
 
@@ -125,7 +130,8 @@ class Client {
   std::condition_variable stopped_;
   ConnectionPtr current_;
   std::string end_reason_;
-  std::atomic<std::uint64_t> memory_{0};  ///< bytes that the process was allowed last: what a broker that comes back has to know
+  std::atomic<std::uint64_t> memory_{
+      0};  ///< bytes that the process was allowed last: what a broker that comes back has to know
   std::uint64_t connections_ = 0;
   std::mutex memory_mutex_;  ///< one question at a time
   std::thread thread_;

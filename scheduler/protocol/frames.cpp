@@ -31,7 +31,8 @@ bool ReadAll(int fd, std::uint8_t* to, std::size_t count) {
 }
 
 bool IsKind(std::uint32_t kind) {
-  return (kind >= static_cast<std::uint32_t>(FrameKind::kCode) && kind <= static_cast<std::uint32_t>(FrameKind::kFinish)) ||
+  return (kind >= static_cast<std::uint32_t>(FrameKind::kCode) &&
+          kind <= static_cast<std::uint32_t>(FrameKind::kFinish)) ||
          kind == static_cast<std::uint32_t>(FrameKind::kAnswer);
 }
 
@@ -87,7 +88,8 @@ Result<std::optional<Frame>> ReceiveFrame(int fd, const std::function<bool(std::
     const std::size_t end = at + std::min<std::size_t>(header.bytes - at, kPiece);
     if (const std::size_t has = frame.bytes.capacity(); has < end) {
       const std::size_t wanted = std::min<std::size_t>(std::max(end, 2 * has), header.bytes);
-      if (take && !take(wanted - has)) return Error{"a frame of " + std::to_string(header.bytes) + " bytes, for which there is no memory"};
+      if (take && !take(wanted - has))
+        return Error{"a frame of " + std::to_string(header.bytes) + " bytes, for which there is no memory"};
       frame.bytes.reserve(wanted);
     }
     frame.bytes.resize(end);

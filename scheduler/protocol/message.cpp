@@ -69,7 +69,8 @@ std::vector<std::byte> Bytes(Raw& raw, MessageType type, std::string_view tail =
 template <typename Raw>
 Result<Raw> Copy(std::span<const std::byte> bytes, bool exact = true) {
   if (bytes.size() < sizeof(Raw) || (exact && bytes.size() != sizeof(Raw))) {
-    return Error{"a message of " + std::to_string(bytes.size()) + " bytes; its kind has " + std::to_string(sizeof(Raw))};
+    return Error{"a message of " + std::to_string(bytes.size()) + " bytes; its kind has " +
+                 std::to_string(sizeof(Raw))};
   }
   Raw raw;
   std::memcpy(&raw, bytes.data(), sizeof raw);
@@ -110,20 +111,21 @@ Result<Message> ParseMessage(std::span<const std::byte> bytes) {
   GL_TRY(header, Copy<Header>(bytes, false));
   if (header.magic != kMagic) return Error{"what came in is no message of the broker's protocol"};
   if (header.version != kVersion) {
-    return Error{"the other side speaks version " + std::to_string(header.version) + " of the protocol, this one version " +
-                 std::to_string(kVersion)};
+    return Error{"the other side speaks version " + std::to_string(header.version) +
+                 " of the protocol, this one version " + std::to_string(kVersion)};
   }
   if (header.bytes != bytes.size()) return Error{"a message with a wrong length"};
   switch (header.type) {
     case MessageType::kHello: {
       GL_TRY(raw, Copy<RawHello>(bytes));
       // A secret is compared and never shown: its bytes are what they are.
-      return Message(Hello{Get(raw.tenant), std::string(raw.token, strnlen(raw.token, sizeof raw.token)), Get(raw.program)});
+      return Message(
+          Hello{Get(raw.tenant), std::string(raw.token, strnlen(raw.token, sizeof raw.token)), Get(raw.program)});
     }
     case MessageType::kWelcome: {
       GL_TRY(raw, Copy<RawWelcome>(bytes));
-      return Message(
-          Welcome{raw.session, raw.spin_us, raw.timing != 0, raw.memory_bytes, Get(raw.tenant), Get(raw.device), Get(raw.policy)});
+      return Message(Welcome{raw.session, raw.spin_us, raw.timing != 0, raw.memory_bytes, Get(raw.tenant),
+                             Get(raw.device), Get(raw.policy)});
     }
     case MessageType::kRefused:
     case MessageType::kGoodbye:

@@ -1,5 +1,5 @@
-// Messages on the broker's socket (AF_UNIX, SOCK_SEQPACKET: one message, one datagram). Fixed layouts; what comes in is copied
-// into one of them and checked before anybody looks at it.
+// Messages on the broker's socket (AF_UNIX, SOCK_SEQPACKET: one message, one datagram). Fixed layouts; what comes in is
+// copied into one of them and checked before anybody looks at it.
 #pragma once
 
 #include <cstddef>
@@ -63,7 +63,13 @@ enum class GoodbyeReason : std::uint32_t {
 enum class Verb : std::uint32_t { kPs = 1, kLimits = 2, kKill = 3, kPolicy = 4, kShutdown = 5 };
 
 /// Which fields of a Request are set.
-enum RequestField : std::uint32_t { kFieldWeight = 1, kFieldPriority = 2, kFieldInFlight = 4, kFieldMemory = 8, kFieldCap = 16 };
+enum RequestField : std::uint32_t {
+  kFieldWeight = 1,
+  kFieldPriority = 2,
+  kFieldInFlight = 4,
+  kFieldMemory = 8,
+  kFieldCap = 16
+};
 
 struct Request {
   Verb verb = Verb::kPs;

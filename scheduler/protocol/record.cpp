@@ -13,11 +13,14 @@ constexpr std::uint64_t kMostCtas = std::uint64_t{1} << 62;
 constexpr std::uint32_t kMostThreads = 4096, kMostRegisters = 1024;
 constexpr std::uint32_t kMostShared = 1u << 28;
 
-Error Bad(const char* what, std::uint64_t value) { return Error{std::string("a record with ") + what + " " + std::to_string(value)}; }
+Error Bad(const char* what, std::uint64_t value) {
+  return Error{std::string("a record with ") + what + " " + std::to_string(value)};
+}
 
 Result<LaunchRecord> ParseLaunch(const RawRecord& raw) {
   if (raw.value == 0 || raw.value > kMostCtas) return Bad("a grid of CTAs", raw.value);
-  if (raw.threads_per_cta == 0 || raw.threads_per_cta > kMostThreads) return Bad("threads per CTA", raw.threads_per_cta);
+  if (raw.threads_per_cta == 0 || raw.threads_per_cta > kMostThreads)
+    return Bad("threads per CTA", raw.threads_per_cta);
   if (raw.registers_per_thread > kMostRegisters) return Bad("registers per thread", raw.registers_per_thread);
   if (raw.shared_bytes > kMostShared) return Bad("bytes of shared memory", raw.shared_bytes);
   if ((raw.flags & ~kDivisible) != 0) return Bad("unknown flags", raw.flags);
@@ -46,7 +49,8 @@ std::string FieldText(const char* field, std::size_t bytes) {
 }
 
 Result<Record> ParseRecord(const RawRecord& raw, std::uint64_t sequence) {
-  if (raw.sequence != sequence) return Error{"record " + std::to_string(sequence) + " says it is record " + std::to_string(raw.sequence)};
+  if (raw.sequence != sequence)
+    return Error{"record " + std::to_string(sequence) + " says it is record " + std::to_string(raw.sequence)};
   Record record;
   record.slot = raw.slot;
   record.launch = raw.launch;

@@ -1,5 +1,5 @@
-// What a tenant tells the broker through its ring: launches, what has run of them, memory. Fixed size, versioned with the
-// segment. A record is copied out of the ring first; everything below reads the copy.
+// What a tenant tells the broker through its ring: launches, what has run of them, memory. Fixed size, versioned with
+// the segment. A record is copied out of the ring first; everything below reads the copy.
 #pragma once
 
 #include <cstddef>

@@ -19,7 +19,8 @@ constexpr std::size_t kLeast = 8, kMost = 200;
 Result<std::string> ReadSecret(const std::string& path, bool owner_only) {
   const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   struct stat info {};
-  if (!file || fstat(file.get(), &info) != 0) return Error{"cannot read the token file " + path + ": " + std::strerror(errno)};
+  if (!file || fstat(file.get(), &info) != 0)
+    return Error{"cannot read the token file " + path + ": " + std::strerror(errno)};
   if (!S_ISREG(info.st_mode)) return Error{"the token file " + path + " is not a regular file"};
   if (owner_only && (info.st_mode & 077) != 0) {
     return Error{"others may read the token file " + path + "; `chmod 600 " + path + "` mends it"};

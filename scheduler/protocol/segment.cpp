@@ -14,7 +14,9 @@ namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-Error Failed(const char* what) { return Error{std::string("shared memory of a session: ") + what + ": " + std::strerror(errno)}; }
+Error Failed(const char* what) {
+  return Error{std::string("shared memory of a session: ") + what + ": " + std::strerror(errno)};
+}
 
 Result<SegmentLayout*> Map(int fd) {
   void* const memory = mmap(nullptr, sizeof(SegmentLayout), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -43,7 +45,8 @@ Result<Segment> Segment::Attach(int fd) {
   Segment segment(nullptr, fd);
   struct stat info {};
   if (fstat(fd, &info) != 0) return Failed("cannot look at it");
-  if (static_cast<std::uint64_t>(info.st_size) != sizeof(SegmentLayout)) return Error{"the broker's shared memory has another size"};
+  if (static_cast<std::uint64_t>(info.st_size) != sizeof(SegmentLayout))
+    return Error{"the broker's shared memory has another size"};
   if ((fcntl(fd, F_GET_SEALS) & kSeals) != kSeals) return Error{"the broker's shared memory is not sealed"};
   GL_TRY(layout, Map(fd));
   segment.layout_ = layout;
@@ -53,7 +56,8 @@ Result<Segment> Segment::Attach(int fd) {
   return segment;
 }
 
-Segment::Segment(Segment&& other) noexcept : layout_(std::exchange(other.layout_, nullptr)), fd_(std::exchange(other.fd_, -1)) {}
+Segment::Segment(Segment&& other) noexcept
+    : layout_(std::exchange(other.layout_, nullptr)), fd_(std::exchange(other.fd_, -1)) {}
 
 Segment& Segment::operator=(Segment&& other) noexcept {
   std::swap(layout_, other.layout_);
@@ -70,8 +74,8 @@ bool RingWriter::Push(RawRecord record) {
   if (pushed_ - layout_.taken.load(std::memory_order_acquire) >= kRingRecords) return false;
   record.sequence = pushed_;
   std::memcpy(&layout_.ring[pushed_ % kRingRecords], &record, sizeof record);
-  // Pairs with RingReader::Take; ordered before the look at broker_sleeps (must_ring), which the broker sets before its last
-  // look at `pushed`: one of the two sees the other.
+  // Pairs with RingReader::Take; ordered before the look at broker_sleeps (must_ring), which the broker sets before its
+  // last look at `pushed`: one of the two sees the other.
   layout_.pushed.store(++pushed_, std::memory_order_seq_cst);
   return true;
 }

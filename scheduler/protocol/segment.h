@@ -1,7 +1,7 @@
-// The memory that a session of a tenant shares with the broker: a ring of records up, a mailbox per launch down. The broker
-// makes it (a memfd sealed against shrinking and growing, so that no access of the broker's can fault), the tenant maps it.
-// The broker never reads back what it wrote, and takes every number of the tenant's as hostile: positions are checked against
-// the ring's size, records are copied out before they are looked at.
+// The memory that a session of a tenant shares with the broker: a ring of records up, a mailbox per launch down. The
+// broker makes it (a memfd sealed against shrinking and growing, so that no access of the broker's can fault), the
+// tenant maps it. The broker never reads back what it wrote, and takes every number of the tenant's as hostile:
+// positions are checked against the ring's size, records are copied out before they are looked at.
 #pragma once
 
 #include <atomic>

@@ -90,23 +90,27 @@ Result<SocketPath> WalkTo(const std::string& path) {
 Status CheckServer(const SocketPath& path, const Peer& server, uid_t self) {
   const PathStep& folder = path.folder;
   if (!server.user_known) {
-    return Distrusted(path.socket,
-                      "its user has no number in this user namespace, so that nobody can tell who it is; run the broker as a "
-                      "user whom the namespace maps");
+    return Distrusted(
+        path.socket,
+        "its user has no number in this user namespace, so that nobody can tell who it is; run the broker as a "
+        "user whom the namespace maps");
   }
   if (server.uid != 0 && server.uid != self) {
     const std::string doubt = Doubt(path, server.uid, self);
     if (doubt.empty()) return {};
-    return Distrusted(path.socket, "it is served by " + User(server.uid) + ", who is neither you (" + User(self) + ") nor root, and " +
-                                       doubt +
-                                       "; an operator has to put the broker's socket into a folder that is the broker's user's or root's "
-                                       "and that nobody else may write to, such as /run/gridloom");
+    return Distrusted(
+        path.socket,
+        "it is served by " + User(server.uid) + ", who is neither you (" + User(self) + ") nor root, and " + doubt +
+            "; an operator has to put the broker's socket into a folder that is the broker's user's or root's "
+            "and that nobody else may write to, such as /run/gridloom");
   }
   if (folder.uid != 0 && folder.uid != self && folder.uid != server.uid) {
-    return Distrusted(path.socket, folder.path + " belongs to " + User(folder.uid) + "; remove it, or choose another place for the socket");
+    return Distrusted(path.socket, folder.path + " belongs to " + User(folder.uid) +
+                                       "; remove it, or choose another place for the socket");
   }
   if ((folder.mode & kOthersWrite) != 0 && (folder.mode & S_ISVTX) == 0) {
-    return Distrusted(path.socket, "others may write into " + folder.path + "; choose another folder, or `chmod go-w` it");
+    return Distrusted(path.socket,
+                      "others may write into " + folder.path + "; choose another folder, or `chmod go-w` it");
   }
   return {};
 }

@@ -1,10 +1,11 @@
-// Before a program says its name and its secret on a socket it looks at who listens there: on a path that others could have put a
-// socket at, that may be anybody who was faster.
+// Before a program says its name and its secret on a socket it looks at who listens there: on a path that others could
+// have put a socket at, that may be anybody who was faster.
 //
-// Root and the program's own user are trusted: they can read its secret anyway. Another user S may serve a broker where its being S is what
-// somebody trusted wanted: the socket is S's, and all that leads to it, from the root folder on, belongs to root, the program's user or
-// S, and can be changed by nobody else. So a path says whose broker it is: /run/gridloom/broker.sock is that of the user to whom
-// root gave /run/gridloom. A folder in which anybody may make files, such as /tmp, says nothing.
+// Root and the program's own user are trusted: they can read its secret anyway. Another user S may serve a broker where
+// its being S is what somebody trusted wanted: the socket is S's, and all that leads to it, from the root folder on,
+// belongs to root, the program's user or S, and can be changed by nobody else. So a path says whose broker it is:
+// /run/gridloom/broker.sock is that of the user to whom root gave /run/gridloom. A folder in which anybody may make
+// files, such as /tmp, says nothing.
 #pragma once
 
 #include <sys/types.h>

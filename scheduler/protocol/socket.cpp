@@ -28,13 +28,16 @@ Result<sockaddr_un> AddressOf(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof address.sun_path) {
-    return Error{"the socket's path '" + path + "' is empty or longer than " + std::to_string(sizeof address.sun_path - 1) + " bytes"};
+    return Error{"the socket's path '" + path + "' is empty or longer than " +
+                 std::to_string(sizeof address.sun_path - 1) + " bytes"};
   }
   std::memcpy(address.sun_path, path.data(), path.size());
   return address;
 }
 
-Error Failed(const std::string& what, const std::string& path) { return Error{what + " " + path + ": " + std::strerror(errno)}; }
+Error Failed(const std::string& what, const std::string& path) {
+  return Error{what + " " + path + ": " + std::strerror(errno)};
+}
 
 /// Nobody but us may be able to put another socket in the place of ours.
 Status CheckFolder(const std::string& path) {
@@ -47,7 +50,8 @@ Status CheckFolder(const std::string& path) {
   if (lstat(folder.c_str(), &info) != 0) return Failed("cannot look at folder", folder);
   if (!S_ISDIR(info.st_mode)) return Error{folder.string() + " is no folder"};
   const bool sticky = (info.st_mode & S_ISVTX) != 0;
-  if (info.st_uid != geteuid() && info.st_uid != 0) return Error{"folder " + folder.string() + " belongs to another user"};
+  if (info.st_uid != geteuid() && info.st_uid != 0)
+    return Error{"folder " + folder.string() + " belongs to another user"};
   if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0 && !sticky) {
     return Error{"others may write into folder " + folder.string() + "; choose another, or `chmod go-w` it"};
   }
@@ -64,7 +68,8 @@ Result<Fd> ConnectToAnybody(const std::string& path, unsigned timeout_ms) {
     setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
   }
   if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return fd;
-  if (errno == ENOENT || errno == ECONNREFUSED) return Error{"no broker answers on " + path + "; start one with `gridloom daemon`"};
+  if (errno == ENOENT || errno == ECONNREFUSED)
+    return Error{"no broker answers on " + path + "; start one with `gridloom daemon`"};
   return Failed("cannot connect to the broker on", path);
 }
 
@@ -139,7 +144,8 @@ Result<Received> Receive(int fd, bool wait) {
       received.fds.emplace_back(one);
     }
   }
-  if ((message.msg_flags & MSG_TRUNC) != 0) return Error{"a message longer than " + std::to_string(kMaxMessageBytes) + " bytes"};
+  if ((message.msg_flags & MSG_TRUNC) != 0)
+    return Error{"a message longer than " + std::to_string(kMaxMessageBytes) + " bytes"};
   if ((message.msg_flags & MSG_CTRUNC) != 0) return Error{"a message with too many descriptors"};
   received.bytes.resize(static_cast<std::size_t>(size));
   received.state = size == 0 ? Received::State::kClosed : Received::State::kMessage;

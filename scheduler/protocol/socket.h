@@ -42,12 +42,12 @@ std::string DefaultSocketPath();
 /// Makes the socket's folder, owner-only, where it is missing; a folder in which others may put files is an error.
 Status MakeSocketFolder(const std::string& path);
 
-/// A listening socket with these permissions. A socket that nobody listens on any more is replaced; one in use is an error.
-/// A missing folder is made, owner-only; a folder in which others may put files is an error.
+/// A listening socket with these permissions. A socket that nobody listens on any more is replaced; one in use is an
+/// error. A missing folder is made, owner-only; a folder in which others may put files is an error.
 Result<Fd> Listen(const std::string& path, mode_t mode);
 
-/// A connection to a broker whom one may tell a secret (server_check.h); an error that says what to do when nobody listens, or who does
-/// is not to be trusted. Blocking, or with `timeout_ms` for sends and receives.
+/// A connection to a broker whom one may tell a secret (server_check.h); an error that says what to do when nobody
+/// listens, or who does is not to be trusted. Blocking, or with `timeout_ms` for sends and receives.
 Result<Fd> Connect(const std::string& path, unsigned timeout_ms = 0);
 
 struct Received {
@@ -71,8 +71,9 @@ struct Peer {
 /// Who is on the other side: who connected, or, of a connection that we made, who listens.
 Result<Peer> PeerOf(int fd);
 
-/// Whether a user's number that the kernel tells is that of one user. `uid_map`: the text of /proc/self/uid_map, `overflow` the number
-/// that it tells of users that the map lacks. Where it lacks some that number says nothing, even if the map has a user of that number.
+/// Whether a user's number that the kernel tells is that of one user. `uid_map`: the text of /proc/self/uid_map,
+/// `overflow` the number that it tells of users that the map lacks. Where it lacks some that number says nothing, even
+/// if the map has a user of that number.
 bool IsOneUser(uid_t uid, std::string_view uid_map, uid_t overflow);
 
 }  // namespace gridloom::protocol

@@ -21,7 +21,8 @@ std::uint64_t NowNs() {
 namespace {
 
 constexpr std::uint64_t kLeastSpinNs = 3000;  ///< an answer from a free core takes half of it
-constexpr std::uint32_t kTryAgainEvery = 16;  ///< sleeps after which the whole time is spun once: things may have changed
+constexpr std::uint32_t kTryAgainEvery =
+    16;  ///< sleeps after which the whole time is spun once: things may have changed
 
 }  // namespace
 
@@ -33,14 +34,16 @@ void AdaptiveSpin::Came() {
 void AdaptiveSpin::Slept() {
   const std::uint64_t least = std::min(most_, kLeastSpinNs);
   const bool again = slept_.fetch_add(1, std::memory_order_relaxed) % kTryAgainEvery == kTryAgainEvery - 1;
-  budget_.store(again ? most_ : std::max(least, budget_.load(std::memory_order_relaxed) / 4), std::memory_order_relaxed);
+  budget_.store(again ? most_ : std::max(least, budget_.load(std::memory_order_relaxed) / 4),
+                std::memory_order_relaxed);
 }
 
 void FutexWait(std::atomic<std::uint32_t>& word, std::uint32_t seen, std::uint64_t timeout_ns) {
   timespec timeout{};
   timeout.tv_sec = static_cast<time_t>(timeout_ns / 1'000'000'000);
   timeout.tv_nsec = static_cast<long>(timeout_ns % 1'000'000'000);
-  syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAIT, seen, timeout_ns == 0 ? nullptr : &timeout, nullptr, 0);
+  syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAIT, seen, timeout_ns == 0 ? nullptr : &timeout,
+          nullptr, 0);
 }
 
 void FutexWakeAll(std::atomic<std::uint32_t>& word) {

@@ -16,10 +16,10 @@ inline void Relax() {
 /// Steady-clock nanoseconds.
 std::uint64_t NowNs();
 
-/// How long to spin before sleeping. Spinning pays while the other side answers from another core; where both share one core, or
-/// the answer takes long, it only keeps the other side (or a kernel) from running. So waits that ended in sleep make the next spin
-/// shorter, down to what an answer from a free core takes, and each one that did not makes it longer. Any thread; threads that
-/// learn at the same time may overwrite each other's lesson.
+/// How long to spin before sleeping. Spinning pays while the other side answers from another core; where both share one
+/// core, or the answer takes long, it only keeps the other side (or a kernel) from running. So waits that ended in
+/// sleep make the next spin shorter, down to what an answer from a free core takes, and each one that did not makes it
+/// longer. Any thread; threads that learn at the same time may overwrite each other's lesson.
 class AdaptiveSpin {
  public:
   explicit AdaptiveSpin(std::uint64_t most_ns) : most_(most_ns), budget_(most_ns) {}

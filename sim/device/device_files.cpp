@@ -79,7 +79,8 @@ Result<fs::path> DeviceDirectory() {
     std::error_code error;
     if (fs::is_directory(candidate, error)) return fs::canonical(candidate, error);
   }
-  return Error{"no device files beside " + own.string() + " (expected share/gridloom/devices in the installed tree); reinstall Gridloom"};
+  return Error{"no device files beside " + own.string() +
+               " (expected share/gridloom/devices in the installed tree); reinstall Gridloom"};
 }
 
 std::vector<std::string> DeviceIds(const fs::path& directory) {
@@ -108,7 +109,8 @@ Result<DeviceSpec> LoadDevice(std::string_view name, const fs::path& directory) 
   }
   for (const DeviceField& field : DeviceFields()) {
     if (!given.contains(field.key))
-      return Error{file.string() + ": key '" + std::string(field.key) + "' is missing (" + std::string(field.meaning) + ")"};
+      return Error{file.string() + ": key '" + std::string(field.key) + "' is missing (" + std::string(field.meaning) +
+                   ")"};
   }
   const Status valid = ValidateDevice(spec);
   if (!valid.ok()) return Error{file.string() + ": " + valid.error().message};

@@ -18,8 +18,12 @@ DeviceField::Slot SlotOf(T& member) {
   return &member;
 }
 DeviceField::Slot SlotOf(Pipe& member) { return NamedChoice{reinterpret_cast<std::uint8_t*>(&member), kPipeNames}; }
-DeviceField::Slot SlotOf(WarpOrder& member) { return NamedChoice{reinterpret_cast<std::uint8_t*>(&member), kWarpOrderNames}; }
-DeviceField::Slot SlotOf(StorePolicy& member) { return NamedChoice{reinterpret_cast<std::uint8_t*>(&member), kStorePolicyNames}; }
+DeviceField::Slot SlotOf(WarpOrder& member) {
+  return NamedChoice{reinterpret_cast<std::uint8_t*>(&member), kWarpOrderNames};
+}
+DeviceField::Slot SlotOf(StorePolicy& member) {
+  return NamedChoice{reinterpret_cast<std::uint8_t*>(&member), kStorePolicyNames};
+}
 
 constexpr DeviceField kFields[] = {
 #define GL_DEVICE_FIELD(member, meaning) {#member, [](DeviceSpec& spec) { return SlotOf(spec.member); }, meaning},
@@ -79,7 +83,8 @@ struct SetValue {
   /// Each returns what was expected when the text does not fit, else an empty string.
   std::string operator()(std::uint32_t* slot) const {
     const auto value = ParseNumber(text);
-    if (!value || *value > std::numeric_limits<std::uint32_t>::max()) return "a number below 2^32, optionally with KiB, MiB or GiB";
+    if (!value || *value > std::numeric_limits<std::uint32_t>::max())
+      return "a number below 2^32, optionally with KiB, MiB or GiB";
     *slot = static_cast<std::uint32_t>(*value);
     return {};
   }
@@ -100,7 +105,8 @@ struct SetValue {
     return {};
   }
   std::string operator()(NamedChoice choice) const {
-    const auto name = std::ranges::find(choice.names, text, [](const char* candidate) { return std::string_view(candidate); });
+    const auto name =
+        std::ranges::find(choice.names, text, [](const char* candidate) { return std::string_view(candidate); });
     if (name == choice.names.end()) return OneOf(choice.names);
     *choice.value = static_cast<std::uint8_t>(name - choice.names.begin());
     return {};
@@ -148,15 +154,17 @@ Status ValidateTiming(const DeviceSpec& spec) {
   const auto divides = [](std::uint32_t part, std::uint32_t whole) { return whole % part == 0; };
   constexpr std::uint32_t kMostCache = 16 << 20;
   const Rule rules[] = {
-      // Some 20 times what the largest GPUs have. Messages name their SM and slice in 16 bits; the rest is memory of the host.
+      // Some 20 times what the largest GPUs have. Messages name their SM and slice in 16 bits; the rest is memory of
+      // the host.
       {spec.sm.count <= 4096, "sm.count must be at most 4096"},
       {spec.sm.max_blocks <= 1024, "sm.max_blocks must be at most 1024"},
       {timing.l2.slices <= 4096, "timing.l2.slices must be at most 4096"},
       {timing.launch.queues <= 4096, "timing.launch.queues must be at most 4096"},
       // A launch's call ends, and a child begins, before the model's clocks do.
       {timing.device_launch.percent <= 100'000, "timing.device_launch.percent must be at most 100000"},
-      {std::ranges::max({timing.device_launch.stream_cycles, timing.device_launch.buffer_cycles, timing.device_launch.buffer_thread_cycles,
-                         timing.device_launch.call_cycles, timing.device_launch.call_thread_cycles, timing.device_launch.dispatch_cycles,
+      {std::ranges::max({timing.device_launch.stream_cycles, timing.device_launch.buffer_cycles,
+                         timing.device_launch.buffer_thread_cycles, timing.device_launch.call_cycles,
+                         timing.device_launch.call_thread_cycles, timing.device_launch.dispatch_cycles,
                          timing.device_launch.dispatch_interval, timing.device_launch.record_bytes}) <= 1'000'000,
        "the keys of timing.device_launch must be at most 1000000"},
       {timing.tlb.entries <= 65536, "timing.tlb.entries must be at most 65536"},
@@ -164,24 +172,29 @@ Status ValidateTiming(const DeviceSpec& spec) {
        "timing.l1.size_bytes, timing.constant.size_bytes and timing.texture.size_bytes must be at most 16 MiB"},
       {timing.sm.schedulers <= 8 && divides(timing.sm.schedulers, spec.max_warps_per_sm()),
        "timing.sm.schedulers must be at most 8 and divide the warps of an SM (sm.max_threads / 32)"},
-      {spec.max_warps_per_sm() / timing.sm.schedulers <= 64, "timing.sm.schedulers must be at least sm.max_threads / 2048"},
+      {spec.max_warps_per_sm() / timing.sm.schedulers <= 64,
+       "timing.sm.schedulers must be at least sm.max_threads / 2048"},
       {timing.sm.issue_width <= 2, "timing.sm.issue_width must be 1 or 2"},
-      {std::ranges::all_of(timing.units, [](std::uint32_t count) { return count <= 64; }), "timing.units.* must be at most 64"},
-      {std::ranges::all_of(timing.op, [](const TimingSpec::Op& op) { return op.latency < 65536 && op.interval < 65536; }),
+      {std::ranges::all_of(timing.units, [](std::uint32_t count) { return count <= 64; }),
+       "timing.units.* must be at most 64"},
+      {std::ranges::all_of(timing.op,
+                           [](const TimingSpec::Op& op) { return op.latency < 65536 && op.interval < 65536; }),
        "timing.op.*.latency and interval must be below 65536"},
       {timing.shared.banks <= 64 && (timing.shared.banks & (timing.shared.banks - 1)) == 0,
        "timing.shared.banks must be a power of two up to 64"},
       {timing.shared.bank_bytes == 4 || timing.shared.bank_bytes == 8, "timing.shared.bank_bytes must be 4 or 8"},
       {std::ranges::max({timing.l1.ways, timing.constant.ways, timing.texture.ways}) <= 64,
        "timing.l1.ways, timing.constant.ways and timing.texture.ways must be at most 64"},
-      {IsWholeSets(timing.l1.size_bytes, timing.l1.ways), "timing.l1.size_bytes must be a multiple of 128 * timing.l1.ways"},
+      {IsWholeSets(timing.l1.size_bytes, timing.l1.ways),
+       "timing.l1.size_bytes must be a multiple of 128 * timing.l1.ways"},
       {IsWholeSets(timing.constant.size_bytes, timing.constant.ways),
        "timing.constant.size_bytes must be a multiple of 128 * timing.constant.ways"},
       {IsWholeSets(timing.texture.size_bytes, timing.texture.ways),
        "timing.texture.size_bytes must be a multiple of 128 * timing.texture.ways"},
       {divides(timing.tlb.ways, timing.tlb.entries), "timing.tlb.entries must be a multiple of timing.tlb.ways"},
       {timing.l1.mshrs <= 4096, "timing.l1.mshrs must be at most 4096"},
-      {std::uint64_t{timing.l1.mshrs} * timing.l1.merges + timing.l1.queue < 65535, "timing.l1.mshrs * merges + queue must be below 65535"},
+      {std::uint64_t{timing.l1.mshrs} * timing.l1.merges + timing.l1.queue < 65535,
+       "timing.l1.mshrs * merges + queue must be below 65535"},
       {std::uint64_t{spec.sm.count} * (std::uint64_t{timing.l1.mshrs} + timing.l1.stores) < (1u << 20),
        "sm.count * (timing.l1.mshrs + stores) must be below 1048576"},
       {divides(timing.dram.channels, timing.l2.slices), "timing.l2.slices must be a multiple of timing.dram.channels"},
@@ -189,7 +202,8 @@ Status ValidateTiming(const DeviceSpec& spec) {
       {IsWholeSets(spec.l2.size_bytes, std::uint64_t{timing.l2.slices} * timing.l2.ways),
        "l2.size_bytes must be a multiple of 128 * timing.l2.ways * timing.l2.slices"},
       {timing.l2.ways <= 64, "timing.l2.ways must be at most 64"},
-      {timing.l2.interleave_bytes % TimingSpec::kLineBytes == 0, "timing.l2.interleave_bytes must be a multiple of 128"},
+      {timing.l2.interleave_bytes % TimingSpec::kLineBytes == 0,
+       "timing.l2.interleave_bytes must be a multiple of 128"},
       {spec.memory.page_bytes >= TimingSpec::kLineBytes && std::has_single_bit(spec.memory.page_bytes),
        "memory.page_bytes must be a power of two from 128 on"},
       {timing.dram.row_bytes % TimingSpec::kLineBytes == 0, "timing.dram.row_bytes must be a multiple of 128"},
@@ -200,14 +214,15 @@ Status ValidateTiming(const DeviceSpec& spec) {
       {timing.dram.tCCD * timing.dram.bytes_per_cycle >= timing.dram.access_bytes,
        "timing.dram.tCCD must leave time for timing.dram.access_bytes on the data bus"},
       {timing.dram.tCCDL >= timing.dram.tCCD, "timing.dram.tCCDL must not be below tCCD"},
-      {std::ranges::max({timing.dram.tCCD, timing.dram.tCCDL, timing.dram.tRRD, timing.dram.tRCD, timing.dram.tRAS, timing.dram.tRP,
-                         timing.dram.tRC, timing.dram.tCL, timing.dram.tWL, timing.dram.tWR, timing.dram.tCDLR, timing.dram.tRTP}) <=
-           TimingSpec::Dram::kMaxCommandCycles,
+      {std::ranges::max({timing.dram.tCCD, timing.dram.tCCDL, timing.dram.tRRD, timing.dram.tRCD, timing.dram.tRAS,
+                         timing.dram.tRP, timing.dram.tRC, timing.dram.tCL, timing.dram.tWL, timing.dram.tWR,
+                         timing.dram.tCDLR, timing.dram.tRTP}) <= TimingSpec::Dram::kMaxCommandCycles,
        "timing.dram.tCCD and the times after it must be at most 2048"},
       {timing.dram.tRC >= timing.dram.tRAS, "timing.dram.tRC must not be below tRAS"},
       {timing.dram.queue >= 2 && timing.dram.queue <= 1024, "timing.dram.queue must be between 2 and 1024"},
       {BandwidthAgrees(spec),
-       "timing.dram.channels * bytes_per_cycle * timing.clock.dram_mhz must be within 2 % of memory.clock_mhz * memory.bus_bits / 4"},
+       "timing.dram.channels * bytes_per_cycle * timing.clock.dram_mhz must be within 2 % of memory.clock_mhz * "
+       "memory.bus_bits / 4"},
   };
   return FirstBroken(rules);
 }
@@ -217,7 +232,8 @@ constexpr std::string_view kPartPrefix = "hardware.";
 /// `none` stands for no part.
 void AddProposed(std::string_view names, DeviceSpec& spec) {
   constexpr std::string_view kBetween = ", +";
-  for (std::size_t begin = names.find_first_not_of(kBetween); begin != names.npos; begin = names.find_first_not_of(kBetween, begin)) {
+  for (std::size_t begin = names.find_first_not_of(kBetween); begin != names.npos;
+       begin = names.find_first_not_of(kBetween, begin)) {
     const std::size_t end = std::min(names.find_first_of(kBetween, begin), names.size());
     const std::string_view name = names.substr(begin, end - begin);
     if (name != "none") spec.proposed.emplace_back(name);
@@ -230,10 +246,11 @@ Status SetPartValue(const YamlEntry& entry, std::string_view file, DeviceSpec& s
   const std::string where = PlaceOf(entry, file);
   const std::string name = entry.key.substr(kPartPrefix.size());
   const std::size_t dot = name.find('.');
-  if (dot == name.npos) return Error{where + ": '" + entry.key + "' is no key of a proposed part; expected hardware.PART.KEY"};
+  if (dot == name.npos)
+    return Error{where + ": '" + entry.key + "' is no key of a proposed part; expected hardware.PART.KEY"};
   PartValue value{.part = name.substr(0, dot), .key = name.substr(dot + 1), .value = entry.value, .where = where};
-  const auto known =
-      std::ranges::find_if(spec.part_values, [&](const PartValue& other) { return other.part == value.part && other.key == value.key; });
+  const auto known = std::ranges::find_if(
+      spec.part_values, [&](const PartValue& other) { return other.part == value.part && other.key == value.key; });
   if (known != spec.part_values.end()) *known = std::move(value);
   else spec.part_values.push_back(std::move(value));
   return {};
@@ -245,7 +262,8 @@ Status SetKey(const YamlEntry& entry, std::string_view file, DeviceSpec& spec, s
   const DeviceField* field = FindField(entry.key);
   if (field == nullptr) return UnknownKey(entry, file);
   const std::string expected = std::visit(SetValue{entry.value}, field->slot(spec));
-  if (!expected.empty()) return Error{PlaceOf(entry, file) + ": " + entry.key + " is '" + entry.value + "'; expected " + expected};
+  if (!expected.empty())
+    return Error{PlaceOf(entry, file) + ": " + entry.key + " is '" + entry.value + "'; expected " + expected};
   keys.push_back(field->key);
   return {};
 }
@@ -335,10 +353,12 @@ Status ValidateDevice(const DeviceSpec& spec) {
       {spec.sm.max_threads % DeviceSpec::kWarpSize == 0, "sm.max_threads must be a multiple of the warp size, 32"},
       {spec.block.max_threads <= spec.sm.max_threads, "block.max_threads must not exceed sm.max_threads"},
       {spec.block.registers <= spec.sm.registers, "block.registers must not exceed sm.registers"},
-      {spec.block.shared_bytes <= spec.block.shared_optin_bytes, "block.shared_bytes must not exceed block.shared_optin_bytes"},
+      {spec.block.shared_bytes <= spec.block.shared_optin_bytes,
+       "block.shared_bytes must not exceed block.shared_optin_bytes"},
       {std::uint64_t{spec.block.shared_optin_bytes} + spec.block.shared_reserved_bytes <= spec.sm.shared_bytes,
        "block.shared_optin_bytes plus block.shared_reserved_bytes must not exceed sm.shared_bytes"},
-      {spec.cluster.max_blocks <= spec.cluster.max_blocks_nonportable, "cluster.max_blocks must not exceed cluster.max_blocks_nonportable"},
+      {spec.cluster.max_blocks <= spec.cluster.max_blocks_nonportable,
+       "cluster.max_blocks must not exceed cluster.max_blocks_nonportable"},
       {spec.l2.persisting_bytes <= spec.l2.size_bytes, "l2.persisting_bytes must not exceed l2.size_bytes"},
   };
   GL_TRY_STATUS(FirstBroken(rules));

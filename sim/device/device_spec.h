@@ -16,8 +16,8 @@
 
 namespace gridloom::sim {
 
-/// A value that a device file, or an option, gives to a key of a proposed part: `hardware.PART.KEY`. Which parts and keys there are is not
-/// known here (sim/hardware/catalog.h).
+/// A value that a device file, or an option, gives to a key of a proposed part: `hardware.PART.KEY`. Which parts and
+/// keys there are is not known here (sim/hardware/catalog.h).
 struct PartValue {
   std::string part, key, value;
   std::string where;  ///< "FILE:LINE"
@@ -156,7 +156,8 @@ Result<DeviceText> ApplyDeviceText(std::string_view text, std::string_view file,
 /// Sets one key, as a line of a device file would. `place`: where it was asked for, for errors: "--set KEY=VALUE".
 Status SetDeviceKey(const std::string& key, const std::string& value, std::string_view place, DeviceSpec& spec);
 
-/// The parts of `names`, separated by commas, blanks or `+`, in place of those that the device has; "none" and "": no parts.
+/// The parts of `names`, separated by commas, blanks or `+`, in place of those that the device has; "none" and "": no
+/// parts.
 void Propose(std::string_view names, DeviceSpec& spec);
 
 /// What tells the device from others: "v100", or "v100 + lazy-ctas" with proposed parts.

@@ -121,7 +121,8 @@ struct TimingSpec {
     std::uint32_t cta_interval = 0;      ///< between two starts of CTAs on the device
   } launch;
 
-  /// Launches by kernels. Calls hold up the warp that makes them, in SM cycles: so many, and so many for each of its threads that call.
+  /// Launches by kernels. Calls hold up the warp that makes them, in SM cycles: so many, and so many for each of its
+  /// threads that call.
   struct DeviceLaunch {
     std::uint32_t stream_cycles = 0;         ///< a stream is made
     std::uint32_t buffer_cycles = 0;         ///< a parameter buffer, for the warp
@@ -129,9 +130,10 @@ struct TimingSpec {
     std::uint32_t call_cycles = 0;           ///< the launch itself, for the warp
     std::uint32_t call_thread_cycles = 0;    ///< and for each of its threads
     std::uint32_t dispatch_cycles = 0;       ///< from the kernel management unit to the kernel distributor
-    std::uint32_t dispatch_interval = 0;     ///< between two launches that go this way, on the device; 0: any number at a time
-    std::uint32_t record_bytes = 0;          ///< of device memory for a launch that is pending, besides its parameters
-    std::uint32_t percent = 100;             ///< of all of these cycles
+    std::uint32_t dispatch_interval =
+        0;                           ///< between two launches that go this way, on the device; 0: any number at a time
+    std::uint32_t record_bytes = 0;  ///< of device memory for a launch that is pending, besides its parameters
+    std::uint32_t percent = 100;     ///< of all of these cycles
   } device_launch;
 
   struct Pcie {
@@ -139,17 +141,17 @@ struct TimingSpec {
     std::uint32_t latency_ns = 0;
     std::uint32_t engine_ns = 0;          ///< of that, how long the engine takes no other copy; 0: all of it
     std::uint32_t to_host_engine_ns = 0;  ///< the same of a copy to the host; 0: as engine_ns
-    /// What a copy takes besides, and its engine with it, when it was given while a kernel or a copy of another engine that it waits for
-    /// had not ended.
+    /// What a copy takes besides, and its engine with it, when it was given while a kernel or a copy of another engine
+    /// that it waits for had not ended.
     std::uint32_t handover_ns = 0;
   } pcie;
 
   struct Host {
-    std::uint32_t call_ns = 0;       ///< what a call that gives the device work, or asks for it, takes of the program's time
+    std::uint32_t call_ns = 0;  ///< what a call that gives the device work, or asks for it, takes of the program's time
     std::uint32_t copy_call_ns = 0;  ///< the same of a call that copies or fills; 0: as other calls
     std::uint32_t sync_ns = 0;       ///< from the end of a work to the program that waits for it
-    /// Rate at which a program reads its inputs from storage before it copies them to the device, and writes what it has copied back: 10^6
-    /// bytes a second. 0: neither takes time.
+    /// Rate at which a program reads its inputs from storage before it copies them to the device, and writes what it
+    /// has copied back: 10^6 bytes a second. 0: neither takes time.
     std::uint32_t storage_mb_s = 0;
   } host;
 

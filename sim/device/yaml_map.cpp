@@ -114,15 +114,20 @@ class Reader {
 
 }  // namespace
 
-Result<std::vector<YamlEntry>> ReadYamlMap(std::string_view text, std::string_view file) { return Reader(text, file, false).Read(); }
+Result<std::vector<YamlEntry>> ReadYamlMap(std::string_view text, std::string_view file) {
+  return Reader(text, file, false).Read();
+}
 
-Result<std::vector<YamlEntry>> ReadYamlLists(std::string_view text, std::string_view file) { return Reader(text, file, true).Read(); }
+Result<std::vector<YamlEntry>> ReadYamlLists(std::string_view text, std::string_view file) {
+  return Reader(text, file, true).Read();
+}
 
 std::string PlaceOf(const YamlEntry& entry, std::string_view file) {
   return std::string(file) + (entry.line == 0 ? "" : ":" + std::to_string(entry.line));
 }
 
-Error UnknownYamlKey(const YamlEntry& entry, std::string_view file, std::span<const std::string_view> known, std::string_view otherwise) {
+Error UnknownYamlKey(const YamlEntry& entry, std::string_view file, std::span<const std::string_view> known,
+                     std::string_view otherwise) {
   const std::string_view nearest = NearestName(entry.key, known);
   const std::string hint = nearest.empty() ? std::string(otherwise) : "did you mean '" + std::string(nearest) + "'?";
   return Error{PlaceOf(entry, file) + ": unknown key '" + entry.key + "'; " + hint};

@@ -1,5 +1,6 @@
-// Reads the part of YAML our configuration needs: nested maps of scalars, and lists of scalars where they are asked for. libyaml does the
-// parsing (C, small, and without C++ symbols that could clash with those of the program the driver shim is loaded into).
+// Reads the part of YAML our configuration needs: nested maps of scalars, and lists of scalars where they are asked
+// for. libyaml does the parsing (C, small, and without C++ symbols that could clash with those of the program the
+// driver shim is loaded into).
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,9 @@ Result<std::vector<YamlEntry>> ReadYamlLists(std::string_view text, std::string_
 /// "FILE:LINE", or "FILE" without a line.
 std::string PlaceOf(const YamlEntry& entry, std::string_view file);
 
-/// "FILE:LINE: unknown key 'polices'; did you mean 'policies'?"; without a near one, `otherwise` says where the keys are listed.
-Error UnknownYamlKey(const YamlEntry& entry, std::string_view file, std::span<const std::string_view> known, std::string_view otherwise);
+/// "FILE:LINE: unknown key 'polices'; did you mean 'policies'?"; without a near one, `otherwise` says where the keys
+/// are listed.
+Error UnknownYamlKey(const YamlEntry& entry, std::string_view file, std::span<const std::string_view> known,
+                     std::string_view otherwise);
 
 }  // namespace gridloom::sim

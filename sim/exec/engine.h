@@ -52,8 +52,9 @@ struct LaunchFault {
   std::string text;  ///< one sentence for the log
 };
 
-/// A launch that runs consecutive CTAs of a larger grid, with code that knows of it (rewriter/passes/slice.h): CTA i of the
-/// launch, in linear order, is CTA first + i of `grid`. That is the one that faults, findings, records and output name.
+/// A launch that runs consecutive CTAs of a larger grid, with code that knows of it (rewriter/passes/slice.h): CTA i of
+/// the launch, in linear order, is CTA first + i of `grid`. That is the one that faults, findings, records and output
+/// name.
 struct SliceOf {
   Dim3 grid;
   std::uint64_t first = 0;
@@ -64,24 +65,28 @@ struct LaunchParams {
   const KernelInfo* kernel = nullptr;
   Dim3 grid, block, cluster;
   std::uint32_t dynamic_shared_bytes = 0;
-  /// CU_LIMIT_STACK_SIZE: what a thread of a kernel with an open stack (KernelInfo) may take beyond its known frames. None: the engine's.
+  /// CU_LIMIT_STACK_SIZE: what a thread of a kernel with an open stack (KernelInfo) may take beyond its known frames.
+  /// None: the engine's.
   std::optional<std::uint32_t> stack_bytes;
   std::span<const std::byte> params;  ///< the parameter block, laid out as kernel->params says
   bool cooperative = false;           ///< all CTAs are co-resident
   std::optional<SliceOf> slice;
-  /// Linear numbers, x fastest: only these CTAs of the grid run. Empty: all. Neither of clusters, cooperative, nor slices.
+  /// Linear numbers, x fastest: only these CTAs of the grid run. Empty: all. Neither of clusters, cooperative, nor
+  /// slices.
   std::span<const std::uint64_t> ctas;
   /// Numbers of the SMs that the CTAs run on. Empty: all of the device's. Must stay until the grid has ended.
   std::span<const std::uint32_t> sms;
-  bool in_turn = false;                ///< one host thread runs the CTAs, in the order of `ctas` or of the grid
-  std::uint64_t grid_id = 0;           ///< %gridid; 0: one that no launch had. The slices of one grid share theirs, as do parts of `ctas`
+  bool in_turn = false;  ///< one host thread runs the CTAs, in the order of `ctas` or of the grid
+  std::uint64_t grid_id =
+      0;  ///< %gridid; 0: one that no launch had. The slices of one grid share theirs, as do parts of `ctas`
   AccessObserver* observer = nullptr;  ///< told of every access to global memory; the kernel is compiled for it
   RecordSink* records = nullptr;       ///< told of every access and every block; likewise
   RangeSink* ranges = nullptr;         ///< takes the kernel's range calls; null: they do nothing
   GridChildren* children = nullptr;    ///< takes what the grid launches itself; null: such launches fail
-  std::string_view library;            ///< file name of the program or shared object that the code is from, for findings; may be empty
-  UseOrder* use_order = nullptr;       ///< memcheck: asked of memory that is there for part of the work; null: of none
-  GridFeed* feed = nullptr;            ///< asked between rounds over the warps of a grid of one CTA
+  std::string_view
+      library;  ///< file name of the program or shared object that the code is from, for findings; may be empty
+  UseOrder* use_order = nullptr;  ///< memcheck: asked of memory that is there for part of the work; null: of none
+  GridFeed* feed = nullptr;       ///< asked between rounds over the warps of a grid of one CTA
 };
 
 struct LaunchStats {
@@ -95,33 +100,37 @@ struct LaunchStats {
 class Engine {
  public:
   struct Options {
-    unsigned threads = 0;                                    ///< 0: one per core available to the process
-    std::string cache_dir;                                   ///< empty: no disk cache
-    bool memcheck = false;                                   ///< check every access of every kernel (docs/memcheck.md)
-    GlobalShadow* global_shadow = nullptr;                   ///< memcheck: what has been written (initcheck); null: not looked at
-    std::uint32_t memcheck_limit = 100;                      ///< different findings that are kept
-    std::function<void(const MemcheckReport&)> on_memcheck;  ///< told each finding once, when the grid that had it first has ended
-    std::string cpu_features;                                ///< "", "avx2", "baseline": force fewer features than the host has
-    std::string code;   ///< GRIDLOOM_CODE: how code is made, in place of what was measured (runtime/processor_choices.h)
-    std::string tiers;  ///< GRIDLOOM_TIERS: "on": what is large is interpreted until its machine code is there (runtime/kernel_builder.h);
-                        ///< "" or "off": machine code only; "interpret": the interpreter alone, wherever it can
+    unsigned threads = 0;                   ///< 0: one per core available to the process
+    std::string cache_dir;                  ///< empty: no disk cache
+    bool memcheck = false;                  ///< check every access of every kernel (docs/memcheck.md)
+    GlobalShadow* global_shadow = nullptr;  ///< memcheck: what has been written (initcheck); null: not looked at
+    std::uint32_t memcheck_limit = 100;     ///< different findings that are kept
+    std::function<void(const MemcheckReport&)>
+        on_memcheck;           ///< told each finding once, when the grid that had it first has ended
+    std::string cpu_features;  ///< "", "avx2", "baseline": force fewer features than the host has
+    std::string code;  ///< GRIDLOOM_CODE: how code is made, in place of what was measured (runtime/processor_choices.h)
+    std::string tiers;     ///< GRIDLOOM_TIERS: "on": what is large is interpreted until its machine code is there
+                           ///< (runtime/kernel_builder.h);
+                           ///< "" or "off": machine code only; "interpret": the interpreter alone, wherever it can
     bool records = false;  ///< launches may be traced: code for that is made when they run, after Prepare
     std::uint64_t device_heap_bytes = 8u << 20;
     std::uint32_t stack_bytes = 1024;  ///< of launches that say nothing else (LaunchParams::stack_bytes)
     std::uint64_t printf_fifo_bytes = 1u << 20;
     std::uint64_t cache_bytes = std::uint64_t{1} << 30;  ///< what the disk cache may hold (GRIDLOOM_CACHE_SIZE)
-    double watchdog_seconds = 60;               ///< a grid that is dead for so long ends with kDeadlock (GRIDLOOM_WATCHDOG); 0: never
+    double watchdog_seconds =
+        60;  ///< a grid that is dead for so long ends with kDeadlock (GRIDLOOM_WATCHDOG); 0: never
     std::function<void(std::string_view)> log;  ///< for what goes wrong without failing a launch; may be empty
   };
-  static Result<std::unique_ptr<Engine>> Create(const Options& options, const sim::DeviceSpec& device, DeviceMemory& memory);
+  static Result<std::unique_ptr<Engine>> Create(const Options& options, const sim::DeviceSpec& device,
+                                                DeviceMemory& memory);
   virtual ~Engine() = default;
 
   /// Runs the grid to its end, without what it launched itself. Returns the fault that ended it, kind kNone if none.
   virtual LaunchFault Run(const LaunchParams& launch, LaunchStats* stats = nullptr) = 0;
 
-  /// Ends all grids that run, wherever their warps are, and refuses all that come: their fault is kStopped. Returns when none runs any
-  /// more. What they have written stays. For a process whose work nobody wants any more; there is no way back. Any thread but one that is
-  /// inside Run.
+  /// Ends all grids that run, wherever their warps are, and refuses all that come: their fault is kStopped. Returns
+  /// when none runs any more. What they have written stays. For a process whose work nobody wants any more; there is no
+  /// way back. Any thread but one that is inside Run.
   virtual void Stop() = 0;
 
   /// A %gridid that no launch had, for launches that share one.
@@ -132,8 +141,8 @@ class Engine {
 
   /// CTAs of this kernel that fit on one SM of the device (cuOccupancyMaxActiveBlocksPerMultiprocessor).
   /// `stack_bytes` is the limit of the stack.
-  virtual std::uint32_t Occupancy(const KernelInfo& kernel, std::uint32_t block_threads, std::uint32_t dynamic_shared_bytes,
-                                  std::uint32_t stack_bytes) const = 0;
+  virtual std::uint32_t Occupancy(const KernelInfo& kernel, std::uint32_t block_threads,
+                                  std::uint32_t dynamic_shared_bytes, std::uint32_t stack_bytes) const = 0;
 
   /// What memcheck has found so far.
   struct Findings {

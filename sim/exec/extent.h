@@ -1,5 +1,5 @@
-// Sizes and places in memory as programs pass them. Their sums and products are made here: one that has no place in an address space is
-// too large and stays so, instead of wrapping around to a small number.
+// Sizes and places in memory as programs pass them. Their sums and products are made here: one that has no place in an
+// address space is too large and stays so, instead of wrapping around to a small number.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,8 @@ class Extent {
   std::uint64_t value_;
 };
 
-/// Rows in linear memory: `depth` slices of `height` rows of `width` bytes, `pitch` bytes from row to row, `slice` from slice to slice.
+/// Rows in linear memory: `depth` slices of `height` rows of `width` bytes, `pitch` bytes from row to row, `slice` from
+/// slice to slice.
 struct Box {
   std::uint64_t width = 0, height = 1, depth = 1;
   std::uint64_t pitch = 0, slice = 0;
@@ -47,7 +48,9 @@ struct Box {
   /// Bytes in its rows.
   constexpr Extent bytes() const { return Extent(width) * height * depth; }
   /// Bytes from the first one of it to the last one; 0 when it is empty.
-  constexpr Extent span() const { return empty() ? Extent(0) : Extent(depth - 1) * slice + Extent(height - 1) * pitch + Extent(width); }
+  constexpr Extent span() const {
+    return empty() ? Extent(0) : Extent(depth - 1) * slice + Extent(height - 1) * pitch + Extent(width);
+  }
 };
 
 /// Whether `bytes` bytes from `start` on are addresses at all.

@@ -5,7 +5,8 @@
 
 namespace gridloom::exec {
 
-WrittenBytes::WrittenBytes(std::uint64_t bytes) : words_(std::make_unique<std::atomic<std::uint64_t>[]>(bytes / 64 + 1)) {}
+WrittenBytes::WrittenBytes(std::uint64_t bytes)
+    : words_(std::make_unique<std::atomic<std::uint64_t>[]>(bytes / 64 + 1)) {}
 
 void WrittenBytes::Set(std::uint64_t offset, std::uint64_t bytes, bool written) {
   for (const std::uint64_t end = offset + bytes; offset < end;) {
@@ -76,7 +77,8 @@ void GlobalShadow::Copy(const DeviceMemory& memory, std::uint64_t to, std::uint6
     for (std::uint64_t at = count; at-- > 0;) move(at);
 }
 
-std::optional<std::uint64_t> GlobalShadow::FirstUnwritten(const DeviceMemory& memory, std::uint64_t address, std::uint64_t bytes) {
+std::optional<std::uint64_t> GlobalShadow::FirstUnwritten(const DeviceMemory& memory, std::uint64_t address,
+                                                          std::uint64_t bytes) {
   const Range range = Find(memory, address, bytes);
   if (!range.bytes) return std::nullopt;
   const auto first = range.bytes->FirstUnwritten(range.offset, range.count);

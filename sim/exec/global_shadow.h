@@ -1,5 +1,5 @@
-// Which bytes of the device's memory somebody has written (memcheck's initcheck): of what cudaMalloc and its relatives give, and of nothing
-// else, since the host writes the rest without telling. Thread-safe.
+// Which bytes of the device's memory somebody has written (memcheck's initcheck): of what cudaMalloc and its relatives
+// give, and of nothing else, since the host writes the rest without telling. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,9 @@ class WrittenBytes {
   explicit WrittenBytes(std::uint64_t bytes);
   void Write(std::uint64_t offset, std::uint64_t bytes) { Set(offset, bytes, true); }
   void Unwrite(std::uint64_t offset, std::uint64_t bytes) { Set(offset, bytes, false); }
-  bool IsWritten(std::uint64_t offset) const { return (words_[offset / 64].load(std::memory_order_relaxed) >> offset % 64 & 1) != 0; }
+  bool IsWritten(std::uint64_t offset) const {
+    return (words_[offset / 64].load(std::memory_order_relaxed) >> offset % 64 & 1) != 0;
+  }
   /// The first byte of a range that nobody has written; none: all is written.
   std::optional<std::uint64_t> FirstUnwritten(std::uint64_t offset, std::uint64_t bytes) const;
 

@@ -1,6 +1,6 @@
-// What a running grid asks of whoever launched it: launches from the device and what goes with them (CUDA dynamic parallelism).
-// The executor makes the calls, on the thread of the calling warp; the driver shim answers them, so that grids launched by
-// grids take the same way as all others. Calls come from many threads at once.
+// What a running grid asks of whoever launched it: launches from the device and what goes with them (CUDA dynamic
+// parallelism). The executor makes the calls, on the thread of the calling warp; the driver shim answers them, so that
+// grids launched by grids take the same way as all others. Calls come from many threads at once.
 #pragma once
 
 #include <cstddef>
@@ -31,14 +31,16 @@ class GridChildren {
   virtual ~GridChildren() = default;
 
   /// Stream handles that every grid has. All others come from CreateStream.
-  static constexpr std::uint64_t kBlockStream = 0, kLegacyStream = 1, kPerThreadStream = 2, kTailLaunch = 3, kFireAndForget = 4;
+  static constexpr std::uint64_t kBlockStream = 0, kLegacyStream = 1, kPerThreadStream = 2, kTailLaunch = 3,
+                                 kFireAndForget = 4;
   /// What kPerThreadStream is for a thread, by its number in the grid.
   static constexpr std::uint64_t kThreadStreams = std::uint64_t{1} << 63;
   static constexpr std::uint64_t StreamOfThread(std::uint64_t thread) { return kThreadStreams | thread; }
 
-  /// `cta`: linear number of the CTA that launches. `launch` has kernel, shape, shared bytes and parameters. `number` becomes what traces
-  /// call the launched grid; 0: nothing.
-  virtual DeviceStatus Launch(const LaunchParams& launch, std::uint64_t cta, std::uint64_t stream, std::uint64_t& number) = 0;
+  /// `cta`: linear number of the CTA that launches. `launch` has kernel, shape, shared bytes and parameters. `number`
+  /// becomes what traces call the launched grid; 0: nothing.
+  virtual DeviceStatus Launch(const LaunchParams& launch, std::uint64_t cta, std::uint64_t stream,
+                              std::uint64_t& number) = 0;
   /// Nothing that this CTA launched is left to finish (tail launches do not count).
   virtual bool Idle(std::uint64_t cta) = 0;
   /// A CTA begins to wait for that, and has ended to.

@@ -1,6 +1,7 @@
-// Who feeds a grid that stays: a kernel whose warps wait for what the host writes into memory, a MasterKernel for one. The worker that has
-// the grid's CTAs asks between its rounds over their warps, so that giving work and taking results costs no other thread, and sleeps while
-// there is none. For kernels whose CTAs may wait for each other; their grids have one CTA.
+// Who feeds a grid that stays: a kernel whose warps wait for what the host writes into memory, a MasterKernel for one.
+// The worker that has the grid's CTAs asks between its rounds over their warps, so that giving work and taking results
+// costs no other thread, and sleeps while there is none. For kernels whose CTAs may wait for each other; their grids
+// have one CTA.
 #pragma once
 
 namespace gridloom::exec {

@@ -8,7 +8,9 @@
 namespace gridloom::exec {
 namespace {
 
-std::string Triple(const Dim3& d) { return "(" + std::to_string(d.x) + "," + std::to_string(d.y) + "," + std::to_string(d.z) + ")"; }
+std::string Triple(const Dim3& d) {
+  return "(" + std::to_string(d.x) + "," + std::to_string(d.y) + "," + std::to_string(d.z) + ")";
+}
 
 std::string Bytes(std::uint64_t count) { return count == 1 ? "1 byte" : WithCommas(count) + " bytes"; }
 
@@ -30,8 +32,10 @@ constexpr Named<AccessKind> kAccessNames[] = {
     {AccessKind::kRead, "read"}, {AccessKind::kWrite, "write"}, {AccessKind::kAtomic, "atomic operation"}};
 std::string_view NameOf(AccessKind kind) { return Find(kAccessNames, kind, "access"); }
 
-constexpr Named<Space> kSpaceNames[] = {
-    {Space::kGlobal, "global memory"}, {Space::kShared, "shared memory"}, {Space::kLocal, "local memory"}, {Space::kGeneric, "memory"}};
+constexpr Named<Space> kSpaceNames[] = {{Space::kGlobal, "global memory"},
+                                        {Space::kShared, "shared memory"},
+                                        {Space::kLocal, "local memory"},
+                                        {Space::kGeneric, "memory"}};
 std::string_view NameOf(Space space) { return Find(kSpaceNames, space, "memory"); }
 
 constexpr Named<InvalidUse> kUseNames[] = {{InvalidUse::kBranch, "decides a branch"},
@@ -48,9 +52,14 @@ std::string At(const MemcheckAccess& access) {
 }
 
 constexpr Named<MemoryKind> kOrigins[] = {
-    {MemoryKind::kDevice, "cudaMalloc"},     {MemoryKind::kPool, "cudaMallocAsync"},        {MemoryKind::kManaged, "cudaMallocManaged"},
-    {MemoryKind::kPinned, "cudaMallocHost"}, {MemoryKind::kRegistered, "cudaHostRegister"}, {MemoryKind::kReserved, "cuMemAddressReserve"},
-    {MemoryKind::kModule, "a module"},       {MemoryKind::kInternal, "Gridloom"},
+    {MemoryKind::kDevice, "cudaMalloc"},
+    {MemoryKind::kPool, "cudaMallocAsync"},
+    {MemoryKind::kManaged, "cudaMallocManaged"},
+    {MemoryKind::kPinned, "cudaMallocHost"},
+    {MemoryKind::kRegistered, "cudaHostRegister"},
+    {MemoryKind::kReserved, "cuMemAddressReserve"},
+    {MemoryKind::kModule, "a module"},
+    {MemoryKind::kInternal, "Gridloom"},
 };
 const char* OriginOf(const Allocation& allocation) { return Find(kOrigins, allocation.kind, "nobody"); }
 
@@ -70,10 +79,12 @@ std::string Headline(const MemcheckReport& report) {
   const std::string what = DescribeAccess(report.kind, report.access, report.space);
   const std::string where = " in kernel `" + KernelName(report.kernel) + "`" + At(report.access);
   if (report.kind == MemcheckKind::kUninitialized && report.use != InvalidUse::kNone)
-    return "uninitialised value from " + std::string(NameOf(report.space)) + " " + std::string(NameOf(report.use)) + where;
+    return "uninitialised value from " + std::string(NameOf(report.space)) + " " + std::string(NameOf(report.use)) +
+           where;
   if (report.kind == MemcheckKind::kShuffleSource) return what + " " + std::string(NameOf(report.use)) + where;
   if (report.kind == MemcheckKind::kRace)
-    return what + " after a " + std::string(report.other ? NameOf(report.other->kind) : "access") + " by another thread" + where;
+    return what + " after a " + std::string(report.other ? NameOf(report.other->kind) : "access") +
+           " by another thread" + where;
   return what + where;
 }
 
@@ -146,7 +157,8 @@ std::string_view NameOf(MemcheckKind kind) {
 
 std::string WithCommas(std::uint64_t value) {
   std::string text = std::to_string(value);
-  for (auto at = static_cast<std::ptrdiff_t>(text.size()) - 3; at > 0; at -= 3) text.insert(static_cast<std::size_t>(at), ",");
+  for (auto at = static_cast<std::ptrdiff_t>(text.size()) - 3; at > 0; at -= 3)
+    text.insert(static_cast<std::size_t>(at), ",");
   return text;
 }
 
@@ -157,17 +169,19 @@ std::string HexAddress(std::uint64_t value) {
 }
 
 std::string NameAllocation(const Allocation& allocation) {
-  return "the " + WithCommas(allocation.bytes) + "-byte allocation " + HexAddress(allocation.base) + " made by " + OriginOf(allocation) +
-         " (allocation " + std::to_string(allocation.id) + ")";
+  return "the " + WithCommas(allocation.bytes) + "-byte allocation " + HexAddress(allocation.base) + " made by " +
+         OriginOf(allocation) + " (allocation " + std::to_string(allocation.id) + ")";
 }
 
-std::string DescribeMiss(std::uint64_t address, std::uint64_t bytes, std::uint64_t base, std::uint64_t size, const std::string& what) {
+std::string DescribeMiss(std::uint64_t address, std::uint64_t bytes, std::uint64_t base, std::uint64_t size,
+                         const std::string& what) {
   const std::uint64_t end = base + size;
   if (address == end) return "right at the end of " + what;
   if (address > end) return Bytes(address - end) + " past the end of " + what;
   if (address < base) return Bytes(base - address) + " before " + what;
   const std::uint64_t inside = end - address;
-  if (bytes > inside) return "its last " + Bytes(bytes - inside) + (bytes - inside == 1 ? " lies" : " lie") + " past the end of " + what;
+  if (bytes > inside)
+    return "its last " + Bytes(bytes - inside) + (bytes - inside == 1 ? " lies" : " lie") + " past the end of " + what;
   return Bytes(address - base) + " into " + what;
 }
 
@@ -186,12 +200,13 @@ std::string DescribePlace(const DeviceMemory& memory, std::uint64_t address, std
   const auto nearest = memory.FindNearest(address);
   if (!nearest) return "nothing is allocated";
   if (!IsNear(address, nearest->allocation.base, nearest->allocation.bytes)) return "not near any allocation";
-  return DescribeMiss(address, bytes, nearest->allocation.base, nearest->allocation.bytes, NameAllocation(nearest->allocation));
+  return DescribeMiss(address, bytes, nearest->allocation.base, nearest->allocation.bytes,
+                      NameAllocation(nearest->allocation));
 }
 
 bool IsAccess(MemcheckKind kind) {
-  return kind != MemcheckKind::kBarrierDivergence && kind != MemcheckKind::kSyncMask && kind != MemcheckKind::kSyncMissing &&
-         kind != MemcheckKind::kShuffleSource && kind != MemcheckKind::kMbarrier;
+  return kind != MemcheckKind::kBarrierDivergence && kind != MemcheckKind::kSyncMask &&
+         kind != MemcheckKind::kSyncMissing && kind != MemcheckKind::kShuffleSource && kind != MemcheckKind::kMbarrier;
 }
 
 std::string FormatMemcheck(const MemcheckReport& report) {
@@ -203,16 +218,18 @@ std::string FormatMemcheck(const MemcheckReport& report) {
     return text + More(report);
   }
   text += ", " +
-          (report.space == Space::kShared || report.space == Space::kLocal ? std::string(NameOf(report.space)) + " at " : "address ") +
+          (report.space == Space::kShared || report.space == Space::kLocal ? std::string(NameOf(report.space)) + " at "
+                                                                           : "address ") +
           HexAddress(report.address);
   if (!report.place.empty()) text += ": " + report.place;
   if (report.other && report.use != InvalidUse::kNone) {
     text += "\n  read" + At(*report.other) + ", where nobody had written";
   } else if (report.other && report.kind == MemcheckKind::kUnfinishedCopy) {
-    text += "\n  the copy: thread " + Triple(report.other->thread) + At(*report.other) + ", which has not been waited for";
+    text +=
+        "\n  the copy: thread " + Triple(report.other->thread) + At(*report.other) + ", which has not been waited for";
   } else if (report.other) {
-    text += "\n  the " + std::string(NameOf(report.other->kind)) + " before it: thread " + Triple(report.other->thread) +
-            At(*report.other) + "; no barrier orders the two";
+    text += "\n  the " + std::string(NameOf(report.other->kind)) + " before it: thread " +
+            Triple(report.other->thread) + At(*report.other) + "; no barrier orders the two";
   }
   return text + More(report);
 }

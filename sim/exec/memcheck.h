@@ -70,7 +70,8 @@ std::string FormatMemcheck(const MemcheckReport& report);
 /// "the 4,096-byte allocation 0x… made by cudaMalloc (allocation 2)".
 std::string NameAllocation(const Allocation& allocation);
 /// How [address, address + bytes) misses [base, base + size), which is `what`: "68 bytes past the end of …".
-std::string DescribeMiss(std::uint64_t address, std::uint64_t bytes, std::uint64_t base, std::uint64_t size, const std::string& what);
+std::string DescribeMiss(std::uint64_t address, std::uint64_t bytes, std::uint64_t base, std::uint64_t size,
+                         const std::string& what);
 /// Whether the distance of an address to [base, base + size) says anything of the mistake.
 bool IsNear(std::uint64_t address, std::uint64_t base, std::uint64_t size);
 /// Where the range lies among the allocations, live and freed.

@@ -7,10 +7,11 @@
 namespace gridloom::exec {
 namespace {
 
-constexpr std::string_view kKinds[] = {"out-of-bounds", "use-after-free", "misaligned",      "read-only",          "uninitialised",
-                                       "race",          "invalid-free",   "unfinished-copy", "barrier-divergence", "sync-mask",
-                                       "sync-missing",  "shuffle-source", "stream-order",    "mbarrier",           "call",
-                                       "fault",         "leak",           "object-leak"};
+constexpr std::string_view kKinds[] = {
+    "out-of-bounds", "use-after-free", "misaligned",      "read-only",          "uninitialised",
+    "race",          "invalid-free",   "unfinished-copy", "barrier-divergence", "sync-mask",
+    "sync-missing",  "shuffle-source", "stream-order",    "mbarrier",           "call",
+    "fault",         "leak",           "object-leak"};
 
 constexpr std::string_view kIn = " in ";  // between a kernel and its library
 
@@ -77,7 +78,8 @@ Status MemcheckFilter::Suppress(std::string_view text) {
     const std::string_view name = Trimmed(rest.substr(0, in));
     const std::string_view library = in == rest.size() ? "*" : Trimmed(rest.substr(in + kIn.size()));
     const std::string where = "line " + std::to_string(number) + ": ";
-    if (kind != "*" && !IsKind(kind)) return Error{where + "'" + std::string(kind) + "' is no kind of finding; there are " + AllKinds()};
+    if (kind != "*" && !IsKind(kind))
+      return Error{where + "'" + std::string(kind) + "' is no kind of finding; there are " + AllKinds()};
     if (name.empty()) return Error{where + "expected a kernel's name behind the kind, or *"};
     suppressed.push_back({std::string(kind), std::string(name), std::string(library)});
   }
@@ -90,7 +92,8 @@ bool MemcheckFilter::Wants(std::string_view kind, std::string_view name, std::st
   if (suppressed_.empty()) return true;
   const std::string whole(name), demangled = DemangledName(whole);
   return std::ranges::none_of(suppressed_, [&](const Suppression& s) {
-    return (s.kind == "*" || s.kind == kind) && Matches(s.library, library) && (Matches(s.name, whole) || Matches(s.name, demangled));
+    return (s.kind == "*" || s.kind == kind) && Matches(s.library, library) &&
+           (Matches(s.name, whole) || Matches(s.name, demangled));
   });
 }
 

@@ -19,8 +19,8 @@ namespace gridloom::exec {
 
 class Program;
 
-/// Names a program wherever something is made from it: XXH3 128 of its text, or what a variant was given. Kernels' compiled code has keys
-/// of its own.
+/// Names a program wherever something is made from it: XXH3 128 of its text, or what a variant was given. Kernels'
+/// compiled code has keys of its own.
 using ProgramKey = std::array<std::uint64_t, 2>;
 
 /// What the driver API reports of a kernel (cuFuncGetAttribute) and what a launch needs.
@@ -39,7 +39,9 @@ struct KernelInfo {
   std::uint32_t required_cluster[3] = {0, 0, 0};
   bool uses_grid_sync = false;
   /// Local memory of a thread, where stacks may have so many bytes.
-  std::uint64_t LocalBytes(std::uint32_t stack_bytes) const { return std::uint64_t{local_bytes} + (open_stack ? stack_bytes : 0); }
+  std::uint64_t LocalBytes(std::uint32_t stack_bytes) const {
+    return std::uint64_t{local_bytes} + (open_stack ? stack_bytes : 0);
+  }
 };
 
 struct GlobalInfo {
@@ -53,13 +55,14 @@ struct GlobalInfo {
 
 class Program : public AllocationOwner {
  public:
-  /// Takes a linked module: places its variables, applies initialisers, numbers symbols and functions. `text` is the PTX
-  /// it came from (for the key). Fails naming what the executor cannot place.
-  static Result<std::shared_ptr<Program>> Load(std::unique_ptr<ptx::Module> module, std::string text, DeviceMemory& memory);
-  /// A program with rewritten code (rewriter/passes) that works on the variables of another one: it has the same functions in
-  /// the same order, so that device function pointers mean the same, and further ones behind them. Variables of a name that the
-  /// original has are the original's; others are placed and initialised. `key` stands in place of
-  /// a hash of its text. The original lives as long as the variant.
+  /// Takes a linked module: places its variables, applies initialisers, numbers symbols and functions. `text` is the
+  /// PTX it came from (for the key). Fails naming what the executor cannot place.
+  static Result<std::shared_ptr<Program>> Load(std::unique_ptr<ptx::Module> module, std::string text,
+                                               DeviceMemory& memory);
+  /// A program with rewritten code (rewriter/passes) that works on the variables of another one: it has the same
+  /// functions in the same order, so that device function pointers mean the same, and further ones behind them.
+  /// Variables of a name that the original has are the original's; others are placed and initialised. `key` stands in
+  /// place of a hash of its text. The original lives as long as the variant.
   static Result<std::shared_ptr<Program>> LoadVariant(std::shared_ptr<const ptx::Module> module, ProgramKey key,
                                                       std::shared_ptr<const Program> original, DeviceMemory& memory);
   /// Reads bodies of kernels that are unread (rewriter/ptx/lazy_bodies.h).

@@ -13,7 +13,8 @@ SimdLevel Detect() {
       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi2")) {
     return SimdLevel::kAvx512;
   }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi2"))
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c") &&
+      __builtin_cpu_supports("bmi2"))
     return SimdLevel::kAvx2;
 #endif
   return SimdLevel::kBaseline;
@@ -31,6 +32,8 @@ SimdLevel UsableSimd() {
   return UsableSimd();
 }
 
-void LimitSimd(SimdLevel most) { usable.store(static_cast<std::uint8_t>(std::min(most, Detect())), std::memory_order_relaxed); }
+void LimitSimd(SimdLevel most) {
+  usable.store(static_cast<std::uint8_t>(std::min(most, Detect())), std::memory_order_relaxed);
+}
 
 }  // namespace gridloom::exec

@@ -1,5 +1,5 @@
-// Native helpers that are worth it are compiled for several instruction sets; the best one the processor has is chosen at
-// run time. All variants give the same bits: build such files with -ffp-contract=off.
+// Native helpers that are worth it are compiled for several instruction sets; the best one the processor has is chosen
+// at run time. All variants give the same bits: build such files with -ffp-contract=off.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,9 @@ void LimitSimd(SimdLevel most);
 
 #define GL_INLINE [[gnu::always_inline]] inline
 
-// GL_SIMD_FUNCTION(Name, Body, (int a, int* b), (a, b)) defines `void Name(int a, int* b)`, which runs the always-inline
-// function Body, compiled once per instruction set. GL_SIMD_FUNCTION_OF_TWO takes another body for AVX-512.
+// GL_SIMD_FUNCTION(Name, Body, (int a, int* b), (a, b)) defines `void Name(int a, int* b)`, which runs the
+// always-inline function Body, compiled once per instruction set. GL_SIMD_FUNCTION_OF_TWO takes another body for
+// AVX-512.
 #if defined(__x86_64__)
 #define GL_SIMD_FUNCTION_OF_TWO(name, body_avx512, body, params, args)                                               \
   namespace {                                                                                                        \

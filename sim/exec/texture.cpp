@@ -17,8 +17,9 @@ struct Slot {
 
 }  // namespace
 
-// Two levels of fixed arrays, so that readers need no lock while the table grows. A removed object stays as it is while further ones are
-// removed after it, since a running kernel may be about to read it; then another object is put in its place.
+// Two levels of fixed arrays, so that readers need no lock while the table grows. A removed object stays as it is while
+// further ones are removed after it, since a running kernel may be about to read it; then another object is put in its
+// place.
 struct ImageTable::Slots {
   static constexpr std::size_t kChunk = 1024, kChunks = 1024, kKept = 1024;
   using Chunk = std::array<std::atomic<Slot*>, kChunk>;
@@ -61,7 +62,8 @@ struct ImageTable::Slots {
     const std::lock_guard lock(mutex);
     Slot* const slot = Find(handle);
     if (slot == nullptr || slot->is_texture != texture) return false;
-    (*chunks[handle / kChunk].load(std::memory_order_relaxed))[handle % kChunk].store(nullptr, std::memory_order_release);
+    (*chunks[handle / kChunk].load(std::memory_order_relaxed))[handle % kChunk].store(nullptr,
+                                                                                      std::memory_order_release);
     free.push_back(handle);
     removed.push_back(slot);
     return true;

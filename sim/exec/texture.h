@@ -1,10 +1,11 @@
-// Texture and surface objects as kernels see them. The driver shim fills these structs and enters them in the table; the
-// texture and surface instructions look them up by the 64-bit handle that the program passes around and sample from them.
+// Texture and surface objects as kernels see them. The driver shim fills these structs and enters them in the table;
+// the texture and surface instructions look them up by the 64-bit handle that the program passes around and sample from
+// them.
 //
 // Texels lie as plain rows in device memory: no tiling. Texel (x, y, z) of a level is at
 //   base + z * slice_bytes + y * row_bytes + x * texel_bytes
-// where z is the depth of a 3D image, the layer of a layered one, or 6 * layer + face of a cubemap (face order +X -X +Y -Y
-// +Z -Z, CUDA C++ Programming Guide, "Cubemap Textures").
+// where z is the depth of a 3D image, the layer of a layered one, or 6 * layer + face of a cubemap (face order +X -X +Y
+// -Y +Z -Z, CUDA C++ Programming Guide, "Cubemap Textures").
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,16 @@
 
 namespace gridloom::exec {
 
-enum class ChannelType : std::uint8_t { kUnsigned8, kUnsigned16, kUnsigned32, kSigned8, kSigned16, kSigned32, kHalf, kFloat };
+enum class ChannelType : std::uint8_t {
+  kUnsigned8,
+  kUnsigned16,
+  kUnsigned32,
+  kSigned8,
+  kSigned16,
+  kSigned32,
+  kHalf,
+  kFloat
+};
 constexpr std::uint32_t BytesOf(ChannelType type) {
   switch (type) {
     case ChannelType::kUnsigned8:
@@ -69,8 +79,9 @@ struct SurfaceObject {
   ImageResource image;  ///< level 0 is the one that is read and written
 };
 
-/// All live objects of the process. Handles are small numbers and never 0. Find is lock-free and may be called by running
-/// kernels; removing an object that a kernel still uses is the program's error: its memory is kept for a while and then another object's.
+/// All live objects of the process. Handles are small numbers and never 0. Find is lock-free and may be called by
+/// running kernels; removing an object that a kernel still uses is the program's error: its memory is kept for a while
+/// and then another object's.
 class ImageTable {
  public:
   static ImageTable& Get();

@@ -10,8 +10,8 @@ namespace gridloom::exec {
 class UseOrder {
  public:
   virtual ~UseOrder() = default;
-  /// The launch uses the allocation. What is wrong with that, as the end of a sentence that names it ("which is freed in …"); empty:
-  /// nothing. Any worker's thread.
+  /// The launch uses the allocation. What is wrong with that, as the end of a sentence that names it ("which is freed
+  /// in …"); empty: nothing. Any worker's thread.
   virtual std::string Use(const Allocation& allocation) = 0;
 };
 

@@ -72,10 +72,12 @@ Result<std::vector<std::uint64_t>> ValuesOf(const PartKind& kind, const sim::Dev
     if (given.part != kind.name) continue;
     const auto key = std::ranges::find(kind.keys, given.key, &PartKey::name);
     if (key == kind.keys.end()) {
-      return Error{Where(given) + "the part " + std::string(kind.name) + " has no key '" + given.key + "'" + Near(given.key, names)};
+      return Error{Where(given) + "the part " + std::string(kind.name) + " has no key '" + given.key + "'" +
+                   Near(given.key, names)};
     }
     const auto value = Parse(*key, given.value);
-    if (!value) return Error{Where(given) + KeyName(kind, *key) + " is '" + given.value + "'; expected " + Expected(*key)};
+    if (!value)
+      return Error{Where(given) + KeyName(kind, *key) + " is '" + given.value + "'; expected " + Expected(*key)};
     values[static_cast<std::size_t>(key - kind.keys.begin())] = *value;
   }
   return values;
@@ -98,7 +100,9 @@ std::uint64_t ReadPart(const timing::Counters& counters, std::size_t index) { re
 
 std::span<const PartKind* const> Kinds() { return kKinds; }
 
-std::string KeyName(const PartKind& kind, const PartKey& key) { return "hardware." + std::string(kind.name) + "." + std::string(key.name); }
+std::string KeyName(const PartKind& kind, const PartKey& key) {
+  return "hardware." + std::string(kind.name) + "." + std::string(key.name);
+}
 
 std::string ValueText(const PartKey& key, std::uint64_t value) {
   return key.choices.empty() ? std::to_string(value) : std::string(key.choices[value]);
@@ -121,7 +125,8 @@ const PartKind* Find(std::string_view name) {
 
 Result<const PartKind*> FindOrSuggest(std::string_view name) {
   if (const PartKind* const kind = Find(name)) return kind;
-  return Error{"there is no proposed part '" + std::string(name) + "'" + Near(name, KindNames()) + "\n  `gridloom hardware` lists them"};
+  return Error{"there is no proposed part '" + std::string(name) + "'" + Near(name, KindNames()) +
+               "\n  `gridloom hardware` lists them"};
 }
 
 Result<std::vector<const PartKind*>> KindsOf(const sim::DeviceSpec& device) {
@@ -168,7 +173,8 @@ std::vector<timing::CounterInfo> CountersOf(const sim::DeviceSpec& device) {
   if (!kinds.ok()) return counters;
   std::size_t gate = 0, index = 0;
   for (const PartKind* const kind : *kinds) {
-    for (const PartStall& stall : kind->stalls) counters.push_back({stall.name, "cycles", stall.meaning, ReadStall, gate++});
+    for (const PartStall& stall : kind->stalls)
+      counters.push_back({stall.name, "cycles", stall.meaning, ReadStall, gate++});
     for (const timing::PartCounter& counter : kind->counters) {
       counters.push_back({counter.name, counter.unit, counter.meaning, ReadPart, index++});
     }
@@ -229,7 +235,8 @@ Status Check(const sim::DeviceSpec& device) {
   static_cast<void>(parts);
   for (const sim::PartValue& value : device.part_values) {
     if (std::ranges::find(device.proposed, value.part) == device.proposed.end() && value.where.starts_with("--set")) {
-      return Error{value.where + ": the device has no part " + value.part + "; --hardware " + value.part + " gives it one"};
+      return Error{value.where + ": the device has no part " + value.part + "; --hardware " + value.part +
+                   " gives it one"};
     }
   }
   return {};
@@ -245,7 +252,9 @@ std::string_view MeaningOf(std::string_view key) {
   return "";
 }
 
-bool Has(const sim::DeviceSpec& device, std::string_view part) { return std::ranges::find(device.proposed, part) != device.proposed.end(); }
+bool Has(const sim::DeviceSpec& device, std::string_view part) {
+  return std::ranges::find(device.proposed, part) != device.proposed.end();
+}
 
 sim::DeviceSpec WithPartsFor(sim::DeviceSpec device, std::string_view policy) {
   const auto known = policy::FindPolicy(policy);

@@ -12,7 +12,8 @@ constexpr std::string_view kSwitch[] = {"off", "on"};
 
 enum Key : std::size_t { kLazy, kWatch, kLeast, kBlock };
 constexpr PartKey kKeys[] = {
-    {"lazy", 1, 0, 1, "", "whether an SM keeps fewer CTAs of a kernel once the first ones have shown how many it needs", kSwitch},
+    {"lazy", 1, 0, 1, "", "whether an SM keeps fewer CTAs of a kernel once the first ones have shown how many it needs",
+     kSwitch},
     {"watch", 1, 1, 1024, "CTAs", "CTAs of a kernel that end on an SM before that is decided there"},
     {"least", 1, 1, 1024, "CTAs", "fewest CTAs of a kernel that an SM keeps"},
     {"block", 2, 1, 32, "CTAs", "neighbouring CTAs that go to one SM together; 1: each goes where there is room"},
@@ -63,14 +64,15 @@ class LazyCtas final : public timing::Part, timing::CtaEvents, timing::CtaLimit,
     kernel.sms.resize(sms_);
   }
 
-  /// Under a scheduler that favours one CTA, the first to end has issued most. When the SM has issued n times as many instructions as this
-  /// one, n CTAs would have kept it as busy; more of them only share its caches.
+  /// Under a scheduler that favours one CTA, the first to end has issued most. When the SM has issued n times as many
+  /// instructions as this one, n CTAs would have kept it as busy; more of them only share its caches.
   void OnCtaEnd(const timing::CtaEnd& end) override {
     Kernel& kernel = kernels_.at(end.launch);
     Kernel::OnSm& sm = kernel.sms[end.sm];
     if (!lazy_ || ++sm.ended != watch_ || end.warp_instructions == 0) return;
     const std::uint64_t needed = (end.resident_instructions + end.warp_instructions - 1) / end.warp_instructions;
-    sm.limit = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(needed, std::min(least_, kernel.fits), kernel.fits));
+    sm.limit =
+        static_cast<std::uint32_t>(std::clamp<std::uint64_t>(needed, std::min(least_, kernel.fits), kernel.fits));
     ++counts_[kDecisions];
     counts_[kLimits] += sm.limit;
     counts_[kFits] += kernel.fits;
@@ -120,12 +122,15 @@ class LazyCtas final : public timing::Part, timing::CtaEvents, timing::CtaLimit,
     const policy::CtaNeeds& needs = query.kernel.needs;
     const std::uint32_t resident = query.kernel.resident[index];
     std::uint32_t room = sm.free_ctas;
-    const auto within = [&](std::uint32_t free, std::uint32_t need) { room = need == 0 ? room : std::min(room, free / need); };
+    const auto within = [&](std::uint32_t free, std::uint32_t need) {
+      room = need == 0 ? room : std::min(room, free / need);
+    };
     within(sm.free_warps, needs.warps);
     within(sm.free_registers, needs.registers);
     within(sm.free_shared_bytes, needs.shared_bytes);
     room = std::min(room, kernel.sms[index].limit - std::min(kernel.sms[index].limit, resident));
-    if (query.slice.max_per_sm != 0) room = std::min(room, query.slice.max_per_sm - std::min(query.slice.max_per_sm, resident));
+    if (query.slice.max_per_sm != 0)
+      room = std::min(room, query.slice.max_per_sm - std::min(query.slice.max_per_sm, resident));
     return room;
   }
 
@@ -145,8 +150,10 @@ Result<std::shared_ptr<timing::Part>> Make(const timing::Parameters& parameters,
 
 const PartKind kLazyCtas = {
     .name = "lazy-ctas",
-    .summary = "lazy and block CTA scheduling: as many CTAs per SM as the first ones show to be needed, neighbours on one SM",
-    .source = "M. Lee et al., Improving GPGPU resource utilization through alternative thread block scheduling, HPCA 2014",
+    .summary =
+        "lazy and block CTA scheduling: as many CTAs per SM as the first ones show to be needed, neighbours on one SM",
+    .source =
+        "M. Lee et al., Improving GPGPU resource utilization through alternative thread block scheduling, HPCA 2014",
     .keys = kKeys,
     .counters = kCounters,
     .stalls = {},

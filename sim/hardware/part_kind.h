@@ -1,4 +1,5 @@
-// A kind of proposed part as its file describes it: everything that the command line, device files, reports and docs say of it.
+// A kind of proposed part as its file describes it: everything that the command line, device files, reports and docs
+// say of it.
 #pragma once
 
 #include <cstdint>

@@ -19,8 +19,8 @@ std::string Row(std::initializer_list<std::string_view> cells) {
 std::string Code(std::string_view text) { return "`" + std::string(text) + "`"; }
 
 std::string Section(const PartKind& kind) {
-  std::string text =
-      "\n## " + std::string(kind.name) + "\n\n" + std::string(kind.summary) + "\n\nSource: " + std::string(kind.source) + "\n";
+  std::string text = "\n## " + std::string(kind.name) + "\n\n" + std::string(kind.summary) +
+                     "\n\nSource: " + std::string(kind.source) + "\n";
   if (!kind.keys.empty()) {
     text += "\n" + Row({"key", "default", "values", "unit", "meaning"}) + "| --- | --- | --- | --- | --- |\n";
     for (const PartKey& key : kind.keys) {
@@ -33,7 +33,8 @@ std::string Section(const PartKind& kind) {
   }
   if (!kind.counters.empty()) {
     text += "\n" + Row({"counter", "unit", "meaning"}) + "| --- | --- | --- |\n";
-    for (const timing::PartCounter& counter : kind.counters) text += Row({Code(counter.name), counter.unit, counter.meaning});
+    for (const timing::PartCounter& counter : kind.counters)
+      text += Row({Code(counter.name), counter.unit, counter.meaning});
   }
   return text;
 }

@@ -30,13 +30,18 @@ Result<std::unique_ptr<Study>> MakePaper(const Settings& settings, const Environ
 }
 
 constexpr StudyRow kStudies[] = {
-    {"crcs", "CRCS and PPCS (Kim et al.): dependent kernels that overlap with each other, copies and storage", MakePaper<crcs::kPaper>},
-    {"dtbl", "Dynamic thread block launch (Wang et al.): kernels that launch kernels, or thread blocks that join others",
+    {"crcs", "CRCS and PPCS (Kim et al.): dependent kernels that overlap with each other, copies and storage",
+     MakePaper<crcs::kPaper>},
+    {"dtbl",
+     "Dynamic thread block launch (Wang et al.): kernels that launch kernels, or thread blocks that join others",
      MakePaper<dtbl::kPaper>},
-    {"kernelet", "Kernelet (Zhong and He): kernel slicing, a Markov chain for pairs of kernels, co-scheduling", MakeKernelet},
-    {"pagoda", "Pagoda (Yeh et al.): narrow tasks under a kernel that stays on the device, and what it is compared with",
+    {"kernelet", "Kernelet (Zhong and He): kernel slicing, a Markov chain for pairs of kernels, co-scheduling",
+     MakeKernelet},
+    {"pagoda",
+     "Pagoda (Yeh et al.): narrow tasks under a kernel that stays on the device, and what it is compared with",
      MakePaper<pagoda::kPaper>},
-    {"pipeline", "Task pipelines (Mu et al.): kernels of different data sets side by side, labels in L2", MakePaper<pipeline::kPaper>},
+    {"pipeline", "Task pipelines (Mu et al.): kernels of different data sets side by side, labels in L2",
+     MakePaper<pipeline::kPaper>},
 };
 
 }  // namespace

@@ -33,7 +33,8 @@ constexpr std::uint64_t kAlonePayBackEvery = 256;
 
 }  // namespace
 
-// ---- the device -----------------------------------------------------------------------------------------------------------
+// ---- the device
+// -----------------------------------------------------------------------------------------------------------
 
 AloneDevice::AloneDevice(Options options) : options_(std::move(options)), engine_(options_.account) {}
 
@@ -165,7 +166,8 @@ void AloneDevice::Answered(HostId host) {
   called_.notify_one();
 }
 
-/// The program is gone in the middle of something: what it gave is dropped, as soon as the thread that makes the calls comes to it.
+/// The program is gone in the middle of something: what it gave is dropped, as soon as the thread that makes the calls
+/// comes to it.
 void AloneDevice::Abandon(HostId host) {
   const std::lock_guard lock(mutex_);
   const auto program = programs_.find(host);
@@ -191,7 +193,8 @@ void AloneDevice::Ended(NodeId node, Cycle end) {
   std::shared_ptr<SharingRecord> record;
   {
     const std::lock_guard lock(mutex_);
-    if (const auto program = programs_.find(static_cast<HostId>(node >> 32)); program != programs_.end()) record = program->second.record;
+    if (const auto program = programs_.find(static_cast<HostId>(node >> 32)); program != programs_.end())
+      record = program->second.record;
   }
   if (record != nullptr) record->AloneEnded(node & 0xffffffffu, end);
 }
@@ -204,7 +207,8 @@ void AloneDevice::Left() {
   if (options_.changed) options_.changed();
 }
 
-std::shared_ptr<TenantSource> AloneDevice::SourceOf(std::shared_ptr<const trace::KernelCode> code, const trace::LaunchShape& shape) {
+std::shared_ptr<TenantSource> AloneDevice::SourceOf(std::shared_ptr<const trace::KernelCode> code,
+                                                    const trace::LaunchShape& shape) {
   auto source = std::make_shared<TenantSource>(
       std::move(code), shape,
       TenantSource::Owner{.account = options_.account,
@@ -221,7 +225,8 @@ std::shared_ptr<TenantSource> AloneDevice::SourceOf(std::shared_ptr<const trace:
   return source;
 }
 
-// ---- a program ------------------------------------------------------------------------------------------------------------
+// ---- a program
+// ------------------------------------------------------------------------------------------------------------
 
 AloneProgram::~AloneProgram() {
   if (!finished_) device_->Abandon(host_);
@@ -242,7 +247,9 @@ bool AloneProgram::Pay(const Place& place) {
   if (works % kAlonePayBackEvery == 0)
     charge_->ShrinkTo((works - record_->counted()) * (kAloneWorkBytes + kAloneWaitBytes) + works * kAloneEndBytes);
   const TenantAccount& account = *device_->options_.account;
-  if (account.bytes() <= account.limits().bytes / 2 && charge_->Add(kAloneWorkBytes + place.after.size() * kAloneWaitBytes)) return true;
+  if (account.bytes() <= account.limits().bytes / 2 &&
+      charge_->Add(kAloneWorkBytes + place.after.size() * kAloneWaitBytes))
+    return true;
   device_->GiveUp("the tenant's programs need the memory that is left (timing_memory)");
   return false;
 }
@@ -269,17 +276,22 @@ void AloneProgram::AddCopy(Place place, timing::CopyDirection direction, std::ui
 
 void AloneProgram::AddMarker(Place place) {
   if (!Pay(place)) return;
-  device_->Post(host_, [timeline = device_->timeline_.get(), place = Own(std::move(place))](HostId) { timeline->AddMarker(place); });
+  device_->Post(host_, [timeline = device_->timeline_.get(), place = Own(std::move(place))](HostId) {
+    timeline->AddMarker(place);
+  });
 }
 
 void AloneProgram::OpenGroup(Place place) {
   if (!Pay(place)) return;
-  device_->Post(host_, [timeline = device_->timeline_.get(), place = Own(std::move(place))](HostId) { timeline->OpenGroup(place); });
+  device_->Post(host_, [timeline = device_->timeline_.get(), place = Own(std::move(place))](HostId) {
+    timeline->OpenGroup(place);
+  });
 }
 
 void AloneProgram::CloseGroup(NodeId group) {
   if (finished_) return;
-  device_->Post(host_, [timeline = device_->timeline_.get(), group = Own(group)](HostId) { timeline->CloseGroup(group); });
+  device_->Post(host_,
+                [timeline = device_->timeline_.get(), group = Own(group)](HostId) { timeline->CloseGroup(group); });
 }
 
 void AloneProgram::Push(TenantSource& source, std::uint64_t cta, trace::LoadedCta trace) {

@@ -1,5 +1,5 @@
-// A device that one tenant has to itself: what its programs give the shared one is simulated there, too, so that it is known what they
-// would take alone (docs/broker.md, "Slowdown").
+// A device that one tenant has to itself: what its programs give the shared one is simulated there, too, so that it is
+// known what they would take alone (docs/broker.md, "Slowdown").
 #pragma once
 
 #include <atomic>
@@ -24,11 +24,12 @@ namespace gridloom::tenants {
 
 class AloneProgram;
 
-/// Simulated on threads of its own, below the others' priority, and at its own pace: nobody waits for it. It lives on what is left of its
-/// tenant's memory, and is given up where that is too little.
+/// Simulated on threads of its own, below the others' priority, and at its own pace: nobody waits for it. It lives on
+/// what is left of its tenant's memory, and is given up where that is too little.
 ///
-/// What a program gives is made here in the order in which it gave it. Where the program waited on the shared device, and was told that
-/// what it waited for has ended, it waits here for the same works before it goes on. So times follow from the calls alone.
+/// What a program gives is made here in the order in which it gave it. Where the program waited on the shared device,
+/// and was told that what it waited for has ended, it waits here for the same works before it goes on. So times follow
+/// from the calls alone.
 class AloneDevice : public std::enable_shared_from_this<AloneDevice> {
  public:
   struct Options {
@@ -69,14 +70,16 @@ class AloneDevice : public std::enable_shared_from_this<AloneDevice> {
   void Drop(timing::HostId host);
   void Ended(timing::NodeId node, timing::Cycle end);
   void Left();
-  std::shared_ptr<TenantSource> SourceOf(std::shared_ptr<const trace::KernelCode> code, const trace::LaunchShape& shape);
+  std::shared_ptr<TenantSource> SourceOf(std::shared_ptr<const trace::KernelCode> code,
+                                         const trace::LaunchShape& shape);
   bool given_up() const { return given_up_.load(std::memory_order_acquire); }
 
   const Options options_;
   Charge engine_;
   std::unique_ptr<timing::LiveTimeline> timeline_;
 
-  mutable std::mutex mutex_;  ///< guards what follows; the timeline's lock may be held when it is taken, never the other way round
+  mutable std::mutex
+      mutex_;  ///< guards what follows; the timeline's lock may be held when it is taken, never the other way round
   std::condition_variable called_;
   std::map<timing::HostId, Program> programs_;
   std::vector<std::weak_ptr<TenantSource>> sources_;  ///< that the timeline may have
@@ -88,8 +91,8 @@ class AloneDevice : public std::enable_shared_from_this<AloneDevice> {
   std::thread makes_calls_;
 };
 
-/// One program on it, as the session's channel tells of it; on the channel's thread but for SetAway. Places and works are those of the
-/// shared device.
+/// One program on it, as the session's channel tells of it; on the channel's thread but for SetAway. Places and works
+/// are those of the shared device.
 class AloneProgram {
  public:
   AloneProgram(std::shared_ptr<AloneDevice> device, timing::HostId host, std::shared_ptr<SharingRecord> record,

@@ -5,7 +5,8 @@
 namespace gridloom::tenants {
 
 std::shared_ptr<AloneProgram> AloneDevices::Join(std::uint32_t tenant, const std::string& name,
-                                                 const std::shared_ptr<TenantAccount>& account, timing::Cycle shared_begin, bool others) {
+                                                 const std::shared_ptr<TenantAccount>& account,
+                                                 timing::Cycle shared_begin, bool others) {
   auto device = devices_.find(tenant);
   if (device == devices_.end()) {
     if (others) return nullptr;  // without them it would be another tenant
@@ -13,9 +14,10 @@ std::shared_ptr<AloneProgram> AloneDevices::Join(std::uint32_t tenant, const std
       Tell(tenant, name, "there are timing_alone others");
       return nullptr;
     }
-    auto made = AloneDevice::Create(device_, {.account = account,
-                                              .given_up = [this, tenant, name](const std::string& why) { Tell(tenant, name, why); },
-                                              .changed = options_.changed});
+    auto made = AloneDevice::Create(
+        device_, {.account = account,
+                  .given_up = [this, tenant, name](const std::string& why) { Tell(tenant, name, why); },
+                  .changed = options_.changed});
     if (!made.ok()) {
       Tell(tenant, name, made.error().message);
       return nullptr;
@@ -48,7 +50,8 @@ void AloneDevices::Tell(std::uint32_t tenant, const std::string& name, const std
     const std::lock_guard lock(mutex_);
     if (!told_.insert(tenant).second) return;
   }
-  if (options_.tell) options_.tell("tenant " + name + " is not simulated alone, so that its slowdown is not known: " + why);
+  if (options_.tell)
+    options_.tell("tenant " + name + " is not simulated alone, so that its slowdown is not known: " + why);
 }
 
 }  // namespace gridloom::tenants

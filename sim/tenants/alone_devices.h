@@ -17,16 +17,18 @@ namespace gridloom::tenants {
 class AloneDevices {
  public:
   struct Options {
-    std::uint32_t most = 0;                                   ///< at the same time
-    std::function<void(const std::string& sentence)> tell{};  ///< for the operator; about each tenant once, on any thread
-    std::function<void()> changed{};                          ///< Attend has something to do; on any thread
+    std::uint32_t most = 0;  ///< at the same time
+    std::function<void(const std::string& sentence)>
+        tell{};                       ///< for the operator; about each tenant once, on any thread
+    std::function<void()> changed{};  ///< Attend has something to do; on any thread
   };
   AloneDevices(sim::DeviceSpec device, Options options) : device_(std::move(device)), options_(std::move(options)) {}
 
-  /// On the service's thread. A program that begins; `others`: the tenant has some that began before. Null: it is not simulated alone,
-  /// as there are `most`, or others of its tenant are not, or there is no memory for it.
-  std::shared_ptr<AloneProgram> Join(std::uint32_t tenant, const std::string& name, const std::shared_ptr<TenantAccount>& account,
-                                     timing::Cycle shared_begin, bool others);
+  /// On the service's thread. A program that begins; `others`: the tenant has some that began before. Null: it is not
+  /// simulated alone, as there are `most`, or others of its tenant are not, or there is no memory for it.
+  std::shared_ptr<AloneProgram> Join(std::uint32_t tenant, const std::string& name,
+                                     const std::shared_ptr<TenantAccount>& account, timing::Cycle shared_begin,
+                                     bool others);
   /// On the service's thread: lets go of devices that are not needed any more.
   void Attend();
   /// From any thread.

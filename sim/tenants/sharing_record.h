@@ -10,8 +10,8 @@
 
 namespace gridloom::tenants {
 
-/// Of a tenant's programs together: each one's time from its begin to the end of the last of its works that have ended on both devices,
-/// without the times for which it had nothing to do and did not hold the device back. From any thread.
+/// Of a tenant's programs together: each one's time from its begin to the end of the last of its works that have ended
+/// on both devices, without the times for which it had nothing to do and did not hold the device back. From any thread.
 class SharingTotals {
  public:
   struct Cycles {
@@ -32,8 +32,9 @@ class SharingTotals {
   Cycles sum_;
 };
 
-/// Of one program. Its works are numbered from 1 in the order in which it gave them. Counted is a beginning of that order: works up to the
-/// first one that has not ended on both devices, so that both times are for the same works. Both devices' locks may be held by who calls.
+/// Of one program. Its works are numbered from 1 in the order in which it gave them. Counted is a beginning of that
+/// order: works up to the first one that has not ended on both devices, so that both times are for the same works. Both
+/// devices' locks may be held by who calls.
 class SharingRecord {
  public:
   SharingRecord(std::shared_ptr<SharingTotals> totals, timing::Cycle shared_begin, timing::Cycle alone_begin)
@@ -41,7 +42,8 @@ class SharingRecord {
 
   void SharedEnded(std::uint64_t work, timing::Cycle end) { Ended(work, &Work::shared, end); }
   void AloneEnded(std::uint64_t work, timing::Cycle end) { Ended(work, &Work::alone, end); }
-  /// The program was away after so many works, and is back. The number is for AloneResumed, which says when that is alone.
+  /// The program was away after so many works, and is back. The number is for AloneResumed, which says when that is
+  /// alone.
   std::uint64_t Resumed(std::uint64_t after, timing::Cycle shared);
   void AloneResumed(std::uint64_t number, timing::Cycle alone);
   /// Nothing is counted any more: what follows is no end of a work.

@@ -11,14 +11,14 @@
 
 namespace gridloom::tenants {
 
-/// Counts what a tenant's traces, kernels, works and questions take, whoever holds them: the last trace gives back what it took when the
-/// model has let go of it. From any thread.
+/// Counts what a tenant's traces, kernels, works and questions take, whoever holds them: the last trace gives back what
+/// it took when the model has let go of it. From any thread.
 class TenantAccount final : public trace::TraceKeeper, public std::enable_shared_from_this<TenantAccount> {
  public:
   struct Limits {
     std::uint64_t bytes = std::uint64_t{2} << 30;        ///< of memory
     std::uint64_t disk_bytes = std::uint64_t{16} << 30;  ///< of traces that wait
-    bool alone = false;                                  ///< some of it is for simulating the tenant alone (alone_device.h)
+    bool alone = false;  ///< some of it is for simulating the tenant alone (alone_device.h)
   };
   explicit TenantAccount(const Limits& limits);
 
@@ -30,11 +30,13 @@ class TenantAccount final : public trace::TraceKeeper, public std::enable_shared
   const Limits& limits() const { return limits_; }
   /// Where traces wait: a quarter of the memory, then the disk.
   const std::shared_ptr<timing::TraceStore>& store() const { return store_; }
-  /// Where those wait that are simulated alone: an eighth of the memory, then a quarter of the disk, which the others have less then.
+  /// Where those wait that are simulated alone: an eighth of the memory, then a quarter of the disk, which the others
+  /// have less then.
   const std::shared_ptr<timing::TraceStore>& alone_store() const { return alone_store_; }
 
   std::uint64_t most_bytes() const override;
-  /// Counted until the last one who holds it lets it go, also where that is more than there is: most_bytes was asked before.
+  /// Counted until the last one who holds it lets it go, also where that is more than there is: most_bytes was asked
+  /// before.
   std::shared_ptr<const trace::CtaTrace> Keep(trace::CtaTrace trace) override;
 
  private:

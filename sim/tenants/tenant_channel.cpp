@@ -30,11 +30,12 @@ constexpr std::uint64_t kMostCtas = 1u << 28;
 constexpr unsigned kMostDepth = 64;
 
 // What things take of memory, here and in the model.
-constexpr std::uint64_t kWorkBytes = 2048;   ///< a work that has not ended
-constexpr std::uint64_t kWaitBytes = 32;     ///< one that it waits for
-constexpr std::uint64_t kEndBytes = 8;       ///< the time when one ended
-constexpr std::uint64_t kCodeBytes = 8192;   ///< a kernel, its row in tables included,
-constexpr std::uint64_t kCodeTimes = 4;      ///< and so many times the bytes that describe it: as they came, and as the model reads them
+constexpr std::uint64_t kWorkBytes = 2048;  ///< a work that has not ended
+constexpr std::uint64_t kWaitBytes = 32;    ///< one that it waits for
+constexpr std::uint64_t kEndBytes = 8;      ///< the time when one ended
+constexpr std::uint64_t kCodeBytes = 8192;  ///< a kernel, its row in tables included,
+constexpr std::uint64_t kCodeTimes =
+    4;  ///< and so many times the bytes that describe it: as they came, and as the model reads them
 constexpr std::uint64_t kDecoderBytes = 64;  ///< for each instruction, while CTAs are unpacked
 
 /// A session has paid for no more works that have ended than this.
@@ -45,8 +46,8 @@ constexpr std::chrono::milliseconds kLookEvery{500};
 
 }  // namespace
 
-TenantChannel::TenantChannel(TimingService& service, sched::SimulatedSession session, std::shared_ptr<TenantAccount> account,
-                             protocol::Fd socket, protocol::Fd bell)
+TenantChannel::TenantChannel(TimingService& service, sched::SimulatedSession session,
+                             std::shared_ptr<TenantAccount> account, protocol::Fd socket, protocol::Fd bell)
     : service_(service),
       session_(std::move(session)),
       account_(std::move(account)),
@@ -114,8 +115,8 @@ Status TenantChannel::Read(bool* gone) {
   return *gone ? Status() : Handle(**frame);
 }
 
-/// What the tenant gave ends: what runs on the device with the instructions that it is at, the rest is dropped. Where it is alone what it
-/// gave goes on if it had come to its end.
+/// What the tenant gave ends: what runs on the device with the instructions that it is at, the rest is dropped. Where
+/// it is alone what it gave goes on if it had come to its end.
 void TenantChannel::Close() {
   {
     const std::lock_guard lock(given_mutex_);
@@ -150,7 +151,9 @@ void TenantChannel::Touch() {
 
 void TenantChannel::SetAwayAfter(std::chrono::steady_clock::time_point now, std::chrono::milliseconds patience) {
   const std::lock_guard lock(away_mutex_);
-  if (last_said_ == std::chrono::steady_clock::time_point{} || away_ || waiting_ != 0 || owes() || now - last_said_ < patience) return;
+  if (last_said_ == std::chrono::steady_clock::time_point{} || away_ || waiting_ != 0 || owes() ||
+      now - last_said_ < patience)
+    return;
   away_ = true;
   service_.timeline_->SetAway(host, true);
   if (alone != nullptr) alone->SetAway(true, 0);
@@ -163,22 +166,27 @@ void TenantChannel::CheckRunningTime(timing::Cycle now, timing::Cycle most, cons
     const std::lock_guard lock(given_mutex_);
     for (const auto& given : given_) {
       const auto source = given.lock();
-      if (source == nullptr || source->begun() == timing::kNever || now < source->begun() || now - source->begun() <= most) continue;
+      if (source == nullptr || source->begun() == timing::kNever || now < source->begun() ||
+          now - source->begun() <= most)
+        continue;
       late = source->code().name;
       break;
     }
   }
   if (late.empty()) return;
-  service_.Report(session_.session, Bad("a launch of " + late + " ran for more than " + std::to_string(service_.options_.launch_seconds) +
-                                        " simulated seconds of its own (timing_launch_s)")
-                                        .message);
+  service_.Report(session_.session,
+                  Bad("a launch of " + late + " ran for more than " + std::to_string(service_.options_.launch_seconds) +
+                      " simulated seconds of its own (timing_launch_s)")
+                      .message);
 }
 
 Error TenantChannel::NoMemory(const std::string& what) const {
-  return Bad(what + " needs more memory than the " + std::to_string(account_->limits().bytes >> 20) + " MiB of its tenant (timing_memory)");
+  return Bad(what + " needs more memory than the " + std::to_string(account_->limits().bytes >> 20) +
+             " MiB of its tenant (timing_memory)");
 }
 
-// ---- frames -------------------------------------------------------------------------------------------------------------
+// ---- frames
+// -------------------------------------------------------------------------------------------------------------
 
 Status TenantChannel::Handle(const protocol::Frame& frame) {
   const trace::ByteReader in(frame.bytes);
@@ -219,10 +227,15 @@ Result<timing::Place> TenantChannel::PlaceOf(const HostAction& action) {
     return Bad("work " + std::to_string(action.work) + " where " + std::to_string(works_ + 1) + " has to come");
   }
   if (works_ >= kMostWorks) return Bad("too many works");
-  if (action.after.size() > kMostWaits) return Bad("a work that waits for " + std::to_string(action.after.size()) + " others");
+  if (action.after.size() > kMostWaits)
+    return Bad("a work that waits for " + std::to_string(action.after.size()) + " others");
   GL_TRY_STATUS(PayWork(action.after.size()));
-  timing::Place place{
-      .host = host, .stream = action.stream, .after = {}, .group = 0, .rank = action.rank, .number = action.group != 0 ? action.work : 0};
+  timing::Place place{.host = host,
+                      .stream = action.stream,
+                      .after = {},
+                      .group = 0,
+                      .rank = action.rank,
+                      .number = action.group != 0 ? action.work : 0};
   for (const std::uint64_t before : action.after) {
     if (before == 0) continue;
     GL_TRY(node, NodeOf(before));
@@ -239,13 +252,16 @@ Result<timing::Place> TenantChannel::PlaceOf(const HostAction& action) {
   return place;
 }
 
-/// Works that have ended are paid back now and then, and when there is not enough for a further one: the model knows how many there are.
+/// Works that have ended are paid back now and then, and when there is not enough for a further one: the model knows
+/// how many there are.
 Status TenantChannel::PayWork(std::size_t waits) {
   const std::uint64_t price = kWorkBytes + waits * kWaitBytes;
   if (works_ % kPayBackEvery != 0 && work_charge_->Add(price)) return {};
   const LiveTimeline::Open open = service_.timeline_->OpenOf(host);
   work_charge_->ShrinkTo(open.works * kWorkBytes + open.waits * kWaitBytes + works_ * kEndBytes);
-  return work_charge_->Add(price) ? Status() : Status(NoMemory("a work behind " + std::to_string(open.works) + " that have not ended"));
+  return work_charge_->Add(price)
+             ? Status()
+             : Status(NoMemory("a work behind " + std::to_string(open.works) + " that have not ended"));
 }
 
 Status TenantChannel::Append(const HostAction& action, NodeId node, bool group) {
@@ -264,8 +280,10 @@ Status TenantChannel::HandleLaunch(trace::ByteReader in) {
   const HostAction action = trace::GetAction(in);
   if (in.failed() || action.kind != HostAction::Kind::kLaunch) return Damaged();
   if (info.kernel >= codes_.size()) return Bad("a launch of a kernel that was not said");
-  if (info.shape.threads_per_cta == 0 || info.shape.threads_per_cta > 1024 || info.shape.ctas == 0 || info.shape.ctas > kMostCtas) {
-    return Bad("a launch of " + std::to_string(info.shape.ctas) + " CTAs of " + std::to_string(info.shape.threads_per_cta) + " threads");
+  if (info.shape.threads_per_cta == 0 || info.shape.threads_per_cta > 1024 || info.shape.ctas == 0 ||
+      info.shape.ctas > kMostCtas) {
+    return Bad("a launch of " + std::to_string(info.shape.ctas) + " CTAs of " +
+               std::to_string(info.shape.threads_per_cta) + " threads");
   }
   GL_TRY(place, PlaceOf(action));
   const auto& code = codes_[info.kernel];
@@ -273,15 +291,16 @@ Status TenantChannel::HandleLaunch(trace::ByteReader in) {
       code, info.shape,
       TenantSource::Owner{.account = account_,
                           .now = [&service = service_] { return service.timeline_->now(); },
-                          .problem = [&service = service_,
-                                      session = session_.session](const std::string& why) { service.Report(session, Bad(why).message); }});
+                          .problem = [&service = service_, session = session_.session](
+                                         const std::string& why) { service.Report(session, Bad(why).message); }});
   LiveTimeline& timeline = *service_.timeline_;
   const timing::Place own = alone != nullptr ? place : timing::Place{};
   auto node = opens ? timeline.OpenKernel(place, source) : timeline.AddKernel(place, source);
   // One that the device has no room or no units for takes no time; everything else goes on.
   if (!node.ok()) node = opens ? timeline.OpenGroup(std::move(place)) : timeline.AddMarker(std::move(place));
   Give(source);
-  launches_.emplace(action.work, Launch{std::move(source), alone != nullptr ? alone->AddKernel(own, code, info.shape, opens) : nullptr});
+  launches_.emplace(action.work, Launch{std::move(source),
+                                        alone != nullptr ? alone->AddKernel(own, code, info.shape, opens) : nullptr});
   ++owes_;
   return Append(action, *node, opens);
 }
@@ -336,7 +355,8 @@ Status TenantChannel::HandleCloseGroup(trace::ByteReader in) {
 
 Result<TenantChannel::Launch> TenantChannel::LaunchOf(std::uint64_t work) {
   const auto launch = launches_.find(work);
-  if (launch == launches_.end()) return Bad("CTAs of work " + std::to_string(work) + ", which is no launch or has ended");
+  if (launch == launches_.end())
+    return Bad("CTAs of work " + std::to_string(work) + ", which is no launch or has ended");
   return launch->second;
 }
 
@@ -353,7 +373,8 @@ Status TenantChannel::HandleCtas(trace::ByteReader in) {
   }
   if (in.failed()) return Damaged();
   Charge decoding(account_);
-  if (!decoding.Add(ctas.size() * sizeof ctas[0] + source->code().instructions.size() * kDecoderBytes)) return NoMemory("unpacking CTAs");
+  if (!decoding.Add(ctas.size() * sizeof ctas[0] + source->code().instructions.size() * kDecoderBytes))
+    return NoMemory("unpacking CTAs");
   trace::CtaDecoder decoder(source->code(), account_.get());
   for (const std::uint64_t cta : ctas) {
     auto trace = decoder.Decode(in);
@@ -363,7 +384,8 @@ Status TenantChannel::HandleCtas(trace::ByteReader in) {
       case TenantSource::Pushed::kYes:
         if (launch.alone != nullptr && alone != nullptr) alone->Push(*launch.alone, cta, own);
         break;
-      case TenantSource::Pushed::kNotOfLaunch: return Bad("CTA " + std::to_string(cta) + ", which the launch does not have");
+      case TenantSource::Pushed::kNotOfLaunch:
+        return Bad("CTA " + std::to_string(cta) + ", which the launch does not have");
       case TenantSource::Pushed::kNoMemory: return NoMemory("a CTA that waits");
       case TenantSource::Pushed::kLost: return Bad(source->lost());
     }
@@ -383,7 +405,8 @@ Status TenantChannel::HandleEndLaunch(trace::ByteReader in) {
   return {};
 }
 
-// ---- the socket -----------------------------------------------------------------------------------------------------------
+// ---- the socket
+// -----------------------------------------------------------------------------------------------------------
 
 void TenantChannel::Put(const trace::ByteWriter& content) {
   const std::vector<std::uint8_t> frame = protocol::FrameBytes(FrameKind::kAnswer, content.bytes());

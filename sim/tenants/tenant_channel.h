@@ -1,5 +1,5 @@
-// One session's end of the channel to the timing model: reads what the tenant says, checks it, gives it to the model, and answers. One
-// thread for each session, however many questions wait.
+// One session's end of the channel to the timing model: reads what the tenant says, checks it, gives it to the model,
+// and answers. One thread for each session, however many questions wait.
 #pragma once
 
 #include <atomic>
@@ -27,8 +27,8 @@ class TimingService;
 
 class TenantChannel {
  public:
-  TenantChannel(TimingService& service, sched::SimulatedSession session, std::shared_ptr<TenantAccount> account, protocol::Fd socket,
-                protocol::Fd bell);
+  TenantChannel(TimingService& service, sched::SimulatedSession session, std::shared_ptr<TenantAccount> account,
+                protocol::Fd socket, protocol::Fd bell);
   /// Ends it.
   ~TenantChannel();
 

@@ -86,7 +86,8 @@ void TenantChannel::TakeReplies() {
       AnswerFinish(reply);
       continue;
     }
-    // Where it is alone it waits now, before it makes its next call. One that asks until the answer is yes has waited, too.
+    // Where it is alone it waits now, before it makes its next call. One that asks until the answer is yes has waited,
+    // too.
     if (alone != nullptr && reply.answer == LiveTimeline::Answer::kYes) alone->Waited(reply.waited);
     constexpr FrameAnswer kAnswers[] = {FrameAnswer::kYes, FrameAnswer::kNo, FrameAnswer::kUnknown};
     Answer(reply.question, kAnswers[static_cast<std::size_t>(reply.answer)], 0);

@@ -46,8 +46,8 @@ class SwitchablePolicy final : public policy::Policy {
 
 namespace {
 
-/// The broker has a queue for each stream of each tenant and gives the device what is ready: how many queues the device has itself
-/// decides nothing any more (Fermi's single one would put tenants' streams in one order).
+/// The broker has a queue for each stream of each tenant and gives the device what is ready: how many queues the device
+/// has itself decides nothing any more (Fermi's single one would put tenants' streams in one order).
 constexpr std::uint32_t kQueues = std::numeric_limits<std::uint32_t>::max();
 constexpr milliseconds kAttendEvery{200};
 /// Of the device; a tenant with less of it is given no more time.
@@ -58,7 +58,8 @@ constexpr std::uint64_t kLargeBytes = 64u << 20;
 /// Simulated time whose part a tenant with a cap may save up: some kernels.
 constexpr std::uint64_t kBurstUs = 1000;
 
-/// Ranges of CTAs do not come here: kernels that are undone would have to be run besides those that tenants' shares are for.
+/// Ranges of CTAs do not come here: kernels that are undone would have to be run besides those that tenants' shares are
+/// for.
 Status CheckPolicy(const std::string& name) {
   GL_TRY(policy, policy::FindPolicy(name));
   if (!policy->needs.Has(policy::Need::kRanges)) return {};
@@ -81,18 +82,23 @@ TenantAccount::Limits TimingService::AccountLimits() const {
 
 Result<std::unique_ptr<TimingService>> TimingService::Create(sim::DeviceSpec device, Options options) {
   std::unique_ptr<TimingService> service(new TimingService(std::move(options)));
-  GL_TRY(supply, study::PolicySupply::Create(device, {.profiles = service->options_.profiles, .tell = service->options_.tell}));
+  GL_TRY(supply,
+         study::PolicySupply::Create(device, {.profiles = service->options_.profiles, .tell = service->options_.tell}));
   service->supply_ = std::move(supply);
   GL_TRY_STATUS(CheckPolicy(service->options_.policy));
   if (study::RangesOf(device))
-    return Error{"the part crcs goes by the ranges of CTAs, which are not captured of a broker's programs: leave it out of --hardware"};
+    return Error{
+        "the part crcs goes by the ranges of CTAs, which are not captured of a broker's programs: leave it out of "
+        "--hardware"};
   if (hardware::Has(device, "hazards"))
     return Error{
-        "the part hazards keeps what every program has touched, for which no tenant pays: leave it out of --hardware, and check "
+        "the part hazards keeps what every program has touched, for which no tenant pays: leave it out of --hardware, "
+        "and check "
         "programs by `gridloom replay` of their traces"};
   GL_TRY(policy, service->supply_->Make(service->options_.policy));
-  auto switchable = std::make_unique<SwitchablePolicy>(std::move(policy), kBurstUs * device.timing.clock.sm_mhz,
-                                                       [raw = service.get()](std::uint32_t tenant) { return raw->LimitsOf(tenant); });
+  auto switchable =
+      std::make_unique<SwitchablePolicy>(std::move(policy), kBurstUs * device.timing.clock.sm_mhz,
+                                         [raw = service.get()](std::uint32_t tenant) { return raw->LimitsOf(tenant); });
   service->policy_ = switchable.get();
   device.timing.launch.queues = kQueues;
   timing::LiveTimeline::Options timeline;
@@ -106,17 +112,19 @@ Result<std::unique_ptr<TimingService>> TimingService::Create(sim::DeviceSpec dev
   timeline.profiler = [supply = service->supply_](std::uint32_t tenant, std::shared_ptr<trace::CtaSource>& source) {
     return supply->Profile(tenant, source);
   };
-  timeline.on_ended = [raw = service.get()](timing::HostId host, const timing::WorkResult& work, const timing::Counters& during) {
-    raw->Ended(host, work, during);
-  };
+  timeline.on_ended = [raw = service.get()](timing::HostId host, const timing::WorkResult& work,
+                                            const timing::Counters& during) { raw->Ended(host, work, during); };
   if (service->options_.alone != 0) {
-    timeline.on_node_ended = [raw = service.get()](timing::NodeId node, timing::Cycle end) { raw->NodeEnded(node, end); };
+    timeline.on_node_ended = [raw = service.get()](timing::NodeId node, timing::Cycle end) {
+      raw->NodeEnded(node, end);
+    };
     service->alone_ = std::make_unique<AloneDevices>(
-        device, AloneDevices::Options{.most = service->options_.alone, .tell = service->options_.tell, .changed = [raw = service.get()] {
-                                        const std::lock_guard lock(raw->channels_mutex_);
-                                        raw->alone_changed_ = true;
-                                        raw->changed_.notify_all();
-                                      }});
+        device, AloneDevices::Options{
+                    .most = service->options_.alone, .tell = service->options_.tell, .changed = [raw = service.get()] {
+                      const std::lock_guard lock(raw->channels_mutex_);
+                      raw->alone_changed_ = true;
+                      raw->changed_.notify_all();
+                    }});
   }
   timeline.on_forgotten = [raw = service.get()](timing::HostId host) { raw->Forget(host); };
   service->most_copy_bytes_ = device.memory.size_bytes;
@@ -152,14 +160,16 @@ void TimingService::Report(std::uint64_t session, const std::string& why) {
   if (violation_) violation_(session, why);
 }
 
-// ---- sessions -----------------------------------------------------------------------------------------------------------
+// ---- sessions
+// -----------------------------------------------------------------------------------------------------------
 
 Result<protocol::Fd> TimingService::Join(const sched::SimulatedSession& session) {
   GL_TRY(ends, protocol::MakeChannel());
   protocol::Fd bell(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!bell) return Error{"no descriptors are left"};
   SetLimits(session.tenant, session.limits);
-  const auto channel = std::make_shared<TenantChannel>(*this, session, AccountOf(session.tenant), std::move(ends.first), std::move(bell));
+  const auto channel = std::make_shared<TenantChannel>(*this, session, AccountOf(session.tenant), std::move(ends.first),
+                                                       std::move(bell));
   GL_TRY_STATUS(channel->Start());
   const std::lock_guard lock(channels_mutex_);
   channels_[session.session] = channel;
@@ -191,8 +201,9 @@ TimingService::Channels TimingService::TakeBeginning() {
   }
   if (!begun_) {
     // All at the same time, in an order that does not depend on who came first.
-    std::ranges::sort(beginning, {},
-                      [](const auto& one) { return std::tie(one->session().tenant_name, one->session().program, one->session().session); });
+    std::ranges::sort(beginning, {}, [](const auto& one) {
+      return std::tie(one->session().tenant_name, one->session().program, one->session().session);
+    });
   }
   begun_ = true;
   return beginning;
@@ -215,7 +226,8 @@ void TimingService::AddHost(TenantChannel& channel, bool others) {
   channel.host = timeline_->AddHost();
   channel.begin = timeline_->HostTime(channel.host);
   const sched::SimulatedSession& session = channel.session();
-  if (alone_ != nullptr) channel.alone = alone_->Join(session.tenant, session.tenant_name, channel.account(), channel.begin, others);
+  if (alone_ != nullptr)
+    channel.alone = alone_->Join(session.tenant, session.tenant_name, channel.account(), channel.begin, others);
   const auto record = std::make_shared<HostRecord>();
   record->tenant = session.tenant;
   record->account = channel.account();
@@ -257,8 +269,8 @@ void TimingService::Watch(std::uint64_t session, bool active, std::uint32_t time
   if (late) Report(session, "the timing model waits for what it does not say");
 }
 
-/// How long a launch of the session may run: options_.launch_seconds of the part of the device that is its tenant's by weight and cap. 0:
-/// as long as it likes, where somebody of higher priority may keep it waiting, whatever it does.
+/// How long a launch of the session may run: options_.launch_seconds of the part of the device that is its tenant's by
+/// weight and cap. 0: as long as it likes, where somebody of higher priority may keep it waiting, whatever it does.
 timing::Cycle TimingService::MostRunningTime(const TenantChannel& channel, const Channels& there) const {
   const std::lock_guard lock(mutex_);
   const auto limits_of = [&](const TenantChannel& one) {
@@ -273,11 +285,13 @@ timing::Cycle TimingService::MostRunningTime(const TenantChannel& channel, const
     weights += limits.weight;
   }
   const double part = std::min(own.weight / std::max(weights, own.weight), own.cap);
-  const double cycles = options_.launch_seconds * 1e6 * timeline_->parameters().timing().clock.sm_mhz / std::max(part, kLeastPart);
+  const double cycles =
+      options_.launch_seconds * 1e6 * timeline_->parameters().timing().clock.sm_mhz / std::max(part, kLeastPart);
   return static_cast<timing::Cycle>(std::min(cycles, kLongest));
 }
 
-/// Of the host's launches that have ended since the last call. A long one may be simulated between two looks, where its turns are alike.
+/// Of the host's launches that have ended since the last call. A long one may be simulated between two looks, where its
+/// turns are alike.
 LongestLaunch TimingService::TakeLongest(timing::HostId host) const {
   std::shared_ptr<HostRecord> record;
   {
@@ -290,7 +304,8 @@ LongestLaunch TimingService::TakeLongest(timing::HostId host) const {
   return std::exchange(record->longest, {});
 }
 
-/// Lets sessions begin; looks now and then who has gone quiet, and whose launches run for too long; buries who has gone.
+/// Lets sessions begin; looks now and then who has gone quiet, and whose launches run for too long; buries who has
+/// gone.
 void TimingService::AttendHosts() {
   std::unique_lock lock(channels_mutex_);
   while (!stop_) {
@@ -326,7 +341,8 @@ void TimingService::AttendHosts() {
   }
 }
 
-// ---- what there is to see ---------------------------------------------------------------------------------------------
+// ---- what there is to see
+// ---------------------------------------------------------------------------------------------
 
 void TimingService::Ended(timing::HostId host, const timing::WorkResult& work, const timing::Counters& during) {
   const double mhz = timeline_->parameters().timing().clock.sm_mhz;
@@ -353,7 +369,8 @@ void TimingService::NodeEnded(timing::NodeId node, timing::Cycle end) {
   std::shared_ptr<SharingRecord> sharing;
   {
     const std::lock_guard lock(mutex_);
-    if (const auto known = hosts_.find(static_cast<timing::HostId>(node >> 32)); known != hosts_.end()) sharing = known->second->sharing;
+    if (const auto known = hosts_.find(static_cast<timing::HostId>(node >> 32)); known != hosts_.end())
+      sharing = known->second->sharing;
   }
   if (sharing != nullptr) sharing->SharedEnded(node & 0xffffffffu, end);
 }

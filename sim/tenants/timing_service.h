@@ -1,5 +1,5 @@
-// The broker's timing model: one device, on which the works of all sessions are simulated under one policy while the programs run
-// (docs/broker.md, "Simulated time").
+// The broker's timing model: one device, on which the works of all sessions are simulated under one policy while the
+// programs run (docs/broker.md, "Simulated time").
 #pragma once
 
 #include <condition_variable>
@@ -32,14 +32,15 @@ class TimingService final : public sched::Simulation {
  public:
   struct Options {
     std::string policy = "fair";
-    std::string profiles{};  ///< file with profiles of kernels; empty: those that the policy needs are measured as launches come
+    std::string profiles{};  ///< file with profiles of kernels; empty: those that the policy needs are measured as
+                             ///< launches come
     std::function<void(const std::string& sentence)> tell{};  ///< for the operator; on the simulation's thread
     unsigned threads = 1;                                     ///< of the host, for the simulation
-    unsigned wait_for = 0;           ///< nothing is simulated until so many sessions are there; they begin at the same time
+    unsigned wait_for = 0;  ///< nothing is simulated until so many sessions are there; they begin at the same time
     unsigned patience_ms = 10'000;   ///< a host that says nothing for so long does not hold the others back
     TenantAccount::Limits tenant{};  ///< what the sessions of one tenant may take of memory and disk
     double launch_seconds = 10;      ///< simulated time of its own after which a launch ends its session; 0: none
-    std::uint32_t alone = 0;         ///< so many tenants at a time are simulated alone, too: what the others slow them down by
+    std::uint32_t alone = 0;  ///< so many tenants at a time are simulated alone, too: what the others slow them down by
   };
   static Result<std::unique_ptr<TimingService>> Create(sim::DeviceSpec device, Options options);
   ~TimingService() override;
@@ -100,9 +101,11 @@ class TimingService final : public sched::Simulation {
   std::uint64_t most_copy_bytes_ = 0;   ///< what the device has
   std::string parts_, part_values_;     ///< proposed hardware of the device, as hardware::Equip takes it
 
-  mutable std::mutex mutex_;  ///< guards what follows; the timeline's lock may be held when it is taken, never the other way round
-  std::map<timing::HostId, std::shared_ptr<HostRecord>> hosts_;     ///< that the model knows
-  std::map<std::uint32_t, std::weak_ptr<TenantAccount>> accounts_;  ///< of tenants that are there, or of which traces are
+  mutable std::mutex
+      mutex_;  ///< guards what follows; the timeline's lock may be held when it is taken, never the other way round
+  std::map<timing::HostId, std::shared_ptr<HostRecord>> hosts_;  ///< that the model knows
+  std::map<std::uint32_t, std::weak_ptr<TenantAccount>>
+      accounts_;  ///< of tenants that are there, or of which traces are
   std::map<std::uint32_t, sched::SimulatedUsage> usage_;
   std::map<std::uint32_t, sched::TenantLimits> limits_;
   double end_cycles_ = 0;

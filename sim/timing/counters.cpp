@@ -4,7 +4,8 @@ namespace gridloom::timing {
 namespace {
 
 constexpr CounterInfo kCounterTable[] = {
-#define SM_COUNTER(name, unit, meaning) {#name, unit, meaning, [](const Counters& counters, std::size_t) { return counters.sm.name; }},
+#define SM_COUNTER(name, unit, meaning) \
+  {#name, unit, meaning, [](const Counters& counters, std::size_t) { return counters.sm.name; }},
 #include "sim/timing/counters.def"
 #define MEMORY_COUNTER(name, unit, meaning) \
   {#name, unit, meaning, [](const Counters& counters, std::size_t) { return counters.memory.name; }},

@@ -12,7 +12,8 @@ namespace gridloom::timing {
 struct SmCounters {
 #define SM_COUNTER(name, unit, meaning) std::uint64_t name = 0;
 #include "sim/timing/counters.def"
-  /// Scheduler cycles without issue in which a gate of a proposed part held warps back, by Ports::warp_gates. A part names it.
+  /// Scheduler cycles without issue in which a gate of a proposed part held warps back, by Ports::warp_gates. A part
+  /// names it.
   std::array<std::uint64_t, 4> stall_gate{};
   template <typename Function>
   void ForEach(const Function& function) {
@@ -68,7 +69,8 @@ struct CounterInfo {
   std::uint64_t value(const Counters& counters) const { return read(counters, index); }
 };
 
-/// All of them but those of proposed parts, in the order of counters.def. sim/hardware has those of a device with its parts.
+/// All of them but those of proposed parts, in the order of counters.def. sim/hardware has those of a device with its
+/// parts.
 std::span<const CounterInfo> CounterTable();
 
 }  // namespace gridloom::timing

@@ -1,4 +1,5 @@
-// A CTA on its way through the device: the dispatcher's order to start it, what it says while it runs, and what became of it.
+// A CTA on its way through the device: the dispatcher's order to start it, what it says while it runs, and what became
+// of it.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +44,8 @@ struct CtaEnd {
   Cycle at = 0;  ///< all warps have ended, all loads have come back, all stores are accepted
   std::uint64_t cta = 0;
   std::uint64_t warp_instructions = 0, thread_instructions = 0;
-  /// Warp instructions that all CTAs of the launch on this SM have issued since each of them started, this one's included. Only where
-  /// somebody listens to CTAs (CtaEvents), else 0.
+  /// Warp instructions that all CTAs of the launch on this SM have issued since each of them started, this one's
+  /// included. Only where somebody listens to CTAs (CtaEvents), else 0.
   std::uint64_t resident_instructions = 0;
   std::uint32_t launch = 0;
   std::uint16_t sm = 0, slot = 0;

@@ -12,8 +12,8 @@ using Cycle = std::uint64_t;
 /// Later than anything that happens; sums with latencies do not overflow.
 inline constexpr Cycle kNever = ~Cycle{0} >> 1;
 
-/// Two clocks that both began at time 0. A cycle of one converts to the first cycle of the other that begins at the same time or
-/// later, without rounding error for cycles below 2^60 / MHz (2^48, a day and more of simulated time).
+/// Two clocks that both began at time 0. A cycle of one converts to the first cycle of the other that begins at the
+/// same time or later, without rounding error for cycles below 2^60 / MHz (2^48, a day and more of simulated time).
 class ClockRatio {
  public:
   /// The clocks may differ by less than this.
@@ -31,8 +31,9 @@ class ClockRatio {
  private:
   __extension__ using Wide = unsigned __int128;
 
-  /// A multiplication by the ratio `by` / `per` in place of a division. The ratio is kept with 60 bits behind the point and rounded up, so
-  /// that a product is too large by less than cycle / 2^60, and the whole part is right while that is less than 1 / per.
+  /// A multiplication by the ratio `by` / `per` in place of a division. The ratio is kept with 60 bits behind the point
+  /// and rounded up, so that a product is too large by less than cycle / 2^60, and the whole part is right while that
+  /// is less than 1 / per.
   class Factor {
    public:
     Factor() = default;
@@ -44,7 +45,9 @@ class ClockRatio {
       to_next_ = static_cast<std::uint64_t>(((Wide{per - 1} << 64) + per - 1) / per);
     }
     Cycle RoundedDown(Cycle cycle) const { return cycle == kNever ? kNever : static_cast<Cycle>(Product(cycle) >> 64); }
-    Cycle RoundedUp(Cycle cycle) const { return cycle == kNever ? kNever : static_cast<Cycle>((Product(cycle) + to_next_) >> 64); }
+    Cycle RoundedUp(Cycle cycle) const {
+      return cycle == kNever ? kNever : static_cast<Cycle>((Product(cycle) + to_next_) >> 64);
+    }
 
    private:
     static constexpr unsigned kFraction = 60;

@@ -38,16 +38,24 @@ constexpr DerivedInfo kDerivedTable[] = {
     {"sm_share", "share", "of the cycles of all SMs, those with a CTA resident",
      [](const Activity& a) { return Ratio(Number(SmOf(a).resident_cycles), Number(a.cycles) * a.device.sm.count); }},
     {"occupancy", "share", "warps resident of the warps that fit, in cycles with a CTA resident",
-     [](const Activity& a) { return Ratio(Number(SmOf(a).warp_cycles), Number(SmOf(a).resident_cycles) * a.device.max_warps_per_sm()); }},
+     [](const Activity& a) {
+       return Ratio(Number(SmOf(a).warp_cycles), Number(SmOf(a).resident_cycles) * a.device.max_warps_per_sm());
+     }},
     {"active_lanes", "share", "lanes that took part in warp instructions",
-     [](const Activity& a) { return Ratio(Number(SmOf(a).thread_instructions), Number(SmOf(a).warp_instructions) * trace::kWarpSize); }},
-    {"shared_passes_per_access", "passes", "passes over the banks per access to shared memory; 1 is without bank conflicts",
+     [](const Activity& a) {
+       return Ratio(Number(SmOf(a).thread_instructions), Number(SmOf(a).warp_instructions) * trace::kWarpSize);
+     }},
+    {"shared_passes_per_access", "passes",
+     "passes over the banks per access to shared memory; 1 is without bank conflicts",
      [](const Activity& a) { return Ratio(Number(SmOf(a).shared_passes), Number(SmOf(a).shared_instructions)); }},
     {"l1_hit_share", "share", "of the line accesses of L1, those that it served",
      [](const Activity& a) { return HitShare(SmOf(a).l1_hits, SmOf(a).l1_misses); }},
-    {"l2_hit_share", "share", "of the sectors that requests touched, those that L2 had or did not have to read", L2HitShare},
-    {"dram_read_gb_s", "GB/s", "bytes read from DRAM per second, 10^9", [](const Activity& a) { return Gigabytes(ReadBytes(a), a); }},
-    {"dram_write_gb_s", "GB/s", "bytes written to DRAM per second, 10^9", [](const Activity& a) { return Gigabytes(WriteBytes(a), a); }},
+    {"l2_hit_share", "share", "of the sectors that requests touched, those that L2 had or did not have to read",
+     L2HitShare},
+    {"dram_read_gb_s", "GB/s", "bytes read from DRAM per second, 10^9",
+     [](const Activity& a) { return Gigabytes(ReadBytes(a), a); }},
+    {"dram_write_gb_s", "GB/s", "bytes written to DRAM per second, 10^9",
+     [](const Activity& a) { return Gigabytes(WriteBytes(a), a); }},
     {"dram_gb_s", "GB/s", "bytes read from and written to DRAM per second, 10^9",
      [](const Activity& a) { return Gigabytes(ReadBytes(a) + WriteBytes(a), a); }},
     {"dram_share", "share", "of the command cycles of all channels, those with a busy data bus", DramUse},
@@ -84,7 +92,8 @@ std::span<const SchedulerState> SchedulerStates() { return kStates; }
 std::string_view BoundBy(const Activity& activity, std::span<const SchedulerState> states) {
   constexpr double kMostOfTheTime = 0.7;
   if (DramUse(activity) > kMostOfTheTime) return "DRAM bandwidth";
-  return std::ranges::max(states, {}, [&](const SchedulerState& state) { return state.value(activity.counters.sm); }).label;
+  return std::ranges::max(states, {}, [&](const SchedulerState& state) { return state.value(activity.counters.sm); })
+      .label;
 }
 
 }  // namespace gridloom::timing

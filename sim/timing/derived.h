@@ -1,5 +1,5 @@
-// Figures that follow from counters: rates, shares, and what bounds the work. Reports, tables and docs take name, unit and meaning
-// from here.
+// Figures that follow from counters: rates, shares, and what bounds the work. Reports, tables and docs take name, unit
+// and meaning from here.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +43,8 @@ struct SchedulerState {
 /// All of them but waiting for gates of proposed parts. sim/hardware has those of a device with its parts.
 std::span<const SchedulerState> SchedulerStates();
 
-/// "DRAM bandwidth" where its buses were busy most of the time, else the label of what the schedulers did most often. `states`: all of the
-/// device.
+/// "DRAM bandwidth" where its buses were busy most of the time, else the label of what the schedulers did most often.
+/// `states`: all of the device.
 std::string_view BoundBy(const Activity& activity, std::span<const SchedulerState> states = SchedulerStates());
 
 }  // namespace gridloom::timing

@@ -29,14 +29,14 @@ struct KernelEnd {
   std::uint64_t warp_instructions = 0, thread_instructions = 0;
 };
 
-/// Only between windows: in the calls of CtaEvents, StartRule, CopyPath, CtaLimit, CtaPlacer and TimedSource. Cycles are SM cycles, and
-/// none of them may lie before earliest().
+/// Only between windows: in the calls of CtaEvents, StartRule, CopyPath, CtaLimit, CtaPlacer and TimedSource. Cycles
+/// are SM cycles, and none of them may lie before earliest().
 class DeviceInput {
  public:
   virtual ~DeviceInput() = default;
   virtual const Parameters& parameters() const = 0;
-  /// The SMs have been simulated up to there. What follows from something that happened at cycle t can be had from t + Parameters::window
-  /// on; what a TimedSource does at t, from t on.
+  /// The SMs have been simulated up to there. What follows from something that happened at cycle t can be had from t +
+  /// Parameters::window on; what a TimedSource does at t, from t on.
   virtual Cycle earliest() const = 0;
 
   // ---- works ----
@@ -46,21 +46,25 @@ class DeviceInput {
   virtual Result<WorkId> Add(MarkerWork work) = 0;
   /// A stream that nobody else has.
   virtual std::uint32_t NewStream() = 0;
-  /// Further CTAs, of the same code and shape, for a kernel that has not ended (thread-block groups). They follow those it has.
+  /// Further CTAs, of the same code and shape, for a kernel that has not ended (thread-block groups). They follow those
+  /// it has.
   virtual Status Extend(WorkId kernel, std::shared_ptr<trace::CtaSource> group) = 0;
-  /// Launches by kernels that a LaunchPath took. Join: its CTAs become CTAs of a kernel of the same code and shape, behind those it has,
-  /// and the launch has ended when they have; if all others of the kernel have started, it comes behind all kernels that run. Launch: it
-  /// goes to the kernel management unit, at a cycle that may be that of the cause.
+  /// Launches by kernels that a LaunchPath took. Join: its CTAs become CTAs of a kernel of the same code and shape,
+  /// behind those it has, and the launch has ended when they have; if all others of the kernel have started, it comes
+  /// behind all kernels that run. Launch: it goes to the kernel management unit, at a cycle that may be that of the
+  /// cause.
   virtual Status Join(WorkId kernel, WorkId launch) = 0;
   virtual void Launch(WorkId launch, Cycle at) = 0;
   /// Of a copy that a CopyPath took.
   virtual void EndCopy(WorkId copy, Cycle at) = 0;
   /// Of a kernel that a KernelPath took.
   virtual void EndKernel(const KernelEnd& end) = 0;
-  /// Likewise: its code as the device executes it, and its CTAs, each once and in their order. Without a trace there is no such CTA.
+  /// Likewise: its code as the device executes it, and its CTAs, each once and in their order. Without a trace there is
+  /// no such CTA.
   virtual std::shared_ptr<const DecodedCode> CodeOf(WorkId kernel) const = 0;
   virtual Result<trace::LoadedCta> Load(WorkId kernel, std::uint64_t cta) = 0;
-  /// Nobody wants the kernel any more: what has been loaded of it and does not run yet need not run. Also while a window is simulated.
+  /// Nobody wants the kernel any more: what has been loaded of it and does not run yet need not run. Also while a
+  /// window is simulated.
   virtual bool IsCancelled(WorkId kernel) const = 0;
   /// Start rules, limits and the policy are asked again at that cycle. May be the cycle of the cause.
   virtual void Recheck(Cycle at) = 0;
@@ -74,8 +78,9 @@ class DeviceInput {
   // ---- L2 ----
   /// Leaves at `at` and arrives crossbar.latency later.
   virtual void Send(Cycle at, const PartRequest& request) = 0;
-  /// A message to all slices, which goes the same way: each asks L2Replacement::OnSweep for its lines, drops those that are clean at once
-  /// and writes back one that is dirty per cycle, for which DRAM's queue has to have room; requests behind it wait. `tag` is below 2^31.
+  /// A message to all slices, which goes the same way: each asks L2Replacement::OnSweep for its lines, drops those that
+  /// are clean at once and writes back one that is dirty per cycle, for which DRAM's queue has to have room; requests
+  /// behind it wait. `tag` is below 2^31.
   virtual void SweepL2(Cycle at, std::uint64_t tag) = 0;
 
   /// The simulation cannot go on; it ends with this.

@@ -10,14 +10,15 @@
 namespace gridloom::timing {
 namespace {
 
-/// Messages have 47 bits for cycles, of L2's clock, too, which may be 15 times as fast. Nobody simulates so many one by one; turns that are
-/// not simulated must not come near, either.
+/// Messages have 47 bits for cycles, of L2's clock, too, which may be 15 times as fast. Nobody simulates so many one by
+/// one; turns that are not simulated must not come near, either.
 constexpr Cycle kLatestPassed = Cycle{1} << 43;
 
 /// Who looks on or acts between windows sees partitions that are not behind.
 bool MayOverlap(const Parameters& parameters, const EngineOptions& options, const Ports& ports, unsigned threads) {
   const bool alone = options.observer == nullptr && !ports.needs_partitions();
-  return threads > 1 && !options.plain && alone && 2 * parameters.window <= parameters.request_latency + parameters.response_latency;
+  return threads > 1 && !options.plain && alone &&
+         2 * parameters.window <= parameters.request_latency + parameters.response_latency;
 }
 
 }  // namespace
@@ -41,7 +42,9 @@ class Engine::Input final : public DeviceInput {
   void EndKernel(const KernelEnd& end) override { engine_.dispatcher_.EndKernel(end); }
   std::shared_ptr<const DecodedCode> CodeOf(WorkId kernel) const override { return engine_.dispatcher_.CodeOf(kernel); }
   bool IsCancelled(WorkId kernel) const override { return engine_.dispatcher_.IsCancelled(kernel); }
-  Result<trace::LoadedCta> Load(WorkId kernel, std::uint64_t cta) override { return engine_.dispatcher_.Load(kernel, cta); }
+  Result<trace::LoadedCta> Load(WorkId kernel, std::uint64_t cta) override {
+    return engine_.dispatcher_.Load(kernel, cta);
+  }
   void Recheck(Cycle at) override { engine_.dispatcher_.Recheck(at); }
   void AskGates(std::uint32_t sm, Cycle at) override { Command(sm, {.at = at, .kind = SmCommand::Kind::kAskGates}); }
   void DropL1(std::uint32_t sm, Cycle at) override { Command(sm, {.at = at, .kind = SmCommand::Kind::kDropL1}); }
@@ -101,7 +104,8 @@ class Engine::Input final : public DeviceInput {
   bool sent_ = false;
 };
 
-Result<std::unique_ptr<Engine>> Engine::Create(const sim::DeviceSpec& device, policy::Policy& policy, EngineOptions options) {
+Result<std::unique_ptr<Engine>> Engine::Create(const sim::DeviceSpec& device, policy::Policy& policy,
+                                               EngineOptions options) {
   auto parameters = Derive(device);
   if (!parameters.ok()) return Error{device.id + ": " + parameters.error().message};
   std::unique_ptr<Engine> engine(new Engine(std::move(*parameters), policy, std::move(options)));
@@ -141,8 +145,10 @@ Status Engine::AttachParts() {
     part->Attach(ports_, *input_);
     if (placer != nullptr && ports_.placer != placer) return Error{"two proposed parts place CTAs; only one can"};
     if (l2 != nullptr && ports_.l2 != l2) return Error{"two proposed parts choose who stays in L2; only one can"};
-    if (cost != nullptr && ports_.launch_cost != cost) return Error{"two proposed parts say what launches by kernels cost; only one can"};
-    if (path != nullptr && ports_.kernel_path != path) return Error{"two proposed parts take up kernels themselves; only one can"};
+    if (cost != nullptr && ports_.launch_cost != cost)
+      return Error{"two proposed parts say what launches by kernels cost; only one can"};
+    if (path != nullptr && ports_.kernel_path != path)
+      return Error{"two proposed parts take up kernels themselves; only one can"};
     counters += part->counters();
   }
   if (counters > Counters::kPartCounters) {
@@ -280,7 +286,9 @@ Status Engine::RunSources(Cycle begin, Cycle end) {
 }
 
 /// What is asked or told within windows may keep what is not shown to a walk.
-bool Engine::PassesTurns() const { return has_repeats_ && !options_.plain && !options_.each_turn && !ports_.acts_in_windows(); }
+bool Engine::PassesTurns() const {
+  return has_repeats_ && !options_.plain && !options_.each_turn && !ports_.acts_in_windows();
+}
 
 /// All CTAs that are on the device wait, or make turns.
 bool Engine::OnlyTurns() {
@@ -323,9 +331,12 @@ void Engine::Walk(StateWalk& walk) {
   }
 }
 
-Cycle Engine::Window() const { return options_.window == 0 ? parameters_.window : std::min(options_.window, parameters_.window); }
+Cycle Engine::Window() const {
+  return options_.window == 0 ? parameters_.window : std::min(options_.window, parameters_.window);
+}
 
-/// Windows begin at multiples of their length, so that what is measured at their ends does not depend on where RunUntil stopped.
+/// Windows begin at multiples of their length, so that what is measured at their ends does not depend on where RunUntil
+/// stopped.
 Status Engine::RunUntil(Cycle limit, const std::function<bool()>& stop) {
   const Cycle window = Window();
   PhaseThreads threads(threads_, options_.times);
@@ -366,11 +377,14 @@ void Engine::Cancel(WorkId id) {
 
 Status Engine::Run() {
   GL_TRY_STATUS(RunUntil(kNever, {}));
-  if (!dispatcher_.all_done()) return Error{"the device stands still: the policy starts none of the kernels that are ready"};
+  if (!dispatcher_.all_done())
+    return Error{"the device stands still: the policy starts none of the kernels that are ready"};
   return {};
 }
 
-bool Engine::HasReports() const { return options_.on_finished && !(dispatcher_.begun().empty() && dispatcher_.finished().empty()); }
+bool Engine::HasReports() const {
+  return options_.on_finished && !(dispatcher_.begun().empty() && dispatcher_.finished().empty());
+}
 
 void Engine::Report() {
   const Counters sum = counters_now();

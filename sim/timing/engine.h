@@ -20,35 +20,40 @@
 namespace gridloom::timing {
 
 struct EngineOptions {
-  unsigned threads = 1;      ///< of the host; results do not depend on it
-  bool plain = false;        ///< simulate every component in every cycle, without short cuts: slow, the same results
-  bool each_turn = false;    ///< simulate each turn of repeats, those that are like the ones before, too: the same results
-  Cycle window = 0;          ///< cycles that components are simulated alone; 0: as long as the device allows. Results do not depend on it
-  std::uint64_t layout = 0;  ///< where the pages of address spaces lie (memory/address_space.h)
-  Parts parts = {};          ///< proposed hardware (sim/hardware); the engine keeps them
+  unsigned threads = 1;  ///< of the host; results do not depend on it
+  bool plain = false;    ///< simulate every component in every cycle, without short cuts: slow, the same results
+  bool each_turn =
+      false;  ///< simulate each turn of repeats, those that are like the ones before, too: the same results
+  Cycle window =
+      0;  ///< cycles that components are simulated alone; 0: as long as the device allows. Results do not depend on it
+  std::uint64_t layout = 0;      ///< where the pages of address spaces lie (memory/address_space.h)
+  Parts parts = {};              ///< proposed hardware (sim/hardware); the engine keeps them
   Observer* observer = nullptr;  ///< looks on
   ThreadTimes* times = nullptr;  ///< if not null, what the host's threads did is added
-  /// Keep what is known of works that have ended, for results(). Without it they are let go once they were reported and no work that has
-  /// not ended waits for them; works given later cannot wait for them. What is simulated does not depend on it.
+  /// Keep what is known of works that have ended, for results(). Without it they are let go once they were reported and
+  /// no work that has not ended waits for them; works given later cannot wait for them. What is simulated does not
+  /// depend on it.
   bool keep_ended = true;
-  /// Told of each work that has ended, in the order of time, and for a kernel what the whole device counted between the windows in
-  /// which it began and ended. Called between windows, on the thread that calls Run.
+  /// Told of each work that has ended, in the order of time, and for a kernel what the whole device counted between the
+  /// windows in which it began and ended. Called between windows, on the thread that calls Run.
   std::function<void(WorkId id, const WorkResult& work, const Counters& during)> on_finished = {};
 };
 
-/// Components are simulated alone for a window of cycles that is no longer than the shortest way of an effect from one to another:
-/// the SMs first, then the memory partitions, which stay request_latency cycles ahead. Messages are ordered by time of arrival and
-/// source. So the results are those of a cycle-by-cycle simulation, for every window and any number of threads.
+/// Components are simulated alone for a window of cycles that is no longer than the shortest way of an effect from one
+/// to another: the SMs first, then the memory partitions, which stay request_latency cycles ahead. Messages are ordered
+/// by time of arrival and source. So the results are those of a cycle-by-cycle simulation, for every window and any
+/// number of threads.
 ///
-/// Several threads meet once a window, where the way there and back is at least two windows: partitions are simulated at the same time as
-/// SMs, a window behind. What SMs and partitions sent is sealed when the threads meet.
+/// Several threads meet once a window, where the way there and back is at least two windows: partitions are simulated
+/// at the same time as SMs, a window behind. What SMs and partitions sent is sealed when the threads meet.
 ///
-/// Where all that runs are turns of repeats, and the device is again in the state in which it was some cycles ago, it is moved on by as
-/// many such periods as turns are left for (Recurrence). The results are those of simulating them.
+/// Where all that runs are turns of repeats, and the device is again in the state in which it was some cycles ago, it
+/// is moved on by as many such periods as turns are left for (Recurrence). The results are those of simulating them.
 class Engine {
  public:
   /// Fails when the device's latencies contradict each other. The policy must outlive the engine.
-  static Result<std::unique_ptr<Engine>> Create(const sim::DeviceSpec& device, policy::Policy& policy, EngineOptions options = {});
+  static Result<std::unique_ptr<Engine>> Create(const sim::DeviceSpec& device, policy::Policy& policy,
+                                                EngineOptions options = {});
   ~Engine();
 
   /// Gives the device work. Works are given in the order in which the host submits them.
@@ -58,14 +63,14 @@ class Engine {
 
   /// Why Add would fail for the code of a kernel. From any thread.
   Status CheckCode(const trace::KernelCode& code) const { return timing::CheckCode(code, parameters_.timing()); }
-  /// Nobody wants the work any more: it gets no further CTAs, the warps that run of it end with the instructions that they are at, a copy
-  /// that has not started moves nothing.
+  /// Nobody wants the work any more: it gets no further CTAs, the warps that run of it end with the instructions that
+  /// they are at, a copy that has not started moves nothing.
   void Cancel(WorkId id);
 
   /// Simulates until all work is done. Fails when a trace cannot be read, or nothing can go on.
   Status Run();
-  /// Simulates whole windows that end by `limit`, until `stop` says so after one of them or nothing is left to do before `limit`.
-  /// Later calls go on from there; results do not depend on where it stopped.
+  /// Simulates whole windows that end by `limit`, until `stop` says so after one of them or nothing is left to do
+  /// before `limit`. Later calls go on from there; results do not depend on where it stopped.
   Status RunUntil(Cycle limit, const std::function<bool()>& stop);
   bool all_done() const { return dispatcher_.all_done(); }
 
@@ -78,8 +83,9 @@ class Engine {
   bool done(WorkId id) const { return dispatcher_.done(id); }
   std::size_t kept() const { return dispatcher_.kept(); }  ///< works
   Counters counters() const;
-  /// counters() with the cycles up to now() that the model has not visited because nothing changed in them: what a cycle-by-cycle
-  /// simulation would have counted. Memory partitions are request_latency cycles ahead. The same as counters() after Run.
+  /// counters() with the cycles up to now() that the model has not visited because nothing changed in them: what a
+  /// cycle-by-cycle simulation would have counted. Memory partitions are request_latency cycles ahead. The same as
+  /// counters() after Run.
   Counters counters_now() const;
   const Parameters& parameters() const { return parameters_; }
   const SmCounters& sm_counters(std::size_t sm) const { return sms_[sm]->counters(); }
@@ -116,12 +122,13 @@ class Engine {
   Ports ports_;
   AddressMap map_;
   Dispatcher dispatcher_;
-  std::vector<std::unique_ptr<Sm>> sms_;                      // SM i is simulated by thread i % threads_
-  std::vector<std::unique_ptr<MemoryPartition>> partitions_;  // the other way round, by thread 0 those of the last group
+  std::vector<std::unique_ptr<Sm>> sms_;  // SM i is simulated by thread i % threads_
+  std::vector<std::unique_ptr<MemoryPartition>>
+      partitions_;  // the other way round, by thread 0 those of the last group
   std::unique_ptr<Input> input_;
   bool overlaps_ = false;  // partitions may stay behind, to be simulated at the same time as SMs
   Cycle now_ = 0;
-  Cycle behind_ = 0;                              // partitions have still to be simulated until then; 0: they are not behind
+  Cycle behind_ = 0;  // partitions have still to be simulated until then; 0: they are not behind
   std::map<WorkId, Counters> counters_at_begin_;  // of kernels that run
   Recurrence recurrence_;
   bool has_repeats_ = false;  // a CTA that has some may be on the device

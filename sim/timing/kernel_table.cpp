@@ -56,7 +56,8 @@ void KernelTable::Put(trace::ByteWriter& out) const {
   out.Varint(kernels_.size());
   for (const auto& [name, sum] : kernels_) {
     out.Text(name);
-    for (const std::uint64_t value : {sum.launches, sum.ctas, sum.warp_instructions, sum.thread_instructions, sum.cycles})
+    for (const std::uint64_t value :
+         {sum.launches, sum.ctas, sum.warp_instructions, sum.thread_instructions, sum.cycles})
       out.Varint(value);
     out.Fixed(sum.during);
   }
@@ -72,7 +73,8 @@ Result<KernelTable> KernelTable::Get(trace::ByteReader& in) {
   for (std::uint64_t count = in.Count(sizeof(Counters)); count-- != 0;) {
     KernelTimes sum;
     sum.name = std::string(in.Text());
-    for (std::uint64_t* value : {&sum.launches, &sum.ctas, &sum.warp_instructions, &sum.thread_instructions, &sum.cycles})
+    for (std::uint64_t* value :
+         {&sum.launches, &sum.ctas, &sum.warp_instructions, &sum.thread_instructions, &sum.cycles})
       *value = in.Varint();
     sum.during = in.Fixed<Counters>();
     table.Add(sum);

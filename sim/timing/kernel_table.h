@@ -19,7 +19,8 @@ struct KernelTimes {
   std::string name;
   std::uint64_t launches = 0, ctas = 0, warp_instructions = 0, thread_instructions = 0;
   std::uint64_t cycles = 0;  ///< from each launch's first CTA to its last one's end
-  Counters during;           ///< of the whole device while they ran: of kernels that run beside each other, both have what both did
+  Counters
+      during;  ///< of the whole device while they ran: of kernels that run beside each other, both have what both did
 
   Activity On(const sim::DeviceSpec& device) const { return {.device = device, .cycles = cycles, .counters = during}; }
 };

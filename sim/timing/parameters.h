@@ -10,8 +10,9 @@
 
 namespace gridloom::timing {
 
-/// Device files give latencies end to end, as micro-benchmarks measure them; the model adds up stages. What the stages leave is
-/// spread over the links: Derive() does that, and fails where the stages alone are longer than the latency of the file.
+/// Device files give latencies end to end, as micro-benchmarks measure them; the model adds up stages. What the stages
+/// leave is spread over the links: Derive() does that, and fails where the stages alone are longer than the latency of
+/// the file.
 struct Parameters {
   sim::DeviceSpec device;
 
@@ -23,7 +24,9 @@ struct Parameters {
 
   const sim::TimingSpec& timing() const { return device.timing; }
   std::uint32_t slices_per_partition() const { return timing().l2.slices / timing().dram.channels; }
-  std::uint32_t l2_sets() const { return device.l2.size_bytes / (timing().l2.slices * timing().l2.ways * sim::TimingSpec::kLineBytes); }
+  std::uint32_t l2_sets() const {
+    return device.l2.size_bytes / (timing().l2.slices * timing().l2.ways * sim::TimingSpec::kLineBytes);
+  }
   Port SmOutPort() const;
   Port SmInPort() const;
   Port SliceOutPort() const;

@@ -54,7 +54,8 @@ void PhaseThreads::Run(const Phase& phase) {
   if (times_ != nullptr) AddTimes();
 }
 
-/// Each part is taken once a round, so that nobody who comes late can take one: it has been taken in his round, or the next has begun.
+/// Each part is taken once a round, so that nobody who comes late can take one: it has been taken in his round, or the
+/// next has begun.
 void PhaseThreads::TakeParts(unsigned first, unsigned round) {
   const auto count = static_cast<unsigned>(parts_.size());
   for (unsigned i = 0; i < count; ++i) {

@@ -1,4 +1,5 @@
-// Threads that go through phases together: a phase has as many parts as there are threads, and the next begins when all parts are done.
+// Threads that go through phases together: a phase has as many parts as there are threads, and the next begins when all
+// parts are done.
 #pragma once
 
 #include <atomic>
@@ -14,9 +15,10 @@ struct ThreadTimes {
   double longest = 0;  ///< of the thread that took longest, summed over phases: no run can take less
 };
 
-/// The caller is thread 0. Part i is thread i's, whose processor has its data in its caches; but who has done his own does those that
-/// nobody has begun, since on a busy machine it may take milliseconds until a thread gets a processor. Waiting threads spin for a while,
-/// since phases take microseconds, then sleep, so that the one that they wait for gets theirs.
+/// The caller is thread 0. Part i is thread i's, whose processor has its data in its caches; but who has done his own
+/// does those that nobody has begun, since on a busy machine it may take milliseconds until a thread gets a processor.
+/// Waiting threads spin for a while, since phases take microseconds, then sleep, so that the one that they wait for
+/// gets theirs.
 class PhaseThreads {
  public:
   explicit PhaseThreads(unsigned threads, ThreadTimes* times = nullptr);
@@ -47,7 +49,8 @@ class PhaseThreads {
   std::atomic<bool> ending_{false};
   alignas(64) std::atomic<unsigned> round_{
       0};  // release: phase_ is set for this round, what was done before it is to be seen; pairs with acquire in Work
-  alignas(64) std::atomic<unsigned> open_{0};  // parts of the round that are not done. release: one is; pairs with acquire in Run
+  alignas(64) std::atomic<unsigned> open_{
+      0};  // parts of the round that are not done. release: one is; pairs with acquire in Run
 };
 
 }  // namespace gridloom::timing

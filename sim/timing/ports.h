@@ -1,13 +1,15 @@
-// Where proposed hardware plugs into the model (docs/hardware.md). Every port is empty by default; an empty port is not asked and costs
-// nothing. A part (part.h) takes its places in them when the engine is made. Lists ask all of their members, in the order of the parts.
+// Where proposed hardware plugs into the model (docs/hardware.md). Every port is empty by default; an empty port is not
+// asked and costs nothing. A part (part.h) takes its places in them when the engine is made. Lists ask all of their
+// members, in the order of the parts.
 //
-// Who calls. Ports of SMs and of L2 are called while a window of cycles is simulated, by several host threads: each SM and each memory
-// partition is simulated by one thread at a time and up to a window ahead of the others. So what such a port keeps is kept apart for each
-// SM or partition, or is a table that changes between windows only. All other ports are called between windows, by one thread, in the
-// order of simulated time.
+// Who calls. Ports of SMs and of L2 are called while a window of cycles is simulated, by several host threads: each SM
+// and each memory partition is simulated by one thread at a time and up to a window ahead of the others. So what such a
+// port keeps is kept apart for each SM or partition, or is a table that changes between windows only. All other ports
+// are called between windows, by one thread, in the order of simulated time.
 //
-// What makes results independent of windows and threads: a part answers from what was so at the cycle of the question, and what it has
-// learned between windows reaches an SM or L2 no earlier than Parameters::window cycles after the cause (DeviceInput::earliest).
+// What makes results independent of windows and threads: a part answers from what was so at the cycle of the question,
+// and what it has learned between windows reaches an SM or L2 no earlier than Parameters::window cycles after the cause
+// (DeviceInput::earliest).
 #pragma once
 
 #include <algorithm>
@@ -32,7 +34,8 @@ class Part;
 struct DecodedCode;
 struct MemoryInstruction;
 
-// ---- kernels and CTAs: between windows ------------------------------------------------------------------------------------
+// ---- kernels and CTAs: between windows
+// ------------------------------------------------------------------------------------
 
 /// A launch that may run.
 struct KernelReady {
@@ -82,7 +85,8 @@ class WorkEvents {
   virtual void OnWorkEnd(Cycle, WorkId) {}
 };
 
-/// Who owns which pages, for policies that go by it (policy::Snapshot). Asked whenever the policy is; time never goes back.
+/// Who owns which pages, for policies that go by it (policy::Snapshot). Asked whenever the policy is; time never goes
+/// back.
 class PageShares {
  public:
   virtual ~PageShares() = default;
@@ -100,14 +104,14 @@ class PageShares {
   virtual std::optional<Ready> ReadyOf(std::uint32_t /*launch*/) const { return std::nullopt; }
 };
 
-/// When a work may start although one that comes before it has not ended. Without rules it waits for the end. A work that has done all it
-/// had to before those that come before it have ended ends with the last of them.
+/// When a work may start although one that comes before it has not ended. Without rules it waits for the end. A work
+/// that has done all it had to before those that come before it have ended ends with the last of them.
 class StartRule {
  public:
   virtual ~StartRule() = default;
-  /// First cycle at which `work` may start as far as `before` is concerned, an earlier work of its stream or one that it has to wait for;
-  /// kNever: not before that one has ended. The answer changes with time and at cycles given to DeviceInput::Recheck only. The earliest
-  /// answer of all rules counts.
+  /// First cycle at which `work` may start as far as `before` is concerned, an earlier work of its stream or one that
+  /// it has to wait for; kNever: not before that one has ended. The answer changes with time and at cycles given to
+  /// DeviceInput::Recheck only. The earliest answer of all rules counts.
   virtual Cycle MayStart(Cycle now, const WorkView& work, const WorkView& before) = 0;
 };
 
@@ -123,8 +127,8 @@ struct LaunchView {
 class LaunchPath {
  public:
   virtual ~LaunchPath() = default;
-  /// Whether this part takes care of the launch: then it says what becomes of it, DeviceInput::Join or DeviceInput::Launch. Asked when the
-  /// call is over.
+  /// Whether this part takes care of the launch: then it says what becomes of it, DeviceInput::Join or
+  /// DeviceInput::Launch. Asked when the call is over.
   virtual bool Takes(Cycle now, const LaunchView& launch) = 0;
 };
 
@@ -134,7 +138,8 @@ class KernelPath {
   virtual ~KernelPath() = default;
   /// Whether the kernel goes this way. Asked once, when it is given.
   virtual bool Wants(const WorkView& kernel) = 0;
-  /// Nothing that comes before the kernel holds it back any more. The part says when it has ended: DeviceInput::EndKernel.
+  /// Nothing that comes before the kernel holds it back any more. The part says when it has ended:
+  /// DeviceInput::EndKernel.
   virtual void Take(Cycle now, const WorkView& kernel) = 0;
 };
 
@@ -142,7 +147,8 @@ class KernelPath {
 class CopyPath {
  public:
   virtual ~CopyPath() = default;
-  /// Whether this part does a copy that can start now, or what else moves bytes. Then it says when that has ended: DeviceInput::EndCopy.
+  /// Whether this part does a copy that can start now, or what else moves bytes. Then it says when that has ended:
+  /// DeviceInput::EndCopy.
   virtual bool Takes(Cycle now, const WorkView& copy) = 0;
 };
 
@@ -150,8 +156,8 @@ class CopyPath {
 class CtaLimit {
  public:
   virtual ~CtaLimit() = default;
-  /// Whether an SM that holds `resident` CTAs of the launch may hold one more. The answer changes when a CTA ends, and at cycles given to
-  /// DeviceInput::Recheck. A kernel that is held back everywhere leaves its room to the next ones.
+  /// Whether an SM that holds `resident` CTAs of the launch may hold one more. The answer changes when a CTA ends, and
+  /// at cycles given to DeviceInput::Recheck. A kernel that is held back everywhere leaves its room to the next ones.
   virtual bool MayHold(Cycle now, std::uint32_t launch, std::uint32_t sm, std::uint32_t resident) = 0;
 };
 
@@ -177,14 +183,16 @@ struct Placement {
   std::uint64_t cta = 0;  ///< of the grid; one that has not started
 };
 
-/// Which CTA of the slice that the policy chose goes next, and on which SM. Without one: CTAs in their order, SMs round robin.
+/// Which CTA of the slice that the policy chose goes next, and on which SM. Without one: CTAs in their order, SMs round
+/// robin.
 class CtaPlacer {
  public:
   virtual ~CtaPlacer() = default;
   virtual std::optional<Placement> Place(const PlacementQuery& query) = 0;
 };
 
-// ---- SMs: while a window is simulated -------------------------------------------------------------------------------------
+// ---- SMs: while a window is simulated
+// -------------------------------------------------------------------------------------
 
 /// An access that a warp is about to issue; its registers are ready.
 struct GatedAccess {
@@ -197,21 +205,22 @@ struct GatedAccess {
 class WarpGate {
  public:
   virtual ~WarpGate() = default;
-  /// First cycle at which it may, `now` for at once; it is asked again then. kNever: not before DeviceInput::AskGates. Asked any number of
-  /// times, in any order within a cycle; the answer for a cycle changes only for those from which on AskGates asks again. An access that
-  /// was let through stays so.
+  /// First cycle at which it may, `now` for at once; it is asked again then. kNever: not before DeviceInput::AskGates.
+  /// Asked any number of times, in any order within a cycle; the answer for a cycle changes only for those from which
+  /// on AskGates asks again. An access that was let through stays so.
   virtual Cycle MayIssue(Cycle now, const GatedAccess& access) = 0;
-  /// Whether an access that passes at one cycle would pass at all later ones, until something happens between windows (a work, a CTA, a
-  /// TimedSource). Then turns of repeats that nobody holds back need not be simulated one by one, nor the gate be asked in them
-  /// (Recurrence).
+  /// Whether an access that passes at one cycle would pass at all later ones, until something happens between windows
+  /// (a work, a CTA, a TimedSource). Then turns of repeats that nobody holds back need not be simulated one by one, nor
+  /// the gate be asked in them (Recurrence).
   virtual bool stays_open() const { return false; }
 };
 
 /// Calls by which warps launch kernels: what one instruction does for all threads that execute it together.
 struct LaunchCalls {
-  std::uint32_t streams = 0;     ///< threads that make one
-  std::uint32_t launches = 0;    ///< threads that launch a kernel
-  std::uint32_t aggregated = 0;  ///< of them, those that launch one which may join another (trace::kAggregated, or as the part wants it)
+  std::uint32_t streams = 0;   ///< threads that make one
+  std::uint32_t launches = 0;  ///< threads that launch a kernel
+  std::uint32_t aggregated =
+      0;  ///< of them, those that launch one which may join another (trace::kAggregated, or as the part wants it)
 };
 
 /// What they take of the time of the warp.
@@ -230,7 +239,8 @@ struct FedWarp {
   std::uint32_t number = 0;  ///< in that CTA
 };
 
-/// A thread block that such warps run, as a CTA of its own: they wait at its barriers, and leave it when they have come to its end.
+/// A thread block that such warps run, as a CTA of its own: they wait at its barriers, and leave it when they have come
+/// to its end.
 struct FedBlock {
   std::uint32_t number = 0;  ///< below WarpFeed::kMostBlocks; no other block of the SM has it
   std::uint32_t launch = 0;
@@ -294,7 +304,8 @@ class LineGate {
   virtual Cycle MayAccess(Cycle now, const LineIssue& line) = 0;
 };
 
-// ---- L2 and DRAM: while a window is simulated; cycles are those of their clocks --------------------------------------------
+// ---- L2 and DRAM: while a window is simulated; cycles are those of their clocks
+// --------------------------------------------
 
 struct L2Access {
   std::uint32_t partition = 0, slice = 0;  ///< `slice` of the partition
@@ -314,15 +325,17 @@ struct L2Place {
 class L2Replacement {
  public:
   virtual ~L2Replacement() = default;
-  /// Ways of the set that may be given up for a line which is brought in, as a mask; 0: any. The least recently used of them goes, once
-  /// nothing is outstanding for it. Asked again while the request has to wait.
+  /// Ways of the set that may be given up for a line which is brought in, as a mask; 0: any. The least recently used of
+  /// them goes, once nothing is outstanding for it. Asked again while the request has to wait.
   virtual std::uint64_t Candidates(Cycle, const L2Access&, std::uint32_t /*set*/) { return 0; }
   /// A request was taken. `hit`: the line had its place, whether or not its sectors had come; else it was put there.
   virtual void OnAccess(Cycle, const L2Access&, L2Place, bool /*hit*/) {}
   /// A line left its place: it was evicted, or flushed.
   virtual void OnEvict(Cycle, std::uint32_t /*partition*/, std::uint32_t /*slice*/, L2Place) {}
-  /// A sweep (DeviceInput::SweepL2) has come to the slice: adds the lines of it that are to be written back and dropped.
-  virtual void OnSweep(Cycle, std::uint32_t /*partition*/, std::uint32_t /*slice*/, std::uint64_t /*tag*/, std::vector<L2Place>&) {}
+  /// A sweep (DeviceInput::SweepL2) has come to the slice: adds the lines of it that are to be written back and
+  /// dropped.
+  virtual void OnSweep(Cycle, std::uint32_t /*partition*/, std::uint32_t /*slice*/, std::uint64_t /*tag*/,
+                       std::vector<L2Place>&) {}
 };
 
 /// Sectors of a line in an SM's L1 or read-only cache.
@@ -335,8 +348,8 @@ struct CachedSectors {
   std::uint8_t sectors = 0;  ///< mask
 };
 
-/// Told of accesses to memory when they happen: what checkers stand on. Instructions and requests while a window is simulated, by the
-/// threads of SMs and partitions; transfers between windows.
+/// Told of accesses to memory when they happen: what checkers stand on. Instructions and requests while a window is
+/// simulated, by the threads of SMs and partitions; transfers between windows.
 class AccessEvents {
  public:
   virtual ~AccessEvents() = default;
@@ -349,8 +362,8 @@ class AccessEvents {
   /// L2 has taken a request. Cycles are L2's.
   virtual void OnL2(Cycle, const L2Access&) {}
   /// A copy or fill, or a part of one, has moved these bytes of device memory.
-  virtual void OnTransfer(Cycle, WorkId, std::uint32_t /*address_space*/, std::uint64_t /*address*/, std::uint64_t /*bytes*/,
-                          bool /*writes*/) {}
+  virtual void OnTransfer(Cycle, WorkId, std::uint32_t /*address_space*/, std::uint64_t /*address*/,
+                          std::uint64_t /*bytes*/, bool /*writes*/) {}
 };
 
 struct DramRequest {
@@ -368,7 +381,8 @@ class DramEvents {
   virtual void OnEnqueue(Cycle dram_cycle, const DramRequest& request) = 0;
 };
 
-// ---- time of its own ------------------------------------------------------------------------------------------------------
+// ---- time of its own
+// ------------------------------------------------------------------------------------------------------
 
 /// Something that acts at times of its own: storage, links, tables in memory. Between windows.
 class TimedSource {
@@ -376,12 +390,13 @@ class TimedSource {
   virtual ~TimedSource() = default;
   /// When it acts next; kNever: when something else happens.
   virtual Cycle next() const = 0;
-  /// Acts, in the order of time, on all that is due before `end`. What it does to the device it does through DeviceInput, from the cycle
-  /// on at which it acts.
+  /// Acts, in the order of time, on all that is due before `end`. What it does to the device it does through
+  /// DeviceInput, from the cycle on at which it acts.
   virtual void Run(Cycle end) = 0;
 };
 
-// ---- looking on -----------------------------------------------------------------------------------------------------------
+// ---- looking on
+// -----------------------------------------------------------------------------------------------------------
 
 /// Looks on: nothing that it does reaches the model. Called by one thread, between windows.
 class Observer {
@@ -394,8 +409,8 @@ class Observer {
   virtual void OnKernelEnd(Cycle at, std::uint32_t launch) = 0;
   /// All cycles before engine.now() have been simulated; nothing happens before `begin`.
   virtual void OnWindow(const Engine& engine, Cycle begin) = 0;
-  /// The device does the same again every `period` cycles. It may be moved on by as many periods as end by the cycle that is answered,
-  /// without windows between them. 0: it is told of all windows.
+  /// The device does the same again every `period` cycles. It may be moved on by as many periods as end by the cycle
+  /// that is answered, without windows between them. 0: it is told of all windows.
   virtual Cycle WantsWindows(const Engine& /*engine*/, Cycle /*period*/) const { return 0; }
 };
 
@@ -423,11 +438,14 @@ struct Ports {
 
   /// Somebody is asked or told while a window is simulated, and may keep something of it.
   bool acts_in_windows() const {
-    const bool of_sms = feed != nullptr || !line_gates.empty() || !std::ranges::all_of(warp_gates, &WarpGate::stays_open);
+    const bool of_sms =
+        feed != nullptr || !line_gates.empty() || !std::ranges::all_of(warp_gates, &WarpGate::stays_open);
     return of_sms || l2 != nullptr || !dram_events.empty() || !access_events.empty();
   }
   /// Somebody acts between windows on what partitions keep, so that these may not stay behind.
-  bool needs_partitions() const { return l2 != nullptr || !dram_events.empty() || !access_events.empty() || !sources.empty(); }
+  bool needs_partitions() const {
+    return l2 != nullptr || !dram_events.empty() || !access_events.empty() || !sources.empty();
+  }
 };
 
 }  // namespace gridloom::timing

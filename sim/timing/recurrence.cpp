@@ -9,7 +9,8 @@
 namespace gridloom::timing {
 namespace {
 
-/// Cycles after which windows, wheels, the schedulers' turns, L2's clock and the turns of a partition's slices are where they were.
+/// Cycles after which windows, wheels, the schedulers' turns, L2's clock and the turns of a partition's slices are
+/// where they were.
 Cycle StepOf(const Parameters& parameters, Cycle window) {
   const sim::TimingSpec::Clock& clock = parameters.timing().clock;
   const Cycle divisor = std::gcd(clock.sm_mhz, clock.l2_mhz), sm = clock.sm_mhz / divisor, l2 = clock.l2_mhz / divisor;
@@ -20,10 +21,11 @@ Cycle StepOf(const Parameters& parameters, Cycle window) {
 
 }  // namespace
 
-Recurrence::Recurrence(const Parameters& parameters, Cycle window) : parameters_(parameters), step_(StepOf(parameters, window)) {}
+Recurrence::Recurrence(const Parameters& parameters, Cycle window)
+    : parameters_(parameters), step_(StepOf(parameters, window)) {}
 
-/// A state that comes again is found however long it takes until the device comes into such, and until it comes again: what is remembered
-/// is given up ever more rarely.
+/// A state that comes again is found however long it takes until the device comes into such, and until it comes again:
+/// what is remembered is given up ever more rarely.
 Cycle Recurrence::Look(Cycle now, const WalkDevice& walk) {
   if (!known_ && pause_ != 0) {
     --pause_;

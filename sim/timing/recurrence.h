@@ -1,4 +1,5 @@
-// Finds out that a device does the same over and over, as one does on which kernels wait in loops, and lets it go on so many times at once.
+// Finds out that a device does the same over and over, as one does on which kernels wait in loops, and lets it go on so
+// many times at once.
 #pragma once
 
 #include <functional>
@@ -8,10 +9,11 @@
 
 namespace gridloom::timing {
 
-/// A component does next what its state says (StateWalk), and so does the device. So if it was in the same state `period` cycles ago, it
-/// comes to it again `period` cycles later, and has counted as much meanwhile. What is kept of a warp in a loop of equal turns is how many
-/// are left, which says nothing about the next ones as long as there are some. Only at cycles that clocks, windows and what takes turns
-/// with the cycle do not tell apart: a multiple of `step` apart.
+/// A component does next what its state says (StateWalk), and so does the device. So if it was in the same state
+/// `period` cycles ago, it comes to it again `period` cycles later, and has counted as much meanwhile. What is kept of
+/// a warp in a loop of equal turns is how many are left, which says nothing about the next ones as long as there are
+/// some. Only at cycles that clocks, windows and what takes turns with the cycle do not tell apart: a multiple of
+/// `step` apart.
 class Recurrence {
  public:
   using WalkDevice = std::function<void(StateWalk& walk)>;
@@ -24,8 +26,8 @@ class Recurrence {
     most_looks_ = kFirstLooks;
   }
 
-  /// Looks at the device, whose cycles before `now` have been simulated. Answers how many cycles ago it was in the state in which it is, if
-  /// that is known, else 0.
+  /// Looks at the device, whose cycles before `now` have been simulated. Answers how many cycles ago it was in the
+  /// state in which it is, if that is known, else 0.
   Cycle Look(Cycle now, const WalkDevice& walk);
   /// How many more such periods it can be moved on, after one was found.
   std::uint64_t most_times() const;

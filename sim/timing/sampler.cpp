@@ -13,7 +13,8 @@ void Join(std::vector<Residency>& all, const std::vector<WorkResult>& works, Cyc
   std::vector<Residency> joined;
   for (const Residency& next : all) {
     Residency* last = joined.empty() ? nullptr : &joined.back();
-    const bool same = last != nullptr && last->sm == next.sm && works[last->first_launch].name == works[next.first_launch].name;
+    const bool same =
+        last != nullptr && last->sm == next.sm && works[last->first_launch].name == works[next.first_launch].name;
     if (!same || next.begin > last->end + resolution) {
       joined.push_back(next);
       continue;
@@ -32,10 +33,12 @@ void Sampler::OnCtaStart(Cycle at, const CtaPlace& place) {
   cta_begin_[{place.sm, place.slot}] = at;
   const auto [it, first_on_sm] = open_.try_emplace({place.launch, place.sm});
   Open& open = it->second;
-  if (!running_.contains(place.launch) && std::ranges::find(began_, place.launch) == began_.end()) began_.push_back(place.launch);
+  if (!running_.contains(place.launch) && std::ranges::find(began_, place.launch) == began_.end())
+    began_.push_back(place.launch);
   if (!first_on_sm && open.ctas == 0 && at > open.residency.end + resolution_) Close(open);
   if (open.residency.end == 0)
-    open.residency = {.sm = place.sm, .first_launch = place.launch, .last_launch = place.launch, .begin = at, .end = at};
+    open.residency = {
+        .sm = place.sm, .first_launch = place.launch, .last_launch = place.launch, .begin = at, .end = at};
   if (open.ctas++ == 0) open.busy_since = std::max(at, open.residency.end);
 }
 
@@ -105,7 +108,8 @@ void Sampler::Take(const Engine& engine, Cycle at) {
 
 void Sampler::Coarsen(const Engine& engine) {
   const std::vector<WorkResult> works = engine.results();
-  std::ranges::sort(residencies_, {}, [&](const Residency& r) { return std::tie(r.sm, works[r.first_launch].name, r.begin); });
+  std::ranges::sort(residencies_, {},
+                    [&](const Residency& r) { return std::tie(r.sm, works[r.first_launch].name, r.begin); });
   while (residencies_.size() > options_.max_residencies / 2 && resolution_ <= engine.now()) {
     resolution_ *= 2;
     Join(residencies_, works, resolution_);

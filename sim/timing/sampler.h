@@ -1,5 +1,5 @@
-// What happened when: counters over time, which kernel was on which SM, and what the device did during each kernel. Its size is
-// bounded however long the simulation: times become coarser, and what is left out is counted.
+// What happened when: counters over time, which kernel was on which SM, and what the device did during each kernel. Its
+// size is bounded however long the simulation: times become coarser, and what is left out is counted.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,8 @@ struct Sample {
   Counters sums;
 };
 
-/// A kernel was on an SM. After coarsening, with pauses that add up to end - begin - busy, and for several launches of the kernel.
+/// A kernel was on an SM. After coarsening, with pauses that add up to end - begin - busy, and for several launches of
+/// the kernel.
 struct Residency {
   std::uint32_t sm = 0;
   std::uint32_t first_launch = 0, last_launch = 0;
@@ -44,7 +45,8 @@ struct SamplerOptions {
 /// An observer of one engine.
 class Sampler final : public Observer {
  public:
-  explicit Sampler(SamplerOptions options = {}) : options_(options), interval_(options.interval), resolution_(options.resolution) {}
+  explicit Sampler(SamplerOptions options = {})
+      : options_(options), interval_(options.interval), resolution_(options.resolution) {}
 
   void OnCtaStart(Cycle at, const CtaPlace& place) override;
   void OnCtaEnd(Cycle at, const CtaPlace& place) override;
@@ -58,7 +60,8 @@ class Sampler final : public Observer {
   const std::vector<Sample>& samples() const { return samples_; }
   const std::vector<Residency>& residencies() const { return residencies_; }  ///< by SM and begin, once finished
   const std::vector<CtaInterval>& ctas() const { return ctas_; }              ///< in the order of their ends
-  /// By kernel: what the whole device counted while a launch of it ran, summed over its launches, to the precision of a window.
+  /// By kernel: what the whole device counted while a launch of it ran, summed over its launches, to the precision of a
+  /// window.
   const std::map<std::string, Counters>& kernels() const { return kernels_; }
   Cycle interval() const { return interval_; }
   Cycle resolution() const { return resolution_; }

@@ -1,9 +1,10 @@
-// A walk through all that the components of a device keep and that may change. It is the same walk for three ends: to write down the
-// state, to look whether it is the same again some time later, and to move the device from one such time to a later one (recurrence.h).
+// A walk through all that the components of a device keep and that may change. It is the same walk for three ends: to
+// write down the state, to look whether it is the same again some time later, and to move the device from one such time
+// to a later one (recurrence.h).
 //
-// What a component shows of itself is all that says what it does next, with times relative to now. Left out is what says nothing: times
-// that have passed, the order of free places in tables, and in caches which line was used last, as long as none is brought in or dropped
-// (what caches hold is too much to be shown; they count its changes).
+// What a component shows of itself is all that says what it does next, with times relative to now. Left out is what
+// says nothing: times that have passed, the order of free places in tables, and in caches which line was used last, as
+// long as none is brought in or dropped (what caches hold is too much to be shown; they count its changes).
 #pragma once
 
 #include <cstddef>
@@ -22,7 +23,8 @@ struct StateImage {
   Cycle at = 0;
   std::vector<std::uint64_t> words;   ///< that are the same in the same state
   std::vector<std::uint64_t> counts;  ///< sums so far; what comes next does not depend on them
-  std::vector<std::uint64_t> turns;   ///< that warps have still to make (trace::Repeat), of which the same holds as long as any are left
+  std::vector<std::uint64_t>
+      turns;  ///< that warps have still to make (trace::Repeat), of which the same holds as long as any are left
 };
 
 class StateWalk {
@@ -37,14 +39,18 @@ class StateWalk {
   /// Writes `image`.
   static StateWalk Record(Clocks now, StateImage& image) { return {Kind::kRecord, now, nullptr, 0, image}; }
   /// Compares with `earlier`; counts and turns are written to `image`.
-  static StateWalk Compare(Clocks now, const StateImage& earlier, StateImage& image) { return {Kind::kCompare, now, &earlier, 0, image}; }
-  /// Moves all times on by `by`, and adds `times` as much to counts and turns as came to them between `earlier` and `image`.
+  static StateWalk Compare(Clocks now, const StateImage& earlier, StateImage& image) {
+    return {Kind::kCompare, now, &earlier, 0, image};
+  }
+  /// Moves all times on by `by`, and adds `times` as much to counts and turns as came to them between `earlier` and
+  /// `image`.
   static StateWalk Move(Clocks by, std::uint64_t times, const StateImage& earlier, StateImage& image) {
     return {Kind::kMove, by, &earlier, times, image};
   }
   void set_entries(WalkEntry entries) { entries_ = std::move(entries); }
 
-  /// Nothing was refused so far and, if it compares, everything was as in `earlier`. If not, nothing more need be shown.
+  /// Nothing was refused so far and, if it compares, everything was as in `earlier`. If not, nothing more need be
+  /// shown.
   bool goes_on() const { return goes_on_; }
   /// At the end: likewise, and nothing was missing.
   bool succeeded() const { return goes_on_ && (kind_ != Kind::kCompare || next_word_ == earlier_->words.size()); }
@@ -54,11 +60,13 @@ class StateWalk {
   /// Something that is no time.
   void Word(std::uint64_t value) {
     if (kind_ == Kind::kRecord) Put(value);
-    else if (kind_ == Kind::kCompare) goes_on_ = goes_on_ && next_word_ < earlier_->words.size() && earlier_->words[next_word_++] == value;
+    else if (kind_ == Kind::kCompare)
+      goes_on_ = goes_on_ && next_word_ < earlier_->words.size() && earlier_->words[next_word_++] == value;
   }
   void Pointer(const void* value) { Word(reinterpret_cast<std::uintptr_t>(value)); }
 
-  /// Something is not to be before that time; those that have passed are all alike. `parts`: of a cycle, that `at` counts.
+  /// Something is not to be before that time; those that have passed are all alike. `parts`: of a cycle, that `at`
+  /// counts.
   void NotBefore(Cycle& at, std::uint64_t parts = 1) { Time(at, clocks_.sm * parts); }
   void L2NotBefore(Cycle& at) { Time(at, clocks_.l2); }
   /// How long ago it was matters.
@@ -78,8 +86,8 @@ class StateWalk {
     ++next_turns_;
   }
 
-  /// A load of an SM, which has no name that is the same again: its number, in the order in which the walk meets loads. Whether it is the
-  /// first time, so that the load shows itself.
+  /// A load of an SM, which has no name that is the same again: its number, in the order in which the walk meets loads.
+  /// Whether it is the first time, so that the load shows itself.
   bool MeetsLoad(std::uint16_t sm, std::uint32_t load) {
     const auto [met, first] = loads_.try_emplace(std::uint64_t{sm} << 32 | load, loads_.size());
     Word(met->second);

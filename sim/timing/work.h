@@ -27,8 +27,8 @@ struct KernelOwner {
   std::int32_t priority = 0;
 };
 
-/// What a work is to hardware that follows who touches which memory (sim/hardware/crcs). Whoever gives works says as much as is known;
-/// without such hardware it means nothing.
+/// What a work is to hardware that follows who touches which memory (sim/hardware/crcs). Whoever gives works says as
+/// much as is known; without such hardware it means nothing.
 enum class Tracking : std::uint8_t {
   kNone,
   kProfiler,  ///< a kernel whose CTAs say (EventKind::kSetRange) what those of another one will touch
@@ -45,20 +45,25 @@ struct HostReuse {
 
 struct MemoryUse {
   Tracking tracking = Tracking::kNone;
-  bool special = false;  ///< of a copy or fill: memory that kernels reach by other ways than global accesses (arrays, constants)
-  /// Of a kernel, its profiler, which it waits for; of a copy to the device, the reading from storage that fills its source; of a copy to
-  /// the host, the writing of what it brings to storage. Given before it.
+  bool special =
+      false;  ///< of a copy or fill: memory that kernels reach by other ways than global accesses (arrays, constants)
+  /// Of a kernel, its profiler, which it waits for; of a copy to the device, the reading from storage that fills its
+  /// source; of a copy to the host, the writing of what it brings to storage. Given before it.
   WorkId partner = kNoWork;
-  std::uint32_t address_space = 0;            ///< as KernelWork::address_space
-  std::uint64_t address = 0, span = 0;        ///< of a copy or fill: first byte on the device, bytes up to the last one; span 0: not known
-  std::uint64_t source = 0, source_span = 0;  ///< of a copy on the device: what it reads
+  std::uint32_t address_space = 0;  ///< as KernelWork::address_space
+  std::uint64_t address = 0,
+                span = 0;  ///< of a copy or fill: first byte on the device, bytes up to the last one; span 0: not known
+  std::uint64_t source = 0, source_span = 0;                  ///< of a copy on the device: what it reads
   std::shared_ptr<const std::vector<std::uint32_t>> ranks{};  ///< of a reading: as trace::HostAction::ranks
-  std::uint64_t host_span = 0;  ///< of a copy over PCIe, and of a reading: bytes up to the last one on the host; 0: as many as it moves
-  /// Of the same: it writes to the host's memory where earlier works are done with it; a copy to the device that has such is filled there.
+  std::uint64_t host_span =
+      0;  ///< of a copy over PCIe, and of a reading: bytes up to the last one on the host; 0: as many as it moves
+  /// Of the same: it writes to the host's memory where earlier works are done with it; a copy to the device that has
+  /// such is filled there.
   std::shared_ptr<const std::vector<HostReuse>> reuses{};
 };
 
-/// Which launch of which kernel a kernel is that another one launched: its call's number, trace::EventKind::kDeviceLaunch.
+/// Which launch of which kernel a kernel is that another one launched: its call's number,
+/// trace::EventKind::kDeviceLaunch.
 struct LaunchedBy {
   WorkId parent = kNoWork;   ///< given before it
   std::uint64_t number = 0;  ///< within an address space
@@ -66,21 +71,21 @@ struct LaunchedBy {
 
 struct KernelWork {
   WorkOrder order;
-  /// A launch that ended early has fewer CTAs than its shape says: for the first one that is not there, nor any of those that were not
-  /// loaded yet, Load gives no trace.
+  /// A launch that ended early has fewer CTAs than its shape says: for the first one that is not there, nor any of
+  /// those that were not loaded yet, Load gives no trace.
   std::shared_ptr<trace::CtaSource> source;
   std::uint64_t profile = 0;  ///< policy::KernelView::profile
   KernelOwner owner{};
   std::uint32_t address_space = 0;  ///< of the process (memory/address_space.h); 0: memory lies where the trace says
   MemoryUse use{};
   bool own_queue = false;  ///< it waits for no other: a runtime's, which others may wait for
-  /// If its number is not 0: the work waits, without a place in a hardware queue, until a warp has made that call, or its parent has ended
-  /// without it. Its order has nothing to say but which other launches it comes behind.
+  /// If its number is not 0: the work waits, without a place in a hardware queue, until a warp has made that call, or
+  /// its parent has ended without it. Its order has nothing to say but which other launches it comes behind.
   LaunchedBy launched_by{};
 };
 
-/// A fill writes its bytes, a copy on the device reads and writes them. Storage is the host's: it reads from one drive and writes to
-/// another (timing.host.storage_mb_s).
+/// A fill writes its bytes, a copy on the device reads and writes them. Storage is the host's: it reads from one drive
+/// and writes to another (timing.host.storage_mb_s).
 enum class CopyDirection : std::uint8_t { kToDevice, kToHost, kOnDevice, kFill, kFromStorage, kToStorage };
 
 struct CopyWork {
@@ -95,7 +100,16 @@ struct MarkerWork {
   WorkOrder order;
 };
 
-enum class WorkKind : std::uint8_t { kKernel, kCopyToDevice, kCopyToHost, kCopyOnDevice, kFill, kMarker, kStorageRead, kStorageWrite };
+enum class WorkKind : std::uint8_t {
+  kKernel,
+  kCopyToDevice,
+  kCopyToHost,
+  kCopyOnDevice,
+  kFill,
+  kMarker,
+  kStorageRead,
+  kStorageWrite
+};
 inline constexpr WorkKind kLastWorkKind = WorkKind::kStorageWrite;
 /// By CopyDirection.
 inline constexpr WorkKind kCopyKinds[] = {WorkKind::kCopyToDevice, WorkKind::kCopyToHost,  WorkKind::kCopyOnDevice,

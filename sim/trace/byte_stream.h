@@ -1,5 +1,5 @@
-// Numbers as bytes and back: little endian, or seven bits a byte with the smallest first. The reader trusts nothing: beyond the
-// end it gives zeros and remembers that it failed.
+// Numbers as bytes and back: little endian, or seven bits a byte with the smallest first. The reader trusts nothing:
+// beyond the end it gives zeros and remembers that it failed.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// From records (sim/exec/contract/records.h) to the traces of CTAs that the timing model reads: takes a launch's records while the
-// executor runs it and hands out each CTA when all its warps have ended.
+// From records (sim/exec/contract/records.h) to the traces of CTAs that the timing model reads: takes a launch's
+// records while the executor runs it and hands out each CTA when all its warps have ended.
 #pragma once
 
 #include <functional>
@@ -12,8 +12,8 @@
 
 namespace gridloom::trace {
 
-/// Streams that launches of any kernels leave to later ones of the same, with what they have learned. The code tables and the compiled
-/// kernels must outlive it. Thread-safe.
+/// Streams that launches of any kernels leave to later ones of the same, with what they have learned. The code tables
+/// and the compiled kernels must outlive it. Thread-safe.
 class StreamPool {
  public:
   std::unique_ptr<CtaStream> Take(const CodeTable& table, std::uint32_t warps);
@@ -29,8 +29,8 @@ class Capture final : public exec::RecordSink {
  public:
   /// Takes CTAs that are complete, and may keep what it is given. Called from several host threads, one call at a time.
   using Take = std::function<void(CtaRun&& run)>;
-  Capture(const CodeTable& table, const LaunchShape& shape, Take take, std::optional<exec::CountedClocks> clocks = std::nullopt,
-          StreamPool* pool = nullptr)
+  Capture(const CodeTable& table, const LaunchShape& shape, Take take,
+          std::optional<exec::CountedClocks> clocks = std::nullopt, StreamPool* pool = nullptr)
       : table_(table), shape_(shape), take_(std::move(take)), clocks_(clocks), pool_(pool) {}
   ~Capture() override;
 

@@ -10,12 +10,15 @@ namespace gridloom::trace {
 namespace {
 
 constexpr int kLevel = 1;  // higher ones gain next to nothing on what the predictors leave
-// Scattered addresses: matches are rare and chance, and most of what level 1 gains on them is their high bytes' few values.
+// Scattered addresses: matches are rare and chance, and most of what level 1 gains on them is their high bytes' few
+// values.
 constexpr int kHastyLevel = -4;
 constexpr std::size_t kLargeContent = 128u << 10;
 constexpr std::uint32_t kThorough = 16;  // of so many large contents at least one is compressed by level 1
 
-Error Damaged(std::uint64_t offset, const std::string& what) { return Error{"at byte " + std::to_string(offset) + ": " + what}; }
+Error Damaged(std::uint64_t offset, const std::string& what) {
+  return Error{"at byte " + std::to_string(offset) + ": " + what};
+}
 
 }  // namespace
 
@@ -31,8 +34,9 @@ ByteSpan ChunkPacker::Pack(ChunkType type, ByteSpan directory, ByteSpan content)
   if (!directory.empty()) std::memcpy(stored, directory.data(), directory.size());
   const bool large = content.size() >= kLargeContent;
   // Level and room are right, so this does not fail.
-  const std::size_t compressed = ZSTD_compressCCtx(context_.get(), stored + directory.size(), most - sizeof(ChunkHeader) - directory.size(),
-                                                   content.data(), content.size(), large && gains_little_ ? kHastyLevel : kLevel);
+  const std::size_t compressed =
+      ZSTD_compressCCtx(context_.get(), stored + directory.size(), most - sizeof(ChunkHeader) - directory.size(),
+                        content.data(), content.size(), large && gains_little_ ? kHastyLevel : kLevel);
   if (large) gains_little_ = compressed > content.size() / 3 && ++large_ % kThorough != 0;
   ChunkHeader header{};
   header.type = static_cast<std::uint32_t>(type);
@@ -45,7 +49,8 @@ ByteSpan ChunkPacker::Pack(ChunkType type, ByteSpan directory, ByteSpan content)
 }
 
 Result<Chunk> ReadChunk(ByteSpan file, std::uint64_t offset) {
-  if (offset > file.size() || file.size() - offset < sizeof(ChunkHeader)) return Damaged(offset, "the file ends inside a chunk's header");
+  if (offset > file.size() || file.size() - offset < sizeof(ChunkHeader))
+    return Damaged(offset, "the file ends inside a chunk's header");
   ChunkHeader header;
   std::memcpy(&header, file.data() + offset, sizeof header);
   const ByteSpan rest = file.subspan(offset + sizeof header);
@@ -54,7 +59,8 @@ Result<Chunk> ReadChunk(ByteSpan file, std::uint64_t offset) {
                                std::to_string(rest.size()) + ": it was cut off");
   }
   const ByteSpan stored = rest.first(header.stored_bytes);
-  if (XXH3_64bits(stored.data(), stored.size()) != header.checksum) return Damaged(offset, "a chunk whose checksum is wrong");
+  if (XXH3_64bits(stored.data(), stored.size()) != header.checksum)
+    return Damaged(offset, "a chunk whose checksum is wrong");
   if (header.directory_bytes > header.stored_bytes || header.raw_bytes > kMaxRawBytes)
     return Damaged(offset, "a chunk whose sizes contradict each other");
   Chunk chunk;

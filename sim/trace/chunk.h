@@ -1,5 +1,5 @@
-// A trace file is a header and then chunks, each with its own checksum (docs/trace-format.md): whatever stands before a damaged
-// or missing one can be used.
+// A trace file is a header and then chunks, each with its own checksum (docs/trace-format.md): whatever stands before a
+// damaged or missing one can be used.
 #pragma once
 
 #include <cstdint>

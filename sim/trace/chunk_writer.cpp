@@ -102,7 +102,8 @@ Status ChunkWriter::Close() {
     changed_.notify_all();
   }
   if (thread_.joinable()) thread_.join();
-  if (fd_ >= 0 && close(fd_) != 0 && problem_.empty()) problem_ = "the trace " + path_ + " is incomplete: " + std::strerror(errno);
+  if (fd_ >= 0 && close(fd_) != 0 && problem_.empty())
+    problem_ = "the trace " + path_ + " is incomplete: " + std::strerror(errno);
   fd_ = -1;
   if (!problem_.empty()) return Error{problem_};
   return {};

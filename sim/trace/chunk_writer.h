@@ -1,5 +1,5 @@
-// Chunks into a file, in the order in which they come. Large ones are compressed on a thread of its own, beside the program that
-// is traced.
+// Chunks into a file, in the order in which they come. Large ones are compressed on a thread of its own, beside the
+// program that is traced.
 #pragma once
 
 #include <condition_variable>

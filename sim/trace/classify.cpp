@@ -62,7 +62,9 @@ void AddAccess(std::vector<Instruction>& out, Space space, std::uint32_t bytes, 
 }
 
 /// What a lane accesses, vectors included.
-std::uint32_t AccessBytes(const ptx::Instruction& inst) { return std::max(ptx::BytesOf(inst.type()), 1u) * inst.vector_width(); }
+std::uint32_t AccessBytes(const ptx::Instruction& inst) {
+  return std::max(ptx::BytesOf(inst.type()), 1u) * inst.vector_width();
+}
 
 /// Texel fetches and surface accesses. Texels lie within a sector, so that where each begins is enough; what surface
 /// instructions access is counted in bytes.
@@ -103,7 +105,8 @@ void AddMemory(std::vector<Instruction>& out, const ptx::Instruction& inst) {
   if (inst.Has(Trait::kRows)) return AddAccess(out, space, kMatrixRow, flags | DirectionOf(inst));
   if (inst.Has(Trait::kPrefetches)) return AddAccess(out, Space::kGlobal, 1, kPrefetch);
   // cp.async and its bulk forms: out of global into shared memory, past the registers.
-  if (inst.Has(Trait::kCopies) && inst.Has(Mod::kAsync) && !inst.operands.empty() && inst.operands[0].kind == OperandKind::kAddress) {
+  if (inst.Has(Trait::kCopies) && inst.Has(Mod::kAsync) && !inst.operands.empty() &&
+      inst.operands[0].kind == OperandKind::kAddress) {
     const std::uint32_t bytes = inst.operands.size() > 2 && inst.operands[2].kind == OperandKind::kInt
                                     ? static_cast<std::uint32_t>(inst.operands[2].int_literal.value)
                                     : kMaxWidth;
@@ -145,16 +148,18 @@ Instruction BarrierOf(const ptx::Instruction& inst, const ConstantOf& constant) 
   if (inst.Has(Mod::kArrive)) entry.flags = kArrive;
   // Reductions have their destination first.
   const std::size_t id = inst.Has(Mod::kRed) ? 1 : 0;
-  const auto number = [&](std::size_t n) -> std::uint64_t { return n < inst.operands.size() ? constant(inst.operands[n]).value_or(0) : 0; };
+  const auto number = [&](std::size_t n) -> std::uint64_t {
+    return n < inst.operands.size() ? constant(inst.operands[n]).value_or(0) : 0;
+  };
   entry.barrier = static_cast<std::uint8_t>(number(id) % 16);
   entry.barrier_warps = static_cast<std::uint8_t>(std::min<std::uint64_t>(number(id + 1) / kWarpSize, 32));
   return entry;
 }
 
-/// Multiply-adds of a warp, in halves that take tensor cores as long: time goes with the bits of an element. What does not are bits, 16
-/// times as fast as halves, and doubles, 16 times as slow (NVIDIA A100 Tensor Core GPU Architecture, table 1: dense TFLOPS and TOPS of 312
-/// for halves, 156 for tf32, 624, 1248 and 4992 for 8, 4 and 1 bits, 19.5 for doubles; H100's table 2 has the same ratios but 67 for
-/// doubles where its halves have 989).
+/// Multiply-adds of a warp, in halves that take tensor cores as long: time goes with the bits of an element. What does
+/// not are bits, 16 times as fast as halves, and doubles, 16 times as slow (NVIDIA A100 Tensor Core GPU Architecture,
+/// table 1: dense TFLOPS and TOPS of 312 for halves, 156 for tf32, 624, 1248 and 4992 for 8, 4 and 1 bits, 19.5 for
+/// doubles; H100's table 2 has the same ratios but 67 for doubles where its halves have 989).
 std::uint64_t TensorWork(const ptx::Instruction& inst) {
   const MatrixShape shape = MatrixShapeOf(inst);
   std::uint64_t work = std::uint64_t{shape.m} * shape.n * shape.k;
@@ -170,7 +175,8 @@ Instruction Tensor(const ptx::Instruction& inst) {
   Instruction entry;
   entry.op = OpClass::kTensor;
   constexpr std::uint64_t kMost = 255;
-  entry.width = static_cast<std::uint8_t>(std::min(kMost, (TensorWork(inst) + Instruction::kTensorUnit - 1) / Instruction::kTensorUnit));
+  entry.width = static_cast<std::uint8_t>(
+      std::min(kMost, (TensorWork(inst) + Instruction::kTensorUnit - 1) / Instruction::kTensorUnit));
   return entry;
 }
 
@@ -191,7 +197,8 @@ std::vector<Instruction> Classify(const ptx::Instruction& inst, const ConstantOf
     case ptx::OpClass::kMem: AddMemory(out, inst); break;
     case ptx::OpClass::kTensor:
       if (inst.Has(Mod::kLoad) || inst.Has(Mod::kStore)) {
-        AddAccess(out, SpaceOf(inst.space()), FragmentBytes(inst), FlagsOf(inst) | (inst.Has(Mod::kStore) ? kStore : 0));
+        AddAccess(out, SpaceOf(inst.space()), FragmentBytes(inst),
+                  FlagsOf(inst) | (inst.Has(Mod::kStore) ? kStore : 0));
       } else if (inst.Has(Trait::kWarpGroup) && !inst.Has(Mod::kMmaAsync)) {
         out.push_back({});  // its groups are not modelled
       } else {
@@ -212,7 +219,9 @@ std::vector<Instruction> Classify(const ptx::Instruction& inst, const ConstantOf
     case ptx::OpClass::kAlu:
       out.push_back(Simple(inst.Has(Trait::kMovesBits) ? OpClass::kInt : ArithmeticClass(inst, OpClass::kInt)));
       break;
-    case ptx::OpClass::kControl: out.push_back(Simple(inst.Has(Trait::kReturns) ? OpClass::kBranch : OpClass::kControl)); break;
+    case ptx::OpClass::kControl:
+      out.push_back(Simple(inst.Has(Trait::kReturns) ? OpClass::kBranch : OpClass::kControl));
+      break;
     case ptx::OpClass::kTexture: AddImage(out, inst); break;
     case ptx::OpClass::kMbarrier:  // their phases are not modelled
     case ptx::OpClass::kUnknown: out.push_back({}); break;

@@ -14,7 +14,8 @@ namespace gridloom::trace {
 /// What an operand always is, if that is known.
 using ConstantOf = std::function<std::optional<std::uint64_t>(const ptx::Operand& operand)>;
 
-/// Entries without registers, in the order of execution. Never empty. `constant` is asked for barriers' numbers and counts of threads.
+/// Entries without registers, in the order of execution. Never empty. `constant` is asked for barriers' numbers and
+/// counts of threads.
 std::vector<Instruction> Classify(const ptx::Instruction& instruction, const ConstantOf& constant);
 
 }  // namespace gridloom::trace

@@ -52,10 +52,14 @@ class RegisterPacking {
     const analysis::RegisterMap& registers = liveness_.registers();
     for (std::uint32_t i = 0; i < cfg.instructions().size(); ++i) {
       const ptx::Instruction& instruction = *cfg.instructions()[i].instruction;
-      const auto touch = [&](const ptx::Operand& operand) { Touch(registers.Find(*operand.variable, operand.index), i); };
+      const auto touch = [&](const ptx::Operand& operand) {
+        Touch(registers.Find(*operand.variable, operand.index), i);
+      };
       ptx::VisitDefs(instruction, touch);
       ptx::VisitUses(instruction, touch);
-      ptx::VisitGuard(instruction, [&](const ptx::Variable& variable, std::uint32_t index) { Touch(registers.Find(variable, index), i); });
+      ptx::VisitGuard(instruction, [&](const ptx::Variable& variable, std::uint32_t index) {
+        Touch(registers.Find(variable, index), i);
+      });
     }
   }
 
@@ -64,7 +68,8 @@ class RegisterPacking {
     for (RegisterId id = 0; id < first_.size(); ++id) {
       if (first_[id] != ~0u) order.push_back(id);
     }
-    std::ranges::sort(order, [&](RegisterId a, RegisterId b) { return std::pair(first_[a], a) < std::pair(first_[b], b); });
+    std::ranges::sort(order,
+                      [&](RegisterId a, RegisterId b) { return std::pair(first_[a], a) < std::pair(first_[b], b); });
     using Ending = std::pair<std::uint32_t, std::uint32_t>;  // last use, number
     std::priority_queue<Ending, std::vector<Ending>, std::greater<>> active;
     std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> free;
@@ -86,7 +91,8 @@ class RegisterPacking {
   std::uint32_t count_ = 0;
 };
 
-/// Registers that hold one constant from the only instruction that writes them on. Compilers put the numbers of named barriers there.
+/// Registers that hold one constant from the only instruction that writes them on. Compilers put the numbers of named
+/// barriers there.
 class RegisterConstants {
  public:
   explicit RegisterConstants(const analysis::Cfg& cfg) {
@@ -105,7 +111,8 @@ class RegisterConstants {
       const auto writer = writers_.find({at->variable, at->index});
       if (writer == writers_.end() || writer->second == nullptr) return std::nullopt;
       const ptx::Instruction& instruction = *writer->second;
-      if (instruction.info().cls != ptx::OpClass::kMove || instruction.guard || instruction.operands.size() != 2) return std::nullopt;
+      if (instruction.info().cls != ptx::OpClass::kMove || instruction.guard || instruction.operands.size() != 2)
+        return std::nullopt;
       at = &instruction.operands[1];
     }
     return std::nullopt;
@@ -117,7 +124,8 @@ class RegisterConstants {
 
 class Builder {
  public:
-  Builder(const ptx::Module& module, const ptx::Function& kernel) : numbers_(exec::NumberInstructions(module, kernel)), calls_(module) {
+  Builder(const ptx::Module& module, const ptx::Function& kernel)
+      : numbers_(exec::NumberInstructions(module, kernel)), calls_(module) {
     table_.code.name = std::string(kernel.name);
     table_.entries.resize(numbers_.instructions.size());
     const analysis::NodeId node = calls_.NodeOf(kernel);
@@ -171,21 +179,26 @@ class Builder {
     return leaders;
   }
 
-  void AddInstruction(const ptx::Instruction& instruction, const RegisterPacking& packing, const RegisterConstants& constants,
-                      CodeTable::Entry& entry) {
+  void AddInstruction(const ptx::Instruction& instruction, const RegisterPacking& packing,
+                      const RegisterConstants& constants, CodeTable::Entry& entry) {
     std::vector<std::uint16_t> destinations, sources;
     const auto number = [&](const ptx::Variable& variable, std::uint32_t index) {
-      return static_cast<std::uint16_t>(std::min(table_.code.register_count + packing.Of(variable, index) + 1, 0xFFFFu));
+      return static_cast<std::uint16_t>(
+          std::min(table_.code.register_count + packing.Of(variable, index) + 1, 0xFFFFu));
     };
     const auto add = [](std::vector<std::uint16_t>& to, std::uint16_t reg) {
       constexpr std::size_t kMost = 255;
       if (std::ranges::find(to, reg) == to.end() && to.size() < kMost) to.push_back(reg);
     };
-    ptx::VisitDefs(instruction, [&](const ptx::Operand& operand) { add(destinations, number(*operand.variable, operand.index)); });
-    ptx::VisitUses(instruction, [&](const ptx::Operand& operand) { add(sources, number(*operand.variable, operand.index)); });
-    ptx::VisitGuard(instruction, [&](const ptx::Variable& variable, std::uint32_t index) { add(sources, number(variable, index)); });
+    ptx::VisitDefs(instruction,
+                   [&](const ptx::Operand& operand) { add(destinations, number(*operand.variable, operand.index)); });
+    ptx::VisitUses(instruction,
+                   [&](const ptx::Operand& operand) { add(sources, number(*operand.variable, operand.index)); });
+    ptx::VisitGuard(instruction,
+                    [&](const ptx::Variable& variable, std::uint32_t index) { add(sources, number(variable, index)); });
     entry.first = static_cast<std::uint32_t>(table_.code.instructions.size());
-    std::vector<Instruction> made = Classify(instruction, [&](const ptx::Operand& operand) { return constants.Of(operand); });
+    std::vector<Instruction> made =
+        Classify(instruction, [&](const ptx::Operand& operand) { return constants.Of(operand); });
     entry.count = static_cast<std::uint32_t>(made.size());
     for (std::size_t i = 0; i < made.size(); ++i) {
       const bool last = i + 1 == made.size();

@@ -1,5 +1,5 @@
-// The static half of a trace: the code of a kernel as the timing model sees it, made from PTX. An instruction of PTX becomes one
-// or more entries: cp.async a load and a store, an access of 32 bytes a lane two of 16.
+// The static half of a trace: the code of a kernel as the timing model sees it, made from PTX. An instruction of PTX
+// becomes one or more entries: cp.async a load and a store, an access of 32 bytes a lane two of 16.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct CodeTable {
   std::vector<Entry> entries;  ///< by instruction number
 };
 
-/// The kernel and every device function it may come to. Registers are packed as an allocator would, so that their number is near
-/// the kernel's pressure; functions have registers of their own.
+/// The kernel and every device function it may come to. Registers are packed as an allocator would, so that their
+/// number is near the kernel's pressure; functions have registers of their own.
 CodeTable BuildCodeTable(const ptx::Module& module, const ptx::Function& kernel);
 
 }  // namespace gridloom::trace

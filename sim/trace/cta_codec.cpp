@@ -50,7 +50,8 @@ AccessIndex::AccessIndex(const KernelCode& code) {
     if (code.instructions[i].has_access()) instructions_.push_back(i);
     before.push_back(static_cast<std::uint32_t>(instructions_.size()));
   }
-  for (const BasicBlock& block : code.blocks) blocks_.emplace_back(before[block.first], before[block.first + block.count]);
+  for (const BasicBlock& block : code.blocks)
+    blocks_.emplace_back(before[block.first], before[block.first + block.count]);
 }
 
 void SharedTraces::Trace::Learn(const Shifts& next) {
@@ -93,7 +94,8 @@ void CtaEncoder::Encode(const LoadedCta& cta, ByteWriter& out) {
   const auto shift = [&](std::size_t i) { return cta.shifts.empty() ? 0 : cta.shifts[i]; };
   bool expected = true;
   for (std::size_t i = 0; i < accesses_; ++i) expected &= shift(i) == shared.Guess(i);
-  out.Fixed(static_cast<std::uint8_t>((expected ? kExpected : 0) | (events ? kHasEvents : 0) | (repeats ? kHasRepeats : 0)));
+  out.Fixed(
+      static_cast<std::uint8_t>((expected ? kExpected : 0) | (events ? kHasEvents : 0) | (repeats ? kHasRepeats : 0)));
   if (events) EncodeEvents(*cta.trace, out);
   if (repeats) EncodeRepeats(*cta.trace, out);
   if (!expected) {
@@ -127,7 +129,8 @@ void CtaEncoder::EncodeEvents(const CtaTrace& cta, ByteWriter& out) {
     out.Fixed(event.flags);
     out.Varint(event.warp - warp);
     out.Varint(event.visit - visit);
-    out.Varint(event.instruction - code_.blocks[cta.visits[cta.warps[event.warp].first_visit + event.visit].block].first);
+    out.Varint(event.instruction -
+               code_.blocks[cta.visits[cta.warps[event.warp].first_visit + event.visit].block].first);
     out.Varint(event.lanes);
     std::array<std::uint64_t, 4>& last = events_.Of(event.kind);
     for (std::size_t i = 0; i < last.size(); ++i) out.Signed(static_cast<std::int64_t>(event.data[i] - last[i]));
@@ -176,8 +179,8 @@ void CtaEncoder::EncodePath(const CtaTrace& cta, const WarpTrace& warp, ByteWrit
   }
 }
 
-void CtaEncoder::EncodeAccess(const CtaTrace& cta, const MemoryAccess& access, std::uint32_t instruction, std::uint32_t visit_mask,
-                              ByteWriter& out) {
+void CtaEncoder::EncodeAccess(const CtaTrace& cta, const MemoryAccess& access, std::uint32_t instruction,
+                              std::uint32_t visit_mask, ByteWriter& out) {
   if (access.mask == 0) return out.Fixed(kNoLane);
   if (access.stride == MemoryAccess::kScattered) return EncodeLanes(cta, access, instruction, visit_mask, out);
   const AccessPredictor::Guess guess = predictor_.Next(instruction);
@@ -188,24 +191,27 @@ void CtaEncoder::EncodeAccess(const CtaTrace& cta, const MemoryAccess& access, s
   *at++ = flags;
   at = ByteWriter::PutIf((flags & kVisitMask) == 0, at, access.mask);
   if ((flags & kSameStride) == 0) at = ByteWriter::PutVarint(at, ByteWriter::ZigZag(access.stride));
-  if ((flags & kSameBase) == 0) at = ByteWriter::PutVarint(at, ByteWriter::ZigZag(static_cast<std::int64_t>(access.base - guess.base)));
+  if ((flags & kSameBase) == 0)
+    at = ByteWriter::PutVarint(at, ByteWriter::ZigZag(static_cast<std::int64_t>(access.base - guess.base)));
   out.EndAt(at);
   predictor_.Learn(instruction, access.base, access.stride);
 }
 
-void CtaEncoder::EncodeLanes(const CtaTrace& cta, const MemoryAccess& access, std::uint32_t instruction, std::uint32_t visit_mask,
-                             ByteWriter& out) {
+void CtaEncoder::EncodeLanes(const CtaTrace& cta, const MemoryAccess& access, std::uint32_t instruction,
+                             std::uint32_t visit_mask, ByteWriter& out) {
   const AccessPredictor::Guess guess = predictor_.Next(instruction);
   const auto count = static_cast<std::size_t>(std::popcount(access.mask));
   const std::size_t readable = cta.lanes.size() - access.base - ScatteredLanes::kHeadWords;
-  PackLanes(ScatteredLanes::At(cta.lanes.data() + access.base), count, readable, code_.instructions[instruction].width, packed_);
+  PackLanes(ScatteredLanes::At(cta.lanes.data() + access.base), count, readable, code_.instructions[instruction].width,
+            packed_);
   std::uint8_t flags = kLanes | static_cast<std::uint8_t>(static_cast<unsigned>(packed_.unit) << kUnitShift);
   if (access.mask == visit_mask) flags |= kVisitMask;
   if (packed_.low == guess.base) flags |= kSameBase;
   std::uint8_t* to = out.Room(sizeof flags + sizeof access.mask + ByteWriter::kLongestVarint + sizeof packed_.bytes);
   *to++ = flags;
   to = ByteWriter::PutIf((flags & kVisitMask) == 0, to, access.mask);
-  if ((flags & kSameBase) == 0) to = ByteWriter::PutVarint(to, ByteWriter::ZigZag(static_cast<std::int64_t>(packed_.low - guess.base)));
+  if ((flags & kSameBase) == 0)
+    to = ByteWriter::PutVarint(to, ByteWriter::ZigZag(static_cast<std::int64_t>(packed_.low - guess.base)));
   // As many as there can be of that size: nobody can foretell how many there are.
   switch (SizeOf(packed_.unit)) {
     case 1: std::memcpy(to, packed_.bytes.data(), kWarpSize); break;
@@ -221,7 +227,12 @@ void CtaEncoder::EncodeLanes(const CtaTrace& cta, const MemoryAccess& access, st
 // ---------------------------------------------------------------------------------------------------------------------
 
 CtaDecoder::CtaDecoder(const KernelCode& code, TraceKeeper* keeper)
-    : code_(code), keeper_(keeper), index_(code), accesses_(AccessCount(code)), predictor_(code.instructions.size()), shared_(accesses_) {
+    : code_(code),
+      keeper_(keeper),
+      index_(code),
+      accesses_(AccessCount(code)),
+      predictor_(code.instructions.size()),
+      shared_(accesses_) {
   for (const Instruction& instruction : code.instructions) {
     if (instruction.has_access()) moves_.push_back(instruction.space != Space::kShared);
   }
@@ -238,8 +249,9 @@ Result<LoadedCta> CtaDecoder::Decode(ByteReader& in) {
   if (!in.failed() && (flags & kHasRepeats) != 0) DecodeRepeats(in, trace);
   if (!in.failed() && ago == 0) {
     GL_TRY(ranges, AccessRangesOf(code_, trace));
-    shared_.Add(keeper_ != nullptr ? keeper_->Keep(std::move(trace)) : std::make_shared<const CtaTrace>(std::move(trace)),
-                std::move(ranges));
+    shared_.Add(
+        keeper_ != nullptr ? keeper_->Keep(std::move(trace)) : std::make_shared<const CtaTrace>(std::move(trace)),
+        std::move(ranges));
     ago = 1;
   }
   LoadedCta cta;
@@ -248,7 +260,8 @@ Result<LoadedCta> CtaDecoder::Decode(ByteReader& in) {
     DecodeShifts(in, (flags & kExpected) != 0, shared, cta);
     GL_TRY_STATUS(ValidateShifts(code_, shared.ranges, cta.shifts));
   }
-  if (too_large_) return Error{"kernel " + code_.name + ": a CTA's trace takes more than " + std::to_string(most_bytes_) + " bytes"};
+  if (too_large_)
+    return Error{"kernel " + code_.name + ": a CTA's trace takes more than " + std::to_string(most_bytes_) + " bytes"};
   if (!limit_.empty()) return Error{"kernel " + code_.name + ": " + limit_};
   if (in.failed()) return Error{"kernel " + code_.name + ": a CTA's trace is damaged"};
   return cta;
@@ -277,13 +290,14 @@ void CtaDecoder::DecodeEvents(ByteReader& in, CtaTrace& cta) {
     warp += warps;
     visit = (warps != 0 ? 0 : visit) + in.Varint();
     const std::uint64_t instruction = in.Varint(), lanes = in.Varint();
-    if (static_cast<std::size_t>(event.kind) >= kEventKindCount || warp >= cta.warps.size() || visit >= cta.warps[warp].visit_count ||
-        instruction >= code_.instructions.size() || lanes > ~0u)
+    if (static_cast<std::size_t>(event.kind) >= kEventKindCount || warp >= cta.warps.size() ||
+        visit >= cta.warps[warp].visit_count || instruction >= code_.instructions.size() || lanes > ~0u)
       in.Fail();
     if (in.failed()) return;
     event.warp = static_cast<std::uint32_t>(warp);
     event.visit = static_cast<std::uint32_t>(visit);
-    event.instruction = code_.blocks[cta.visits[cta.warps[warp].first_visit + visit].block].first + static_cast<std::uint32_t>(instruction);
+    event.instruction = code_.blocks[cta.visits[cta.warps[warp].first_visit + visit].block].first +
+                        static_cast<std::uint32_t>(instruction);
     event.lanes = static_cast<std::uint32_t>(lanes);
     std::array<std::uint64_t, 4>& last = events_.Of(event.kind);
     for (std::size_t i = 0; i < last.size(); ++i) event.data[i] = last[i] + static_cast<std::uint64_t>(in.Signed());
@@ -307,7 +321,8 @@ void CtaDecoder::DecodeRepeats(ByteReader& in, CtaTrace& cta) {
     if (in.failed()) return;
     const auto accesses_of = [&](std::uint64_t visits) {
       std::uint64_t accesses = 0;
-      for (; visits != 0; --visits) accesses += index_.Of(cta.visits[cta.warps[warp].first_visit + visit++].block).size();
+      for (; visits != 0; --visits)
+        accesses += index_.Of(cta.visits[cta.warps[warp].first_visit + visit++].block).size();
       return static_cast<std::uint32_t>(accesses);
     };
     repeat.warp = static_cast<std::uint32_t>(warp);
@@ -332,8 +347,8 @@ bool CtaDecoder::Exceeds(ByteReader& in, std::string limit) {
 }
 
 bool CtaDecoder::HasRoom(ByteReader& in, const CtaTrace& cta, std::uint64_t visits) {
-  const std::uint64_t bytes = (cta.visits.size() + visits) * sizeof(BlockVisit) + cta.accesses.size() * sizeof(MemoryAccess) +
-                              cta.lanes.size() * sizeof(std::uint32_t);
+  const std::uint64_t bytes = (cta.visits.size() + visits) * sizeof(BlockVisit) +
+                              cta.accesses.size() * sizeof(MemoryAccess) + cta.lanes.size() * sizeof(std::uint32_t);
   if (bytes <= most_bytes_) return true;
   too_large_ = true;
   in.Fail();
@@ -370,7 +385,8 @@ CtaTrace CtaDecoder::DecodeTrace(ByteReader& in) {
 bool CtaDecoder::DecodePath(ByteReader& in, CtaTrace& cta, WarpTrace& warp) {
   warp.first_visit = static_cast<std::uint32_t>(cta.visits.size());
   const std::uint64_t count = in.Varint();
-  if (count > kMostVisits - cta.visits.size()) return Exceeds(in, "a CTA's path has more than " + std::to_string(kMostVisits) + " visits");
+  if (count > kMostVisits - cta.visits.size())
+    return Exceeds(in, "a CTA's path has more than " + std::to_string(kMostVisits) + " visits");
   std::uint64_t done = 0;
   std::int64_t block = 0;
   std::uint32_t mask = ~0u;
@@ -380,7 +396,9 @@ bool CtaDecoder::DecodePath(ByteReader& in, CtaTrace& cta, WarpTrace& warp) {
     block += static_cast<std::int64_t>(zigzag >> 1 ^ (~(zigzag & 1) + 1));
     if (word & 2) mask = in.Fixed<std::uint32_t>();
     const std::uint64_t run = word & 1 ? in.Varint() : 1;
-    if (run == 0 || run > count - done || block < 0 || block >= static_cast<std::int64_t>(code_.blocks.size()) || mask == 0) in.Fail();
+    if (run == 0 || run > count - done || block < 0 || block >= static_cast<std::int64_t>(code_.blocks.size()) ||
+        mask == 0)
+      in.Fail();
     if (in.failed() || !HasRoom(in, cta, run)) break;
     cta.visits.insert(cta.visits.end(), run, {static_cast<std::uint32_t>(block), mask});
     done += run;
@@ -412,7 +430,8 @@ void CtaDecoder::DecodeAccess(ByteReader& in, CtaTrace& cta, std::uint32_t instr
   cta.accesses.push_back(access);
 }
 
-void CtaDecoder::DecodeLanes(ByteReader& in, CtaTrace& cta, std::uint32_t instruction, std::uint8_t flags, MemoryAccess& access) {
+void CtaDecoder::DecodeLanes(ByteReader& in, CtaTrace& cta, std::uint32_t instruction, std::uint8_t flags,
+                             MemoryAccess& access) {
   const AccessPredictor::Guess guess = predictor_.Next(instruction);
   const std::uint64_t low = guess.base + (flags & kSameBase ? 0 : static_cast<std::uint64_t>(in.Signed()));
   if (flags >> kUnitShift >= kLaneUnits) return in.Fail();

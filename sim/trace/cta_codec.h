@@ -1,5 +1,6 @@
-// CTAs as bytes (docs/trace-format.md). What a warp does is mostly what it, or the warp before it, did last time one step further:
-// for every memory instruction encoder and decoder keep the same prediction, and a right one costs one byte.
+// CTAs as bytes (docs/trace-format.md). What a warp does is mostly what it, or the warp before it, did last time one
+// step further: for every memory instruction encoder and decoder keep the same prediction, and a right one costs one
+// byte.
 #pragma once
 
 #include <array>
@@ -52,11 +53,13 @@ class AccessIndex {
   }
 
  private:
-  std::vector<std::uint32_t> instructions_;                      ///< of the code
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> blocks_;  ///< which of them are the block's: the first, and behind the last
+  std::vector<std::uint32_t> instructions_;  ///< of the code
+  std::vector<std::pair<std::uint32_t, std::uint32_t>>
+      blocks_;  ///< which of them are the block's: the first, and behind the last
 };
 
-/// Traces that later CTAs of a batch may share, with the shifts of the last CTA that did. Both sides keep the same ones.
+/// Traces that later CTAs of a batch may share, with the shifts of the last CTA that did. Both sides keep the same
+/// ones.
 class SharedTraces {
  public:
   static constexpr std::size_t kKept = 16;
@@ -92,7 +95,11 @@ class EventPredictor {
 class CtaEncoder {
  public:
   explicit CtaEncoder(const KernelCode& code)
-      : code_(code), index_(code), accesses_(AccessCount(code)), predictor_(code.instructions.size()), shared_(accesses_) {}
+      : code_(code),
+        index_(code),
+        accesses_(AccessCount(code)),
+        predictor_(code.instructions.size()),
+        shared_(accesses_) {}
   /// Appends a valid CTA (ValidateCta, ValidateShifts).
   void Encode(const LoadedCta& cta, ByteWriter& out);
 
@@ -101,9 +108,11 @@ class CtaEncoder {
   void EncodeEvents(const CtaTrace& cta, ByteWriter& out);
   void EncodeRepeats(const CtaTrace& cta, ByteWriter& out);
   void EncodePath(const CtaTrace& cta, const WarpTrace& warp, ByteWriter& out);
-  void EncodeAccess(const CtaTrace& cta, const MemoryAccess& access, std::uint32_t instruction, std::uint32_t visit_mask, ByteWriter& out);
+  void EncodeAccess(const CtaTrace& cta, const MemoryAccess& access, std::uint32_t instruction,
+                    std::uint32_t visit_mask, ByteWriter& out);
 
-  void EncodeLanes(const CtaTrace& cta, const MemoryAccess& access, std::uint32_t instruction, std::uint32_t visit_mask, ByteWriter& out);
+  void EncodeLanes(const CtaTrace& cta, const MemoryAccess& access, std::uint32_t instruction, std::uint32_t visit_mask,
+                   ByteWriter& out);
 
   const KernelCode& code_;
   const AccessIndex index_;
@@ -114,8 +123,8 @@ class CtaEncoder {
   PackedLanes packed_;
 };
 
-/// Who lets a decoder make traces of bytes, where these come from somebody who is not trusted: a few bytes can say that a warp went round
-/// a loop a hundred million times.
+/// Who lets a decoder make traces of bytes, where these come from somebody who is not trusted: a few bytes can say that
+/// a warp went round a loop a hundred million times.
 class TraceKeeper {
  public:
   virtual ~TraceKeeper() = default;
@@ -128,8 +137,8 @@ class CtaDecoder {
  public:
   /// Without a keeper traces are as large as a file may make them.
   explicit CtaDecoder(const KernelCode& code, TraceKeeper* keeper = nullptr);
-  /// The next CTA; an error when the bytes are none, or more than the keeper allows. What it gives CtaChecks let pass, for a shape of as
-  /// many warps.
+  /// The next CTA; an error when the bytes are none, or more than the keeper allows. What it gives CtaChecks let pass,
+  /// for a shape of as many warps.
   Result<LoadedCta> Decode(ByteReader& in);
 
  private:

@@ -1,4 +1,5 @@
-// CTAs of a launch that differ by a constant step, as one: what most CTAs of a grid are, so that capture need not make something of each.
+// CTAs of a launch that differ by a constant step, as one: what most CTAs of a grid are, so that capture need not make
+// something of each.
 #pragma once
 
 #include <cstdint>

@@ -28,8 +28,8 @@ bool Compares(std::uint64_t misses) {
 }
 
 constexpr std::uint32_t kLongestPause = 512;
-/// CTAs that are only decoded before one becomes a model again, after so many models in a row that no CTA was like: to make one costs as
-/// much as to decode several.
+/// CTAs that are only decoded before one becomes a model again, after so many models in a row that no CTA was like: to
+/// make one costs as much as to decode several.
 std::uint32_t PauseAfter(std::uint32_t unused_models) {
   constexpr std::array<std::pair<std::uint32_t, std::uint32_t>, 3> kPauses = {{{4, 0}, {8, 8}, {16, 64}}};
   for (const auto& [models, pause] : kPauses) {
@@ -69,8 +69,8 @@ GL_SIMD_FUNCTION(AdvanceAll, AdvanceWords,
                   std::uint64_t* differs),
                  (old_words, steps, words, count, differs))
 GL_SIMD_FUNCTION(FollowersOf, CountFollowers,
-                 (const std::uint64_t* last, const std::uint64_t* steps, std::size_t words, std::span<const exec::RecordedCta> ctas,
-                  std::size_t* count),
+                 (const std::uint64_t* last, const std::uint64_t* steps, std::size_t words,
+                  std::span<const exec::RecordedCta> ctas, std::size_t* count),
                  (last, steps, words, ctas, count))
 
 namespace {
@@ -102,8 +102,8 @@ void CtaStream::BeginLaunch(Take take) {
   if (PauseAfter(unused_models_) < kLongestPause) misses_ = std::min(misses_, kRemembered);
 }
 
-/// Keeps what the next launch may need, if it is small: patterns that records name are of this launch, and so is the place of shared and
-/// local memory among generic addresses.
+/// Keeps what the next launch may need, if it is small: patterns that records name are of this launch, and so is the
+/// place of shared and local memory among generic addresses.
 void CtaStream::EndLaunch() {
   take_ = nullptr;
   captured_.clear();
@@ -152,8 +152,8 @@ void CtaStream::OnCtas(exec::RecordPlace& place, std::span<const exec::RecordedC
   PassOn();
 }
 
-/// How many CTAs, from the first on, are the first model's, each a step on. `last`: the words of the CTA before them, if it was that
-/// model's.
+/// How many CTAs, from the first on, are the first model's, each a step on. `last`: the words of the CTA before them,
+/// if it was that model's.
 std::size_t CtaStream::TakeExpected(std::span<const exec::RecordedCta> ctas, std::span<const std::uint64_t> last) {
   if (last.empty()) return 0;
   const Model& model = *models_.front();
@@ -231,7 +231,8 @@ void CtaStream::Append(std::uint32_t number, std::span<const std::uint64_t> word
   Buffer& buffer = buffers_[number];
   const std::size_t end = buffer.used + words.size();
   if (expected_ && end <= models_.front()->words[number].size()) {
-    expected_ = Advance(buffer.words.data() + buffer.used, models_.front()->word_step[number].data() + buffer.used, words);
+    expected_ =
+        Advance(buffer.words.data() + buffer.used, models_.front()->word_step[number].data() + buffer.used, words);
   } else {
     expected_ = false;
     if (buffer.turns.open()) {
@@ -297,7 +298,8 @@ void CtaStream::EndBufferedCta(const exec::RecordPlace& place) {
 void CtaStream::EndCta(const exec::RecordPlace& place) {
   const bool compares = Compares(misses_) && turns_.empty() && !cut_;
   Model* const before = follows_ ? models_.front().get() : nullptr;
-  // Mostly what came after a CTA comes after one like it: the first one of a row of the grid, those inside of it, the last one.
+  // Mostly what came after a CTA comes after one like it: the first one of a row of the grid, those inside of it, the
+  // last one.
   if (compares && before != nullptr && before->successor != nullptr) {
     const auto next = std::ranges::find(models_, before->successor, &std::unique_ptr<Model>::get);
     if (next != models_.end()) models_.splice(models_.begin(), models_, next);
@@ -370,7 +372,8 @@ void CtaStream::Follow(Model& model) {
     model.word_step.resize(buffers_.size());
     for (std::size_t b = 0; b < buffers_.size(); ++b) {
       model.word_step[b].resize(model.words[b].size());
-      for (std::size_t i = 0; i < model.words[b].size(); ++i) model.word_step[b][i] = model.step[model.sites.number[b][i]];
+      for (std::size_t i = 0; i < model.words[b].size(); ++i)
+        model.word_step[b][i] = model.step[model.sites.number[b][i]];
     }
   }
   model.missed = true;

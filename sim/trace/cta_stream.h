@@ -1,6 +1,6 @@
-// CTAs that run one after the other in the same place, recognised: mostly a CTA does what one before it did, each instruction at
-// addresses that are shifted by some distance. Then its records equal those of the other word by word but for the shifts, and
-// they need not be decoded.
+// CTAs that run one after the other in the same place, recognised: mostly a CTA does what one before it did, each
+// instruction at addresses that are shifted by some distance. Then its records equal those of the other word by word
+// but for the shifts, and they need not be decoded.
 #pragma once
 
 #include <cstdint>
@@ -56,12 +56,12 @@ class CtaStream final : public exec::RecordStream {
     bool only_first = false;                                      ///< all words are in the first buffer
     std::vector<std::vector<std::uint64_t>> words;                ///< by buffer
     std::vector<std::pair<std::uint32_t, std::uint32_t>> sample;  ///< of each site, a buffer and a word
-    std::vector<std::uint64_t> shift;                             ///< by site, of the last CTA like it but for `ahead` steps
+    std::vector<std::uint64_t> shift;  ///< by site, of the last CTA like it but for `ahead` steps
     std::uint64_t ahead = 0;
     std::vector<std::uint64_t> step;                    ///< by site, of the shift, from one CTA to the next
     std::vector<std::vector<std::uint64_t>> word_step;  ///< the same by buffer and word
     bool missed = true;                                 ///< the step was not that to the last CTA
-    const Model* successor = nullptr;                   ///< that a CTA was like which came after one like this, if it is left
+    const Model* successor = nullptr;  ///< that a CTA was like which came after one like this, if it is left
 
     /// Takes the steps that `shift` lacks.
     void Settle();
@@ -85,13 +85,15 @@ class CtaStream final : public exec::RecordStream {
   bool IsLike(const Model& model);
   void Follow(Model& model);
   void Decode(const exec::RecordPlace& place);
-  std::unique_ptr<Model> MakeModel(const exec::RecordPlace& place, RecordSites sites, std::shared_ptr<const CtaTrace> trace) const;
+  std::unique_ptr<Model> MakeModel(const exec::RecordPlace& place, RecordSites sites,
+                                   std::shared_ptr<const CtaTrace> trace) const;
 
   const CodeTable& table_;
   const std::uint32_t warps_, accesses_;
   Take take_;
-  std::vector<Captured> captured_;             ///< that take_ has not got yet
-  std::vector<std::uint32_t> local_accesses_;  ///< memory instructions (AccessCount counts them) that go to local memory
+  std::vector<Captured> captured_;  ///< that take_ has not got yet
+  std::vector<std::uint32_t>
+      local_accesses_;  ///< memory instructions (AccessCount counts them) that go to local memory
   RecordDecoder decoder_;
   std::vector<Buffer> buffers_;
   RecordBuffers records_;                          ///< of the CTA that has ended: in buffers_, or where they were made

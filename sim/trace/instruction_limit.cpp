@@ -8,7 +8,8 @@ namespace {
 
 class LimitedSource final : public CtaSource {
  public:
-  LimitedSource(std::shared_ptr<CtaSource> source, std::uint64_t most) : source_(std::move(source)), left_(most), most_(most) {}
+  LimitedSource(std::shared_ptr<CtaSource> source, std::uint64_t most)
+      : source_(std::move(source)), left_(most), most_(most) {}
   const KernelCode& code() const override { return source_->code(); }
   const LaunchShape& shape() const override { return source_->shape(); }
 

@@ -20,16 +20,20 @@ Status ValidateInstruction(const KernelCode& code, std::size_t index) {
       return Bad(where, "register " + std::to_string(code.operands[i]) + " beyond register_count");
   }
   if (instruction.op == OpClass::kMemory) {
-    if (instruction.space == Space::kNone || instruction.space > Space::kParameter) return Bad(where, "memory instruction without a space");
-    if (!std::has_single_bit(instruction.width) || instruction.width > 16) return Bad(where, "access width is not 1, 2, 4, 8 or 16");
-    if ((instruction.flags & kGeneric) != 0 && instruction.space != Space::kGlobal) return Bad(where, "a generic access of one space");
+    if (instruction.space == Space::kNone || instruction.space > Space::kParameter)
+      return Bad(where, "memory instruction without a space");
+    if (!std::has_single_bit(instruction.width) || instruction.width > 16)
+      return Bad(where, "access width is not 1, 2, 4, 8 or 16");
+    if ((instruction.flags & kGeneric) != 0 && instruction.space != Space::kGlobal)
+      return Bad(where, "a generic access of one space");
   }
   if (instruction.op == OpClass::kBarrier && instruction.barrier >= 16) return Bad(where, "barrier number above 15");
   return {};
 }
 
 Status ValidateAccess(const CtaTrace& cta, const MemoryAccess& access, const std::string& where) {
-  if (access.has_pattern() && access.pattern() >= cta.patterns.size()) return Bad(where, "lane pattern beyond the table");
+  if (access.has_pattern() && access.pattern() >= cta.patterns.size())
+    return Bad(where, "lane pattern beyond the table");
   if (access.stride != MemoryAccess::kScattered) return {};
   const auto lanes = static_cast<std::uint32_t>(std::popcount(access.mask));
   if (access.mask == 0) return {};
@@ -44,18 +48,22 @@ Status ValidateAccess(const CtaTrace& cta, const MemoryAccess& access, const std
 Status ValidateWarp(const KernelCode& code, const CtaTrace& cta, std::size_t index) {
   const WarpTrace& warp = cta.warps[index];
   const std::string where = "kernel " + code.name + ", warp " + std::to_string(index);
-  if (std::uint64_t{warp.first_visit} + warp.visit_count > cta.visits.size()) return Bad(where, "path beyond the table");
-  if (std::uint64_t{warp.first_access} + warp.access_count > cta.accesses.size()) return Bad(where, "accesses beyond the table");
+  if (std::uint64_t{warp.first_visit} + warp.visit_count > cta.visits.size())
+    return Bad(where, "path beyond the table");
+  if (std::uint64_t{warp.first_access} + warp.access_count > cta.accesses.size())
+    return Bad(where, "accesses beyond the table");
   std::uint64_t expected = 0;
   for (std::uint32_t v = 0; v < warp.visit_count; ++v) {
     const BlockVisit& visit = cta.visits[warp.first_visit + v];
-    if (visit.block >= code.blocks.size()) return Bad(where, "block " + std::to_string(visit.block) + " does not exist");
+    if (visit.block >= code.blocks.size())
+      return Bad(where, "block " + std::to_string(visit.block) + " does not exist");
     if (visit.mask == 0) return Bad(where, "block visited by no lane");
     const BasicBlock& block = code.blocks[visit.block];
     for (std::uint32_t i = 0; i < block.count; ++i) expected += code.instructions[block.first + i].has_access() ? 1 : 0;
   }
   if (expected != warp.access_count) {
-    return Bad(where, std::to_string(warp.access_count) + " memory accesses recorded where the path executes " + std::to_string(expected));
+    return Bad(where, std::to_string(warp.access_count) + " memory accesses recorded where the path executes " +
+                          std::to_string(expected));
   }
   for (std::uint32_t a = 0; a < warp.access_count; ++a) {
     GL_TRY_STATUS(ValidateAccess(cta, cta.accesses[warp.first_access + a], where));
@@ -64,7 +72,8 @@ Status ValidateWarp(const KernelCode& code, const CtaTrace& cta, std::size_t ind
 }
 
 /// Memory instructions of visits of a warp that is valid.
-std::uint64_t AccessesOf(const KernelCode& code, const CtaTrace& cta, const WarpTrace& warp, std::uint32_t from, std::uint32_t to) {
+std::uint64_t AccessesOf(const KernelCode& code, const CtaTrace& cta, const WarpTrace& warp, std::uint32_t from,
+                         std::uint32_t to) {
   std::uint64_t accesses = 0;
   for (std::uint32_t v = from; v < to; ++v) {
     const BasicBlock& block = code.blocks[cta.visits[warp.first_visit + v].block];
@@ -73,10 +82,12 @@ std::uint64_t AccessesOf(const KernelCode& code, const CtaTrace& cta, const Warp
   return accesses;
 }
 
-/// Whether some of the repeat's visits execute something: else a warp would go round without ever coming to an instruction.
+/// Whether some of the repeat's visits execute something: else a warp would go round without ever coming to an
+/// instruction.
 bool DoesSomething(const KernelCode& code, const CtaTrace& cta, const WarpTrace& warp, const Repeat& repeat) {
   const auto first = cta.visits.begin() + warp.first_visit + repeat.visit;
-  return std::any_of(first, first + repeat.visit_count, [&](const BlockVisit& visit) { return code.blocks[visit.block].count != 0; });
+  return std::any_of(first, first + repeat.visit_count,
+                     [&](const BlockVisit& visit) { return code.blocks[visit.block].count != 0; });
 }
 
 /// Whether an event is at one of the repeat's visits. Events are in order.
@@ -98,12 +109,14 @@ Status ValidateRepeats(const KernelCode& code, const CtaTrace& cta) {
     if (repeat.warp != number) visit = 0, access = 0;
     const WarpTrace& warp = cta.warps[repeat.warp];
     if (repeat.visit_count == 0 || repeat.more == 0) return Bad(where, "nothing is repeated");
-    if (std::uint64_t{repeat.visit} + repeat.visit_count > warp.visit_count) return Bad(where, "beyond the path of its warp");
+    if (std::uint64_t{repeat.visit} + repeat.visit_count > warp.visit_count)
+      return Bad(where, "beyond the path of its warp");
     if (repeat.warp < number || repeat.visit < visit) return Bad(where, "not in order");
     access += AccessesOf(code, cta, warp, visit, repeat.visit);
     visit = repeat.visit + repeat.visit_count;
     const std::uint64_t accesses = AccessesOf(code, cta, warp, repeat.visit, visit);
-    if (access != repeat.access || accesses != repeat.access_count) return Bad(where, "accesses that are not those of its visits");
+    if (access != repeat.access || accesses != repeat.access_count)
+      return Bad(where, "accesses that are not those of its visits");
     access += accesses;
     number = repeat.warp;
     if (HasEvent(cta, repeat)) return Bad(where, "an event is repeated");
@@ -135,7 +148,8 @@ Status ValidateEvent(const KernelCode& code, const CtaTrace& cta, std::size_t in
   if (event.visit >= warp.visit_count) return Bad(where, "beyond the path of its warp");
   const BlockVisit& visit = cta.visits[warp.first_visit + event.visit];
   const BasicBlock& block = code.blocks[visit.block];
-  if (event.instruction < block.first || event.instruction - block.first >= block.count) return Bad(where, "instruction outside the block");
+  if (event.instruction < block.first || event.instruction - block.first >= block.count)
+    return Bad(where, "instruction outside the block");
   if (event.lanes == 0 || (event.lanes & ~visit.mask) != 0) return Bad(where, "lanes that are not active");
   const bool is_range = event.kind == EventKind::kSetRange || event.kind == EventKind::kReleaseRange;
   if (is_range && !IsInMemory(event)) return Bad(where, "a range beyond the last address");
@@ -143,8 +157,8 @@ Status ValidateEvent(const KernelCode& code, const CtaTrace& cta, std::size_t in
   return {};
 }
 
-/// The lowest and the highest address of an access's lanes, at least one of which is active. Where they go round the end of all addresses:
-/// everything.
+/// The lowest and the highest address of an access's lanes, at least one of which is active. Where they go round the
+/// end of all addresses: everything.
 AccessRange LanesOf(const CtaTrace& cta, const MemoryAccess& access) {
   constexpr AccessRange kAll{.first = 0, .last = UINT64_MAX};
   const auto low = static_cast<std::uint32_t>(std::countr_zero(access.mask));
@@ -170,7 +184,8 @@ AccessRange LanesOf(const CtaTrace& cta, const MemoryAccess& access) {
   } else if (access.stride < 0) {
     std::swap(first, last);
   }
-  lanes = {.first = access.base + static_cast<std::uint64_t>(first), .last = access.base + static_cast<std::uint64_t>(last)};
+  lanes = {.first = access.base + static_cast<std::uint64_t>(first),
+           .last = access.base + static_cast<std::uint64_t>(last)};
   return lanes.empty() ? kAll : lanes;
 }
 
@@ -180,8 +195,8 @@ bool IsMemory(std::uint64_t first, std::uint64_t last) { return first <= last &&
 
 std::uint64_t BytesOf(const CtaTrace& cta) {
   const auto bytes = [](const auto& table) { return std::uint64_t{table.capacity()} * sizeof table[0]; };
-  return sizeof cta + bytes(cta.warps) + bytes(cta.visits) + bytes(cta.accesses) + bytes(cta.lanes) + bytes(cta.patterns) +
-         bytes(cta.repeats) + bytes(cta.events);
+  return sizeof cta + bytes(cta.warps) + bytes(cta.visits) + bytes(cta.accesses) + bytes(cta.lanes) +
+         bytes(cta.patterns) + bytes(cta.repeats) + bytes(cta.events);
 }
 
 std::span<const Repeat> RepeatsOf(const CtaTrace& cta, std::uint32_t warp) {
@@ -198,7 +213,8 @@ std::vector<PathPiece> PiecesOf(const CtaTrace& cta, std::uint32_t number) {
   };
   for (const Repeat& repeat : RepeatsOf(cta, number)) {
     once(repeat.visit);
-    pieces.push_back({warp.first_visit + repeat.visit, repeat.visit_count, warp.first_access + repeat.access, repeat.more + 1});
+    pieces.push_back(
+        {warp.first_visit + repeat.visit, repeat.visit_count, warp.first_access + repeat.access, repeat.more + 1});
     visit = repeat.visit + repeat.visit_count;
     access = repeat.access + repeat.access_count;
   }
@@ -262,7 +278,8 @@ AccessWindow WindowOf(Space space, std::uint8_t flags, const CtaTrace& cta, cons
   const auto lane = static_cast<std::uint32_t>(std::countr_zero(access.mask));
   std::uint64_t address = access.base;
   if (access.stride == MemoryAccess::kScattered) address = ScatteredLanes::At(cta.lanes.data() + access.base)[0];
-  else if (access.has_pattern()) address += static_cast<std::uint64_t>(std::int64_t{cta.patterns[access.pattern()][lane]});
+  else if (access.has_pattern())
+    address += static_cast<std::uint64_t>(std::int64_t{cta.patterns[access.pattern()][lane]});
   else address += static_cast<std::uint64_t>(std::int64_t{access.stride} * lane);
   if ((address & MemoryAccess::kSharedWindow) != 0) return {Space::kShared, MemoryAccess::kSharedWindow};
   if ((address & MemoryAccess::kLocalWindow) != 0) return {Space::kLocal, MemoryAccess::kLocalWindow};
@@ -282,7 +299,8 @@ Status ValidateCode(const KernelCode& code) {
 
 Status ValidateCta(const KernelCode& code, const LaunchShape& shape, const CtaTrace& cta) {
   if (cta.warps.size() != shape.warps_per_cta()) {
-    return Bad("kernel " + code.name, std::to_string(cta.warps.size()) + " warps in a CTA of " + std::to_string(shape.warps_per_cta()));
+    return Bad("kernel " + code.name,
+               std::to_string(cta.warps.size()) + " warps in a CTA of " + std::to_string(shape.warps_per_cta()));
   }
   for (std::size_t w = 0; w < cta.warps.size(); ++w) GL_TRY_STATUS(ValidateWarp(code, cta, w));
   GL_TRY_STATUS(ValidateEvents(code, cta));
@@ -296,7 +314,8 @@ Status ValidateEvents(const KernelCode& code, const CtaTrace& cta) {
 
 Result<std::vector<AccessRange>> AccessRangesOf(const KernelCode& code, const CtaTrace& cta) {
   std::vector<std::uint32_t> number_of{0};  // by instruction: memory instructions before it
-  for (const Instruction& instruction : code.instructions) number_of.push_back(number_of.back() + (instruction.has_access() ? 1 : 0));
+  for (const Instruction& instruction : code.instructions)
+    number_of.push_back(number_of.back() + (instruction.has_access() ? 1 : 0));
   std::vector<AccessRange> ranges(number_of.back());
   for (const WarpTrace& warp : cta.warps) {
     const MemoryAccess* access = cta.accesses.data() + warp.first_access;
@@ -338,7 +357,8 @@ Status ValidateShifts(const KernelCode& code, std::span<const AccessRange> range
     const std::uint64_t shift = shifts[number];
     const AccessRange& range = ranges[number++];
     if (shift == 0) continue;
-    if (instruction.space == Space::kShared) return Bad("kernel " + code.name, "addresses of shared memory are shifted");
+    if (instruction.space == Space::kShared)
+      return Bad("kernel " + code.name, "addresses of shared memory are shifted");
     if (!range.empty() && !IsMemory(range.first + shift, range.last + shift))
       return Bad("kernel " + code.name, "a shift by " + std::to_string(shift) + " goes to where there is no memory");
   }
@@ -399,7 +419,8 @@ std::uint64_t InstructionCount(const KernelCode& code, const CtaTrace& cta) {
   for (const BlockVisit& visit : cta.visits) count += code.blocks[visit.block].count;
   for (const Repeat& repeat : cta.repeats) {
     const std::uint32_t first = cta.warps[repeat.warp].first_visit + repeat.visit;
-    for (std::uint32_t v = first; v < first + repeat.visit_count; ++v) count += repeat.more * code.blocks[cta.visits[v].block].count;
+    for (std::uint32_t v = first; v < first + repeat.visit_count; ++v)
+      count += repeat.more * code.blocks[cta.visits[v].block].count;
   }
   return count;
 }

@@ -1,6 +1,7 @@
-// What the timing model reads of a kernel launch: a static code table, and per CTA and warp the path through it with the
-// memory addresses. Flat arrays without pointers, so that the executor can fill them while it runs and a reader can load them
-// from a file; everything that a device may choose differently (sector and line sizes, banks, latencies) stays out.
+// What the timing model reads of a kernel launch: a static code table, and per CTA and warp the path through it with
+// the memory addresses. Flat arrays without pointers, so that the executor can fill them while it runs and a reader can
+// load them from a file; everything that a device may choose differently (sector and line sizes, banks, latencies)
+// stays out.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +32,8 @@ inline constexpr std::size_t kOpClassCount = 0
 #undef TRACE_OP_CLASS
     ;
 
-/// Where a memory instruction goes. kParameter reads are served by the constant bank, always hit and have no access record.
+/// Where a memory instruction goes. kParameter reads are served by the constant bank, always hit and have no access
+/// record.
 enum class Space : std::uint8_t { kNone, kGlobal, kLocal, kShared, kConstant, kTexture, kParameter };
 
 /// Properties of one instruction; a memory instruction that has none of the first three is a load.
@@ -43,14 +45,16 @@ enum InstructionFlag : std::uint8_t {
   kCacheGlobal = 1 << 4,  ///< not served by L1: .cg
   kReadOnly = 1 << 5,     ///< ld.global.nc and textures: the read-only path
   kArrive = 1 << 6,       ///< a barrier at which the warp does not wait
-  kGeneric = 1 << 7,      ///< of Space::kGlobal: each access says where it goes, by MemoryAccess::kSharedWindow and kLocalWindow
+  kGeneric =
+      1 << 7,  ///< of Space::kGlobal: each access says where it goes, by MemoryAccess::kSharedWindow and kLocalWindow
 };
 
 /// One instruction, 16 bytes. Its registers are `destinations` and then `sources` entries of KernelCode::operands.
 struct Instruction {
   OpClass op = OpClass::kControl;
   Space space = Space::kNone;
-  /// Bytes that one lane accesses: 1, 2, 4, 8, 16. Of kTensor: the warp's work in units of kTensorUnit, 0 if that is not known.
+  /// Bytes that one lane accesses: 1, 2, 4, 8, 16. Of kTensor: the warp's work in units of kTensorUnit, 0 if that is
+  /// not known.
   std::uint8_t width = 0;
   std::uint8_t flags = 0;
   std::uint8_t destinations = 0;
@@ -98,21 +102,22 @@ struct BlockVisit {
   std::uint32_t mask = 0;
 };
 
-/// What each lane adds to a base: of accesses whose lanes keep their distances, but not one distance (rows of a small 2D block).
+/// What each lane adds to a base: of accesses whose lanes keep their distances, but not one distance (rows of a small
+/// 2D block).
 using LanePattern = std::array<std::int32_t, kWarpSize>;
 
-/// The addresses of one execution of a memory instruction. Lane i of `mask` accesses base + i * stride; with a stride that names
-/// pattern p, base + CtaTrace::patterns[p][i]; with stride kScattered the words of CtaTrace::lanes that begin at `base` tell
-/// (ScatteredLanes).
-/// Shared addresses are offsets in the CTA's shared memory. A mask of 0 is an instruction whose guard held for no lane.
+/// The addresses of one execution of a memory instruction. Lane i of `mask` accesses base + i * stride; with a stride
+/// that names pattern p, base + CtaTrace::patterns[p][i]; with stride kScattered the words of CtaTrace::lanes that
+/// begin at `base` tell (ScatteredLanes). Shared addresses are offsets in the CTA's shared memory. A mask of 0 is an
+/// instruction whose guard held for no lane.
 struct MemoryAccess {
   static constexpr std::int32_t kScattered = INT32_MIN;
   static constexpr std::int32_t kFirstPattern = INT32_MIN + 1, kPatterns = 1 << 16;
   static constexpr std::int32_t kLeastStride = kFirstPattern + kPatterns;  ///< strides below name something else
   /// Added to all addresses of an access by an instruction with kGeneric that goes to shared or to local memory.
   static constexpr std::uint64_t kSharedWindow = std::uint64_t{1} << 62, kLocalWindow = std::uint64_t{1} << 61;
-  /// Memory other than shared memory ends there: no processor gives programs more. Offsets in shared memory only say which bank they are
-  /// in.
+  /// Memory other than shared memory ends there: no processor gives programs more. Offsets in shared memory only say
+  /// which bank they are in.
   static constexpr std::uint64_t kAddressEnd = std::uint64_t{1} << 48;
   std::uint64_t base = 0;
   std::int32_t stride = 0;
@@ -150,8 +155,9 @@ struct WarpTrace {
   std::uint32_t first_access = 0, access_count = 0;
 };
 
-/// Part of a warp's path that it goes several times over, one right after the other: equal visits with equal accesses, as loops make that
-/// wait. The tables have one of the turns. Numbers of visits and accesses count from the warp's first.
+/// Part of a warp's path that it goes several times over, one right after the other: equal visits with equal accesses,
+/// as loops make that wait. The tables have one of the turns. Numbers of visits and accesses count from the warp's
+/// first.
 struct Repeat {
   std::uint32_t warp = 0;
   std::uint32_t visit = 0, visit_count = 0;
@@ -160,7 +166,8 @@ struct Repeat {
   bool operator==(const Repeat&) const = default;
 };
 
-/// What a reader takes of one CTA, and a writer gives: visits in the tables, and visits that its warps make, turns of repeats included.
+/// What a reader takes of one CTA, and a writer gives: visits in the tables, and visits that its warps make, turns of
+/// repeats included.
 inline constexpr std::uint64_t kMostVisits = std::uint64_t{1} << 27, kMostVisitsMade = std::uint64_t{1} << 32;
 
 /// The dynamic part of one CTA.
@@ -171,7 +178,8 @@ struct CtaTrace {
   Table<std::uint32_t> lanes;         ///< ScatteredLanes, one after the other
   std::vector<LanePattern> patterns;  ///< at most MemoryAccess::kPatterns
   std::vector<Repeat> repeats;        ///< by warp and visit; none overlaps another, none has an event in it
-  std::vector<CtaEvent> events;       ///< in most CTAs none; CTAs that share a trace have the same ones, whatever their shifts
+  std::vector<CtaEvent>
+      events;  ///< in most CTAs none; CTAs that share a trace have the same ones, whatever their shifts
 };
 /// What it takes of memory, what its tables could still grow by included.
 std::uint64_t BytesOf(const CtaTrace& cta);
@@ -190,7 +198,8 @@ struct PathPiece {
 /// The whole path of a warp, in order.
 std::vector<PathPiece> PiecesOf(const CtaTrace& cta, std::uint32_t warp);
 
-/// A number for each memory instruction of a kernel. Few need no memory of their own: there is one of these for each CTA.
+/// A number for each memory instruction of a kernel. Few need no memory of their own: there is one of these for each
+/// CTA.
 class Shifts {
  public:
   Shifts() = default;
@@ -229,12 +238,13 @@ class Shifts {
 /// A CTA of a launch. CTAs that differ only in how far the addresses of each instruction are shifted share one trace.
 struct LoadedCta {
   std::shared_ptr<const CtaTrace> trace;
-  /// By memory instruction, as AccessCount counts them: what is added to its addresses; 0 for shared memory. Empty: nothing.
+  /// By memory instruction, as AccessCount counts them: what is added to its addresses; 0 for shared memory. Empty:
+  /// nothing.
   Shifts shifts;
 };
 
-/// Where the CTAs of one launch come from: a running kernel, a file, a generator. Called by one thread at a time, once for each
-/// CTA, in the order in which the model starts them.
+/// Where the CTAs of one launch come from: a running kernel, a file, a generator. Called by one thread at a time, once
+/// for each CTA, in the order in which the model starts them.
 class CtaSource {
  public:
   virtual ~CtaSource() = default;
@@ -253,29 +263,34 @@ class CtaSink {
   virtual void Close() = 0;
 };
 
-/// Addresses without a pattern, lowest lane first: each as a distance from a low one, in one word and in units of so many bytes. In
-/// CtaTrace::lanes three words precede the distances: the low address, its lower half first, and the unit. Unit kFar: each distance takes
-/// two words, in bytes.
+/// Addresses without a pattern, lowest lane first: each as a distance from a low one, in one word and in units of so
+/// many bytes. In CtaTrace::lanes three words precede the distances: the low address, its lower half first, and the
+/// unit. Unit kFar: each distance takes two words, in bytes.
 struct ScatteredLanes {
   static constexpr std::uint32_t kHeadWords = 3, kFar = 0, kMostWords = kHeadWords + 2 * kWarpSize;
   std::uint64_t low = 0;
   std::uint32_t unit = 1;
   const std::uint32_t* distances = nullptr;
 
-  static ScatteredLanes At(const std::uint32_t* words) { return {words[0] | std::uint64_t{words[1]} << 32, words[2], words + kHeadWords}; }
+  static ScatteredLanes At(const std::uint32_t* words) {
+    return {words[0] | std::uint64_t{words[1]} << 32, words[2], words + kHeadWords};
+  }
   static void PutHead(std::uint64_t low, std::uint32_t unit, std::uint32_t* words) {
     words[0] = static_cast<std::uint32_t>(low);
     words[1] = static_cast<std::uint32_t>(low >> 32);
     words[2] = unit;
   }
-  static constexpr std::uint32_t Words(std::uint32_t unit, std::uint32_t lanes) { return kHeadWords + (unit == kFar ? 2 * lanes : lanes); }
+  static constexpr std::uint32_t Words(std::uint32_t unit, std::uint32_t lanes) {
+    return kHeadWords + (unit == kFar ? 2 * lanes : lanes);
+  }
   /// Of the lane with so many active ones below it.
   std::uint64_t operator[](std::size_t i) const {
     if (unit != kFar) return low + std::uint64_t{unit} * distances[i];
     return low + (distances[2 * i] | std::uint64_t{distances[2 * i + 1]} << 32);
   }
 };
-/// Writes up to 32 addresses that way, the lowest as the low one; there is room for ScatteredLanes::kMostWords. Words that it took.
+/// Writes up to 32 addresses that way, the lowest as the low one; there is room for ScatteredLanes::kMostWords. Words
+/// that it took.
 std::uint32_t PutLanes(std::span<const std::uint64_t> addresses, std::uint32_t* words);
 /// The same behind the others. Where they begin: MemoryAccess::base.
 std::uint64_t AppendLanes(std::span<const std::uint64_t> addresses, Table<std::uint32_t>& lanes);
@@ -298,29 +313,31 @@ CtaTrace Flatten(const KernelCode& code, const LoadedCta& cta);
 /// The same, without a copy where there are no shifts.
 std::shared_ptr<const CtaTrace> FlatTrace(const KernelCode& code, LoadedCta cta);
 
-// What these functions let pass breaks nothing in whoever goes through it: they are all that stands between a trace of somebody else's and
-// the model. CtaDecoder gives nothing else, and the model asks them of every source.
+// What these functions let pass breaks nothing in whoever goes through it: they are all that stands between a trace of
+// somebody else's and the model. CtaDecoder gives nothing else, and the model asks them of every source.
 
 /// Whether the tables refer only to what exists; one sentence about the first reference that does not.
 Status ValidateCode(const KernelCode& code);
-/// Likewise for a CTA of that code: as many access records as its path executes memory instructions, no empty mask in the path, events in
-/// order and at instructions that are executed.
+/// Likewise for a CTA of that code: as many access records as its path executes memory instructions, no empty mask in
+/// the path, events in order and at instructions that are executed.
 Status ValidateCta(const KernelCode& code, const LaunchShape& shape, const CtaTrace& cta);
 /// The part of that which is about events; the paths are valid.
 Status ValidateEvents(const KernelCode& code, const CtaTrace& cta);
 /// The part of that which is about repeats; the paths and the events are valid.
 Status ValidateRepeats(const KernelCode& code, const CtaTrace& cta);
 
-/// Where a memory instruction of a trace accesses memory that shifts move: the first and the last byte of all its executions, without what
-/// says into which window a generic address goes. Empty where there are none, or all are of shared memory or of no lane.
+/// Where a memory instruction of a trace accesses memory that shifts move: the first and the last byte of all its
+/// executions, without what says into which window a generic address goes. Empty where there are none, or all are of
+/// shared memory or of no lane.
 struct AccessRange {
   std::uint64_t first = ~std::uint64_t{0}, last = 0;
   bool empty() const { return first > last; }
 };
-/// By memory instruction, as AccessCount counts them. The paths and tables are valid; fails when a lane accesses what is no memory.
+/// By memory instruction, as AccessCount counts them. The paths and tables are valid; fails when a lane accesses what
+/// is no memory.
 Result<std::vector<AccessRange>> AccessRangesOf(const KernelCode& code, const CtaTrace& cta);
-/// That there are none or as many shifts as the code has memory instructions, 0 for shared memory, and that they move no lane of a trace
-/// with these ranges out of memory.
+/// That there are none or as many shifts as the code has memory instructions, 0 for shared memory, and that they move
+/// no lane of a trace with these ranges out of memory.
 Status ValidateShifts(const KernelCode& code, std::span<const AccessRange> ranges, const Shifts& shifts);
 
 /// All of that for the CTAs of one source, of which many share a trace: that is gone through once.

@@ -21,7 +21,8 @@ GL_INLINE void Store(const From* __restrict distances, std::uint32_t shift, std:
 }
 
 /// The first ones of 32 distances in units of the width.
-GL_INLINE void PackInUnits(const std::uint32_t* __restrict distances, std::uint32_t count, PackedLanes* __restrict packed) {
+GL_INLINE void PackInUnits(const std::uint32_t* __restrict distances, std::uint32_t count,
+                           PackedLanes* __restrict packed) {
   std::uint32_t any = 0;
   for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) any |= lane < count ? distances[lane] : 0;
   std::uint8_t* const bytes = packed->bytes.data();
@@ -32,7 +33,8 @@ GL_INLINE void PackInUnits(const std::uint32_t* __restrict distances, std::uint3
 }
 
 /// 32 distances in bytes.
-GL_INLINE void PackInBytes(const std::uint64_t* __restrict distances, std::uint32_t shift, PackedLanes* __restrict packed) {
+GL_INLINE void PackInBytes(const std::uint64_t* __restrict distances, std::uint32_t shift,
+                           PackedLanes* __restrict packed) {
   std::uint64_t any = 0;
   for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) any |= distances[lane];
   std::uint8_t* const bytes = packed->bytes.data();
@@ -63,9 +65,11 @@ GL_SIMD_FUNCTION(PackUnits, PackInUnits, (const std::uint32_t* distances, std::u
 GL_SIMD_FUNCTION(PackBytes, PackInBytes, (const std::uint64_t* distances, std::uint32_t shift, PackedLanes* packed),
                  (distances, shift, packed))
 
-void PackLanes(const ScatteredLanes& lanes, std::size_t count, std::size_t readable, std::uint32_t width, PackedLanes& packed) {
+void PackLanes(const ScatteredLanes& lanes, std::size_t count, std::size_t readable, std::uint32_t width,
+               PackedLanes& packed) {
   packed.low = lanes.low;
-  if (lanes.unit == width && readable >= kWarpSize) return PackUnits(lanes.distances, static_cast<std::uint32_t>(count), &packed);
+  if (lanes.unit == width && readable >= kWarpSize)
+    return PackUnits(lanes.distances, static_cast<std::uint32_t>(count), &packed);
   std::uint64_t all[kWarpSize] = {};
   for (std::size_t i = 0; i < count; ++i) all[i] = lanes[i] - lanes.low;
   PackBytes(all, static_cast<std::uint32_t>(std::countr_zero(width)), &packed);

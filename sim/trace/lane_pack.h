@@ -32,10 +32,13 @@ struct PackedLanes {
   alignas(64) std::array<std::uint8_t, kWarpSize * 8> bytes;  ///< as many as lanes were given, each of SizeOf(unit)
 };
 
-/// `count`: of the lanes, 1 to 32; `width`: a power of two; `readable`: words from the first distance on, at least those of the lanes.
-void PackLanes(const ScatteredLanes& lanes, std::size_t count, std::size_t readable, std::uint32_t width, PackedLanes& packed);
+/// `count`: of the lanes, 1 to 32; `width`: a power of two; `readable`: words from the first distance on, at least
+/// those of the lanes.
+void PackLanes(const ScatteredLanes& lanes, std::size_t count, std::size_t readable, std::uint32_t width,
+               PackedLanes& packed);
 /// The reverse. `bytes` holds `count` distances; `words` has room for ScatteredLanes::Words of as many.
-void UnpackLanes(std::uint64_t low, LaneUnit unit, std::uint32_t width, std::size_t count, const std::uint8_t* bytes, std::uint32_t* words);
+void UnpackLanes(std::uint64_t low, LaneUnit unit, std::uint32_t width, std::size_t count, const std::uint8_t* bytes,
+                 std::uint32_t* words);
 /// The unit of ScatteredLanes in which they are unpacked.
 constexpr std::uint32_t UnpackedUnit(LaneUnit unit, std::uint32_t width) {
   if (unit == LaneUnit::kBytes64) return ScatteredLanes::kFar;

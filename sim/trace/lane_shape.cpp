@@ -15,16 +15,16 @@ using exec::UsableSimd;
 
 namespace {
 
-GL_INLINE void CompareWithStride(const std::uint64_t* __restrict lanes, std::uint64_t base, std::uint64_t stride, std::uint32_t mask,
-                                 std::uint64_t* __restrict differs) {
+GL_INLINE void CompareWithStride(const std::uint64_t* __restrict lanes, std::uint64_t base, std::uint64_t stride,
+                                 std::uint32_t mask, std::uint64_t* __restrict differs) {
   std::uint64_t any = 0;
   for (std::uint64_t lane = 0; lane < kWarpSize; ++lane)
     any |= (lanes[lane] ^ (base + stride * lane)) & (0 - (mask >> lane & std::uint64_t{1}));
   *differs = any;
 }
 
-GL_INLINE void CompareWithOffsets(const std::uint64_t* __restrict lanes, const std::uint64_t* __restrict offsets, std::uint64_t base,
-                                  std::uint32_t mask, std::uint64_t* __restrict differs) {
+GL_INLINE void CompareWithOffsets(const std::uint64_t* __restrict lanes, const std::uint64_t* __restrict offsets,
+                                  std::uint64_t base, std::uint32_t mask, std::uint64_t* __restrict differs) {
   std::uint64_t any = 0;
   for (std::uint64_t lane = 0; lane < kWarpSize; ++lane)
     any |= (lanes[lane] ^ (base + offsets[lane])) & (0 - (mask >> lane & std::uint64_t{1}));
@@ -34,10 +34,12 @@ GL_INLINE void CompareWithOffsets(const std::uint64_t* __restrict lanes, const s
 }  // namespace
 
 GL_SIMD_FUNCTION(DifferFromStride, CompareWithStride,
-                 (const std::uint64_t* lanes, std::uint64_t base, std::uint64_t stride, std::uint32_t mask, std::uint64_t* differs),
+                 (const std::uint64_t* lanes, std::uint64_t base, std::uint64_t stride, std::uint32_t mask,
+                  std::uint64_t* differs),
                  (lanes, base, stride, mask, differs))
 GL_SIMD_FUNCTION(DifferFromOffsets, CompareWithOffsets,
-                 (const std::uint64_t* lanes, const std::uint64_t* offsets, std::uint64_t base, std::uint32_t mask, std::uint64_t* differs),
+                 (const std::uint64_t* lanes, const std::uint64_t* offsets, std::uint64_t base, std::uint32_t mask,
+                  std::uint64_t* differs),
                  (lanes, offsets, base, mask, differs))
 
 namespace {
@@ -68,7 +70,8 @@ bool FindStride(const std::uint64_t* lanes, MemoryAccess& access) {
   const std::int64_t stride = first == last ? 0 : LikelyStride(access.mask, lanes);
   if (!IsStride(stride)) return false;
   const std::uint64_t base = lanes[first] - static_cast<std::uint64_t>(stride) * first;
-  if (lanes[last] != base + static_cast<std::uint64_t>(stride) * last) return false;  // what lies otherwise mostly shows it there
+  if (lanes[last] != base + static_cast<std::uint64_t>(stride) * last)
+    return false;  // what lies otherwise mostly shows it there
   std::uint64_t differs = 0;
   DifferFromStride(lanes, base, static_cast<std::uint64_t>(stride), access.mask, &differs);
   if (differs != 0) return false;
@@ -99,7 +102,8 @@ void SpreadDistances(std::uint32_t mask, const std::uint32_t* distances, LanePat
 
 #if defined(__x86_64__)
 /// The same; 16 distances can be read from any of them on.
-[[gnu::target("avx512f,popcnt")]] void SpreadDistancesAvx512(std::uint32_t mask, const std::uint32_t* distances, LanePattern& lanes) {
+[[gnu::target("avx512f,popcnt")]] void SpreadDistancesAvx512(std::uint32_t mask, const std::uint32_t* distances,
+                                                             LanePattern& lanes) {
   const auto low = static_cast<__mmask16>(mask), high = static_cast<__mmask16>(mask >> 16);
   const __m512i first = _mm512_loadu_si512(distances), second = _mm512_loadu_si512(distances + _mm_popcnt_u32(low));
   _mm512_storeu_si512(lanes.data(), _mm512_maskz_expand_epi32(low, first));
@@ -109,10 +113,11 @@ void SpreadDistances(std::uint32_t mask, const std::uint32_t* distances, LanePat
 
 }  // namespace
 
-bool PatternOfDistances(std::uint32_t mask, const std::uint32_t* distances, const std::uint32_t* end, std::uint32_t unit,
-                        LanePattern& pattern) {
+bool PatternOfDistances(std::uint32_t mask, const std::uint32_t* distances, const std::uint32_t* end,
+                        std::uint32_t unit, LanePattern& pattern) {
 #if defined(__x86_64__)
-  if (UsableSimd() == SimdLevel::kAvx512 && end - distances >= std::ptrdiff_t{kWarpSize}) SpreadDistancesAvx512(mask, distances, pattern);
+  if (UsableSimd() == SimdLevel::kAvx512 && end - distances >= std::ptrdiff_t{kWarpSize})
+    SpreadDistancesAvx512(mask, distances, pattern);
   else SpreadDistances(mask, distances, pattern);
 #else
   SpreadDistances(mask, distances, pattern);
@@ -127,7 +132,8 @@ bool PatternOfDistances(std::uint32_t mask, const std::uint32_t* distances, cons
 
 LaneOffsets Widen(const LanePattern& pattern) {
   LaneOffsets offsets;
-  for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) offsets[lane] = static_cast<std::uint64_t>(std::int64_t{pattern[lane]});
+  for (std::uint32_t lane = 0; lane < kWarpSize; ++lane)
+    offsets[lane] = static_cast<std::uint64_t>(std::int64_t{pattern[lane]});
   return offsets;
 }
 

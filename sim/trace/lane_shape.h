@@ -22,12 +22,13 @@ bool FindStride(const std::uint64_t* lanes, MemoryAccess& access);
 /// The base from which the lanes of the mask, which is not 0, are base + their offset.
 std::optional<std::uint64_t> FindBase(std::uint32_t mask, const std::uint64_t* lanes, const LaneOffsets& offsets);
 
-/// What each lane of the mask, which is not 0, adds to the lowest of them; 0 for the others. False when some distance is too large.
+/// What each lane of the mask, which is not 0, adds to the lowest of them; 0 for the others. False when some distance
+/// is too large.
 bool PatternOf(std::uint32_t mask, const std::uint64_t* lanes, LanePattern& pattern);
-/// The same of distances from the lowest lane, of the mask's lanes alone, in units of so many bytes; `end`: of what may be read behind
-/// them.
-bool PatternOfDistances(std::uint32_t mask, const std::uint32_t* distances, const std::uint32_t* end, std::uint32_t unit,
-                        LanePattern& pattern);
+/// The same of distances from the lowest lane, of the mask's lanes alone, in units of so many bytes; `end`: of what may
+/// be read behind them.
+bool PatternOfDistances(std::uint32_t mask, const std::uint32_t* distances, const std::uint32_t* end,
+                        std::uint32_t unit, LanePattern& pattern);
 LaneOffsets Widen(const LanePattern& pattern);
 
 }  // namespace gridloom::trace

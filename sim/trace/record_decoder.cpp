@@ -85,10 +85,13 @@ void RecordDecoder::EndLaunch() {
   }
 }
 
-std::shared_ptr<const CtaTrace> RecordDecoder::Decode(const exec::RecordPlace& place, const RecordBuffers& buffers, RecordSites* sites,
-                                                      std::span<const std::span<const WordTurns>> turns, std::uint32_t warps) {
+std::shared_ptr<const CtaTrace> RecordDecoder::Decode(const exec::RecordPlace& place, const RecordBuffers& buffers,
+                                                      RecordSites* sites,
+                                                      std::span<const std::span<const WordTurns>> turns,
+                                                      std::uint32_t warps) {
   BeginCta(place, sites, buffers.size());
-  for (std::size_t b = 0; b < buffers.size(); ++b) DecodeBuffer(buffers[b], turns.empty() ? std::span<const WordTurns>() : turns[b], b);
+  for (std::size_t b = 0; b < buffers.size(); ++b)
+    DecodeBuffer(buffers[b], turns.empty() ? std::span<const WordTurns>() : turns[b], b);
   while (trace_->warps.size() < warps) {  // some records are missing
     BeginWarp();
     EndWarp();
@@ -124,7 +127,8 @@ std::shared_ptr<CtaTrace> RecordDecoder::UnusedTrace() {
   if (traces_.size() < kKeptTraces) traces_.resize(kKeptTraces);
   for (std::shared_ptr<CtaTrace>& kept : traces_) {
     if (!kept || kept.use_count() != 1) continue;
-    std::atomic_thread_fence(std::memory_order_acquire);  // what the last one to let it go has read of it, on another thread, is over
+    std::atomic_thread_fence(
+        std::memory_order_acquire);  // what the last one to let it go has read of it, on another thread, is over
     if (BytesOf(*kept) > kMostKeptBytes) {
       kept.reset();
       continue;
@@ -152,7 +156,8 @@ void RecordDecoder::BeginEntry(Entry& entry) const {
   if (ctas_ % kNewHope == 0) entry.patience = std::max<std::uint8_t>(entry.patience, 1);
 }
 
-void RecordDecoder::DecodeBuffer(std::span<const std::uint64_t> words, std::span<const WordTurns> turns, std::size_t buffer) {
+void RecordDecoder::DecodeBuffer(std::span<const std::uint64_t> words, std::span<const WordTurns> turns,
+                                 std::size_t buffer) {
   if (words.empty()) return;
   if (sites_ != nullptr) sites_->number[buffer].assign(words.size(), RecordSites::kFixed);
   site_numbers_ = sites_ != nullptr ? sites_->number[buffer].data() : nullptr;
@@ -164,7 +169,8 @@ void RecordDecoder::DecodeBuffer(std::span<const std::uint64_t> words, std::span
   if (in_warp_) EndWarp();
 }
 
-/// Takes records that begin before `limit`. Where the next one begins; behind the words if the trace has come to an end before them.
+/// Takes records that begin before `limit`. Where the next one begins; behind the words if the trace has come to an end
+/// before them.
 RecordDecoder::Words RecordDecoder::DecodeUpTo(Words at, Words limit) {
   while (at < limit) {
     // No record is shorter than a word, nor has more than a visit where it is taken with others.
@@ -190,8 +196,8 @@ RecordDecoder::Words RecordDecoder::DecodeUpTo(Words at, Words limit) {
   return at;
 }
 
-/// `at` is the first record that begins in the turns. What the trace has of two turns may still differ, by what is kept of patterns from
-/// one execution to the next; then one more is decoded.
+/// `at` is the first record that begins in the turns. What the trace has of two turns may still differ, by what is kept
+/// of patterns from one execution to the next; then one more is decoded.
 RecordDecoder::Words RecordDecoder::DecodeTurns(Words at, const WordTurns& turns) {
   if (at == words_end_) return at;
   const Words first = at, end_of_turn = at + turns.period;
@@ -234,13 +240,18 @@ bool RecordDecoder::SameAccess(const MemoryAccess& a, const MemoryAccess& b) con
 bool RecordDecoder::IsTurn(const Place& begin, const Place& middle, const Place& end) const {
   const std::size_t visits = middle.visits - begin.visits, accesses = middle.accesses - begin.accesses;
   const bool same_warp = begin.in_warp && end.in_warp && begin.warps == end.warps && begin.events == end.events;
-  if (!same_warp || visits == 0 || end.visits - middle.visits != visits || end.accesses - middle.accesses != accesses) return false;
-  if (begin.next != middle.next || begin.end != middle.end || middle.next != end.next || middle.end != end.end) return false;
-  const auto same_visit = [](const BlockVisit& a, const BlockVisit& b) { return a.block == b.block && a.mask == b.mask; };
+  if (!same_warp || visits == 0 || end.visits - middle.visits != visits || end.accesses - middle.accesses != accesses)
+    return false;
+  if (begin.next != middle.next || begin.end != middle.end || middle.next != end.next || middle.end != end.end)
+    return false;
+  const auto same_visit = [](const BlockVisit& a, const BlockVisit& b) {
+    return a.block == b.block && a.mask == b.mask;
+  };
   const BlockVisit* const visit = visits_.begin() + begin.visits;
   if (!std::equal(visit, visit + visits, visit + visits, same_visit)) return false;
   const MemoryAccess* const access = accesses_.begin() + begin.accesses;
-  return std::equal(access, access + accesses, access + accesses, [&](const auto& a, const auto& b) { return SameAccess(a, b); });
+  return std::equal(access, access + accesses, access + accesses,
+                    [&](const auto& a, const auto& b) { return SameAccess(a, b); });
 }
 
 /// What is between these places comes so many times more.
@@ -304,7 +315,8 @@ RecordDecoder::Words RecordDecoder::TakeEvent(Words at, Words end) {
   for (std::size_t visit = visits_.size(); visit-- > first_visit_;) {
     const BlockVisit& visited = visits_.begin()[visit];
     const BasicBlock& block = table_.code.blocks[visited.block];
-    if (instruction < block.first || instruction - block.first >= block.count || (header.mask & ~visited.mask) != 0) continue;
+    if (instruction < block.first || instruction - block.first >= block.count || (header.mask & ~visited.mask) != 0)
+      continue;
     trace_->events.push_back({.kind = static_cast<EventKind>(recorded.kind),
                               .flags = recorded.flags,
                               .warp = static_cast<std::uint32_t>(trace_->warps.size()),
@@ -363,8 +375,8 @@ MemoryAccess RecordDecoder::AccessOf(RecordReader& reader, std::uint32_t at, std
     if (sites_ != nullptr) sites_->usable = false;
     for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) {
       const std::uint64_t offset = lanes[lane] - place_.generic_local + done;
-      moved[lane] =
-          MemoryAccess::kLocalWindow + LocalAddress(local_base_, offset % place_.local_stride, offset / place_.local_stride % kWarpSize);
+      moved[lane] = MemoryAccess::kLocalWindow +
+                    LocalAddress(local_base_, offset % place_.local_stride, offset / place_.local_stride % kWarpSize);
     }
     lanes = moved.data();
   } else if (const bool local = space == exec::Space::kLocal; local || add != 0) {
@@ -404,7 +416,8 @@ void RecordDecoder::AddNear(std::uint32_t at, const exec::NearLanes& lanes, std:
   std::uint32_t* end = begin + lanes.count;
   if (lanes.mask == access.mask) {
     // As many as there can be, where there is something to read: nobody can foretell how many there are.
-    if (lanes.distances + kWarpSize <= reinterpret_cast<const std::uint32_t*>(words_end_)) std::copy_n(lanes.distances, kWarpSize, begin);
+    if (lanes.distances + kWarpSize <= reinterpret_cast<const std::uint32_t*>(words_end_))
+      std::copy_n(lanes.distances, kWarpSize, begin);
     else std::copy_n(lanes.distances, lanes.count, begin);
   } else {
     end = begin;
@@ -473,8 +486,8 @@ RecordDecoder::Known& RecordDecoder::FindKnown(const std::int64_t* pattern) {
   return made;
 }
 
-/// Lanes that lie as they did when the instruction was executed last, somewhere else. Instructions whose lanes never do that are
-/// soon left alone.
+/// Lanes that lie as they did when the instruction was executed last, somewhere else. Instructions whose lanes never do
+/// that are soon left alone.
 bool RecordDecoder::FindPattern(std::uint32_t at, const std::uint64_t* lanes, MemoryAccess& access) {
   Entry& entry = EntryOf(at);
   if (entry.pattern >= 0) {
@@ -498,14 +511,15 @@ bool RecordDecoder::FindPattern(std::uint32_t at, const std::uint64_t* lanes, Me
   return true;
 }
 
-/// The site of a record that the entries [from, to) take: a new one at their first record. Addresses of shared and local memory do
-/// not move.
+/// The site of a record that the entries [from, to) take: a new one at their first record. Addresses of shared and
+/// local memory do not move.
 std::uint16_t RecordDecoder::SiteOf(std::uint32_t from, std::uint32_t to, bool moves) {
   if (sites_ == nullptr || !sites_->usable || !moves) return RecordSites::kFixed;
   if (from != to) {
     for (std::uint32_t at = from + 1; at < to; ++at) Join(from, at);
     if (const std::uint16_t known = EntryOf(LeaderOf(from)).site; known != 0 || !sites_->usable) {
-      std::fill(sites_->of.begin() + entries_[from].number, sites_->of.begin() + entries_[from].number + (to - from), known);
+      std::fill(sites_->of.begin() + entries_[from].number, sites_->of.begin() + entries_[from].number + (to - from),
+                known);
       return known;
     }
   }

@@ -28,15 +28,15 @@ using RecordBuffers = std::vector<std::span<const std::uint64_t>>;
 /// Which words of a CTA's records move when its accesses do.
 struct RecordSites {
   static constexpr std::uint16_t kFixed = 0;
-  bool usable = true;                              ///< else there are too many, or they overlap
-  bool names_patterns = false;                     ///< some words are pointers to patterns of the launch
-  std::size_t count = 1;                           ///< of sites; the first is kFixed
-  std::vector<std::uint16_t> of;                   ///< by memory instruction (AccessCount counts them): that of its addresses
+  bool usable = true;             ///< else there are too many, or they overlap
+  bool names_patterns = false;    ///< some words are pointers to patterns of the launch
+  std::size_t count = 1;          ///< of sites; the first is kFixed
+  std::vector<std::uint16_t> of;  ///< by memory instruction (AccessCount counts them): that of its addresses
   std::vector<std::vector<std::uint16_t>> number;  ///< by buffer and word
 };
 
-/// A vector that is filled from its beginning. What it held stays until it is closed: elements that are written at once anyway need not be
-/// cleared first.
+/// A vector that is filled from its beginning. What it held stays until it is closed: elements that are written at once
+/// anyway need not be cleared first.
 template <typename T>
 class Filling {
  public:
@@ -54,7 +54,8 @@ class Filling {
     return added;
   }
   void TakeBack(std::size_t count) { used_ -= count; }
-  /// Room for so many more, that the caller fills from the place it gets on, before EndAt says where it came to. Valid until the next call.
+  /// Room for so many more, that the caller fills from the place it gets on, before EndAt says where it came to. Valid
+  /// until the next call.
   T* Room(std::size_t count) {
     if (used_ + count > size_) Grow(used_ + count);
     return begin_ + used_;
@@ -90,11 +91,13 @@ class RecordDecoder {
   void BeginLaunch();
   /// Keeps little memory.
   void EndLaunch();
-  /// `sites`, if not null, is filled; `turns` of the buffers' words, if not empty, become repeats: not both. A trace that nobody has kept
-  /// is used again for a later CTA. It has `warps` warps, whatever the records tell.
-  std::shared_ptr<const CtaTrace> Decode(const exec::RecordPlace& place, const RecordBuffers& buffers, RecordSites* sites,
-                                         std::span<const std::span<const WordTurns>> turns = {}, std::uint32_t warps = 0);
-  /// Accesses and events of the last CTA that the trace has no place for: loops inside of one instruction (bulk copies) keep their first.
+  /// `sites`, if not null, is filled; `turns` of the buffers' words, if not empty, become repeats: not both. A trace
+  /// that nobody has kept is used again for a later CTA. It has `warps` warps, whatever the records tell.
+  std::shared_ptr<const CtaTrace> Decode(const exec::RecordPlace& place, const RecordBuffers& buffers,
+                                         RecordSites* sites, std::span<const std::span<const WordTurns>> turns = {},
+                                         std::uint32_t warps = 0);
+  /// Accesses and events of the last CTA that the trace has no place for: loops inside of one instruction (bulk copies)
+  /// keep their first.
   std::uint64_t dropped() const { return dropped_; }
   /// Whether the last CTA makes more visits than a trace may have: the trace has the first ones of them.
   bool cut() const { return cut_; }
@@ -102,18 +105,20 @@ class RecordDecoder {
  private:
   using Words = const std::uint64_t*;
   static constexpr std::uint32_t kNoEntry = ~0u;
-  static constexpr std::size_t kMostPatterns = 4096;                                 ///< of a CTA
-  static constexpr std::uint64_t kMostDecoded = kMostVisits - exec::kMaxGroupWords;  ///< visits, from which on no group is begun
+  static constexpr std::size_t kMostPatterns = 4096;  ///< of a CTA
+  static constexpr std::uint64_t kMostDecoded =
+      kMostVisits - exec::kMaxGroupWords;  ///< visits, from which on no group is begun
   static constexpr std::size_t kLastKnown = 64, kLastPlans = 256;
   static constexpr std::size_t kMostSlots = 64;  ///< of a simple group
-  static constexpr std::uint8_t kPatience = 4;   ///< patterns of one instruction, found among its lanes and not met again
+  static constexpr std::uint8_t kPatience =
+      4;  ///< patterns of one instruction, found among its lanes and not met again
 
   /// What is kept about an entry of the code.
   struct Entry {
-    std::uint8_t kind = 0;              ///< what it accesses and how: KindOf
-    std::uint8_t width = 0;             ///< bytes per lane
-    std::uint32_t number = 0;           ///< memory instructions before it
-    std::uint32_t leader = 0;           ///< of the entries whose addresses some group has in one word; its site is theirs
+    std::uint8_t kind = 0;     ///< what it accesses and how: KindOf
+    std::uint8_t width = 0;    ///< bytes per lane
+    std::uint32_t number = 0;  ///< memory instructions before it
+    std::uint32_t leader = 0;  ///< of the entries whose addresses some group has in one word; its site is theirs
     std::uint8_t patience = kPatience;  ///< patterns that it may still make before one of them is met again
     // Of one CTA: EntryOf begins anew.
     std::uint16_t site = 0;     ///< 0: none yet
@@ -121,7 +126,8 @@ class RecordDecoder {
     std::int32_t pattern = -1;  ///< the last one found here
     std::uint32_t offsets = 0;  ///< its, in wide_
   };
-  /// An access of a group whose instruction is one entry, in global or shared memory: what it takes to add it to the trace.
+  /// An access of a group whose instruction is one entry, in global or shared memory: what it takes to add it to the
+  /// trace.
   struct PlainAccess {
     std::uint32_t at = 0;     ///< entry
     std::uint32_t place = 0;  ///< memory instructions between the first entry of the block, or the group, and this
@@ -189,7 +195,9 @@ class RecordDecoder {
   };
   /// Patterns lie 256 bytes and more apart.
   static std::size_t SlotOf(const std::int64_t* pattern) { return reinterpret_cast<std::uintptr_t>(pattern) >> 8; }
-  static std::size_t PlaceOf(const exec::RecordGroup* group) { return (reinterpret_cast<std::uintptr_t>(group) >> 4) % kLastPlans; }
+  static std::size_t PlaceOf(const exec::RecordGroup* group) {
+    return (reinterpret_cast<std::uintptr_t>(group) >> 4) % kLastPlans;
+  }
   static std::uint8_t KindOf(const exec::RecordHeader& header);
   const Plan& PlanOf(const exec::RecordGroup* group) {
     const Plan* const last = last_plans_[PlaceOf(group)];
@@ -220,7 +228,9 @@ class RecordDecoder {
     std::uint32_t next = 0, end = 0;
     bool in_warp = false;
   };
-  Place Here() const { return {visits_.size(), accesses_.size(), trace_->warps.size(), trace_->events.size(), next_, end_, in_warp_}; }
+  Place Here() const {
+    return {visits_.size(), accesses_.size(), trace_->warps.size(), trace_->events.size(), next_, end_, in_warp_};
+  }
   Words DecodeTurns(Words at, const WordTurns& turns);
   Words CutHere();
   bool IsTurn(const Place& begin, const Place& middle, const Place& end) const;
@@ -298,9 +308,10 @@ class RecordDecoder {
   std::unordered_map<const exec::RecordGroup*, std::unique_ptr<const Plan>> plans_;
   std::array<const Plan*, kLastPlans> last_plans_{};  ///< some of them
   std::vector<std::unique_ptr<const std::array<std::int64_t, kWarpSize>>> patterns_;
-  std::vector<Words> slot_at_;                                                     ///< of the group being taken
-  std::vector<Loop> loops_;                                                        ///< by number
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> loop_entries_;  ///< of a loop's slot, an entry that lies there
+  std::vector<Words> slot_at_;  ///< of the group being taken
+  std::vector<Loop> loops_;     ///< by number
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t>
+      loop_entries_;  ///< of a loop's slot, an entry that lies there
   exec::RecordLoops record_loops_;
 
   std::vector<std::shared_ptr<CtaTrace>> traces_;  ///< the last ones

@@ -22,7 +22,8 @@ RecordDecoder::Words RecordDecoder::TakeGroup(Words at, Words end) {
   if (plan.simple && sites_ == nullptr && repeats && mask != 0) return TakeRepeatedGroup(plan, mask, words);
   if (plan.group->begins_loop()) return BeginLoop(plan, mask, words);
   if (plan.plain && mask != 0) {
-    const bool here = plan.block != CodeTable::kNoBlock || (plan.accesses.front().at >= next_ && plan.accesses.back().at < end_);
+    const bool here =
+        plan.block != CodeTable::kNoBlock || (plan.accesses.front().at >= next_ && plan.accesses.back().at < end_);
     if (here) return TakePlainGroup(plan, mask, words, repeats);
   }
   return TakeAnyGroup(plan, at, end);
@@ -84,8 +85,8 @@ RecordDecoder::Words RecordDecoder::TakeRepeatedGroup(const Plan& plan, std::uin
 }
 
 /// An access of so many rounds in a row, at every `out.second`-th place from `out.first` on.
-void RecordDecoder::AddLoopRounds(const PlainAccess& plain, const LoopSlot& slot, std::uint64_t rounds, std::uint32_t mask,
-                                  std::pair<MemoryAccess*, std::size_t> out) {
+void RecordDecoder::AddLoopRounds(const PlainAccess& plain, const LoopSlot& slot, std::uint64_t rounds,
+                                  std::uint32_t mask, std::pair<MemoryAccess*, std::size_t> out) {
   const auto [first, count] = out;
   if (slot.stride != MemoryAccess::kScattered) {
     std::uint64_t base = plain.base + slot.base;
@@ -109,7 +110,8 @@ RecordDecoder::Words RecordDecoder::TakePlainGroup(const Plan& plan, std::uint32
     const std::uint16_t site = SiteOf(plain.at, plain.at + 1, plain.moves);
     if (const std::uint32_t in_loop = plan.slots[plain.slot].in_loop; in_loop != PlainSlot::kNone) {
       const LoopSlot& slot = SlotInLoop(plan.group->loop_number(), in_loop);
-      if (slot.form != nullptr) MarkSite(*slot.form, slot.at, slot.mask, slot.form->has_words() ? site : RecordSites::kFixed);
+      if (slot.form != nullptr)
+        MarkSite(*slot.form, slot.at, slot.mask, slot.form->has_words() ? site : RecordSites::kFixed);
     } else {
       MarkSite(slots[plain.slot], slot_at_[plain.slot], mask, site);
     }
@@ -134,7 +136,8 @@ void RecordDecoder::TakePlainRound(const Plan& plan, std::uint32_t mask, std::ui
 }
 
 /// `at`: the words of its slot. The access is written where it stays, in its parts: a copy would wait for them.
-void RecordDecoder::AddPlainAccess(const Plan& plan, const PlainAccess& plain, Words at, std::uint64_t round, MemoryAccess& access) {
+void RecordDecoder::AddPlainAccess(const Plan& plan, const PlainAccess& plain, Words at, std::uint64_t round,
+                                   MemoryAccess& access) {
   const RecordSlot& form = plan.group->slots()[plain.slot];
   const PlainSlot& slot = plan.slots[plain.slot];
   switch (form.form) {
@@ -146,7 +149,8 @@ void RecordDecoder::AddPlainAccess(const Plan& plan, const PlainAccess& plain, W
       access.base = plain.base + at[0];
       access.stride = slot.stride;
       return;
-    case RecordSlot::kInLoop: return AddLoopAccess(plain, SlotInLoop(plan.group->loop_number(), slot.in_loop), round, access);
+    case RecordSlot::kInLoop:
+      return AddLoopAccess(plain, SlotInLoop(plan.group->loop_number(), slot.in_loop), round, access);
     default: break;
   }
   if (form.IsNear(at)) return AddNear(plain.at, exec::NearLanes::At(form, at), plain.add, access);
@@ -165,7 +169,8 @@ void RecordDecoder::AddPlainAccess(const Plan& plan, const PlainAccess& plain, W
   AddShape(plain.at, lanes.data(), access);
 }
 
-void RecordDecoder::AddPattern(std::uint64_t base, const std::int64_t* pattern, std::uint32_t at, MemoryAccess& access) {
+void RecordDecoder::AddPattern(std::uint64_t base, const std::int64_t* pattern, std::uint32_t at,
+                               MemoryAccess& access) {
   if (const std::int32_t stride = KnownPattern(pattern); stride != MemoryAccess::kScattered) {
     access.base = base;
     access.stride = stride;
@@ -190,7 +195,8 @@ void RecordDecoder::MarkSite(const RecordSlot& slot, Words at, std::uint32_t mas
     numbers[slot.plain_form() == RecordSlot::kFound ? 1 : 0] = site;
     return;
   }
-  for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) numbers[1 + lane] = static_cast<std::uint16_t>(site * (mask >> lane & 1));
+  for (std::uint32_t lane = 0; lane < kWarpSize; ++lane)
+    numbers[1 + lane] = static_cast<std::uint16_t>(site * (mask >> lane & 1));
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -219,7 +225,8 @@ RecordDecoder::Words RecordDecoder::BeginLoop(const Plan& plan, std::uint32_t ma
   return at;
 }
 
-void RecordDecoder::BeginSlot(const RecordSlot& form, const PlainSlot& plain, std::uint32_t mask, Words at, LoopSlot& slot) {
+void RecordDecoder::BeginSlot(const RecordSlot& form, const PlainSlot& plain, std::uint32_t mask, Words at,
+                              LoopSlot& slot) {
   slot.step = form.StepAt(at);
   slot.mask = mask;
   slot.form = &form;
@@ -275,13 +282,15 @@ void RecordDecoder::TakeLoopLanes(std::uint32_t mask, LoopSlot& slot) {
 }
 
 /// The access's mask is set.
-void RecordDecoder::AddLoopAccess(const PlainAccess& plain, const LoopSlot& slot, std::uint64_t round, MemoryAccess& access) {
+void RecordDecoder::AddLoopAccess(const PlainAccess& plain, const LoopSlot& slot, std::uint64_t round,
+                                  MemoryAccess& access) {
   access.base = plain.base + slot.base + round * slot.step;
   access.stride = slot.stride;
   if (slot.stride != MemoryAccess::kScattered) return;
   std::array<std::uint64_t, kWarpSize> lanes;
   for (std::uint32_t lane = 0; lane < kWarpSize; ++lane)
-    lanes[lane] = access.base + (slot.pattern == nullptr ? slot.lanes[lane] : static_cast<std::uint64_t>(slot.pattern[lane]));
+    lanes[lane] =
+        access.base + (slot.pattern == nullptr ? slot.lanes[lane] : static_cast<std::uint64_t>(slot.pattern[lane]));
   AddShape(plain.at, lanes.data(), access);
 }
 

@@ -1,5 +1,5 @@
-// What RecordDecoder makes of the groups of compiled code: most accesses are of one entry, in global or shared memory, in the order of
-// the code, and then need no thought when they come.
+// What RecordDecoder makes of the groups of compiled code: most accesses are of one entry, in global or shared memory,
+// in the order of the code, and then need no thought when they come.
 #include <algorithm>
 
 #include "sim/trace/record_decoder.h"
@@ -28,7 +28,8 @@ std::unique_ptr<const RecordDecoder::Plan> RecordDecoder::MakePlan(const exec::R
     const std::uint32_t at = table_.entries[instruction].first;
     const RecordSlot& slot = group.slots()[access.slot];
     if (slot.form == RecordSlot::kInLoop)
-      first[access.slot] = loop_entries_.try_emplace({group.loop_number(), static_cast<std::uint32_t>(slot.base)}, at).first->second;
+      first[access.slot] =
+          loop_entries_.try_emplace({group.loop_number(), static_cast<std::uint32_t>(slot.base)}, at).first->second;
     if (first[access.slot] == kNoEntry) first[access.slot] = at;
     Join(first[access.slot], at);
   }
@@ -116,7 +117,8 @@ bool RecordDecoder::IsPlain(const RecordHeader& header) const {
   const CodeTable::Entry& entry = table_.entries[header.instruction];
   if (entry.count != 1) return false;
   const Instruction& instruction = table_.code.instructions[entry.first];
-  if (!instruction.has_access() || (instruction.flags & kGeneric) != 0 || instruction.space == Space::kLocal) return false;
+  if (!instruction.has_access() || (instruction.flags & kGeneric) != 0 || instruction.space == Space::kLocal)
+    return false;
   const AccessKind kind = (instruction.flags & kAtomic) != 0  ? AccessKind::kAtomic
                           : (instruction.flags & kStore) != 0 ? AccessKind::kWrite
                                                               : AccessKind::kRead;

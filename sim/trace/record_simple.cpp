@@ -1,5 +1,5 @@
-// How RecordDecoder takes what most records of code with branches are: simple groups (record_plan.cpp), one after the other. Each costs
-// few instructions, since kernels whose CTAs differ have all of theirs decoded.
+// How RecordDecoder takes what most records of code with branches are: simple groups (record_plan.cpp), one after the
+// other. Each costs few instructions, since kernels whose CTAs differ have all of theirs decoded.
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -17,7 +17,8 @@ using exec::RecordHeader;
 using exec::RecordKind;
 using exec::RecordSlot;
 
-static_assert(std::endian::native == std::endian::little && offsetof(MemoryAccess, stride) == 8 && offsetof(MemoryAccess, mask) == 12);
+static_assert(std::endian::native == std::endian::little && offsetof(MemoryAccess, stride) == 8 &&
+              offsetof(MemoryAccess, mask) == 12);
 
 /// False when that is none.
 bool RecordDecoder::TakeBlock(std::uint32_t instruction, std::uint32_t mask) {
@@ -34,7 +35,8 @@ namespace {
 
 #if defined(__x86_64__)
 [[gnu::target("avx512f,avx512dq")]] std::size_t TakeEmptyBlocksAvx512(std::span<const std::uint64_t> words,
-                                                                      std::span<const std::uint32_t> block_of, BlockVisit* visits) {
+                                                                      std::span<const std::uint32_t> block_of,
+                                                                      BlockVisit* visits) {
   using Eight = std::uint64_t __attribute__((vector_size(64)));
   constexpr std::size_t kAtOnce = 8;
   std::size_t taken = 0;
@@ -42,10 +44,11 @@ namespace {
     Eight word;
     std::memcpy(&word, words.data() + taken, sizeof word);
     const Eight instruction = word >> 32 & ((1u << RecordHeader::kInstructionBits) - 1), mask = word << 32;
-    const auto fits = (word >> 61 == static_cast<std::uint64_t>(RecordKind::kBlock)) & (instruction < block_of.size()) & (mask != 0);
+    const auto fits =
+        (word >> 61 == static_cast<std::uint64_t>(RecordKind::kBlock)) & (instruction < block_of.size()) & (mask != 0);
     if (_mm512_movepi64_mask(reinterpret_cast<__m512i>(fits)) != 0xff) break;
-    const __m256i blocks = _mm512_mask_i64gather_epi32(_mm256_setzero_si256(), 0xff, reinterpret_cast<__m512i>(instruction),
-                                                       block_of.data(), sizeof(std::uint32_t));
+    const __m256i blocks = _mm512_mask_i64gather_epi32(
+        _mm256_setzero_si256(), 0xff, reinterpret_cast<__m512i>(instruction), block_of.data(), sizeof(std::uint32_t));
     const __m512i block = _mm512_maskz_cvtepi32_epi64(0xff, blocks);
     if (_mm512_movepi64_mask(block) != 0) break;  // kNoBlock
     const Eight visit = reinterpret_cast<Eight>(block) | mask;
@@ -55,9 +58,10 @@ namespace {
 }
 #endif
 
-/// Takes records of kBlock whose blocks have no accesses, as long as there are eight in a row. `block_of`: the blocks by instruction;
-/// kNoBlock for those that have some, too. How many.
-std::size_t TakeEmptyBlocks(std::span<const std::uint64_t> words, std::span<const std::uint32_t> block_of, BlockVisit* visits) {
+/// Takes records of kBlock whose blocks have no accesses, as long as there are eight in a row. `block_of`: the blocks
+/// by instruction; kNoBlock for those that have some, too. How many.
+std::size_t TakeEmptyBlocks(std::span<const std::uint64_t> words, std::span<const std::uint32_t> block_of,
+                            BlockVisit* visits) {
 #if defined(__x86_64__)
   if (exec::UsableSimd() == exec::SimdLevel::kAvx512) return TakeEmptyBlocksAvx512(words, block_of, visits);
 #endif
@@ -87,7 +91,8 @@ RecordDecoder::Words RecordDecoder::TakeBlocks(Words at, Words end) {
     const RecordHeader header = RecordHeader::Unpack(*at);
     if (header.kind != RecordKind::kBlock) break;
     ++at;
-    if (header.mask == 0 || header.instruction >= count || starts[header.instruction].block == CodeTable::kNoBlock) continue;
+    if (header.mask == 0 || header.instruction >= count || starts[header.instruction].block == CodeTable::kNoBlock)
+      continue;
     if (next < last) {
       next_ = next;
       SkipTo(last);
@@ -113,9 +118,9 @@ void Put(MemoryAccess* to, AccessWords words) { std::memcpy(static_cast<void*>(t
 
 }  // namespace
 
-/// Takes simple groups, blocks and ends of warps from `at` on, within a warp. Where something else begins. What is filled
-/// has room for all, and where it stands is kept here: nothing below waits for what was just stored. One function for that
-/// reason: with one for each kind of slot all of this would go through memory.
+/// Takes simple groups, blocks and ends of warps from `at` on, within a warp. Where something else begins. What is
+/// filled has room for all, and where it stands is kept here: nothing below waits for what was just stored. One
+/// function for that reason: with one for each kind of slot all of this would go through memory.
 RecordDecoder::Words RecordDecoder::TakeSimpleRecords(Words at, const Words end) {
   constexpr std::uint64_t kStrideOr = RecordSlot::kStride | RecordSlot::kMayDiffer,
                           kPatternOr = RecordSlot::kPattern | RecordSlot::kMayDiffer;
@@ -203,12 +208,12 @@ RecordDecoder::Words RecordDecoder::TakeSimpleRecords(Words at, const Words end)
           if (slot.count == 1 && static_cast<std::uint32_t>(head) == mask &&
               static_cast<std::size_t>(words_end_ - distances) >= sizeof(Distances) / sizeof *distances &&
               !HopesForPattern(plan.accesses[only.access].at)) {
-            // As AddNear. As many distances as there can be: nobody can foretell how many there are, nor whether it is a lane alone, which
-            // has a stride.
+            // As AddNear. As many distances as there can be: nobody can foretell how many there are, nor whether it is
+            // a lane alone, which has a stride.
             const bool alone = count == 1;
             const std::uint64_t low = words[1] + only.words[0];
-            Put(access + only.access,
-                Lies(alone ? low : static_cast<std::uint64_t>(lanes - lanes_begin), alone ? 0 : MemoryAccess::kScattered, mask_word));
+            Put(access + only.access, Lies(alone ? low : static_cast<std::uint64_t>(lanes - lanes_begin),
+                                           alone ? 0 : MemoryAccess::kScattered, mask_word));
             ScatteredLanes::PutHead(low, static_cast<std::uint32_t>(slot.unit), lanes);
             std::memcpy(lanes + ScatteredLanes::kHeadWords, distances, sizeof(Distances));
             lanes += alone ? 0 : ScatteredLanes::kHeadWords + count;
@@ -241,7 +246,8 @@ RecordDecoder::Words RecordDecoder::TakeSimpleRecords(Words at, const Words end)
 }
 
 /// The accesses of these slots.
-void RecordDecoder::TakeOthers(const Plan& plan, std::uint32_t mask, std::uint64_t slots, std::uint64_t round, MemoryAccess* access) {
+void RecordDecoder::TakeOthers(const Plan& plan, std::uint32_t mask, std::uint64_t slots, std::uint64_t round,
+                               MemoryAccess* access) {
   for (const PlainAccess& plain : plan.accesses) {
     if ((slots >> plain.slot & 1) != 0) {
       access->mask = mask;

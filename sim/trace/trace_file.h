@@ -20,8 +20,8 @@ namespace gridloom::trace {
 
 /// What a launch was, besides its CTAs.
 struct LaunchInfo {
-  /// Files with ranges have, before a launch of the program's, those of its kernel's profiler and of its kernel with release code
-  /// (docs/ranges.md), all of one work. The program itself made none but those of kKernel.
+  /// Files with ranges have, before a launch of the program's, those of its kernel's profiler and of its kernel with
+  /// release code (docs/ranges.md), all of one work. The program itself made none but those of kKernel.
   enum class Role : std::uint8_t { kKernel, kProfiler, kReleasing };
   enum class Ranges : std::uint8_t { kNone, kInterval, kStrided };
   static constexpr Role kLastRole = Role::kReleasing;
@@ -41,8 +41,8 @@ struct LaunchInfo {
   bool of_program() const { return role == Role::kKernel; }
 };
 
-/// What the host did, in the order of its calls: the other half of a program's time. All but kWait give the device a work, which
-/// begins when the one before it in its stream and those of `after` have ended.
+/// What the host did, in the order of its calls: the other half of a program's time. All but kWait give the device a
+/// work, which begins when the one before it in its stream and those of `after` have ended.
 struct HostAction {
   enum class Kind : std::uint8_t {
     kCopyToDevice,
@@ -59,20 +59,20 @@ struct HostAction {
   std::uint64_t work = 0;  ///< number of the work, from 1 in the order of the calls
   std::uint64_t stream = 0;
   std::vector<std::uint64_t> after;  ///< works
-  std::uint64_t group = 0;           ///< the kGroup, or kLaunch of a kernel that launched this one, to which it belongs; 0: none
-  std::uint64_t rank = 0;            ///< in the group: the order in which its works begin, where `after` leaves it open
-  std::uint64_t address = 0;         ///< on the device: where it writes, or what it reads when it copies to the host
+  std::uint64_t group = 0;  ///< the kGroup, or kLaunch of a kernel that launched this one, to which it belongs; 0: none
+  std::uint64_t rank = 0;   ///< in the group: the order in which its works begin, where `after` leaves it open
+  std::uint64_t address = 0;  ///< on the device: where it writes, or what it reads when it copies to the host
   std::uint64_t bytes = 0;
   std::uint64_t host_ns = 0;
   // Files before version 8 have none of the following.
-  std::uint64_t span = 0;                     ///< from `address` to behind the last byte touched, where rows lie apart; 0: as `bytes`
+  std::uint64_t span = 0;  ///< from `address` to behind the last byte touched, where rows lie apart; 0: as `bytes`
   std::uint64_t source = 0, source_span = 0;  ///< of kCopyOnDevice: what it reads
-  bool special = false;                       ///< of copies and fills: some of the memory is an array's or a __constant__ variable's
-  bool sees = false;                          ///< of kWait: the host may look at results before it goes on
+  bool special = false;  ///< of copies and fills: some of the memory is an array's or a __constant__ variable's
+  bool sees = false;     ///< of kWait: the host may look at results before it goes on
   /// Of kCopyToDevice: an earlier one of its kind that has copied the same bytes from the same place; 0: none has.
   std::uint64_t like = 0;
-  /// Of kCopyToDevice: for each page of what is copied, the how-manieth of all pages of the program's copies it was that the program wrote
-  /// to, when it first did so. Empty: not recorded.
+  /// Of kCopyToDevice: for each page of what is copied, the how-manieth of all pages of the program's copies it was
+  /// that the program wrote to, when it first did so. Empty: not recorded.
   std::vector<std::uint32_t> ranks;
   // Files before version 9 have none of the following.
   std::uint64_t host_span = 0;  ///< of copies over PCIe, as `span`, of pinned or registered memory
@@ -82,22 +82,25 @@ struct HostAction {
     std::int64_t begin = 0;  ///< of the earlier copy's memory, counted from where this one's begins
     bool operator==(const Reuse&) const = default;
   };
-  /// Of copies over PCIe, in the order of their works: those that have to be done with this one's memory before the program, or the copy,
-  /// writes there. None where the program has written nothing (`like`).
+  /// Of copies over PCIe, in the order of their works: those that have to be done with this one's memory before the
+  /// program, or the copy, writes there. None where the program has written nothing (`like`).
   std::vector<Reuse> reuses;
 
   bool over_pcie() const { return kind == Kind::kCopyToDevice || kind == Kind::kCopyToHost; }
-  static constexpr std::uint64_t kRankedPage = 4096;  ///< page p has the bytes from kRankedPage * p of those that are copied
-  static constexpr std::int64_t kMostHostBytes = std::int64_t{1} << 60;  ///< that lie between any two of the host's memory
+  static constexpr std::uint64_t kRankedPage =
+      4096;  ///< page p has the bytes from kRankedPage * p of those that are copied
+  static constexpr std::int64_t kMostHostBytes = std::int64_t{1}
+                                                 << 60;  ///< that lie between any two of the host's memory
 };
 
 /// One launch while it is written, by one thread at a time. Whole batches go to the file.
 class LaunchWriter {
  public:
-  LaunchWriter(ChunkWriter& file, std::uint64_t launch, const KernelCode& code) : file_(file), launch_(launch), code_(code) {}
+  LaunchWriter(ChunkWriter& file, std::uint64_t launch, const KernelCode& code)
+      : file_(file), launch_(launch), code_(code) {}
   void Add(std::uint64_t cta, const LoadedCta& trace);
-  /// The launch is complete, and in the file when this returns: the program may end any time. `left_out`: CTAs that ran and were not to be
-  /// kept.
+  /// The launch is complete, and in the file when this returns: the program may end any time. `left_out`: CTAs that ran
+  /// and were not to be kept.
   void End(std::uint64_t left_out);
 
  private:
@@ -115,7 +118,8 @@ class LaunchWriter {
 /// Appends to a new file. Thread-safe. After a failure (a full disk) everything is ignored, and Close tells.
 class TraceWriter {
  public:
-  /// "%p" in the path stands for this process's number (trace_names.h). While another process writes the file, this one takes `path`.PID.
+  /// "%p" in the path stands for this process's number (trace_names.h). While another process writes the file, this one
+  /// takes `path`.PID.
   static Result<std::unique_ptr<TraceWriter>> Create(const std::string& path, std::string_view info);
   /// Number of the kernel in the file.
   std::uint32_t AddKernel(const KernelCode& code);
@@ -133,8 +137,8 @@ class TraceWriter {
   std::uint64_t launches_ = 0;
 };
 
-/// What CTAs that are unpacked from files may take of memory at a time, those of all launches together whose sources share it. From any
-/// thread.
+/// What CTAs that are unpacked from files may take of memory at a time, those of all launches together whose sources
+/// share it. From any thread.
 class TraceBudget {
  public:
   /// Half of the machine's memory.
@@ -165,8 +169,8 @@ class TraceFile {
   };
   struct Launch {
     LaunchInfo info;
-    bool complete = false;                                                             ///< its end was written
-    std::uint64_t left_out = 0;                                                        ///< CTAs that ran and were not kept
+    bool complete = false;       ///< its end was written
+    std::uint64_t left_out = 0;  ///< CTAs that ran and were not kept
     std::unordered_map<std::uint64_t, std::pair<std::uint32_t, std::uint32_t>> place;  ///< CTA -> batch, position in it
     std::vector<Batch> batches;
     /// In ascending order. The shape may name many more than any file has.
@@ -186,7 +190,8 @@ class TraceFile {
   /// Streams of programs' calls have smaller numbers; the others are the timing model's own.
   static constexpr std::uint64_t kStreams = std::uint64_t{1} << 61;
 
-  /// The CTAs of one launch. Keeps the file. Without a budget the source has one of its own; a CTA that does not fit is an error.
+  /// The CTAs of one launch. Keeps the file. Without a budget the source has one of its own; a CTA that does not fit is
+  /// an error.
   static std::unique_ptr<CtaSource> Source(std::shared_ptr<TraceFile> file, std::size_t launch,
                                            std::shared_ptr<TraceBudget> budget = nullptr);
 

@@ -19,7 +19,8 @@ constexpr std::string_view kProcess = "%p";
 }  // namespace
 
 std::string NameForThisProcess(std::string name) {
-  if (const std::size_t at = name.rfind(kProcess); at != std::string::npos) name.replace(at, kProcess.size(), std::to_string(getpid()));
+  if (const std::size_t at = name.rfind(kProcess); at != std::string::npos)
+    name.replace(at, kProcess.size(), std::to_string(getpid()));
   return name;
 }
 
@@ -29,11 +30,14 @@ std::vector<std::string> FilesOfProcesses(const std::string& name) {
   const std::string file = path.filename().string();
   const std::size_t at = file.rfind(kProcess);
   if (at == std::string::npos) return fs::exists(path, error) ? std::vector{name} : std::vector<std::string>();
-  const std::string_view before = std::string_view(file).substr(0, at), behind = std::string_view(file).substr(at + kProcess.size());
+  const std::string_view before = std::string_view(file).substr(0, at),
+                         behind = std::string_view(file).substr(at + kProcess.size());
   std::vector<std::pair<unsigned long, std::string>> found;
-  for (const fs::directory_entry& entry : fs::directory_iterator(path.has_parent_path() ? path.parent_path() : ".", error)) {
+  for (const fs::directory_entry& entry :
+       fs::directory_iterator(path.has_parent_path() ? path.parent_path() : ".", error)) {
     const std::string other = entry.path().filename().string();
-    if (other.size() <= before.size() + behind.size() || !other.starts_with(before) || !other.ends_with(behind)) continue;
+    if (other.size() <= before.size() + behind.size() || !other.starts_with(before) || !other.ends_with(behind))
+      continue;
     unsigned long number = 0;
     const char* const end = other.data() + other.size() - behind.size();
     const auto read = std::from_chars(other.data() + before.size(), end, number);

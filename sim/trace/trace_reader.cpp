@@ -20,8 +20,8 @@ constexpr std::uint32_t kMostGroups = 10'000;  // of groups in groups: players g
 
 Error Bad(const std::string& what) { return Error{what}; }
 
-// What few bytes may become, whatever the file: a loop of many rounds takes no more of them than one of few. Where the bytes say all
-// of it, they become at most kMostGrowth times as many.
+// What few bytes may become, whatever the file: a loop of many rounds takes no more of them than one of few. Where the
+// bytes say all of it, they become at most kMostGrowth times as many.
 constexpr std::uint64_t kMostOfFew = std::uint64_t{128} << 20, kMostGrowth = 64;
 
 std::uint64_t MostOf(std::uint64_t bytes) { return std::max(kMostOfFew, bytes * kMostGrowth); }
@@ -41,12 +41,14 @@ class Taken {
 /// Of one batch while it is decoded.
 class BatchKeeper final : public TraceKeeper {
  public:
-  BatchKeeper(std::shared_ptr<TraceBudget> budget, std::uint64_t content) : budget_(std::move(budget)), most_(MostOf(content)) {}
+  BatchKeeper(std::shared_ptr<TraceBudget> budget, std::uint64_t content)
+      : budget_(std::move(budget)), most_(MostOf(content)) {}
   std::uint64_t most_bytes() const override { return std::min(most_, budget_->left()); }
   /// It counts until the last one lets it go, also where tables that have grown by doubling take more than there was.
   std::shared_ptr<const CtaTrace> Keep(CtaTrace trace) override {
     struct Kept {
-      Kept(CtaTrace of, std::shared_ptr<TraceBudget> by, std::uint64_t bytes) : trace(std::move(of)), taken(std::move(by), bytes) {}
+      Kept(CtaTrace of, std::shared_ptr<TraceBudget> by, std::uint64_t bytes)
+          : trace(std::move(of)), taken(std::move(by), bytes) {}
       const CtaTrace trace;
       const Taken taken;
     };
@@ -75,7 +77,8 @@ class FileSource final : public CtaSource {
 
   Result<LoadedCta> Load(std::uint64_t index) override {
     const auto place = launch_.place.find(index);
-    if (place == launch_.place.end()) return Bad("kernel " + code_.name + ": the trace has no CTA " + std::to_string(index));
+    if (place == launch_.place.end())
+      return Bad("kernel " + code_.name + ": the trace has no CTA " + std::to_string(index));
     GL_TRY(batch, BatchOf(place->second.first));
     return (*batch)[place->second.second];
   }
@@ -100,7 +103,9 @@ class FileSource final : public CtaSource {
 
   Result<Batch> Decode(const TraceFile::Batch& batch) {
     GL_TRY(chunk, ReadChunk(bytes_, batch.offset));
-    const auto too_large = [&] { return Bad("kernel " + code_.name + ": a batch of CTAs takes more memory than there is for it"); };
+    const auto too_large = [&] {
+      return Bad("kernel " + code_.name + ": a batch of CTAs takes more memory than there is for it");
+    };
     GL_TRY(content, Take(chunk.raw_bytes));
     if (chunk.raw_bytes > MostOf(chunk.compressed.size()) || content == nullptr) return too_large();
     GL_TRY(raw, Decompress(chunk));
@@ -114,7 +119,8 @@ class FileSource final : public CtaSource {
     CtaDecoder decoder(code_, &keeper);
     for (std::uint32_t i = 0; i < batch.ctas; ++i) {
       GL_TRY(cta, decoder.Decode(in));
-      if (cta.trace->warps.size() != shape().warps_per_cta()) return Bad("kernel " + code_.name + ": a CTA has a wrong number of warps");
+      if (cta.trace->warps.size() != shape().warps_per_cta())
+        return Bad("kernel " + code_.name + ": a CTA has a wrong number of warps");
       decoded->ctas.push_back(std::move(cta));
     }
     if (in.left() != 0) return Bad("kernel " + code_.name + ": a batch of CTAs is damaged");
@@ -138,7 +144,8 @@ class FileSource final : public CtaSource {
 }  // namespace
 
 TraceBudget::TraceBudget()
-    : TraceBudget(static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) / 2) {}
+    : TraceBudget(static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                  static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) / 2) {}
 
 std::uint64_t TraceBudget::left() const { return bytes_ - std::min(bytes_, taken_.load(std::memory_order_relaxed)); }
 
@@ -188,12 +195,14 @@ TraceFile::~TraceFile() {
 
 Status TraceFile::Index() {
   FileHeader header{};
-  if (bytes_.size() < sizeof header) return Bad(name_ + " is no trace: it has " + std::to_string(bytes_.size()) + " bytes");
+  if (bytes_.size() < sizeof header)
+    return Bad(name_ + " is no trace: it has " + std::to_string(bytes_.size()) + " bytes");
   std::memcpy(&header, bytes_.data(), sizeof header);
   if (std::memcmp(header.magic, kFileMagic, sizeof header.magic) != 0) return Bad(name_ + " is no trace of Gridloom's");
   if (header.version < kOldestReadVersion || header.version > kFormatVersion) {
-    return Bad(name_ + " is a trace of format version " + std::to_string(header.version) + "; this Gridloom reads versions " +
-               std::to_string(kOldestReadVersion) + " to " + std::to_string(kFormatVersion));
+    return Bad(name_ + " is a trace of format version " + std::to_string(header.version) +
+               "; this Gridloom reads versions " + std::to_string(kOldestReadVersion) + " to " +
+               std::to_string(kFormatVersion));
   }
   version_ = header.version;
   std::uint64_t offset = sizeof header;
@@ -201,7 +210,8 @@ Status TraceFile::Index() {
     const Result<Chunk> chunk = ReadChunk(bytes_, offset);
     const Status taken = chunk ? Take(*chunk, offset) : Status(chunk.error());
     if (!taken) {
-      problem_ = name_ + ": " + taken.error().message + "; " + std::to_string(launches_.size()) + " launches before it can be used";
+      problem_ = name_ + ": " + taken.error().message + "; " + std::to_string(launches_.size()) +
+                 " launches before it can be used";
       break;
     }
     offset = chunk->end;
@@ -239,7 +249,8 @@ Status TraceFile::Take(const Chunk& chunk, std::uint64_t offset) {
 
 /// All that is unpacked here is kept, so all of it together has a bound.
 Result<std::vector<std::uint8_t>> TraceFile::Unpack(const Chunk& chunk) {
-  if (chunk.raw_bytes > MostOf(bytes_.size()) - unpacked_) return Bad("a chunk that makes more of few bytes than any program has");
+  if (chunk.raw_bytes > MostOf(bytes_.size()) - unpacked_)
+    return Bad("a chunk that makes more of few bytes than any program has");
   unpacked_ += chunk.raw_bytes;
   return Decompress(chunk);
 }
@@ -271,20 +282,23 @@ Status TraceFile::TakeEnd(ByteReader in) {
   return {};
 }
 
-/// Works are numbered in the order of the calls, and a group comes before what belongs to it: whoever follows groups gets to an end.
+/// Works are numbered in the order of the calls, and a group comes before what belongs to it: whoever follows groups
+/// gets to an end.
 Status TraceFile::TakeAction(ByteReader in) {
   HostAction action = GetAction(in, version_);
   if (in.failed()) return Bad("a chunk that is damaged");
   if (std::max({action.bytes, action.span, action.source_span, action.host_span}) > kMostBytes)
     return Bad("a call of the host that moves more than any host has");
   if (action.group == 0 && action.stream >= kStreams) return Bad("a call of the host in a stream that no program has");
-  if (action.kind == HostAction::Kind::kWait && action.group != 0) return Bad("a wait of the host in a group, which runs without it");
+  if (action.kind == HostAction::Kind::kWait && action.group != 0)
+    return Bad("a wait of the host in a group, which runs without it");
   if (action.kind != HostAction::Kind::kWait) {
     if (action.work <= last_work_) return Bad("a call of the host that is out of order");
     if (action.group >= action.work) return Bad("a call of the host in a group that comes after it");
     const auto group = depths_.find(action.group);
     const std::uint32_t depth = action.group == 0 ? 0 : group == depths_.end() ? 1 : group->second + 1;
-    if (depth > kMostGroups) return Bad("calls of the host in more than " + std::to_string(kMostGroups) + " groups of groups");
+    if (depth > kMostGroups)
+      return Bad("calls of the host in more than " + std::to_string(kMostGroups) + " groups of groups");
     if (depth != 0) depths_[action.work] = depth;
     last_work_ = action.work;
   }
@@ -328,7 +342,8 @@ std::vector<std::uint64_t> TraceFile::Launch::KeptCtas() const {
   return ctas;
 }
 
-std::unique_ptr<CtaSource> TraceFile::Source(std::shared_ptr<TraceFile> file, std::size_t launch, std::shared_ptr<TraceBudget> budget) {
+std::unique_ptr<CtaSource> TraceFile::Source(std::shared_ptr<TraceFile> file, std::size_t launch,
+                                             std::shared_ptr<TraceBudget> budget) {
   const ByteSpan bytes = file->bytes_;
   if (budget == nullptr) budget = std::make_shared<TraceBudget>();
   return std::make_unique<FileSource>(std::move(file), bytes, launch, std::move(budget));

@@ -91,7 +91,8 @@ std::uint32_t GetWord(ByteReader& in) {
   return static_cast<std::uint32_t>(value);
 }
 
-/// Only a profiler and a kernel with release code have ranges, and only a kernel of the program's says why there are none.
+/// Only a profiler and a kernel with release code have ranges, and only a kernel of the program's says why there are
+/// none.
 void GetRole(ByteReader& in, LaunchInfo& info) {
   info.role = in.Fixed<LaunchInfo::Role>();
   info.ranges = in.Fixed<LaunchInfo::Ranges>();
@@ -113,7 +114,8 @@ void GetRanks(ByteReader& in, HostAction& action) {
     entry = static_cast<std::uint32_t>(rank);
   }
   const std::uint64_t pages = action.bytes / HostAction::kRankedPage + (action.bytes % HostAction::kRankedPage != 0);
-  if (!action.ranks.empty() && (action.kind != HostAction::Kind::kCopyToDevice || action.ranks.size() != pages)) in.Fail();
+  if (!action.ranks.empty() && (action.kind != HostAction::Kind::kCopyToDevice || action.ranks.size() != pages))
+    in.Fail();
 }
 
 /// Memory ends before the last address does.
@@ -125,7 +127,9 @@ void GetMemory(ByteReader& in, HostAction& action) {
   action.special = (flags & kSpecial) != 0;
   action.sees = (flags & kSees) != 0;
   if ((flags & ~(kSpecial | kSees)) != 0) in.Fail();
-  const auto ends = [&](std::uint64_t address, std::uint64_t span) { return std::max(span, action.bytes) <= UINT64_MAX - address; };
+  const auto ends = [&](std::uint64_t address, std::uint64_t span) {
+    return std::max(span, action.bytes) <= UINT64_MAX - address;
+  };
   if (!ends(action.address, action.span) || !ends(action.source, action.source_span)) in.Fail();
   action.like = in.Varint();
   if (action.like != 0 && (action.kind != HostAction::Kind::kCopyToDevice || action.like >= action.work)) in.Fail();

@@ -1,5 +1,5 @@
-// The parts of a trace that are not CTAs, as bytes (docs/trace-format.md): in files, and on the way from a program to a broker that
-// simulates it. Readers trust nothing.
+// The parts of a trace that are not CTAs, as bytes (docs/trace-format.md): in files, and on the way from a program to a
+// broker that simulates it. Readers trust nothing.
 #pragma once
 
 #include <cstdint>

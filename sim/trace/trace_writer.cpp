@@ -13,7 +13,8 @@ namespace gridloom::trace {
 namespace {
 
 constexpr std::size_t kBatchBytes = 1u << 20;  // before compression: enough for zstd to find what repeats
-// What is compressed at once at a launch's end, which waits for it in any case: sooner done than given to another thread.
+// What is compressed at once at a launch's end, which waits for it in any case: sooner done than given to another
+// thread.
 constexpr std::size_t kFewBytes = 64u << 10;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Lanes that a mask names and that never come, a mistake that programs make. On a GPU the others wait for ever, so this is for the virtual
-// GPU alone: it goes on without them.
+// Lanes that a mask names and that never come, a mistake that programs make. On a GPU the others wait for ever, so this
+// is for the virtual GPU alone: it goes on without them.
 #include "app.h"
 
 constexpr unsigned kAll = 0xFFFFFFFFu;

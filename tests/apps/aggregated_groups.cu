@@ -1,5 +1,5 @@
-// Aggregated groups (gridloom/agg_group.h): the typed form, the paper's form with a parameter buffer, groups that launch groups, errors.
-// Without Gridloom the same program launches grids that are forgotten.
+// Aggregated groups (gridloom/agg_group.h): the typed form, the paper's form with a parameter buffer, groups that
+// launch groups, errors. Without Gridloom the same program launches grids that are forgotten.
 #include "app.h"
 #include "gridloom/agg_group.h"
 
@@ -15,7 +15,9 @@ __global__ void Fill(int* p, char tag, double value, Pair pair, int n) {
 __global__ void Typed(int* p, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   // The third argument is converted, as in a call.
-  if (i < 64) gridloom::LaunchAggGroup(Fill, dim3((n + 31) / 32), dim3(32), 0, p + i * n, static_cast<char>(i), i, Pair{1, 2.0}, n);
+  if (i < 64)
+    gridloom::LaunchAggGroup(Fill, dim3((n + 31) / 32), dim3(32), 0, p + i * n, static_cast<char>(i), i, Pair{1, 2.0},
+                             n);
 }
 
 __global__ void Add(int* sum, int value) { atomicAdd(sum, value); }
@@ -62,7 +64,8 @@ int main() {
   CU(cudaMemset(sum, 0, 4));
   WithBuffer<<<1, 10>>>(sum, out);
   CU_LAUNCHED();
-  // NVIDIA's device runtime refuses every launch with a parameter buffer of the first form into a stream that is forgotten.
+  // NVIDIA's device runtime refuses every launch with a parameter buffer of the first form into a stream that is
+  // forgotten.
   const bool refused = out.Read()[0] == cudaErrorInvalidValue;
   if (!refused) Same("with a buffer", 0, sum.Read()[0], 45 * 32);
 
@@ -81,7 +84,8 @@ int main() {
   const auto errors = out.Read();
   const int invalid = static_cast<int>(cudaErrorInvalidConfiguration);
   const int with_buffer = static_cast<int>(cudaErrorInvalidValue);
-  const int want[] = {invalid, invalid, 0, refused ? with_buffer : 0, refused ? with_buffer : invalid, refused ? with_buffer : invalid};
+  const int want[] = {
+      invalid, invalid, 0, refused ? with_buffer : 0, refused ? with_buffer : invalid, refused ? with_buffer : invalid};
   for (int i = 0; i < 6; ++i) Same("errors", i, errors[i], want[i]);
   return Verdict();
 }

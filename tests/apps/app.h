@@ -56,7 +56,8 @@ bool Same(const char* what, long index, T got, T want) {
   return Note(good, what, index, static_cast<double>(got), static_cast<double>(want));
 }
 inline bool Near(const char* what, long index, double got, double want, double relative, double absolute = 0) {
-  const bool good = (std::isnan(got) && std::isnan(want)) || got == want || std::fabs(got - want) <= relative * std::fabs(want) + absolute;
+  const bool good = (std::isnan(got) && std::isnan(want)) || got == want ||
+                    std::fabs(got - want) <= relative * std::fabs(want) + absolute;
   return Note(good, what, index, got, want);
 }
 inline bool True(const char* what, bool good) { return Note(good, what, 0, good, 1); }

@@ -37,7 +37,8 @@ __global__ void Sizes(const unsigned* in, unsigned* out, int n) {
   }
   if (t % 4 == 0) {
     const unsigned c = static_cast<unsigned>(__cvta_generic_to_shared(&s[2][t]));
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, 12;" ::"r"(c), "l"(in + t) : "memory");  // the last word becomes 0
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, 12;" ::"r"(c), "l"(in + t)
+                 : "memory");  // the last word becomes 0
   }
   asm volatile("cp.async.commit_group; cp.async.wait_group 0;" ::: "memory");
   __syncthreads();

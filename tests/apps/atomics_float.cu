@@ -38,9 +38,11 @@ int main() {
   Same("f32", 0, gf[0], want_f), Same("f64", 0, gd[0], want_d);  // sums are exact, whatever the order
   Same("shared f32", 0, gf[1], float(n)), Same("shared f64", 0, gd[1], 0.5 * n), Same("exchange", 0, gf[2], 7.5f);
   const auto gh = h.Read();
-  for (int k = 0; k < 16; ++k) Same("f16x2", k, __low2float(gh[k]), 100.0f), Same("f16x2 high", k, __high2float(gh[k]), 50.0f);
+  for (int k = 0; k < 16; ++k)
+    Same("f16x2", k, __low2float(gh[k]), 100.0f), Same("f16x2 high", k, __high2float(gh[k]), 50.0f);
   const auto gb = b.Read();
-  for (int k = 0; k < 64; ++k) Same("bf16x2", k, __low2float(gb[k]), 25.0f), Same("bf16x2 high", k, __high2float(gb[k]), 50.0f);
+  for (int k = 0; k < 64; ++k)
+    Same("bf16x2", k, __low2float(gb[k]), 25.0f), Same("bf16x2 high", k, __high2float(gb[k]), 50.0f);
   const auto g1 = h1.Read();
   for (int k = 0; k < 33; ++k) Same("f16", k, __half2float(g1[k]), float(n / 33 + (k < n % 33)));
   return Verdict();

@@ -26,8 +26,8 @@ __global__ void All(T* g, T* old, int n) {
   }
   __syncthreads();
   if (threadIdx.x == 0)
-    atomicAdd(&g[11], s[0]), atomicAdd(&g[12], s[9]), atomicMax(&g[13], s[3]), atomicOr(&g[14], s[5]), atomicAdd(&g[15], s[10]),
-        atomicXor(&g[16], s[7]);
+    atomicAdd(&g[11], s[0]), atomicAdd(&g[12], s[9]), atomicMax(&g[13], s[3]), atomicOr(&g[14], s[5]),
+        atomicAdd(&g[15], s[10]), atomicXor(&g[16], s[7]);
 }
 __global__ void Only32(unsigned* g, int* s, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -35,7 +35,8 @@ __global__ void Only32(unsigned* g, int* s, int n) {
   atomicSub(&g[0], 3u), atomicInc(&g[1], 99u), atomicDec(&g[2], 40u);
   atomicMin(&s[0], -i), atomicMax(&s[1], i - 50);
   atomicAdd(&s[2], i % 2 ? i : -i);
-  atomicCAS(reinterpret_cast<unsigned short*>(s) + 6, static_cast<unsigned short>(0), static_cast<unsigned short>(i + 1));
+  atomicCAS(reinterpret_cast<unsigned short*>(s) + 6, static_cast<unsigned short>(0),
+            static_cast<unsigned short>(i + 1));
 }
 
 template <class T>
@@ -49,7 +50,8 @@ void Test(const char* name) {
   const auto got = g.Read();
   T sum = 0, ors = 0, ands = ~T(0), xors = 0;
   for (int i = 0; i < n; ++i) sum += i, ors |= T(1) << (i % 31), ands &= ~(T(1) << (i % 29)), xors ^= T(i) * T(i);
-  const T want[17] = {sum, 0, 0, T(3 * (n - 1)), 1, ors, ands, xors, 5, T(2 * n), T(n), sum, T(2 * n), T(3 * (n - 1)), ors, T(n), xors};
+  const T want[17] = {sum,  0,   0,        T(3 * (n - 1)), 1,   ors,  ands, xors, 5, T(2 * n),
+                      T(n), sum, T(2 * n), T(3 * (n - 1)), ors, T(n), xors};
   for (int k = 0; k < 17; ++k) Same(name, k, got[k], want[k]);
   // Old values of a sum of distinct increments: each is another one's old value plus its increment.
   auto before = old.Read();
@@ -69,7 +71,8 @@ int main() {
   CU_LAUNCHED();
   const auto u = g.Read();
   const auto v = s.Read();
-  Same("sub", 0, u[0], 0u - 3u * n), Same("inc", 0, u[1], unsigned(n % 100)), Same("dec", 0, u[2], 41u - unsigned((n - 1) % 41) - 1);
+  Same("sub", 0, u[0], 0u - 3u * n), Same("inc", 0, u[1], unsigned(n % 100)),
+      Same("dec", 0, u[2], 41u - unsigned((n - 1) % 41) - 1);
   int alternating = 0;
   for (int i = 0; i < n; ++i) alternating += i % 2 ? i : -i;
   Same("min", 0, v[0], -(n - 1)), Same("max", 0, v[1], n - 51), Same("add", 0, v[2], alternating);

@@ -52,8 +52,14 @@ int main() {
   const auto w = wide.Read();
   for (int i = 0; i < n; ++i) {
     const double x = D(a[i]), y = D(b[i]), z = D(c[i]);
-    const B want[kRows] = {
-        R(x + y), R(x * y), R(x * y + z), x < y ? a[i] : b[i], x > y ? a[i] : b[i], R(-x), __float2bfloat16_rz(float(x) * 1.37f), R(y * z)};
+    const B want[kRows] = {R(x + y),
+                           R(x * y),
+                           R(x * y + z),
+                           x < y ? a[i] : b[i],
+                           x > y ? a[i] : b[i],
+                           R(-x),
+                           __float2bfloat16_rz(float(x) * 1.37f),
+                           R(y * z)};
     for (int k = 0; k < kRows; ++k) Same("bf16", i * 100 + k, Bits(got[i * kRows + k]), Bits(want[k]));
     Same("f32", i, w[i], float(x) + (x < y ? 1 : 0));
   }

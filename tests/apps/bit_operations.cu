@@ -49,7 +49,8 @@ int main() {
   const int n = 777;
   std::vector<unsigned> a(n), b(n);
   Random random(11);
-  for (int i = 0; i < n; ++i) a[i] = i < 34 ? (i == 0 ? 0 : 1u << ((i - 1) & 31)) : random.Next(), b[i] = i % 9 ? random.Next() : 0;
+  for (int i = 0; i < n; ++i)
+    a[i] = i < 34 ? (i == 0 ? 0 : 1u << ((i - 1) & 31)) : random.Next(), b[i] = i % 9 ? random.Next() : 0;
   Buffer<unsigned> da(a), db(b), out(n * kRows);
   Kernel<<<(n + 63) / 64, 64>>>(da, db, out, n);
   CU_LAUNCHED();

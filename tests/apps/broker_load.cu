@@ -1,6 +1,6 @@
-// A steady load for tests of the broker: the same launches until BROKER_LOAD_LAUNCHES (5; 0: for ever) of them have run, each in a
-// grid that is larger than any device, their results checked at the end. BROKER_LOAD_ROUNDS: how long a launch takes. BROKER_LOAD_MEMORY:
-// bytes to allocate first.
+// A steady load for tests of the broker: the same launches until BROKER_LOAD_LAUNCHES (5; 0: for ever) of them have
+// run, each in a grid that is larger than any device, their results checked at the end. BROKER_LOAD_ROUNDS: how long a
+// launch takes. BROKER_LOAD_MEMORY: bytes to allocate first.
 #include <cstdio>
 #include <cstdlib>
 #include <vector>

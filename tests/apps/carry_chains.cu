@@ -1,4 +1,5 @@
-// add.cc / addc / sub.cc / subc / mad.cc / madc: 128-bit arithmetic from 32-bit pieces, and quotients as nvcc computes them.
+// add.cc / addc / sub.cc / subc / mad.cc / madc: 128-bit arithmetic from 32-bit pieces, and quotients as nvcc computes
+// them.
 #include "app.h"
 
 struct Wide {
@@ -56,7 +57,8 @@ int main() {
   std::vector<Wide> a(n), b(n);
   Random random(9);
   for (int i = 0; i < n; ++i) {
-    for (int k = 0; k < 4; ++k) a[i].v[k] = i % 4 ? random.Next() : 0xffffffffu, b[i].v[k] = i % 3 ? random.Next() : (k == 0);
+    for (int k = 0; k < 4; ++k)
+      a[i].v[k] = i % 4 ? random.Next() : 0xffffffffu, b[i].v[k] = i % 3 ? random.Next() : (k == 0);
   }
   Buffer<Wide> da(a), db(b), out(3 * n);
   Kernel<<<3, 128>>>(da, db, out, n);

@@ -8,7 +8,8 @@
 
 #include "app.h"
 
-/// Starts this program once for each number below `count`, with the number as its argument; each must end with status 0.
+/// Starts this program once for each number below `count`, with the number as its argument; each must end with status
+/// 0.
 inline void RunCases(const char* program, int count) {
   for (int which = 0; which < count; ++which) {
     const pid_t child = fork();

@@ -34,7 +34,8 @@ int main() {
   Registers<<<5, 70, 512>>>(registers, 512);
   CU_LAUNCHED();
   const auto c = clocks.Read();
-  True("clock64 advances", c[0] > 0), True("clock advances", c[1] > 0), True("timer advances", c[2] >= 1000), True("work", c[3] == 1);
+  True("clock64 advances", c[0] > 0), True("clock advances", c[1] > 0), True("timer advances", c[2] >= 1000),
+      True("work", c[3] == 1);
   const auto r = registers.Read();
   for (std::size_t i = 0; i < r.size(); ++i) Same("register", i, r[i], 1u);
   return Verdict();

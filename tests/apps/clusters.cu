@@ -29,7 +29,8 @@ __global__ void Histogram(const unsigned* in, unsigned* out, int n, int bins_per
     atomicAdd(cluster.map_shared_rank(bins, bin / bins_per_block) + bin % bins_per_block, 1u);
   }
   cluster.sync();
-  for (int i = threadIdx.x; i < bins_per_block; i += blockDim.x) atomicAdd(&out[cluster.block_rank() * bins_per_block + i], bins[i]);
+  for (int i = threadIdx.x; i < bins_per_block; i += blockDim.x)
+    atomicAdd(&out[cluster.block_rank() * bins_per_block + i], bins[i]);
 }
 __global__ void __cluster_dims__(2, 2, 1) Registers(uint4* out) {
   uint4 r;
@@ -70,7 +71,8 @@ int main() {
   attribute.id = cudaLaunchAttributeClusterDimension;
   attribute.val.clusterDim = {size, 1, 1};
   config.attrs = &attribute, config.numAttrs = 1;
-  CU(cudaLaunchKernelEx(&config, Histogram, static_cast<const unsigned*>(din), static_cast<unsigned*>(counts), n, bins));
+  CU(cudaLaunchKernelEx(&config, Histogram, static_cast<const unsigned*>(din), static_cast<unsigned*>(counts), n,
+                        bins));
   CU_LAUNCHED();
   const auto c = counts.Read();
   for (int i = 0; i < bins * size; ++i) Same("histogram", i, c[i], want[i]);

@@ -1,5 +1,6 @@
-// Many small launches by kernels, of all shapes, by lanes that launch together and alone, in loops and in functions, nested, with barriers
-// and without: what `run --consolidate` makes few launches of. Every thread of every child writes what it sees.
+// Many small launches by kernels, of all shapes, by lanes that launch together and alone, in loops and in functions,
+// nested, with barriers and without: what `run --consolidate` makes few launches of. Every thread of every child writes
+// what it sees.
 #include <vector>
 
 #include "app.h"
@@ -38,7 +39,10 @@ __host__ __device__ inline unsigned Value(unsigned id, const Odd& odd, unsigned 
   return Mix(id * 977 + place + odd.tag * 3 + odd.low * 5 + static_cast<unsigned>(odd.weight) * 7 + odd.bytes[4] * 11);
 }
 __host__ __device__ inline Odd OddOf(unsigned id) {
-  return {static_cast<char>(id % 50), static_cast<short>(id % 1000), id * 0.5, {0, 0, 0, 0, static_cast<unsigned char>(id)}};
+  return {static_cast<char>(id % 50),
+          static_cast<short>(id % 1000),
+          id * 0.5,
+          {0, 0, 0, 0, static_cast<unsigned char>(id)}};
 }
 
 constexpr unsigned kMost = 384;  // threads of a child
@@ -102,7 +106,8 @@ __global__ void Tree(unsigned* out, unsigned first, unsigned end, unsigned nodes
   if (i >= end) return;
   atomicAdd(&out[i], Mix(i));
   const unsigned child = i * fan + 1;
-  if (child < nodes) Tree<<<2, (fan + 1) / 2, 0, cudaStreamFireAndForget>>>(out, child, min(nodes, child + fan), nodes, fan);
+  if (child < nodes)
+    Tree<<<2, (fan + 1) / 2, 0, cudaStreamFireAndForget>>>(out, child, min(nodes, child + fan), nodes, fan);
 }
 
 __global__ void Nothing(int, int*) {}
@@ -117,7 +122,8 @@ void Check(const char* what, const std::vector<unsigned>& out, const std::vector
     const unsigned threads = ShapeOf(id).threads();
     for (unsigned place = 0; place < kMost; ++place) {
       const unsigned want = launched[id] && place < threads ? Value(id, OddOf(id), place) : 0;
-      if (out[id * kMost + place] != want) Same(what, static_cast<int>(id * kMost + place), out[id * kMost + place], want);
+      if (out[id * kMost + place] != want)
+        Same(what, static_cast<int>(id * kMost + place), out[id * kMost + place], want);
     }
   }
 }

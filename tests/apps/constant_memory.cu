@@ -17,8 +17,8 @@ __global__ void Kernel(double* out, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;
   const Entry& e = kEntries[i % 5];
-  out[i] = kTable[(i * 37) & 63] + kWritten[i & 15] + e.id * 100 + (e.tag[i % 3]) + (e.weight == 1e100 ? 5000 : e.weight) +
-           kPointer[(i % 4) - 1] * 1e6 + g_text[i % 6] * 1e9;
+  out[i] = kTable[(i * 37) & 63] + kWritten[i & 15] + e.id * 100 + (e.tag[i % 3]) +
+           (e.weight == 1e100 ? 5000 : e.weight) + kPointer[(i % 4) - 1] * 1e6 + g_text[i % 6] * 1e9;
 }
 
 int main() {

@@ -26,8 +26,10 @@ __global__ void FromInt(const long long* in, double* out, int n) {
   if (i >= n) return;
   const long long v = in[i];
   double* o = out + i * kF;
-  o[0] = __ll2float_rn(v), o[1] = __ll2float_rz(v), o[2] = __ll2float_ru(v), o[3] = __ll2float_rd(v), o[4] = __ull2float_rn(v);
-  o[5] = __ll2double_rn(v), o[6] = __ll2double_rd(v), o[7] = __ull2double_ru(v), o[8] = __int2float_rz(static_cast<int>(v));
+  o[0] = __ll2float_rn(v), o[1] = __ll2float_rz(v), o[2] = __ll2float_ru(v), o[3] = __ll2float_rd(v),
+  o[4] = __ull2float_rn(v);
+  o[5] = __ll2double_rn(v), o[6] = __ll2double_rd(v), o[7] = __ull2double_ru(v),
+  o[8] = __int2float_rz(static_cast<int>(v));
   o[9] = __uint2float_rn(static_cast<unsigned>(v)), o[10] = __double2float_ru(static_cast<double>(v) * 0.1);
   o[11] = __double2float_rd(static_cast<double>(v) * 0.1);
 }
@@ -35,7 +37,8 @@ __global__ void FromInt(const long long* in, double* out, int n) {
 template <class I>
 I Clamp(double v) {
   if (std::isnan(v)) return sizeof(I) == 8 ? I(1) << 63 : I(0);
-  const double low = static_cast<double>(std::numeric_limits<I>::min()), high = static_cast<double>(std::numeric_limits<I>::max());
+  const double low = static_cast<double>(std::numeric_limits<I>::min()),
+               high = static_cast<double>(std::numeric_limits<I>::max());
   if (v <= low) return std::numeric_limits<I>::min();
   if (v >= high) return std::numeric_limits<I>::max();
   return static_cast<I>(v);
@@ -50,9 +53,10 @@ __attribute__((noinline, optimize("rounding-math"))) double Rounded(int mode, Fr
 }
 
 int main() {
-  const double edge[] = {0,     -0.0,   0.5,     -0.5,   1.5,      2.5,          -2.5,         254.9,         255.5,
-                         300,   -1,     32767.4, 40000,  -40000,   2147483647.0, 2147483648.0, -2147483649.0, 4294967295.0,
-                         4.3e9, 9.3e18, -9.3e18, 1.9e19, INFINITY, -INFINITY,    NAN,          1e-300,        0.4999999};
+  const double edge[] = {
+      0,     -0.0,   0.5,     -0.5,   1.5,      2.5,          -2.5,         254.9,         255.5,
+      300,   -1,     32767.4, 40000,  -40000,   2147483647.0, 2147483648.0, -2147483649.0, 4294967295.0,
+      4.3e9, 9.3e18, -9.3e18, 1.9e19, INFINITY, -INFINITY,    NAN,          1e-300,        0.4999999};
   const int n = 1200;
   std::vector<double> in(n);
   std::vector<long long> ints(n);

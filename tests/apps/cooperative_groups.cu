@@ -20,7 +20,8 @@ __global__ void Kernel(const int* in, int* out, int* counter) {
   int* o = out + t * kRows;
   o[0] = TileSum<4>(block, v), o[1] = TileSum<16>(block, v), o[2] = TileSum<32>(block, v), o[3] = TileSum<1>(block, v);
   auto warp = cg::tiled_partition<32>(block);
-  o[4] = cg::reduce(warp, v, cg::greater<int>()), o[5] = cg::exclusive_scan(warp, v), o[6] = cg::inclusive_scan(warp, v, cg::plus<int>());
+  o[4] = cg::reduce(warp, v, cg::greater<int>()), o[5] = cg::exclusive_scan(warp, v),
+  o[6] = cg::inclusive_scan(warp, v, cg::plus<int>());
   o[7] = 0;
   if (v % 3 == 1) {
     // Aggregated increment: one atomic for the lanes that are here.
@@ -33,7 +34,8 @@ __global__ void Kernel(const int* in, int* out, int* counter) {
   auto labelled = cg::labeled_partition(warp, v % 4);
   o[8] = cg::reduce(labelled, v, cg::plus<int>());
   auto halves = cg::binary_partition(warp, v > 50);
-  o[9] = halves.size() * 1000 + halves.thread_rank() + (block.group_dim().x == 96 && block.thread_rank() == threadIdx.x ? 0 : 1'000'000);
+  o[9] = halves.size() * 1000 + halves.thread_rank() +
+         (block.group_dim().x == 96 && block.thread_rank() == threadIdx.x ? 0 : 1'000'000);
   block.sync();
 }
 

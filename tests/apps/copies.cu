@@ -2,7 +2,8 @@
 // errors, and when the host goes on.
 #include "spin.h"
 
-// Copies from host memory to host memory, and fills of pinned memory by calls without a stream, are done when the call has answered.
+// Copies from host memory to host memory, and fills of pinned memory by calls without a stream, are done when the call
+// has answered.
 void HostMemoryIsWaitedFor() {
   int* cell = nullptr;
   int* pinned = nullptr;
@@ -39,12 +40,14 @@ int main() {
   CU(cudaMallocPitch(&b, &pitch_b, row + 100, height + 3));
   True("pitch", pitch_a >= row && pitch_a % 32 == 0 && pitch_b >= row + 100);
   CU(cudaMemcpy2D(a, pitch_a, host.data(), row, row, height, cudaMemcpyHostToDevice));
-  CU(cudaMemcpy2D(reinterpret_cast<char*>(b) + pitch_b + 8, pitch_b, a, pitch_a, row, height, cudaMemcpyDeviceToDevice));
+  CU(cudaMemcpy2D(reinterpret_cast<char*>(b) + pitch_b + 8, pitch_b, a, pitch_a, row, height,
+                  cudaMemcpyDeviceToDevice));
   CU(cudaMemcpy2D(back.data(), row, reinterpret_cast<char*>(b) + pitch_b + 8, pitch_b, row, height, cudaMemcpyDefault));
   for (int i = 0; i < width * height; ++i) Same("2D", i, back[i], host[i]);
   CU(cudaMemset2D(a, pitch_a, 0x11, 20, 4));
   CU(cudaMemcpy2D(back.data(), row, a, pitch_a, row, height, cudaMemcpyDeviceToHost));
-  for (int i = 0; i < width * height; ++i) Same("set 2D", i, back[i], i % width < 5 && i / width < 4 ? 0x11111111 : host[i]);
+  for (int i = 0; i < width * height; ++i)
+    Same("set 2D", i, back[i], i % width < 5 && i / width < 4 ? 0x11111111 : host[i]);
 
   cudaPitchedPtr volume;
   CU(cudaMalloc3D(&volume, make_cudaExtent(row, height, depth)));
@@ -64,7 +67,8 @@ int main() {
     for (int y = 0; y < height; ++y)
       for (int x = 0; x < width; ++x) {
         const bool inside = x >= 4 && x < 34 && y >= 3 && y < 11 && z < 4;
-        Same("3D", x, result[(z * height + y) * width + x], inside ? block[((z + 1) * height + y - 2) * width + x - 2] : 0);
+        Same("3D", x, result[(z * height + y) * width + x],
+             inside ? block[((z + 1) * height + y - 2) * width + x - 2] : 0);
       }
 
   cudaArray_t array = nullptr;
@@ -72,7 +76,8 @@ int main() {
   CU(cudaMallocArray(&array, &format, width, height));
   CU(cudaMemcpy2DToArray(array, 0, 0, host.data(), row, row, height, cudaMemcpyHostToDevice));
   std::vector<int> part(10 * 5);
-  CU(cudaMemcpy2DFromArray(part.data(), 10 * sizeof(int), array, 7 * sizeof(int), 2, 10 * sizeof(int), 5, cudaMemcpyDeviceToHost));
+  CU(cudaMemcpy2DFromArray(part.data(), 10 * sizeof(int), array, 7 * sizeof(int), 2, 10 * sizeof(int), 5,
+                           cudaMemcpyDeviceToHost));
   for (int i = 0; i < 50; ++i) Same("array", i, part[i], host[(i / 10 + 2) * width + 7 + i % 10]);
   CU(cudaFreeArray(array));
 
@@ -89,7 +94,8 @@ int main() {
   True("odd offsets", std::memcmp(other.data(), "aaxxxxxxxx", 10) == 0);
   CU(cudaMemcpy(bytes, nullptr, 0, cudaMemcpyHostToDevice));
   Error("null", cudaMemcpy(nullptr, text.data(), 4, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
-  Error("width over pitch", cudaMemcpy2D(a, 8, host.data(), row, row, 2, cudaMemcpyHostToDevice), cudaErrorInvalidPitchValue);
+  Error("width over pitch", cudaMemcpy2D(a, 8, host.data(), row, row, 2, cudaMemcpyHostToDevice),
+        cudaErrorInvalidPitchValue);
   cudaGetLastError();
   Error("double free", (cudaFree(bytes), cudaFree(bytes)), cudaErrorInvalidValue);
   cudaGetLastError();

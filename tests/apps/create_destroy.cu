@@ -1,5 +1,6 @@
-// Everything that a program can make and destroy, made and destroyed over and over: neither the process nor the device has less memory
-// afterwards. The first argument is the number of rounds (10,000 unless given), the second a pair's name: only that one.
+// Everything that a program can make and destroy, made and destroyed over and over: neither the process nor the device
+// has less memory afterwards. The first argument is the number of rounds (10,000 unless given), the second a pair's
+// name: only that one.
 #include <malloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -68,7 +69,8 @@ void HostFunctions() {
 
 void DeleteNumber(void* object) { delete static_cast<int*>(object); }
 
-// ---- graphs ------------------------------------------------------------------------------------------------------------
+// ---- graphs
+// ------------------------------------------------------------------------------------------------------------
 
 CUgraphNode AddKernel(CUgraph graph) {
   static CUdeviceptr in, out;
@@ -219,7 +221,8 @@ void UserObjects() {
   DRV(cuGraphDestroy(graph));
 }
 
-// ---- memory ------------------------------------------------------------------------------------------------------------
+// ---- memory
+// ------------------------------------------------------------------------------------------------------------
 
 void Allocations() {
   CUdeviceptr memory = 0;
@@ -295,7 +298,8 @@ void Mappings() {
   DRV(cuMemAddressFree(range, 2 * kMapped));
 }
 
-// ---- arrays and textures -----------------------------------------------------------------------------------------------
+// ---- arrays and textures
+// -----------------------------------------------------------------------------------------------
 
 CUDA_ARRAY3D_DESCRIPTOR ImageDescriptor() {
   CUDA_ARRAY3D_DESCRIPTOR descriptor = {};
@@ -342,7 +346,8 @@ void Textures() {
   DRV(cuArrayDestroy(array));
 }
 
-// ---- code --------------------------------------------------------------------------------------------------------------
+// ---- code
+// --------------------------------------------------------------------------------------------------------------
 
 const std::string& Ptx() {
   static const std::string text = AffinePtx("affine", 2);
@@ -379,12 +384,14 @@ void Links() {
   void* image = nullptr;
   std::size_t bytes = 0;
   DRV(cuLinkCreate(0, nullptr, nullptr, &state));
-  DRV(cuLinkAddData(state, CU_JIT_INPUT_PTX, const_cast<char*>(Ptx().c_str()), Ptx().size() + 1, "affine.ptx", 0, nullptr, nullptr));
+  DRV(cuLinkAddData(state, CU_JIT_INPUT_PTX, const_cast<char*>(Ptx().c_str()), Ptx().size() + 1, "affine.ptx", 0,
+                    nullptr, nullptr));
   DRV(cuLinkComplete(state, &image, &bytes));
   DRV(cuLinkDestroy(state));
 }
 
-// ---- contexts and threads ----------------------------------------------------------------------------------------------
+// ---- contexts and threads
+// ----------------------------------------------------------------------------------------------
 
 /// With what goes with it.
 void Contexts() {
@@ -463,9 +470,10 @@ const Pair kPairs[] = {
     {"threads with contexts", 20, ThreadsWithContexts},
 };
 
-/// The first rounds fill what is kept for later. What is lost in each round is lost in all that follow; what the library's threads keep for
-/// a while, and what the C library's count as used, is less again in one of some turns. The device is waited for again and again: a thread
-/// that runs far ahead of it has as many objects at once as the machine's load allows, and some of their memory is kept.
+/// The first rounds fill what is kept for later. What is lost in each round is lost in all that follow; what the
+/// library's threads keep for a while, and what the C library's count as used, is less again in one of some turns. The
+/// device is waited for again and again: a thread that runs far ahead of it has as many objects at once as the
+/// machine's load allows, and some of their memory is kept.
 void Run(const Pair& pair, long rounds) {
   constexpr int kTurns = 15, kAhead = 64;
   const long half = std::max(rounds * static_cast<long>(pair.share) / 200, 150l);

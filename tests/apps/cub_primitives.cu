@@ -44,27 +44,34 @@ int main() {
   Random random(61);
   for (auto& v : in) v = static_cast<int>(random.Next() % 1024);
   Buffer<int> d(in), out(n), count(1);
-  WithStorage(
-      [&](void* s, std::size_t& b) { return cub::DeviceScan::InclusiveSum(s, b, static_cast<int*>(d), static_cast<int*>(out), n); });
+  WithStorage([&](void* s, std::size_t& b) {
+    return cub::DeviceScan::InclusiveSum(s, b, static_cast<int*>(d), static_cast<int*>(out), n);
+  });
   auto got = out.Read();
   for (int i = 0, sum = 0; i < n; ++i) Same("scan", i, got[i], sum += in[i]);
-  WithStorage([&](void* s, std::size_t& b) { return cub::DeviceReduce::Max(s, b, static_cast<int*>(d), static_cast<int*>(count), n); });
+  WithStorage([&](void* s, std::size_t& b) {
+    return cub::DeviceReduce::Max(s, b, static_cast<int*>(d), static_cast<int*>(count), n);
+  });
   Same("max", 0, count.Read()[0], *std::max_element(in.begin(), in.end()));
-  WithStorage(
-      [&](void* s, std::size_t& b) { return cub::DeviceRadixSort::SortKeys(s, b, static_cast<int*>(d), static_cast<int*>(out), n); });
+  WithStorage([&](void* s, std::size_t& b) {
+    return cub::DeviceRadixSort::SortKeys(s, b, static_cast<int*>(d), static_cast<int*>(out), n);
+  });
   auto sorted = in;
   std::sort(sorted.begin(), sorted.end());
   got = out.Read();
   for (int i = 0; i < n; ++i) Same("radix sort", i, got[i], sorted[i]);
   Buffer<int> histogram(16);
   WithStorage([&](void* s, std::size_t& b) {
-    return cub::DeviceHistogram::HistogramEven(s, b, static_cast<int*>(d), static_cast<int*>(histogram), 17, 0, 1024, n);
+    return cub::DeviceHistogram::HistogramEven(s, b, static_cast<int*>(d), static_cast<int*>(histogram), 17, 0, 1024,
+                                               n);
   });
   const auto bins = histogram.Read();
   for (int k = 0; k < 16; ++k)
-    Same("histogram", k, bins[k], static_cast<int>(std::count_if(in.begin(), in.end(), [k](int v) { return v / 64 == k; })));
+    Same("histogram", k, bins[k],
+         static_cast<int>(std::count_if(in.begin(), in.end(), [k](int v) { return v / 64 == k; })));
   WithStorage([&](void* s, std::size_t& b) {
-    return cub::DeviceSelect::If(s, b, static_cast<int*>(d), static_cast<int*>(out), static_cast<int*>(count), n, Odd());
+    return cub::DeviceSelect::If(s, b, static_cast<int*>(d), static_cast<int*>(out), static_cast<int*>(count), n,
+                                 Odd());
   });
   got = out.Read();
   int kept = 0;
@@ -80,7 +87,8 @@ int main() {
   for (int b = 0; b < 10; ++b) {
     int sum = 0, max = 0;
     for (int t = 0; t < 128; ++t)
-      Same("block scan", b * 128 + t, got[b * 128 + t], sum += in[b * 128 + t]), max = t < 32 ? std::max(max, in[b * 128 + t]) : max;
+      Same("block scan", b * 128 + t, got[b * 128 + t], sum += in[b * 128 + t]),
+          max = t < 32 ? std::max(max, in[b * 128 + t]) : max;
     Same("block reduce", b, s[b * 2], sum), Same("warp reduce", b, s[b * 2 + 1], max);
   }
   return Verdict();

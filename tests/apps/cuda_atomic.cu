@@ -12,7 +12,8 @@ __global__ void Count(Counter* counter, cuda::atomic<unsigned long long, cuda::t
   counter->fetch_add(2, cuda::memory_order_relaxed);
   wide->fetch_max(static_cast<unsigned long long>(i) << 33);
   cuda::atomic_ref<double, cuda::thread_scope_device>(*sum).fetch_add(0.5);
-  cuda::atomic_ref<unsigned char, cuda::thread_scope_block> byte(bytes[i / 4]);  // byte atomics are built from 32-bit ones
+  cuda::atomic_ref<unsigned char, cuda::thread_scope_block> byte(
+      bytes[i / 4]);  // byte atomics are built from 32-bit ones
   unsigned char old = byte.load();
   while (!byte.compare_exchange_weak(old, old + 1)) {
   }

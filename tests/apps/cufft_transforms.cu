@@ -1,6 +1,6 @@
-// cuFFT by its own headers and library, in whose place the shim answers. Lengths with factors of two, of small primes, and prime ones
-// (another algorithm); real and complex, float and double, in batches, with strides, and in two and three dimensions. Each against a
-// transform by its definition.
+// cuFFT by its own headers and library, in whose place the shim answers. Lengths with factors of two, of small primes,
+// and prime ones (another algorithm); real and complex, float and double, in batches, with strides, and in two and
+// three dimensions. Each against a transform by its definition.
 #include <cufft.h>
 
 #include <complex>
@@ -31,7 +31,8 @@ Signal MakeSignal(std::size_t count) {
 /// By definition, along the axis of that length whose elements are `stride` apart.
 void TransformAxis(Signal& signal, std::size_t length, std::size_t stride, int sign) {
   Signal line(length), roots(length);
-  for (std::size_t k = 0; k < length; ++k) roots[k] = std::polar(1.0, sign * kTurn * static_cast<double>(k) / static_cast<double>(length));
+  for (std::size_t k = 0; k < length; ++k)
+    roots[k] = std::polar(1.0, sign * kTurn * static_cast<double>(k) / static_cast<double>(length));
   for (std::size_t first = 0; first < signal.size(); ++first) {
     if (first / stride % length != 0) continue;
     for (std::size_t k = 0; k < length; ++k) {
@@ -95,7 +96,8 @@ void RealPlane(int rows, int columns) {
   TransformAxis(whole, rows, columns, -1);
   Signal want;
   for (int row = 0; row < rows; ++row)
-    for (std::size_t column = 0; column < half; ++column) want.push_back(whole[row * static_cast<std::size_t>(columns) + column]);
+    for (std::size_t column = 0; column < half; ++column)
+      want.push_back(whole[row * static_cast<std::size_t>(columns) + column]);
   Buffer<float> real(input);
   Buffer<cufftComplex> spectrum(rows * half);
   cufftHandle forth, back;
@@ -105,7 +107,8 @@ void RealPlane(int rows, int columns) {
   Compare("R2C", spectrum.Read(), want, 1e-3);
   FFT(cufftExecC2R(back, spectrum, real));
   const auto got = real.Read();
-  for (std::size_t i = 0; i < input.size(); ++i) Near("C2R", static_cast<long>(i), got[i] / (rows * columns), input[i], 0, 1e-5);
+  for (std::size_t i = 0; i < input.size(); ++i)
+    Near("C2R", static_cast<long>(i), got[i] / (rows * columns), input[i], 0, 1e-5);
   FFT(cufftDestroy(forth));
   FFT(cufftDestroy(back));
 }

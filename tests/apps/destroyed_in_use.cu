@@ -1,5 +1,5 @@
-// What is destroyed while work that uses it is queued or runs: the work goes on to its end, and whoever waits for the device,
-// frees memory or takes a module away waits for it.
+// What is destroyed while work that uses it is queued or runs: the work goes on to its end, and whoever waits for the
+// device, frees memory or takes a module away waits for it.
 #include <cuda.h>
 
 #include "spin.h"
@@ -193,12 +193,14 @@ void Modules() {
   True("load", cuModuleLoadData(&module, kModule) == CUDA_SUCCESS);
   True("variable", cuModuleGetGlobal(&cells, nullptr, module, "cells") == CUDA_SUCCESS);
   CheckVariable(
-      cells, "module", [](void* handle) { True("unload", cuModuleUnload(static_cast<CUmodule>(handle)) == CUDA_SUCCESS); }, module);
+      cells, "module",
+      [](void* handle) { True("unload", cuModuleUnload(static_cast<CUmodule>(handle)) == CUDA_SUCCESS); }, module);
   CUlibrary library;
   True("load", cuLibraryLoadData(&library, kModule, nullptr, nullptr, 0, nullptr, nullptr, 0) == CUDA_SUCCESS);
   True("variable", cuLibraryGetGlobal(&cells, nullptr, library, "cells") == CUDA_SUCCESS);
   CheckVariable(
-      cells, "library", [](void* handle) { True("unload", cuLibraryUnload(static_cast<CUlibrary>(handle)) == CUDA_SUCCESS); }, library);
+      cells, "library",
+      [](void* handle) { True("unload", cuLibraryUnload(static_cast<CUlibrary>(handle)) == CUDA_SUCCESS); }, library);
 }
 
 // The context itself: its end waits for all of that. Last, as nothing is left then.
@@ -213,7 +215,8 @@ void Device() {
 }
 
 int main() {
-  for (const unsigned flags : {static_cast<unsigned>(cudaStreamNonBlocking), static_cast<unsigned>(cudaStreamDefault)}) {
+  for (const unsigned flags :
+       {static_cast<unsigned>(cudaStreamNonBlocking), static_cast<unsigned>(cudaStreamDefault)}) {
     Streams(flags);
     for (int round = 0; round < 4; ++round) Memory(flags);
     HostMemory(flags);

@@ -1,5 +1,5 @@
-// Very many device streams: each thread launches into its own, so that whoever keeps what a stream waits for, or the streams and events
-// themselves, until the grid ends keeps it for hundreds of thousands of threads.
+// Very many device streams: each thread launches into its own, so that whoever keeps what a stream waits for, or the
+// streams and events themselves, until the grid ends keeps it for hundreds of thousands of threads.
 //   device_launch_streams [BLOCKS [memory]]      with `memory` it says what the process has taken at most, in KB
 #include <sys/resource.h>
 

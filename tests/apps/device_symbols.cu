@@ -18,8 +18,8 @@ __device__ int g_slot = kSlot * 11;
 __global__ void Kernel(double* out) {
   atomicAdd(&g_counter, 1);
   if (threadIdx.x == 0)
-    out[0] = g_table[1] + g_table[9], out[1] = g_bytes[2], out[2] = g_pointer->scale[2] + (g_pointer->link == &g_counter ? 0.5 : 0),
-    out[3] = g_slot<2> + g_slot<5>;
+    out[0] = g_table[1] + g_table[9], out[1] = g_bytes[2],
+    out[2] = g_pointer->scale[2] + (g_pointer->link == &g_counter ? 0.5 : 0), out[3] = g_slot<2> + g_slot<5>;
 }
 __global__ void Bump() { g_bytes[threadIdx.x] += 100; }
 
@@ -32,7 +32,8 @@ int main() {
   Kernel<<<3, 50>>>(out);
   CU_LAUNCHED();
   const auto o = out.Read();
-  Same("table", 0, o[0], 1.5 + 90.25), Same("bytes", 0, o[1], 3.0), Same("pointer", 0, o[2], 77.5), Same("template", 0, o[3], 77.0);
+  Same("table", 0, o[0], 1.5 + 90.25), Same("bytes", 0, o[1], 3.0), Same("pointer", 0, o[2], 77.5),
+      Same("template", 0, o[3], 77.0);
   int counter = 0;
   CU(cudaMemcpyFromSymbol(&counter, g_counter, sizeof counter));
   Same("counter", 0, counter, 150);

@@ -1,5 +1,5 @@
-// Warp functions with one mask from different places of the code: from Volta on the lanes that the mask names wait for each other
-// wherever they are, and exchange values.
+// Warp functions with one mask from different places of the code: from Volta on the lanes that the mask names wait for
+// each other wherever they are, and exchange values.
 #include "app.h"
 
 constexpr unsigned kAll = 0xFFFFFFFFu;
@@ -35,12 +35,14 @@ __global__ void Shrinking(unsigned* out) {
   unsigned sum = 0;
   for (int i = 0; i <= lane; ++i) {
     const unsigned left = kAll << i;
-    sum = sum * 3 + __shfl_xor_sync(left, lane * 2, 0) + __any_sync(left, lane == i) + __popc(__ballot_sync(left, (lane ^ i) & 1));
+    sum = sum * 3 + __shfl_xor_sync(left, lane * 2, 0) + __any_sync(left, lane == i) +
+          __popc(__ballot_sync(left, (lane ^ i) & 1));
   }
   out[threadIdx.x] = sum;
 }
 
-/// A loop that lanes leave at different times, all named to the end: those that are through end, and do not hold the others back.
+/// A loop that lanes leave at different times, all named to the end: those that are through end, and do not hold the
+/// others back.
 __global__ void Leaving(const int* trips, unsigned* out) {
   const int lane = threadIdx.x % 32, mine = trips[threadIdx.x];
   unsigned sum = 0;

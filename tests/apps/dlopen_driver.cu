@@ -9,8 +9,9 @@ int main() {
   if (!handle) return Verdict();
   const auto init = reinterpret_cast<CUresult (*)(unsigned)>(dlsym(handle, "cuInit"));
   const auto count = reinterpret_cast<CUresult (*)(int*)>(dlsym(handle, "cuDeviceGetCount"));
-  const auto address = reinterpret_cast<CUresult (*)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*)>(
-      dlsym(handle, "cuGetProcAddress_v2"));
+  const auto address =
+      reinterpret_cast<CUresult (*)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*)>(
+          dlsym(handle, "cuGetProcAddress_v2"));
   True("symbols", init && count && address);
   True("unknown symbol", dlsym(handle, "cuNoSuchFunction") == nullptr);
   if (!init || !count || !address) return Verdict();

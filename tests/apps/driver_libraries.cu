@@ -35,7 +35,8 @@ int main() {
   DRV(cuLibraryGetGlobal(&global, &bytes, library, "offset"));
   DRV(cuMemsetD32(global, 1000, 1));
   CUlaunchConfig config = {};
-  config.gridDimX = 3, config.gridDimY = config.gridDimZ = 1, config.blockDimX = 128, config.blockDimY = config.blockDimZ = 1;
+  config.gridDimX = 3, config.gridDimY = config.gridDimZ = 1, config.blockDimX = 128,
+  config.blockDimY = config.blockDimZ = 1;
   CUfunction function;
   DRV(cuKernelGetFunction(&function, kernel));
   DRV(cuLaunchKernelEx(&config, function, arguments, nullptr));

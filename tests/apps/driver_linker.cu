@@ -38,7 +38,8 @@ int main() {
   void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
   DRV(cuLinkCreate(2, options, values, &link));
   DRV(cuLinkAddData(link, CU_JIT_INPUT_PTX, const_cast<char*>(kMain), sizeof kMain, "main.ptx", 0, nullptr, nullptr));
-  DRV(cuLinkAddData(link, CU_JIT_INPUT_PTX, const_cast<char*>(kLibrary), sizeof kLibrary, "library.ptx", 0, nullptr, nullptr));
+  DRV(cuLinkAddData(link, CU_JIT_INPUT_PTX, const_cast<char*>(kLibrary), sizeof kLibrary, "library.ptx", 0, nullptr,
+                    nullptr));
   void* cubin = nullptr;
   std::size_t size = 0;
   DRV(cuLinkComplete(link, &cubin, &size));

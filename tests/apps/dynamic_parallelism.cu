@@ -49,7 +49,8 @@ __global__ void QuickSort(int* v, int low, int high, int depth) {
   if (low < j) QuickSort<<<1, 1, 0, cudaStreamFireAndForget>>>(v, low, j, depth + 1);
   if (i < high) QuickSort<<<1, 1, 0, cudaStreamFireAndForget>>>(v, i, high, depth + 1);
 }
-// printf has one buffer for all grids: what a grid printed before it launched another one stands before what that one prints.
+// printf has one buffer for all grids: what a grid printed before it launched another one stands before what that one
+// prints.
 __global__ void PrintDepth(int depth, int most) {
   printf("%d ", depth);
   if (depth < most) PrintDepth<<<1, 1>>>(depth + 1, most);

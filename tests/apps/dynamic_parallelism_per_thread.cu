@@ -1,4 +1,5 @@
-// Kernels compiled with --default-stream per-thread: each thread's launches without a stream are in order, in a stream of its own.
+// Kernels compiled with --default-stream per-thread: each thread's launches without a stream are in order, in a stream
+// of its own.
 #include "app.h"
 
 __global__ void First(int* values, int i) { values[i] = 3 * i + 1; }

@@ -1,4 +1,5 @@
-// Device-side streams, events, copies, errors and queries; the order of launches in a block's NULL stream; the end of a parent.
+// Device-side streams, events, copies, errors and queries; the order of launches in a block's NULL stream; the end of a
+// parent.
 #include "app.h"
 
 __global__ void Append(int* log, int* count, int value) {
@@ -94,7 +95,9 @@ __global__ void TooManyTails(int* p, int n, int* refused) {
   }
 }
 /// Fewer than may be pending (cudaLimitDevRuntimePendingLaunchCount): on a GPU a launch beyond that fails.
-__global__ void Many(int* p) { Fill<<<1, 1, 0, cudaStreamFireAndForget>>>(p + blockIdx.x * blockDim.x + threadIdx.x, 1, 7); }
+__global__ void Many(int* p) {
+  Fill<<<1, 1, 0, cudaStreamFireAndForget>>>(p + blockIdx.x * blockDim.x + threadIdx.x, 1, 7);
+}
 
 int main() {
   Buffer<int> log(512), count(1), out(64);
@@ -118,7 +121,8 @@ int main() {
   CU_LAUNCHED();
   Same("copy errors", 0, out.Read()[0], 0);
   const auto copied = to.Read();
-  for (int i = 0; i < 5000; ++i) Same("copy", i, static_cast<int>(copied[i]), static_cast<int>(i < 3 || i >= 4993 ? 0 : bytes[i - 2]));
+  for (int i = 0; i < 5000; ++i)
+    Same("copy", i, static_cast<int>(copied[i]), static_cast<int>(i < 3 || i >= 4993 ? 0 : bytes[i - 2]));
 
   CU(cudaMemset(out, 0, 256));
   Errors<<<1, 1>>>(out);

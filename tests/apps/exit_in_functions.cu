@@ -1,4 +1,5 @@
-// Threads that end inside of functions: recursive ones, ones called through pointers, with barriers and shuffles around them.
+// Threads that end inside of functions: recursive ones, ones called through pointers, with barriers and shuffles around
+// them.
 #include "app.h"
 
 __device__ __noinline__ int Recurse(int* log, int depth, int end_at) {

@@ -47,7 +47,8 @@ int main() {
   std::vector<double> in(3 * n);
   Random random(21);
   for (std::size_t k = 0; k < in.size(); ++k) {
-    in[k] = k < 600 ? edge[random.Next() % 13] : std::ldexp(random.Uniform(-2, 2), static_cast<int>(random.Next() % 60) - 30);
+    in[k] = k < 600 ? edge[random.Next() % 13]
+                    : std::ldexp(random.Uniform(-2, 2), static_cast<int>(random.Next() % 60) - 30);
     if (k % 3 == 2 && k >= 600) in[k] = -in[k - 1] * in[k - 2] * (1 + 1e-9);  // fma with cancellation
   }
   Buffer<double> din(in), dd(n * 4 * kOps);

@@ -69,6 +69,7 @@ int main() {
   Structs<<<(n + 99) / 100, 100>>>(structs, n);
   CU_LAUNCHED();
   const auto s = structs.Read();
-  for (int i = 0; i < n; ++i) Near("structs", i, s[i], (i >> 1) & 1 ? 1.0 + 3e3 - i * 1e6 + 9e9 : 0.5 + i + i * 1e3 + 1e6 + 2e9, 1e-14);
+  for (int i = 0; i < n; ++i)
+    Near("structs", i, s[i], (i >> 1) & 1 ? 1.0 + 3e3 - i * 1e6 + 9e9 : 0.5 + i + i * 1e3 + 1e6 + 2e9, 1e-14);
   return Verdict();
 }

@@ -12,7 +12,8 @@ __global__ void Sum(const float* a, const float* b, float* c, int n) {
 }
 int g_host_calls = 0;
 
-cudaGraph_t Capture(cudaStream_t main_stream, cudaStream_t side, float* a, float* b, float* c, const float* host, int n, float factor) {
+cudaGraph_t Capture(cudaStream_t main_stream, cudaStream_t side, float* a, float* b, float* c, const float* host, int n,
+                    float factor) {
   cudaEvent_t fork, join;
   CU(cudaEventCreateWithFlags(&fork, cudaEventDisableTiming));
   CU(cudaEventCreateWithFlags(&join, cudaEventDisableTiming));

@@ -1,8 +1,11 @@
-// Conditional nodes: if with and without else, while, switch, nested; values set by kernels; defaults applied on every launch.
+// Conditional nodes: if with and without else, while, switch, nested; values set by kernels; defaults applied on every
+// launch.
 #include "app.h"
 
 __global__ void Set(cudaGraphConditionalHandle condition, unsigned value) { cudaGraphSetConditional(condition, value); }
-__global__ void SetFrom(cudaGraphConditionalHandle condition, const unsigned* value) { cudaGraphSetConditional(condition, *value); }
+__global__ void SetFrom(cudaGraphConditionalHandle condition, const unsigned* value) {
+  cudaGraphSetConditional(condition, *value);
+}
 __global__ void Add(int* counter, int amount) { *counter += amount; }
 // Counts down in the body of a while: goes on as long as something is left.
 __global__ void CountDown(cudaGraphConditionalHandle condition, int* left, int* rounds) {

@@ -101,7 +101,8 @@ int main() {
   CU(cudaGraphAddMemAllocNode(&alloc_node, own, nullptr, 0, &allocation));
   memset.dst = allocation.dptr, memset.value = 77;
   CU(cudaGraphAddMemsetNode(&set_node, own, &alloc_node, 1, &memset));
-  CU(cudaGraphAddMemcpyNode1D(&copy_node, own, &set_node, 1, out.data(), allocation.dptr, n * sizeof(int), cudaMemcpyDeviceToHost));
+  CU(cudaGraphAddMemcpyNode1D(&copy_node, own, &set_node, 1, out.data(), allocation.dptr, n * sizeof(int),
+                              cudaMemcpyDeviceToHost));
   CU(cudaGraphAddMemFreeNode(&free_node, own, &copy_node, 1, allocation.dptr));
   cudaGraphExec_t own_exec;
   CU(cudaGraphInstantiate(&own_exec, own, 0));

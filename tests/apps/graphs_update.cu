@@ -1,5 +1,5 @@
-// Changes of an executable graph while launches of it are queued or run: each launch does what the graph was when it was
-// launched, also in bodies that run later.
+// Changes of an executable graph while launches of it are queued or run: each launch does what the graph was when it
+// was launched, also in bodies that run later.
 #include "spin.h"
 
 __global__ void Add(int* counter, int amount) { *counter += amount; }
@@ -68,7 +68,8 @@ void Loops() {
   }
 }
 
-// Parameters of a node, a node that is switched off, the graph of a child node: each changed between launches that are queued.
+// Parameters of a node, a node that is switched off, the graph of a child node: each changed between launches that are
+// queued.
 void QueuedLaunches() {
   Buffer<int> digits(1), other(1);
   cudaGraph_t graph, child, new_child;

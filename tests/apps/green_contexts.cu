@@ -1,5 +1,5 @@
-// Green contexts: kernels of each run on its own SMs, as %smid tells; a cooperative grid is as large as they hold, and comes to its
-// barriers; memory is shared with the primary context.
+// Green contexts: kernels of each run on its own SMs, as %smid tells; a cooperative grid is as large as they hold, and
+// comes to its barriers; memory is shared with the primary context.
 #include <cooperative_groups.h>
 
 #include <set>
@@ -69,7 +69,8 @@ int main() {
   CU(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, Sum, 256, 0));
   const unsigned most = per_sm * parts[0].sm.smCount;
   Same("a grid that fits", 0, Cooperative(streams[0], most), static_cast<int>(cudaSuccess));
-  Same("a grid that does not", 0, Cooperative(streams[0], most + 1), static_cast<int>(cudaErrorCooperativeLaunchTooLarge));
+  Same("a grid that does not", 0, Cooperative(streams[0], most + 1),
+       static_cast<int>(cudaErrorCooperativeLaunchTooLarge));
   Same("the same on all SMs", 0, Cooperative(nullptr, most + 1), static_cast<int>(cudaSuccess));
 
   // Current, for the runtime API, too.

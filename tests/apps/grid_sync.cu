@@ -10,7 +10,8 @@ namespace cg = cooperative_groups;
 __global__ void Ring(double* a, double* b, int n, int steps) {
   cg::grid_group grid = cg::this_grid();
   for (int s = 0; s < steps; ++s) {
-    for (unsigned long long i = grid.thread_rank(); i < n; i += grid.size()) b[i] = 0.5 * a[(i + n - 1) % n] + 0.5 * a[(i + 1) % n];
+    for (unsigned long long i = grid.thread_rank(); i < n; i += grid.size())
+      b[i] = 0.5 * a[(i + n - 1) % n] + 0.5 * a[(i + 1) % n];
     grid.sync();
     double* swap = a;
     a = b, b = swap;
@@ -64,7 +65,8 @@ int main() {
   for (int i = 0; i < n; ++i) Same("ring", i, got[i], a[i]);
 
   Error("too large",
-        cudaLaunchCooperativeKernel(reinterpret_cast<void*>(Ring), dim3(per_sm * multiprocessors + 1), dim3(64), arguments, 0, nullptr),
+        cudaLaunchCooperativeKernel(reinterpret_cast<void*>(Ring), dim3(per_sm * multiprocessors + 1), dim3(64),
+                                    arguments, 0, nullptr),
         cudaErrorCooperativeLaunchTooLarge);
   cudaGetLastError();
 

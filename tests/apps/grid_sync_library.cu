@@ -1,4 +1,5 @@
-// The grid's barrier as functions of the device runtime library (numba's grid groups, cooperative groups of CUDA 9 and 10).
+// The grid's barrier as functions of the device runtime library (numba's grid groups, cooperative groups of CUDA 9 and
+// 10).
 #include "app.h"
 
 // What cudaCGGetSize stores, and the second number of cudaCGGetRank, no manual says: they are shown, not checked.
@@ -20,7 +21,8 @@ __global__ void Ring(int* a, int* b, int steps, unsigned* status) {
     a = b, b = swap;
   }
 }
-// Threads without an element leave before the first barrier, as kernels of Numba do. Those that have left do not count at any.
+// Threads without an element leave before the first barrier, as kernels of Numba do. Those that have left do not count
+// at any.
 __global__ void RingOfSome(int* a, int* b, int n, int steps) {
   const unsigned long long grid = cudaCGGetIntrinsicHandle(cudaCGScopeGrid);
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -55,11 +57,13 @@ int main() {
   for (int i = 0; i < n; ++i) Same("ring", i, got[i], (i + steps) % n + steps);
   const std::vector<unsigned> said = status.Read();
   for (int i = 0; i < 2; ++i) Same("bad answers", i, said[i], 0u);
-  std::printf("of %d threads: status %u, threads %u, grids %u, rank of the grid %u\n", n, said[2], said[3], said[4], said[5]);
+  std::printf("of %d threads: status %u, threads %u, grids %u, rank of the grid %u\n", n, said[2], said[3], said[4],
+              said[5]);
   // The last block has one thread, half a warp and one, a warp and a half, or all.
   for (int some : {97, 96 + 17, 96 + 48, 192}) {
     void* of_some[] = {&pa, &pb, &some, &steps};
-    CU(cudaLaunchCooperativeKernel(reinterpret_cast<void*>(RingOfSome), dim3((some + 95) / 96), dim3(96), of_some, 0, nullptr));
+    CU(cudaLaunchCooperativeKernel(reinterpret_cast<void*>(RingOfSome), dim3((some + 95) / 96), dim3(96), of_some, 0,
+                                   nullptr));
     CU_LAUNCHED();
     const std::vector<int> ring = (steps % 2 ? b : a).Read();
     for (int i = 0; i < some; ++i) Same("ring of some", i, ring[i], (i + steps) % some + steps);

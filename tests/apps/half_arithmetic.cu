@@ -16,7 +16,8 @@ __global__ void Scalar(const __half* a, const __half* b, const __half* c, __half
 }
 __global__ void Packed(const __half2* a, const __half2* b, __half2* out, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) out[2 * i] = __hfma2(a[i], b[i], __hadd2(a[i], b[i])), out[2 * i + 1] = __lowhigh2highlow(__hmul2(a[i], b[i]));
+  if (i < n)
+    out[2 * i] = __hfma2(a[i], b[i], __hadd2(a[i], b[i])), out[2 * i + 1] = __lowhigh2highlow(__hmul2(a[i], b[i]));
 }
 __global__ void Functions(const __half* a, __half* out, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -46,7 +47,8 @@ int main() {
   a[0] = __float2half(65504), b[0] = __float2half(65504), a[1] = __float2half(6e-8f), b[1] = __float2half(0.5f);
   Buffer<__half> da(a), db(b), dc(c), out(n * kRows), out2(2 * n), out3(4 * n);
   Scalar<<<9, 128>>>(da, db, dc, out, n);
-  Packed<<<5, 128>>>(reinterpret_cast<__half2*>(static_cast<__half*>(da)), reinterpret_cast<__half2*>(static_cast<__half*>(db)),
+  Packed<<<5, 128>>>(reinterpret_cast<__half2*>(static_cast<__half*>(da)),
+                     reinterpret_cast<__half2*>(static_cast<__half*>(db)),
                      reinterpret_cast<__half2*>(static_cast<__half*>(out2)), n / 2);
   Functions<<<9, 128>>>(da, out3, n);
   CU_LAUNCHED();

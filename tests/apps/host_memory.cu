@@ -48,8 +48,8 @@ int main() {
 
   Buffer<int> device(n);
   CU(cudaPointerGetAttributes(&attributes, static_cast<int*>(device) + 17));
-  True("device type",
-       attributes.type == cudaMemoryTypeDevice && attributes.device == 0 && attributes.devicePointer == static_cast<int*>(device) + 17);
+  True("device type", attributes.type == cudaMemoryTypeDevice && attributes.device == 0 &&
+                          attributes.devicePointer == static_cast<int*>(device) + 17);
   cudaStream_t stream;
   CU(cudaStreamCreate(&stream));
   CU(cudaMemcpyAsync(device, pinned, n * sizeof(int), cudaMemcpyHostToDevice, stream));

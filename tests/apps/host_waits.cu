@@ -1,5 +1,5 @@
-// Who waits for something waits for just that: not for what lies behind it in its stream, nor for what other threads queue
-// meanwhile. Each program here ends only if that holds: a kernel behind waits for the host to go on.
+// Who waits for something waits for just that: not for what lies behind it in its stream, nor for what other threads
+// queue meanwhile. Each program here ends only if that holds: a kernel behind waits for the host to go on.
 #include <chrono>
 #include <thread>
 
@@ -78,7 +78,8 @@ void BehindInAnotherStream(int round) {
     Store<<<1, 1, 0, r.b>>>(cell, round + 1);
     int got = -1;
     if (copies) {
-      CU(cudaMemcpyAsync(&got, cell, sizeof got, cudaMemcpyDeviceToHost, r.b));  // to pageable memory: returns when it is done
+      CU(cudaMemcpyAsync(&got, cell, sizeof got, cudaMemcpyDeviceToHost,
+                         r.b));  // to pageable memory: returns when it is done
     } else {
       CU(cudaStreamSynchronize(r.b));
       CU(cudaMemcpyAsync(&got, cell, sizeof got, cudaMemcpyDeviceToHost, r.b));

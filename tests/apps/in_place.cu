@@ -1,5 +1,5 @@
-// Kernels that change what they read, once per launch and not twice: in place, by atomics, mirrored, in grids of odd shapes, from several
-// streams at once on neighbouring parts of one allocation, and with copies and fills beside them.
+// Kernels that change what they read, once per launch and not twice: in place, by atomics, mirrored, in grids of odd
+// shapes, from several streams at once on neighbouring parts of one allocation, and with copies and fills beside them.
 #include "app.h"
 
 __device__ int g_launches = 0;
@@ -11,7 +11,8 @@ __global__ void Increment(int* x, int n) {
 }
 
 __global__ void Increment3d(int* x, int width, int height, int depth) {
-  const int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y, k = blockIdx.z * blockDim.z + threadIdx.z;
+  const int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y,
+            k = blockIdx.z * blockDim.z + threadIdx.z;
   if (i < width && j < height && k < depth) x[(k * height + j) * width + i] += 1 + k;
 }
 
@@ -76,7 +77,8 @@ void OddGrids() {
   Nothing<<<dim3(3, 5, 7), 1>>>();
   CU_LAUNCHED();
   const auto after = x.Read();
-  for (int i = 0; i < kWidth * kHeight * kDepth; ++i) Same("3d", i, after[i], before[i] + 2 * (1 + i / (kWidth * kHeight)));
+  for (int i = 0; i < kWidth * kHeight * kDepth; ++i)
+    Same("3d", i, after[i], before[i] + 2 * (1 + i / (kWidth * kHeight)));
 }
 
 void Atomics() {

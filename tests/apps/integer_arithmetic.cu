@@ -82,18 +82,19 @@ int main() {
     const unsigned x = a[i], y = b[i];
     const long long sx = static_cast<int>(x), sy = static_cast<int>(y);
     const U64 wx = (U64{x} << 32) | y, wy = ~wx * 3;
-    const U64 want[12] = {(U64{x} * y) >> 32,
-                          static_cast<unsigned>((sx * sy) >> 32),
-                          static_cast<U64>((static_cast<unsigned __int128>(wx) * wy) >> 64),
-                          static_cast<U64>((static_cast<__int128>(static_cast<long long>(wx)) * static_cast<long long>(wy)) >> 64),
-                          static_cast<unsigned>(U64{x & 0xffffff} * (y & 0xffffff)),
-                          static_cast<unsigned>(Sext24(x) * Sext24(y)),
-                          static_cast<unsigned>((x > y ? x - y : y - x) + 5),
-                          static_cast<unsigned>((sx > sy ? sx - sy : sy - sx) + 9),
-                          (U64{x} + y) >> 1,
-                          (U64{x} + y + 1) >> 1,
-                          static_cast<unsigned>((sx + sy) >> 1),
-                          U64{x} * y + static_cast<U64>(sx * sy)};
+    const U64 want[12] = {
+        (U64{x} * y) >> 32,
+        static_cast<unsigned>((sx * sy) >> 32),
+        static_cast<U64>((static_cast<unsigned __int128>(wx) * wy) >> 64),
+        static_cast<U64>((static_cast<__int128>(static_cast<long long>(wx)) * static_cast<long long>(wy)) >> 64),
+        static_cast<unsigned>(U64{x & 0xffffff} * (y & 0xffffff)),
+        static_cast<unsigned>(Sext24(x) * Sext24(y)),
+        static_cast<unsigned>((x > y ? x - y : y - x) + 5),
+        static_cast<unsigned>((sx > sy ? sx - sy : sy - sx) + 9),
+        (U64{x} + y) >> 1,
+        (U64{x} + y + 1) >> 1,
+        static_cast<unsigned>((sx + sy) >> 1),
+        U64{x} * y + static_cast<U64>(sx * sy)};
     for (int k = 0; k < 12; ++k) Same("intrinsic", i * 12 + k, got[i * 12 + k], want[k]);
   }
   return Verdict();

@@ -1,5 +1,5 @@
-// nvJitLink in a context that a kernel has failed in: the link goes well, since it is no work of the context's, and who loads the
-// result hears of the kernel.
+// nvJitLink in a context that a kernel has failed in: the link goes well, since it is no work of the context's, and who
+// loads the result hears of the kernel.
 #include <nvJitLink.h>
 
 #include <string>

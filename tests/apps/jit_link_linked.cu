@@ -1,5 +1,5 @@
-// A program linked with the toolkit's linker, not opening it, as libraries and C++ programs are: two modules linked by nvJitLink for
-// a real architecture, one that calls the other; once as PTX and once as LTO-IR.
+// A program linked with the toolkit's linker, not opening it, as libraries and C++ programs are: two modules linked by
+// nvJitLink for a real architecture, one that calls the other; once as PTX and once as LTO-IR.
 #include <nvJitLink.h>
 #include <nvrtc.h>
 
@@ -57,7 +57,8 @@ void Run(const std::string& code) {
 int main() {
   CU(cudaFree(nullptr));
   const char* const caller =
-      "__device__ int Factor();\nextern \"C\" __global__ void Scale(int* out) { out[threadIdx.x] = threadIdx.x * Factor(); }";
+      "__device__ int Factor();\nextern \"C\" __global__ void Scale(int* out) { out[threadIdx.x] = threadIdx.x * "
+      "Factor(); }";
   const char* const callee = "__device__ int Factor() { return 7; }";
   Run(Link({"-arch=sm_90"}, NVJITLINK_INPUT_PTX, {Compile(caller, false), Compile(callee, false)}));
   Run(Link({"-arch=sm_90", "-lto"}, NVJITLINK_INPUT_LTOIR, {Compile(caller, true), Compile(callee, true)}));

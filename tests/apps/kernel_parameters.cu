@@ -21,9 +21,10 @@ struct Large {
   int v[1000];
 };
 
-__global__ void Many(signed char a, unsigned short b, Odd3 odd, bool flag, long long wide, float f, Nested nested, Empty, double d,
-                     Vector v, float* out) {
-  out[0] = a, out[1] = b, out[2] = odd.b[0] + odd.b[1] * 256 + odd.b[2] * 65536, out[3] = flag, out[4] = wide, out[5] = f;
+__global__ void Many(signed char a, unsigned short b, Odd3 odd, bool flag, long long wide, float f, Nested nested,
+                     Empty, double d, Vector v, float* out) {
+  out[0] = a, out[1] = b, out[2] = odd.b[0] + odd.b[1] * 256 + odd.b[2] * 65536, out[3] = flag, out[4] = wide,
+  out[5] = f;
   out[6] = nested.c, out[7] = nested.d, out[8] = nested.in.s[0] + nested.in.s[1] + nested.in.s[2], *nested.in.p = 77;
   out[10] = d, out[11] = v.x + v.y * 10 + v.z * 100 + v.w * 1000;
 }

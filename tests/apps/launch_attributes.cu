@@ -1,5 +1,5 @@
-// cudaLaunchKernelEx: whatever attribute a launch has, the kernel sees its grid and, where it asked for one, its cluster. So do kernel
-// nodes of graphs whose attributes are set after they were made.
+// cudaLaunchKernelEx: whatever attribute a launch has, the kernel sees its grid and, where it asked for one, its
+// cluster. So do kernel nodes of graphs whose attributes are set after they were made.
 #include <cuda_runtime.h>
 
 #include <vector>
@@ -13,7 +13,8 @@ struct Place {
 __global__ void Where(Place* out) {
   unsigned cluster;
   asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(cluster));
-  if (threadIdx.x == 0) out[blockIdx.y * gridDim.x + blockIdx.x] = {blockIdx.x, blockIdx.y, gridDim.x, gridDim.y, cluster};
+  if (threadIdx.x == 0)
+    out[blockIdx.y * gridDim.x + blockIdx.x] = {blockIdx.x, blockIdx.y, gridDim.x, gridDim.y, cluster};
 }
 
 const dim3 kGrid(6, 5);
@@ -22,7 +23,8 @@ void Check(const char* what, Buffer<Place>& places, unsigned cluster) {
   const auto read = places.Read();
   for (unsigned i = 0; i < kGrid.x * kGrid.y; ++i) {
     const Place& place = read[i];
-    Same(what, i, place.y * kGrid.x + place.x, i), Same(what, i, place.grid_x, kGrid.x), Same(what, i, place.grid_y, kGrid.y);
+    Same(what, i, place.y * kGrid.x + place.x, i), Same(what, i, place.grid_x, kGrid.x),
+        Same(what, i, place.grid_y, kGrid.y);
     Same(what, i, place.cluster, cluster);
   }
   CU(cudaMemset(places, 0, kGrid.x * kGrid.y * sizeof(Place)));

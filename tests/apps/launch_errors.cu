@@ -1,5 +1,6 @@
-// Wrong launches: the exact error of each, and that none is sticky. Configurations that no device has are invalid values to the driver, and
-// the runtime passes that on (an H200 of driver 580; cudaErrorInvalidConfiguration is the runtime's own word for some of them).
+// Wrong launches: the exact error of each, and that none is sticky. Configurations that no device has are invalid
+// values to the driver, and the runtime passes that on (an H200 of driver 580; cudaErrorInvalidConfiguration is the
+// runtime's own word for some of them).
 #include "app.h"
 
 __global__ void Nothing(int* out) {
@@ -28,7 +29,8 @@ int main() {
   Small<<<1, 256>>>(p), Expect("over the launch bound", cudaErrorInvalidValue);
   Shared<<<1, 32, 1 << 20>>>(), Expect("too much shared memory", cudaErrorInvalidValue);
   int stranger = 0;
-  Error("host function", cudaLaunchKernel(&stranger, dim3(1), dim3(1), nullptr, 0, nullptr), cudaErrorInvalidResourceHandle);
+  Error("host function", cudaLaunchKernel(&stranger, dim3(1), dim3(1), nullptr, 0, nullptr),
+        cudaErrorInvalidResourceHandle);
   cudaGetLastError();
   Error("null pointer", cudaMalloc(nullptr, 4), cudaErrorInvalidValue);
   Error("peek", cudaPeekAtLastError(), cudaErrorInvalidValue);

@@ -4,7 +4,9 @@
 constexpr int kBlock = 128;
 enum State : unsigned { kEmpty, kSum, kPrefix };
 
-__device__ unsigned long long Pack(State state, unsigned value) { return static_cast<unsigned long long>(state) << 32 | value; }
+__device__ unsigned long long Pack(State state, unsigned value) {
+  return static_cast<unsigned long long>(state) << 32 | value;
+}
 
 __global__ void Scan(const unsigned* in, unsigned* out, unsigned long long* states, unsigned* ticket, int n) {
   __shared__ unsigned values[kBlock], block, before;

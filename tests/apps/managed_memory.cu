@@ -61,7 +61,8 @@ int main() {
 
   cudaPointerAttributes attributes;
   CU(cudaPointerGetAttributes(&attributes, v));
-  True("attributes", attributes.type == cudaMemoryTypeManaged && attributes.devicePointer == v && attributes.hostPointer == v);
+  True("attributes",
+       attributes.type == cudaMemoryTypeManaged && attributes.devicePointer == v && attributes.hostPointer == v);
   CU(cudaMemset(v, 0xff, 40));
   CU(cudaDeviceSynchronize());
   Same("memset", 9, v[9], -1);

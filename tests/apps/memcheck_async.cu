@@ -1,5 +1,5 @@
-// Asynchronous copies to shared memory that are read or written before their end, and right ones. memcheck_async_test.py knows what has to
-// be told. The line of a defect is marked with its name.
+// Asynchronous copies to shared memory that are read or written before their end, and right ones.
+// memcheck_async_test.py knows what has to be told. The line of a defect is marked with its name.
 #include <cooperative_groups.h>
 #include <cooperative_groups/memcpy_async.h>
 #include <cuda_pipeline.h>

@@ -1,5 +1,5 @@
-// Programs with one known defect each, chosen by name; memcheck_test.py knows what memcheck has to say. The line of a defect
-// is marked with its name.
+// Programs with one known defect each, chosen by name; memcheck_test.py knows what memcheck has to say. The line of a
+// defect is marked with its name.
 #include <string>
 
 #include "app.h"

@@ -1,6 +1,6 @@
 // Errors of kernels, and then an end of the process of one kind or another.
-// usage: memcheck_ends ERROR END    ERROR: none, write, unrolled, assert, trap, deadlock, surface, call; END: return, _exit, quick_exit,
-// _Exit, abort, throw, signal
+// usage: memcheck_ends ERROR END    ERROR: none, write, unrolled, assert, trap, deadlock, surface, call; END: return,
+// _exit, quick_exit, _Exit, abort, throw, signal
 #include <cuda_runtime.h>
 #include <unistd.h>
 
@@ -25,7 +25,9 @@ __global__ void Trap() { __trap(); }
 __global__ void Deadlock() {
   if (threadIdx.x < 32) asm volatile("bar.sync 1, 64;");
 }
-__global__ void Surface(cudaSurfaceObject_t surface) { surf2Dwrite(1, surface, 4 * (int)threadIdx.x, 100, cudaBoundaryModeTrap); }
+__global__ void Surface(cudaSurfaceObject_t surface) {
+  surf2Dwrite(1, surface, 4 * (int)threadIdx.x, 100, cudaBoundaryModeTrap);
+}
 
 void MakeError(const std::string& error) {
   int* memory = nullptr;

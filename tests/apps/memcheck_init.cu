@@ -1,4 +1,5 @@
-// Global memory that nobody has written: one case for each argument, and right programs in "none". usage: memcheck_init CASE
+// Global memory that nobody has written: one case for each argument, and right programs in "none". usage: memcheck_init
+// CASE
 #include <string>
 #include <vector>
 

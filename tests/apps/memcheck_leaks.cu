@@ -1,4 +1,5 @@
-// Leaves behind one of what its arguments name, and frees one of everything. memcheck_leaks_test.py knows what has to be told.
+// Leaves behind one of what its arguments name, and frees one of everything. memcheck_leaks_test.py knows what has to
+// be told.
 #include <cuda.h>
 
 #include <cstring>

@@ -1,5 +1,5 @@
-// Stream-ordered memory used in no order with its allocation or its free, and copies beyond what they copy from and to: one case for each
-// argument. usage: memcheck_streams CASE
+// Stream-ordered memory used in no order with its allocation or its free, and copies beyond what they copy from and to:
+// one case for each argument. usage: memcheck_streams CASE
 #include <cuda.h>
 
 #include <atomic>
@@ -150,7 +150,8 @@ void LaunchedAgain(const Streams& s) {
   CU(cudaGraphDestroy(graph));
 }
 
-/// What the default stream does stands between works of blocking streams, even a wait for what is over, or an allocation.
+/// What the default stream does stands between works of blocking streams, even a wait for what is over, or an
+/// allocation.
 void ThroughDefaultStream(const Streams& s) {
   cudaEvent_t never = nullptr;
   cudaStream_t other = nullptr;
@@ -349,7 +350,8 @@ void CUDART_CB WaitFor(void* over) {
   while (!static_cast<std::atomic<bool>*>(over)->load()) std::this_thread::yield();
 }
 
-/// A host function waits for the program, which has seen the allocation meanwhile: what is behind it is in its stream already.
+/// A host function waits for the program, which has seen the allocation meanwhile: what is behind it is in its stream
+/// already.
 void WaitingHostFunction(const Streams& s) {
   std::atomic<bool> over = false;
   int* const p = Allocate(s.a);

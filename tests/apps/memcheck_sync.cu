@@ -1,5 +1,5 @@
-// Barriers and .sync instructions: programs with one known mistake each, and right ones that come close to it. memcheck_sync_test.py knows
-// what memcheck has to say. The line of a defect is marked with its name.
+// Barriers and .sync instructions: programs with one known mistake each, and right ones that come close to it.
+// memcheck_sync_test.py knows what memcheck has to say. The line of a defect is marked with its name.
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 
@@ -127,14 +127,16 @@ __device__ void Init(unsigned at, unsigned count) {
 }
 __device__ void Inval(unsigned at) { asm volatile("mbarrier.inval.shared.b64 [%0];" ::"r"(at) : "memory"); }
 __device__ void Expect(unsigned at, unsigned bytes) {
-  asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(at), "r"(bytes) : "memory");  // overwritten
+  asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(at), "r"(bytes)
+               : "memory");  // overwritten
 }
 __device__ bool Over(unsigned at, unsigned parity) {
   int over;
-  asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [%1], %2; selp.b32 %0, 1, 0, p; }"  // before-init
-               : "=r"(over)
-               : "r"(at), "r"(parity)  // before-init
-               : "memory");
+  asm volatile(
+      "{ .reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [%1], %2; selp.b32 %0, 1, 0, p; }"  // before-init
+      : "=r"(over)
+      : "r"(at), "r"(parity)  // before-init
+      : "memory");
   return over != 0;
 }
 /// Right: waits for the host as well, longer than a wait for an mbarrier alone may take.
@@ -312,12 +314,15 @@ int main(int argc, char** argv) {
     int threads;
   };
   const Case cases[] = {
-      {"some-lanes", SomeLanes, 64},          {"some-warps", SomeWarps, 64},           {"two-barriers", TwoBarriers, 64},
-      {"loop-barrier", LoopBarrier, 64},      {"counted-barrier", CountedBarrier, 64}, {"wrong-mask", WrongMask, 32},
-      {"warp-missing", WarpMissing, 32},      {"shuffle-missing", ShuffleMissing, 32}, {"shuffle-loop", ShuffleLoop, 32},
-      {"vote-missing", VoteMissing, 32},      {"match-missing", MatchMissing, 32},     {"reduce-missing", ReduceMissing, 32},
-      {"warp-at-barrier", WarpAtBarrier, 32}, {"shuffle-source", ShuffleSource, 32},   {"arrival-short", ArrivalShort, 64},
-      {"before-init", BeforeInit, 32},        {"init-twice", InitTwice, 32},           {"arrive-too-often", ArriveTooOften, 32},
+      {"some-lanes", SomeLanes, 64},           {"some-warps", SomeWarps, 64},
+      {"two-barriers", TwoBarriers, 64},       {"loop-barrier", LoopBarrier, 64},
+      {"counted-barrier", CountedBarrier, 64}, {"wrong-mask", WrongMask, 32},
+      {"warp-missing", WarpMissing, 32},       {"shuffle-missing", ShuffleMissing, 32},
+      {"shuffle-loop", ShuffleLoop, 32},       {"vote-missing", VoteMissing, 32},
+      {"match-missing", MatchMissing, 32},     {"reduce-missing", ReduceMissing, 32},
+      {"warp-at-barrier", WarpAtBarrier, 32},  {"shuffle-source", ShuffleSource, 32},
+      {"arrival-short", ArrivalShort, 64},     {"before-init", BeforeInit, 32},
+      {"init-twice", InitTwice, 32},           {"arrive-too-often", ArriveTooOften, 32},
       {"overwritten", Overwritten, 32},
   };
   for (const Case& one : cases)

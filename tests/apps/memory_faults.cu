@@ -1,5 +1,5 @@
-// Kernels that touch what they must not, in every way there is: each ends with the right error, sticky, in a process that lives
-// on. Each case runs in a child process of its own.
+// Kernels that touch what they must not, in every way there is: each ends with the right error, sticky, in a process
+// that lives on. Each case runs in a child process of its own.
 #include <mma.h>
 #include <pthread.h>
 #include <signal.h>
@@ -47,10 +47,14 @@ __global__ void Alloca(int* out, size_t bytes) {
   for (size_t i = 0; i < bytes; i += 512) p[i] = 1;
   *out = p[bytes / 2];
 }
-__global__ void BadCall(int* out, unsigned long target) { out[threadIdx.x] = reinterpret_cast<int (*)(int)>(target)(3); }
+__global__ void BadCall(int* out, unsigned long target) {
+  out[threadIdx.x] = reinterpret_cast<int (*)(int)>(target)(3);
+}
 __global__ void BadFormat(const char* text) { printf("%s %d\n", text, 3); }
 __global__ void BadFree(char* p) { free(p + 24); }
-__global__ void Texture(cudaTextureObject_t texture, float* out) { out[threadIdx.x] = tex2D<float>(texture, threadIdx.x, 0); }
+__global__ void Texture(cudaTextureObject_t texture, float* out) {
+  out[threadIdx.x] = tex2D<float>(texture, threadIdx.x, 0);
+}
 __global__ void Surface(cudaSurfaceObject_t surface) { surf2Dwrite(1.0f, surface, threadIdx.x * 4, 0); }
 __global__ void Matrix(const half* p, float* out) {
   using namespace nvcuda::wmma;
@@ -127,8 +131,13 @@ int Case(int which) {
     case 17: BadCall<<<1, 32>>>(p, 0x123456789), want = {cudaErrorInvalidPc}; break;
     case 18: BadCall<<<1, 32>>>(p, 0), want = {cudaErrorInvalidPc}; break;
     case 19: BadFormat<<<1, 1>>>(reinterpret_cast<char*>(gone)), want = {cudaErrorIllegalAddress, cudaSuccess}; break;
-    case 20: BadFree<<<1, 1>>>(reinterpret_cast<char*>(p)), want = {cudaErrorIllegalAddress, cudaErrorLaunchFailure}; break;
-    case 21: Texture<<<1, 32>>>(0x77777, reinterpret_cast<float*>(p)), want = {cudaErrorIllegalAddress, cudaErrorLaunchFailure}; break;
+    case 20:
+      BadFree<<<1, 1>>>(reinterpret_cast<char*>(p)), want = {cudaErrorIllegalAddress, cudaErrorLaunchFailure};
+      break;
+    case 21:
+      Texture<<<1, 32>>>(0x77777, reinterpret_cast<float*>(p)),
+          want = {cudaErrorIllegalAddress, cudaErrorLaunchFailure};
+      break;
     case 22:
       Texture<<<1, 32>>>(reinterpret_cast<cudaTextureObject_t>(gone), reinterpret_cast<float*>(p)),
           want = {cudaErrorIllegalAddress, cudaErrorLaunchFailure};

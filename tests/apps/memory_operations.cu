@@ -10,8 +10,8 @@ struct Out {
   unsigned hints[8];
 };
 
-__global__ void Kernel(const float4* f4, const double2* d2, const short4* s4, const uchar2* b2, const longlong2* l2, const unsigned* u,
-                       Out* out, int n) {
+__global__ void Kernel(const float4* f4, const double2* d2, const short4* s4, const uchar2* b2, const longlong2* l2,
+                       const unsigned* u, Out* out, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;
   Out o;
@@ -37,15 +37,16 @@ __global__ void Spaces(unsigned* out) {
   __shared__ int shared[2];
   int local[2] = {1, static_cast<int>(threadIdx.x)};
   int* generic = threadIdx.x % 3 == 0 ? shared : threadIdx.x % 3 == 1 ? local : &g_global;
-  out[threadIdx.x] =
-      (__isShared(generic) ? 1 : 0) | (__isLocal(generic) ? 2 : 0) | (__isGlobal(generic) ? 4 : 0) | (__isConstant(&kConstant) ? 8 : 0);
+  out[threadIdx.x] = (__isShared(generic) ? 1 : 0) | (__isLocal(generic) ? 2 : 0) | (__isGlobal(generic) ? 4 : 0) |
+                     (__isConstant(&kConstant) ? 8 : 0);
   // A store through a generic pointer of a different space per thread.
   shared[0] = 0;
   __syncthreads();
   if (threadIdx.x < 3) *generic = 40 + threadIdx.x;
   __syncthreads();
   out[threadIdx.x] |= shared[0] << 8 | local[0] << 16;
-  if (static_cast<unsigned*>(__cvta_shared_to_generic(__cvta_generic_to_shared(shared))) != reinterpret_cast<unsigned*>(shared))
+  if (static_cast<unsigned*>(__cvta_shared_to_generic(__cvta_generic_to_shared(shared))) !=
+      reinterpret_cast<unsigned*>(shared))
     out[threadIdx.x] = 0;
 }
 
@@ -58,7 +59,8 @@ int main() {
   std::vector<longlong2> l2(n);
   std::vector<unsigned> u(n);
   for (int i = 0; i < n; ++i) {
-    f4[i] = make_float4(i, i + 0.1f, i + 0.2f, i + 0.3f), d2[i] = make_double2(i * 3.5, -i), s4[i] = make_short4(i, -i, i * 2, 7);
+    f4[i] = make_float4(i, i + 0.1f, i + 0.2f, i + 0.3f), d2[i] = make_double2(i * 3.5, -i),
+    s4[i] = make_short4(i, -i, i * 2, 7);
     b2[i] = make_uchar2(i, i * 3), l2[i] = make_longlong2(i * 1000000007LL, -i), u[i] = i * 2654435761u;
   }
   Buffer<float4> df(f4);

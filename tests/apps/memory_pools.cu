@@ -46,7 +46,8 @@ void UsePool(const char* name, cudaMemAllocationType type, cudaMemLocationType p
   int* p = nullptr;
   CU(cudaMallocFromPoolAsync(&p, n * sizeof(int), pool, nullptr));
   void* seen = nullptr;
-  const CUresult found = cuPointerGetAttribute(&seen, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, reinterpret_cast<CUdeviceptr>(p));
+  const CUresult found =
+      cuPointerGetAttribute(&seen, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, reinterpret_cast<CUdeviceptr>(p));
   True("a device pointer", want == cudaMemoryTypeHost ? found == CUDA_ERROR_INVALID_VALUE : seen == p);
   cudaMemAccessDesc device = {};
   device.location.type = cudaMemLocationTypeDevice;
@@ -67,9 +68,11 @@ void UsePool(const char* name, cudaMemAllocationType type, cudaMemLocationType p
   // Of managed memory that is nowhere in particular the manual does not say whom the pool lists.
   const bool listed = type == cudaMemAllocationTypePinned;
   if (place != cudaMemLocationTypeNone)
-    True("access of the host to another pool", flags == (listed ? cudaMemAccessFlagsProtReadWrite : cudaMemAccessFlagsProtNone));
+    True("access of the host to another pool",
+         flags == (listed ? cudaMemAccessFlagsProtReadWrite : cudaMemAccessFlagsProtNone));
   CU(cudaFreeAsync(p, nullptr));
-  // A device's current pool is the default one again when it is destroyed; of others the manual does not say so, and it is not so.
+  // A device's current pool is the default one again when it is destroyed; of others the manual does not say so, and it
+  // is not so.
   CU(cudaMemGetDefaultMemPool(&standard, &properties.location, type));
   CU(cudaMemSetMemPool(&properties.location, type, standard));
   CU(cudaMemPoolDestroy(pool));

@@ -21,7 +21,8 @@ static void WriteThroughSurface(cudaMipmappedArray_t mipmap, int number, int sid
   FillLevel<<<1, dim3(16, 16)>>>(surface, side);
   CU_LAUNCHED();
   std::vector<float> got(side * side);
-  CU(cudaMemcpy2DFromArray(got.data(), side * 4, resource.res.array.array, 0, 0, side * 4, side, cudaMemcpyDeviceToHost));
+  CU(cudaMemcpy2DFromArray(got.data(), side * 4, resource.res.array.array, 0, 0, side * 4, side,
+                           cudaMemcpyDeviceToHost));
   for (int i = 0; i < side * side; ++i) Same("surface on a level", i, got[i], 100.0f + i);
 }
 
@@ -60,7 +61,8 @@ int main() {
     for (int i = 0; i < n; ++i) {
       const double lod = lods[i] < 0 ? 0 : lods[i] > levels - 1 ? levels - 1 : lods[i];
       if (filter == cudaFilterModeLinear) Near("linear", i, got[i], 10 * (lod + 1), 1e-6, 10.0 / 256);
-      else if (lod - std::floor(lod) != 0.5) Same("point", i, got[i], static_cast<float>(10 * (std::floor(lod + 0.5) + 1)));
+      else if (lod - std::floor(lod) != 0.5)
+        Same("point", i, got[i], static_cast<float>(10 * (std::floor(lod + 0.5) + 1)));
     }
   }
   WriteThroughSurface(mipmap, 1, side / 2);

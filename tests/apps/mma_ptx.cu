@@ -62,7 +62,8 @@ __global__ void Int8(const signed char* a, const signed char* b, int* d) {  // m
   asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                : "+r"(fd[0]), "+r"(fd[1]), "+r"(fd[2]), "+r"(fd[3])
                : "r"(four(a + g * 32 + q * 4)), "r"(four(a + (g + 8) * 32 + q * 4)), "r"(four(a + g * 32 + q * 4 + 16)),
-                 "r"(four(a + (g + 8) * 32 + q * 4 + 16)), "r"(four(b + g * 32 + q * 4)), "r"(four(b + g * 32 + q * 4 + 16)));
+                 "r"(four(a + (g + 8) * 32 + q * 4 + 16)), "r"(four(b + g * 32 + q * 4)),
+                 "r"(four(b + g * 32 + q * 4 + 16)));
   for (int i = 0; i < 4; ++i) d[(g + i / 2 * 8) * 8 + q * 2 + i % 2] = fd[i];
 }
 __global__ void Bits(const unsigned* a, const unsigned* b, int* d) {  // m8n8k128, and.popc
@@ -94,7 +95,8 @@ void Test(const char* name, int m, int k, double start, Kernel kernel) {
   const auto d = dd.Read();
   for (int i = 0; i < m * 8; ++i) {
     double want = start;
-    for (int j = 0; j < k; ++j) want += static_cast<double>(float(a[i / 8 * k + j])) * static_cast<double>(float(b[i % 8 * k + j]));
+    for (int j = 0; j < k; ++j)
+      want += static_cast<double>(float(a[i / 8 * k + j])) * static_cast<double>(float(b[i % 8 * k + j]));
     Same(name, i, static_cast<double>(float(d[i])), want);
   }
 }
@@ -102,8 +104,9 @@ void Test(const char* name, int m, int k, double start, Kernel kernel) {
 int main() {
   Test<__half, float>("m16n8k16", 16, 16, 1, [](auto& a, auto& b, auto& d) { Half16816<<<1, 32>>>(a, b, d); });
   Test<__half, float>("ldmatrix", 16, 16, 1, [](auto& a, auto& b, auto& d) { Ldmatrix<<<1, 32>>>(a, b, d); });
-  Test<__half, __half>("m16n8k8", 16, 8, 0,
-                       [](auto& a, auto& b, auto& d) { Half1688<<<1, 32>>>(a, b, reinterpret_cast<__half2*>(static_cast<__half*>(d))); });
+  Test<__half, __half>("m16n8k8", 16, 8, 0, [](auto& a, auto& b, auto& d) {
+    Half1688<<<1, 32>>>(a, b, reinterpret_cast<__half2*>(static_cast<__half*>(d)));
+  });
   Test<signed char, int>("s8", 16, 32, 5, [](auto& a, auto& b, auto& d) { Int8<<<1, 32>>>(a, b, d); });
   Test<double, double>("f64", 8, 4, 0.25, [](auto& a, auto& b, auto& d) { Double884<<<1, 32>>>(a, b, d); });
   std::vector<unsigned> a(32), b(32);
@@ -125,6 +128,7 @@ int main() {
   }
   const auto t = transposed.Read();
   for (int lane = 0; lane < 32; ++lane)
-    Same("trans", lane, t[lane], unsigned(matrix[lane % 4 * 2 * 8 + lane / 4] | matrix[(lane % 4 * 2 + 1) * 8 + lane / 4] << 16));
+    Same("trans", lane, t[lane],
+         unsigned(matrix[lane % 4 * 2 * 8 + lane / 4] | matrix[(lane % 4 * 2 + 1) * 8 + lane / 4] << 16));
   return Verdict();
 }

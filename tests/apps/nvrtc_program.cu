@@ -1,5 +1,5 @@
-// NVRTC: a program text compiled at run time, to PTX and for a real architecture, a template instantiated by name expression, a compile
-// error with its log.
+// NVRTC: a program text compiled at run time, to PTX and for a real architecture, a template instantiated by name
+// expression, a compile error with its log.
 #include <nvrtc.h>
 
 #include "driver.h"
@@ -27,8 +27,9 @@ extern "C" __global__ void Bias(float* y, int n) {
 /// A program that asks for machine code of its device gets what runs there.
 void CompileForRealArchitecture() {
   nvrtcProgram program;
-  RTC(nvrtcCreateProgram(&program, "extern \"C\" __global__ void Squares(int* out) { out[threadIdx.x] = threadIdx.x * threadIdx.x; }",
-                         "squares.cu", 0, nullptr, nullptr));
+  RTC(nvrtcCreateProgram(
+      &program, "extern \"C\" __global__ void Squares(int* out) { out[threadIdx.x] = threadIdx.x * threadIdx.x; }",
+      "squares.cu", 0, nullptr, nullptr));
   const char* options[] = {"--gpu-architecture=sm_90"};
   RTC(nvrtcCompileProgram(program, 1, options));
   std::size_t size = 0;
@@ -59,7 +60,8 @@ void LimitRegisters() {
     #pragma unroll
     for (int i = 0; i < 80; ++i) v[(79 - i) * 1024 + threadIdx.x] = x[i];
   })";
-  for (const std::vector<const char*>& limit : {std::vector<const char*>{}, {"--maxrregcount=40"}, {"-maxrregcount", "40"}}) {
+  for (const std::vector<const char*>& limit :
+       {std::vector<const char*>{}, {"--maxrregcount=40"}, {"-maxrregcount", "40"}}) {
     nvrtcProgram program;
     RTC(nvrtcCreateProgram(&program, source.c_str(), "many.cu", 0, nullptr, nullptr));
     std::vector<const char*> options = {"--gpu-architecture=sm_90"};

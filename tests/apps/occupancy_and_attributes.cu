@@ -26,8 +26,8 @@ int main() {
   cudaDeviceProp prop;
   CU(cudaGetDeviceProperties(&prop, 0));
   True("properties", prop.warpSize == 32 && prop.maxThreadsPerBlock >= 1024 && prop.multiProcessorCount > 0 &&
-                         prop.totalGlobalMem > (1u << 20) && prop.sharedMemPerBlock == 48 * 1024 && prop.regsPerBlock > 0 &&
-                         std::strlen(prop.name) > 0 && prop.major >= 7);
+                         prop.totalGlobalMem > (1u << 20) && prop.sharedMemPerBlock == 48 * 1024 &&
+                         prop.regsPerBlock > 0 && std::strlen(prop.name) > 0 && prop.major >= 7);
   std::printf("%s, %d.%d, %d multiprocessors\n", prop.name, prop.major, prop.minor, prop.multiProcessorCount);
   int major = 0;
   CU(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0));
@@ -50,7 +50,8 @@ int main() {
   Dynamic<<<1, 64, large>>>(out, large / 4);
   CU_LAUNCHED();
   Same("opted in", 0, out.Read()[0], large / 4 - 1);
-  Error("beyond opt-in", cudaFuncSetAttribute(Dynamic, cudaFuncAttributeMaxDynamicSharedMemorySize, large + 1024), cudaErrorInvalidValue);
+  Error("beyond opt-in", cudaFuncSetAttribute(Dynamic, cudaFuncAttributeMaxDynamicSharedMemorySize, large + 1024),
+        cudaErrorInvalidValue);
   cudaGetLastError();
   CU(cudaFuncSetCacheConfig(Dynamic, cudaFuncCachePreferShared));
   CU(cudaFuncSetAttribute(Dynamic, cudaFuncAttributePreferredSharedMemoryCarveout, 50));

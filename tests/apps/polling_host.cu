@@ -1,5 +1,5 @@
-// Kernels that wait for the host: it sets a flag in mapped memory some tenths of a second after they have begun. However they are run, they
-// go on soon after, and what is recorded of them stays small.
+// Kernels that wait for the host: it sets a flag in mapped memory some tenths of a second after they have begun.
+// However they are run, they go on soon after, and what is recorded of them stays small.
 #include <chrono>
 #include <thread>
 

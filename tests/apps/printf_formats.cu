@@ -1,5 +1,6 @@
 // Device printf: every conversion, flags, widths, %s, many arguments, the return value; compared with the host's
-// printf. Only what the CUDA C++ Programming Guide lists ("Formatted Output"): of sizes h, l and ll, of precisions digits.
+// printf. Only what the CUDA C++ Programming Guide lists ("Formatted Output"): of sizes h, l and ll, of precisions
+// digits.
 #include <algorithm>
 #include <string>
 

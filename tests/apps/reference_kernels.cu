@@ -1,4 +1,5 @@
-// Five kernels whose cycles on GPGPU-Sim 4.2 are known (docs/timing.md), one a run: reference_kernels NAME. Each checks its result.
+// Five kernels whose cycles on GPGPU-Sim 4.2 are known (docs/timing.md), one a run: reference_kernels NAME. Each checks
+// its result.
 #include "app.h"
 
 __global__ void VectorAdd(const float* a, const float* b, float* c, int n) {
@@ -37,7 +38,8 @@ __global__ void Histogram(const int* in, unsigned* bins, int n) {
   __shared__ unsigned local[256];
   local[threadIdx.x] = 0;
   __syncthreads();
-  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) atomicAdd(&local[in[i] & 255], 1u);
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+    atomicAdd(&local[in[i] & 255], 1u);
   __syncthreads();
   atomicAdd(&bins[threadIdx.x], local[threadIdx.x]);
 }

@@ -1,5 +1,6 @@
-// Limits of registers: -maxrregcount of this file's own kernels (32), CU_JIT_MAX_REGISTERS of modules and links. A kernel within its
-// limit runs with as many threads as that many registers allow. Kernels with launch bounds ignore the limit.
+// Limits of registers: -maxrregcount of this file's own kernels (32), CU_JIT_MAX_REGISTERS of modules and links. A
+// kernel within its limit runs with as many threads as that many registers allow. Kernels with launch bounds ignore the
+// limit.
 #include <cuda.h>
 
 #include <string>
@@ -22,11 +23,15 @@ __global__ void __launch_bounds__(64) Bounded(float* v) { Use(v + threadIdx.x); 
 
 // A kernel that keeps kLive values over a barrier.
 std::string ManyInPtx() {
-  std::string ptx = ".version 7.5\n.target sm_75\n.address_size 64\n.visible .entry many(.param .u64 p) {\n.reg .b64 %p;\n.reg .b32 %r<" +
-                    std::to_string(kLive) + ">;\nld.param.u64 %p, [p];\ncvta.to.global.u64 %p, %p;\n";
-  for (int i = 0; i < kLive; ++i) ptx += "ld.global.u32 %r" + std::to_string(i) + ", [%p+" + std::to_string(4 * i) + "];\n";
+  std::string ptx =
+      ".version 7.5\n.target sm_75\n.address_size 64\n.visible .entry many(.param .u64 p) {\n.reg .b64 %p;\n.reg .b32 "
+      "%r<" +
+      std::to_string(kLive) + ">;\nld.param.u64 %p, [p];\ncvta.to.global.u64 %p, %p;\n";
+  for (int i = 0; i < kLive; ++i)
+    ptx += "ld.global.u32 %r" + std::to_string(i) + ", [%p+" + std::to_string(4 * i) + "];\n";
   ptx += "bar.sync 0;\n";
-  for (int i = 0; i < kLive; ++i) ptx += "st.global.u32 [%p+" + std::to_string(4 * (kLive - 1 - i)) + "], %r" + std::to_string(i) + ";\n";
+  for (int i = 0; i < kLive; ++i)
+    ptx += "st.global.u32 [%p+" + std::to_string(4 * (kLive - 1 - i)) + "], %r" + std::to_string(i) + ";\n";
   return ptx + "ret;\n}\n";
 }
 int RegistersOf(CUmodule module) {
@@ -66,7 +71,8 @@ int main() {
   void* image;
   std::size_t bytes;
   DRV(cuLinkCreate(1, &key, &value, &link));
-  DRV(cuLinkAddData(link, CU_JIT_INPUT_PTX, const_cast<char*>(ptx.c_str()), ptx.size() + 1, "many", 0, nullptr, nullptr));
+  DRV(cuLinkAddData(link, CU_JIT_INPUT_PTX, const_cast<char*>(ptx.c_str()), ptx.size() + 1, "many", 0, nullptr,
+                    nullptr));
   DRV(cuLinkComplete(link, &image, &bytes));
   DRV(cuModuleLoadData(&module, image));
   True("limit of a link", RegistersOf(module) <= 40);

@@ -1,5 +1,5 @@
-// Tiles of several warps keep their barriers and values in shared memory that the toolkit reserves for itself: it is apart from the
-// kernel's own static and dynamic memory, zero when a block begins, and counted as a GPU counts it.
+// Tiles of several warps keep their barriers and values in shared memory that the toolkit reserves for itself: it is
+// apart from the kernel's own static and dynamic memory, zero when a block begins, and counted as a GPU counts it.
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 

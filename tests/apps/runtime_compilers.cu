@@ -1,6 +1,6 @@
-// The toolkit's compiler and linker as Python's libraries use them: opened by dlopen, their functions looked up by dlsym, asked for
-// machine code of a real architecture. Two modules linked by nvJitLink, one that calls the other: as PTX, as machine code, as LTO-IR.
-// Then lookups that must go where they always went.
+// The toolkit's compiler and linker as Python's libraries use them: opened by dlopen, their functions looked up by
+// dlsym, asked for machine code of a real architecture. Two modules linked by nvJitLink, one that calls the other: as
+// PTX, as machine code, as LTO-IR. Then lookups that must go where they always went.
 #include <dlfcn.h>
 #include <nvJitLink.h>
 #include <nvrtc.h>
@@ -60,7 +60,8 @@ using Inputs = std::vector<std::pair<nvJitLinkInputType, std::string>>;
 
 std::string Link(void* linker, std::vector<const char*> options, const Inputs& inputs) {
   nvJitLinkHandle handle = nullptr;
-  Same("link", 0, Call(linker, "nvJitLinkCreate", &handle, static_cast<std::uint32_t>(options.size()), options.data()), 0);
+  Same("link", 0, Call(linker, "nvJitLinkCreate", &handle, static_cast<std::uint32_t>(options.size()), options.data()),
+       0);
   for (const auto& [type, input] : inputs) {
     Same("input", 0,
          Call(linker, "nvJitLinkAddData", handle, type, static_cast<const void*>(input.data()), input.size(),
@@ -81,13 +82,14 @@ std::string Link(void* linker, std::vector<const char*> options, const Inputs& i
 int main() {
   CU(cudaFree(nullptr));
   void *const nvrtc = Open("libnvrtc.so"), *const linker = Open("libnvJitLink.so");
-  Run(Compile(nvrtc, "extern \"C\" __global__ void Scale(int* out) { out[threadIdx.x] = threadIdx.x * 3; }", {"--gpu-architecture=sm_90"},
-              "CUBIN"),
+  Run(Compile(nvrtc, "extern \"C\" __global__ void Scale(int* out) { out[threadIdx.x] = threadIdx.x * 3; }",
+              {"--gpu-architecture=sm_90"}, "CUBIN"),
       3);
   const std::vector<const char*> kToPtx = {"--gpu-architecture=compute_90", "-rdc=true"};
   const std::vector<const char*> kToLtoIr = {"--gpu-architecture=compute_90", "-rdc=true", "-dlto"};
   const char* const caller =
-      "__device__ int Factor();\nextern \"C\" __global__ void Scale(int* out) { out[threadIdx.x] = threadIdx.x * Factor(); }";
+      "__device__ int Factor();\nextern \"C\" __global__ void Scale(int* out) { out[threadIdx.x] = threadIdx.x * "
+      "Factor(); }";
   const char* const callee = "__device__ int Factor() { return 7; }";
   Inputs ptx, lto;
   for (const char* source : {caller, callee}) {
@@ -97,10 +99,12 @@ int main() {
   Run(Link(linker, {"-arch=sm_90"}, ptx), 7);
   // Machine code to be linked, also with PTX; from compute capability 10.0 on ptxas writes it in another form, too.
   for (const bool newer : {false, true}) {
-    const std::vector<const char*> to_cubin = {newer ? "--gpu-architecture=sm_100" : "--gpu-architecture=sm_90", "-rdc=true"};
+    const std::vector<const char*> to_cubin = {newer ? "--gpu-architecture=sm_100" : "--gpu-architecture=sm_90",
+                                               "-rdc=true"};
     const std::vector<const char*> options = {newer ? "-arch=sm_100" : "-arch=sm_90"};
     Inputs cubins;
-    for (const char* source : {caller, callee}) cubins.emplace_back(NVJITLINK_INPUT_CUBIN, Compile(nvrtc, source, to_cubin, "CUBIN"));
+    for (const char* source : {caller, callee})
+      cubins.emplace_back(NVJITLINK_INPUT_CUBIN, Compile(nvrtc, source, to_cubin, "CUBIN"));
     const std::string linked = Link(linker, options, cubins), mixed = Link(linker, options, {cubins[0], ptx[1]});
     if (newer) continue;  // the device is older
     Run(linked, 7);
@@ -110,7 +114,8 @@ int main() {
 
   // LTO-IR calls a function of PTX, which calls and reads what only LTO-IR has, and nothing of that itself uses.
   const char* const between =
-      "__device__ int Twice(int);\nextern __device__ int offset;\n__device__ int Factor() { return Twice(4) + offset; }";
+      "__device__ int Twice(int);\nextern __device__ int offset;\n__device__ int Factor() { return Twice(4) + offset; "
+      "}";
   const char* const used = "__device__ int offset = 3;\n__device__ __noinline__ int Twice(int x) { return 2 * x; }";
   Run(Link(linker, {"-arch=sm_90", "-lto"},
            {lto[0],

@@ -29,7 +29,8 @@ int main() {
   Kernel<<<3, 128>>>(out, n);
   CU_LAUNCHED();
   const auto got = out.Read();
-  for (int i = 0; i < n; ++i) Same("kernel", i, got[i], float(i) * i + constants[i % 4] + i * 3.0f + (i + 1) + (i % 32 ? 0 : 2.0f * i));
+  for (int i = 0; i < n; ++i)
+    Same("kernel", i, got[i], float(i) * i + constants[i % 4] + i * 3.0f + (i + 1) + (i % 32 ? 0 : 2.0f * i));
   LaunchOther(out, n);
   CU_LAUNCHED();
   const auto other = out.Read();

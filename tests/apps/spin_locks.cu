@@ -11,7 +11,8 @@ __global__ void BlockLock(int* counter, int rounds) {
       while (atomicCAS(&g_lock, 0, 1) != 0) {
       }
     __syncthreads();
-    if (threadIdx.x == blockDim.x - 1) *const_cast<volatile int*>(counter) = *const_cast<volatile int*>(counter) + 1, __threadfence();
+    if (threadIdx.x == blockDim.x - 1)
+      *const_cast<volatile int*>(counter) = *const_cast<volatile int*>(counter) + 1, __threadfence();
     __syncthreads();
     if (threadIdx.x == 0) __threadfence(), atomicExch(&g_lock, 0);
   }

@@ -1,5 +1,5 @@
-// cudaLimitStackSize: recursion and alloca as deep as the limit allows, in kernels of the host's and of other kernels'; what is asked of
-// it.
+// cudaLimitStackSize: recursion and alloca as deep as the limit allows, in kernels of the host's and of other kernels';
+// what is asked of it.
 #include "app.h"
 
 constexpr int kFrame = 256;  // bytes of a frame's array
@@ -86,7 +86,8 @@ int main() {
   Dynamic<<<1, 64>>>(out, bytes);
   CU_LAUNCHED();
   const auto sums = out.Read();
-  for (unsigned t = 0; t < 64; ++t) Same("alloca", t, sums[t], t * (bytes / 4) + unsigned(bytes / 4) * unsigned(bytes / 4 - 1) / 2);
+  for (unsigned t = 0; t < 64; ++t)
+    Same("alloca", t, sums[t], t * (bytes / 4) + unsigned(bytes / 4) * unsigned(bytes / 4 - 1) / 2);
   Buffer<unsigned> of_child(64);
   Parent<<<1, 1>>>(of_child, levels);
   CU_LAUNCHED();

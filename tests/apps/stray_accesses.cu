@@ -1,5 +1,6 @@
-// Accesses outside of allocations that a GPU does not notice, because its memory is mapped in pages of 2 MiB: a program that makes
-// them by mistake runs there, and must run here. (illegal_address.cu has those that end a program everywhere.)
+// Accesses outside of allocations that a GPU does not notice, because its memory is mapped in pages of 2 MiB: a program
+// that makes them by mistake runs there, and must run here. (illegal_address.cu has those that end a program
+// everywhere.)
 #include "app.h"
 
 __global__ void Fill(int* p, int count) {

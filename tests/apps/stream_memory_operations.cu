@@ -11,8 +11,8 @@ int main() {
   CU(cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking));
   CU(cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking));
   const CUdeviceptr flag = reinterpret_cast<CUdeviceptr>(p + 2);
-  // Lazy loading may have to wait for the device, which waits for the host here: the kernel is loaded before that (CUDA C++ Programming
-  // Guide, "Lazy Loading", on concurrent execution).
+  // Lazy loading may have to wait for the device, which waits for the host here: the kernel is loaded before that (CUDA
+  // C++ Programming Guide, "Lazy Loading", on concurrent execution).
   Append<<<1, 1>>>(p + 1, 0);
   CU_LAUNCHED();
   // b waits until a has written 3 or more.
@@ -47,7 +47,8 @@ int main() {
   cudaLaunchConfig_t config = {};
   cudaLaunchAttribute attribute = {};
   attribute.id = cudaLaunchAttributePriority, attribute.val.priority = 0;
-  config.gridDim = dim3(1), config.blockDim = dim3(1), config.stream = a, config.attrs = &attribute, config.numAttrs = 1;
+  config.gridDim = dim3(1), config.blockDim = dim3(1), config.stream = a, config.attrs = &attribute,
+  config.numAttrs = 1;
   CU(cudaLaunchKernelEx(&config, Append, p + 3, 8));
   CU(cudaStreamSynchronize(a));
   Same("attributes", 0, cell.Read()[3], 8);

@@ -3,7 +3,8 @@
 
 __global__ void Count(volatile int* count) { *count = *count + 1; }
 
-// A stream takes a bounded number of operations in advance, like a GPU's: when the launches are through, most kernels have run.
+// A stream takes a bounded number of operations in advance, like a GPU's: when the launches are through, most kernels
+// have run.
 void LaunchMany() {
   constexpr int kLaunches = 6000, kDepth = 2048;
   int* count = nullptr;
@@ -29,7 +30,8 @@ void QueueManySmall() {
   int* cell = source;
   const auto begin = [&] { SpinThenStore<<<1, 1>>>(cell, 1, 20'000'000); };
   begin();
-  for (int i = 0; i < kRounds; ++i) CU(cudaMemcpyAsync(copies + i, source, sizeof(int), cudaMemcpyDeviceToHost, nullptr));
+  for (int i = 0; i < kRounds; ++i)
+    CU(cudaMemcpyAsync(copies + i, source, sizeof(int), cudaMemcpyDeviceToHost, nullptr));
   True("bounded copies", static_cast<volatile int*>(copies)[kRounds - 1 - kDepth] == 1);
   begin();
   for (int i = 0; i < kRounds; ++i) CU(cudaEventRecord(events[i], nullptr));

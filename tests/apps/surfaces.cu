@@ -50,7 +50,8 @@ int main() {
   const int w = 37, h = 21;
   std::vector<uchar4> image(w * h);
   for (int i = 0; i < w * h; ++i) image[i] = make_uchar4(i, i >> 3, i * 5, 255 - i);
-  const cudaArray_t in = MakeArray(image, w, h, 0, cudaArraySurfaceLoadStore), out = MakeArray(image, w, h, 0, cudaArraySurfaceLoadStore);
+  const cudaArray_t in = MakeArray(image, w, h, 0, cudaArraySurfaceLoadStore),
+                    out = MakeArray(image, w, h, 0, cudaArraySurfaceLoadStore);
   Flip<<<dim3(3, 3), dim3(16, 8)>>>(MakeSurface(in), MakeSurface(out), w, h);
   CU_LAUNCHED();
   const auto flipped = ReadArray<uchar4>(out, w, h, 1);
@@ -78,7 +79,8 @@ int main() {
   ReadBack<<<dim3(6, 5), 8>>>(MakeTexture(volume, cudaFilterModePoint, cudaAddressModeClamp, false), through, 8, 6);
   CU_LAUNCHED();
   const auto v = ReadArray<float>(volume, 8, 6, 5), t = through.Read();
-  for (int i = 0; i < 240; ++i) Same("volume", i, v[i], float(i % 8 + 10 * (i / 8 % 6) + 100 * (i / 48))), Same("texture", i, t[i], v[i]);
+  for (int i = 0; i < 240; ++i)
+    Same("volume", i, v[i], float(i % 8 + 10 * (i / 8 % 6) + 100 * (i / 48))), Same("texture", i, t[i], v[i]);
 
   std::vector<float2> pairs(9 * 4 * 3);
   for (int i = 0; i < 108; ++i) pairs[i] = make_float2(i, i * 0.5f);

@@ -1,6 +1,6 @@
-// Hopper's tensor copies through cuda::barrier and cuda::ptx: tiles in and out, edges, swizzle, fills, multicast in a cluster, reductions,
-// maps changed by the kernel; arguments that the driver refuses. Boxes begin at multiples of 16 bytes in a row: anything else is an illegal
-// instruction.
+// Hopper's tensor copies through cuda::barrier and cuda::ptx: tiles in and out, edges, swizzle, fills, multicast in a
+// cluster, reductions, maps changed by the kernel; arguments that the driver refuses. Boxes begin at multiples of 16
+// bytes in a row: anything else is an illegal instruction.
 #include <cuda.h>
 
 #include <cuda/barrier>
@@ -151,7 +151,8 @@ struct Shape {
   cuuint32_t box[5], steps[5];
 };
 CUresult Encode(CUtensorMap* map, CUtensorMapDataType type, void* address, const Shape& s,
-                CUtensorMapSwizzle swizzle = CU_TENSOR_MAP_SWIZZLE_NONE, CUtensorMapFloatOOBfill fill = CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+                CUtensorMapSwizzle swizzle = CU_TENSOR_MAP_SWIZZLE_NONE,
+                CUtensorMapFloatOOBfill fill = CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
                 CUtensorMapInterleave interleave = CU_TENSOR_MAP_INTERLEAVE_NONE) {
   static const auto encode = [] {
     void* entry = nullptr;
@@ -159,9 +160,11 @@ CUresult Encode(CUtensorMap* map, CUtensorMapDataType type, void* address, const
     CU(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, 12000, cudaEnableDefault, &found));
     return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(entry);
   }();
-  return encode(map, type, s.rank, address, s.sizes, s.strides, s.box, s.steps, interleave, swizzle, CU_TENSOR_MAP_L2_PROMOTION_NONE, fill);
+  return encode(map, type, s.rank, address, s.sizes, s.strides, s.box, s.steps, interleave, swizzle,
+                CU_TENSOR_MAP_L2_PROMOTION_NONE, fill);
 }
-CUtensorMap Map(CUtensorMapDataType type, void* address, const Shape& s, CUtensorMapSwizzle swizzle = CU_TENSOR_MAP_SWIZZLE_NONE,
+CUtensorMap Map(CUtensorMapDataType type, void* address, const Shape& s,
+                CUtensorMapSwizzle swizzle = CU_TENSOR_MAP_SWIZZLE_NONE,
                 CUtensorMapFloatOOBfill fill = CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) {
   CUtensorMap map;
   const CUresult status = Encode(&map, type, address, s, swizzle, fill);
@@ -193,12 +196,16 @@ void Refused() {
   expect("stride of 250", status([](Shape& s) { s.strides[0] = 250; }), CUDA_ERROR_INVALID_VALUE);
   expect("stride of 2^40", status([](Shape& s) { s.strides[0] = cuuint64_t{1} << 40; }), CUDA_ERROR_INVALID_VALUE);
   expect("step of 9", status([](Shape& s) { s.steps[1] = 9; }), CUDA_ERROR_INVALID_VALUE);
-  expect("swizzled row too wide", status(same, CU_TENSOR_MAP_DATA_TYPE_INT32, CU_TENSOR_MAP_SWIZZLE_64B), CUDA_ERROR_INVALID_VALUE);
+  expect("swizzled row too wide", status(same, CU_TENSOR_MAP_DATA_TYPE_INT32, CU_TENSOR_MAP_SWIZZLE_64B),
+         CUDA_ERROR_INVALID_VALUE);
   expect("NaN for integers",
-         status(same, CU_TENSOR_MAP_DATA_TYPE_INT32, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA),
+         status(same, CU_TENSOR_MAP_DATA_TYPE_INT32, CU_TENSOR_MAP_SWIZZLE_NONE,
+                CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA),
          CUDA_ERROR_INVALID_VALUE);
-  expect("address at 4", status(same, CU_TENSOR_MAP_DATA_TYPE_INT32, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE, p + 1),
-         CUDA_ERROR_INVALID_VALUE);
+  expect(
+      "address at 4",
+      status(same, CU_TENSOR_MAP_DATA_TYPE_INT32, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE, p + 1),
+      CUDA_ERROR_INVALID_VALUE);
 }
 
 int main() {
@@ -207,8 +214,8 @@ int main() {
   for (std::size_t i = 0; i < words.size(); ++i) words[i] = static_cast<int>(i * 7);
   {
     Buffer<int> memory(words);
-    const CUtensorMap map =
-        Map(CU_TENSOR_MAP_DATA_TYPE_INT32, memory, {2, {kColumns, kRows}, {kPitch * 4}, {kTileColumns, kTileRows}, {1, 1}});
+    const CUtensorMap map = Map(CU_TENSOR_MAP_DATA_TYPE_INT32, memory,
+                                {2, {kColumns, kRows}, {kPitch * 4}, {kTileColumns, kTileRows}, {1, 1}});
     AddToTile<<<1, kTileColumns>>>(map, 32, 16, 1000);
     CU_LAUNCHED();
     AddToTile<<<1, kTileColumns>>>(map, 60, 30, 1);  // over the right and the lower edge
@@ -242,8 +249,8 @@ int main() {
     std::vector<float> values(5 * 6 * 12);
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
     Buffer<float> in(values), out(64);
-    Edges<<<1, 64>>>(Map(CU_TENSOR_MAP_DATA_TYPE_FLOAT32, in, {3, {12, 6, 5}, {48, 288}, {8, 4, 3}, {1, 1, 2}}, CU_TENSOR_MAP_SWIZZLE_NONE,
-                         CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA),
+    Edges<<<1, 64>>>(Map(CU_TENSOR_MAP_DATA_TYPE_FLOAT32, in, {3, {12, 6, 5}, {48, 288}, {8, 4, 3}, {1, 1, 2}},
+                         CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA),
                      out);
     CU_LAUNCHED();
     const std::vector<float> got = out.Read();

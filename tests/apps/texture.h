@@ -17,8 +17,8 @@ cudaArray_t MakeArray(const std::vector<T>& data, int width, int height, int dep
   CU(cudaMemcpy3D(&copy));
   return array;
 }
-inline cudaTextureObject_t MakeTexture(cudaArray_t array, cudaTextureFilterMode filter, cudaTextureAddressMode address, bool normalized,
-                                       cudaTextureReadMode read = cudaReadModeElementType) {
+inline cudaTextureObject_t MakeTexture(cudaArray_t array, cudaTextureFilterMode filter, cudaTextureAddressMode address,
+                                       bool normalized, cudaTextureReadMode read = cudaReadModeElementType) {
   cudaResourceDesc resource = {};
   resource.resType = cudaResourceTypeArray;
   resource.res.array.array = array;

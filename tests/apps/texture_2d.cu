@@ -25,10 +25,11 @@ int main() {
     cudaTextureAddressMode address;
     bool normalized;
   };
-  const Mode modes[] = {{cudaFilterModePoint, cudaAddressModeClamp, false},  {cudaFilterModePoint, cudaAddressModeBorder, false},
-                        {cudaFilterModePoint, cudaAddressModeWrap, true},    {cudaFilterModePoint, cudaAddressModeMirror, true},
-                        {cudaFilterModeLinear, cudaAddressModeClamp, false}, {cudaFilterModeLinear, cudaAddressModeBorder, false},
-                        {cudaFilterModeLinear, cudaAddressModeWrap, true},   {cudaFilterModeLinear, cudaAddressModeMirror, true}};
+  const Mode modes[] = {
+      {cudaFilterModePoint, cudaAddressModeClamp, false},  {cudaFilterModePoint, cudaAddressModeBorder, false},
+      {cudaFilterModePoint, cudaAddressModeWrap, true},    {cudaFilterModePoint, cudaAddressModeMirror, true},
+      {cudaFilterModeLinear, cudaAddressModeClamp, false}, {cudaFilterModeLinear, cudaAddressModeBorder, false},
+      {cudaFilterModeLinear, cudaAddressModeWrap, true},   {cudaFilterModeLinear, cudaAddressModeMirror, true}};
   for (const Mode& mode : modes) {
     std::vector<float2> at(n);
     // Coordinates on a grid of 1/64 texel, off the texel borders, so that no rounding decides.
@@ -66,7 +67,8 @@ int main() {
   for (int i = 0; i < width * height; ++i) colours[i] = make_uchar4(i, i * 3, 255 - i, i * 7);
   const cudaArray_t colour_array = MakeArray(colours, width, height, 0);
   const auto bytes = MakeTexture(colour_array, cudaFilterModePoint, cudaAddressModeClamp, false);
-  const auto unit = MakeTexture(colour_array, cudaFilterModeLinear, cudaAddressModeClamp, false, cudaReadModeNormalizedFloat);
+  const auto unit =
+      MakeTexture(colour_array, cudaFilterModeLinear, cudaAddressModeClamp, false, cudaReadModeNormalizedFloat);
   Buffer<uchar4> out(width * height);
   Buffer<float4> scaled(width * height), gathered(8);
   Channels<<<height, width>>>(bytes, unit, out, scaled, width);

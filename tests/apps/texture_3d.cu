@@ -21,7 +21,9 @@ int main() {
   const cudaArray_t array = MakeArray(volume, w, h, d);
   Random random(29);
   std::vector<float4> at(n);
-  const auto coordinate = [&](int size) { return (static_cast<int>(random.Next() % (2 * size * 32)) - size * 16 + 0.5f) / 32; };
+  const auto coordinate = [&](int size) {
+    return (static_cast<int>(random.Next() % (2 * size * 32)) - size * 16 + 0.5f) / 32;
+  };
   for (auto& p : at) p = make_float4(coordinate(w), coordinate(h), coordinate(d), 0);
   Buffer<float4> dat(at);
   Buffer<float> out(n);
@@ -32,7 +34,8 @@ int main() {
   Sample3D<<<12, 128>>>(MakeTexture(array, cudaFilterModePoint, cudaAddressModeClamp, false), dat, out, n);
   CU_LAUNCHED();
   auto got = out.Read();
-  for (int i = 0; i < n; ++i) Same("point", i, got[i], texel(std::floor(at[i].x), std::floor(at[i].y), std::floor(at[i].z)));
+  for (int i = 0; i < n; ++i)
+    Same("point", i, got[i], texel(std::floor(at[i].x), std::floor(at[i].y), std::floor(at[i].z)));
   Sample3D<<<12, 128>>>(MakeTexture(array, cudaFilterModeLinear, cudaAddressModeClamp, false), dat, out, n);
   CU_LAUNCHED();
   got = out.Read();
@@ -42,7 +45,8 @@ int main() {
     for (int corner = 0; corner < 8; ++corner) {
       const double fx = x - std::floor(x), fy = y - std::floor(y), fz = z - std::floor(z);
       want += (corner & 1 ? fx : 1 - fx) * (corner & 2 ? fy : 1 - fy) * (corner & 4 ? fz : 1 - fz) *
-              texel(long(std::floor(x)) + (corner & 1), long(std::floor(y)) + (corner >> 1 & 1), long(std::floor(z)) + (corner >> 2));
+              texel(long(std::floor(x)) + (corner & 1), long(std::floor(y)) + (corner >> 1 & 1),
+                    long(std::floor(z)) + (corner >> 2));
     }
     Near("linear", i, got[i], want, 0, 32 * 3.0 / 256);
   }
@@ -52,7 +56,8 @@ int main() {
   for (std::size_t i = 0; i < stack.size(); ++i) stack[i] = static_cast<int>(i) * 1001 - 7;
   Buffer<int> picked(stack.size());
   Layers<<<dim3(h, layers), w>>>(
-      MakeTexture(MakeArray(stack, w, h, layers, cudaArrayLayered), cudaFilterModePoint, cudaAddressModeClamp, false), picked, w, h);
+      MakeTexture(MakeArray(stack, w, h, layers, cudaArrayLayered), cudaFilterModePoint, cudaAddressModeClamp, false),
+      picked, w, h);
   CU_LAUNCHED();
   const auto p = picked.Read();
   for (std::size_t i = 0; i < stack.size(); ++i) Same("layered", i, p[i], stack[i]);
@@ -60,7 +65,8 @@ int main() {
   // Cube faces hold their number; a direction picks the face of its largest component.
   const int side = 4;
   std::vector<float> faces(side * side * 6);
-  for (std::size_t i = 0; i < faces.size(); ++i) faces[i] = static_cast<float>(i / (side * side)) * 100 + i % (side * side);
+  for (std::size_t i = 0; i < faces.size(); ++i)
+    faces[i] = static_cast<float>(i / (side * side)) * 100 + i % (side * side);
   const cudaArray_t cube = MakeArray(faces, side, side, 6, cudaArrayCubemap);
   for (auto& v : at) v = make_float4(random.Uniform(-1, 1), random.Uniform(-1, 1), random.Uniform(-1, 1), 0);
   Buffer<float4> directions(at);

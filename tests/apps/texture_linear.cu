@@ -41,7 +41,8 @@ int main() {
   const auto f = fetched.Read();
   for (int i = 0; i < n; ++i) {
     const bool inside = index[i] >= 0 && index[i] < n;
-    Same("fetch x", i, f[i].x, inside ? pairs[index[i]].x : 0.0f), Same("fetch y", i, f[i].y, inside ? pairs[index[i]].y : 0.0f);
+    Same("fetch x", i, f[i].x, inside ? pairs[index[i]].x : 0.0f),
+        Same("fetch y", i, f[i].y, inside ? pairs[index[i]].y : 0.0f);
   }
   cudaResourceDesc again = {};
   CU(cudaGetTextureObjectResourceDesc(&again, texture));
@@ -78,11 +79,13 @@ int main() {
   CU(cudaMallocPitch(&pitched, &pitch, width * sizeof(short), height));
   std::vector<short> rows(width * height);
   for (int i = 0; i < width * height; ++i) rows[i] = static_cast<short>(i * 131);
-  CU(cudaMemcpy2D(pitched, pitch, rows.data(), width * sizeof(short), width * sizeof(short), height, cudaMemcpyHostToDevice));
+  CU(cudaMemcpy2D(pitched, pitch, rows.data(), width * sizeof(short), width * sizeof(short), height,
+                  cudaMemcpyHostToDevice));
   cudaResourceDesc resource2 = {};
   resource2.resType = cudaResourceTypePitch2D;
   resource2.res.pitch2D.devPtr = pitched, resource2.res.pitch2D.desc = cudaCreateChannelDesc<short>();
-  resource2.res.pitch2D.width = width, resource2.res.pitch2D.height = height, resource2.res.pitch2D.pitchInBytes = pitch;
+  resource2.res.pitch2D.width = width, resource2.res.pitch2D.height = height,
+  resource2.res.pitch2D.pitchInBytes = pitch;
   desc.addressMode[0] = desc.addressMode[1] = cudaAddressModeClamp;
   CU(cudaCreateTextureObject(&texture, &resource2, &desc, nullptr));
   Buffer<short> reversed(width * height);
@@ -117,7 +120,7 @@ int main() {
   cudaExtent extent;
   unsigned flags = 0;
   CU(cudaArrayGetInfo(&format, &extent, &flags, stack));
-  True("array info",
-       format.x == 32 && format.f == cudaChannelFormatKindFloat && extent.width == 20 && extent.depth == 5 && (flags & cudaArrayLayered));
+  True("array info", format.x == 32 && format.f == cudaChannelFormatKindFloat && extent.width == 20 &&
+                         extent.depth == 5 && (flags & cudaArrayLayered));
   return Verdict();
 }

@@ -1,5 +1,6 @@
-// Texture and surface references, the module-scope variables of programs built before CUDA 12: linear memory, arrays, rows with a pitch.
-// A launch sees what was bound when it was submitted, though the kernel may run after the next binding.
+// Texture and surface references, the module-scope variables of programs built before CUDA 12: linear memory, arrays,
+// rows with a pitch. A launch sees what was bound when it was submitted, though the kernel may run after the next
+// binding.
 #include <chrono>
 #include <thread>
 
@@ -136,8 +137,9 @@ void BoundInTurn(const Device& device) {
   }
 }
 
-/// Bytes read as 0 to 1 from an array and floats from rows of 512 bytes. The flag is not optional (CUDA driver API, cuTexRefSetArray):
-/// without it the reference keeps its own format, and a GPU reads the array's bytes as the floats that it begins with.
+/// Bytes read as 0 to 1 from an array and floats from rows of 512 bytes. The flag is not optional (CUDA driver API,
+/// cuTexRefSetArray): without it the reference keeps its own format, and a GPU reads the array's bytes as the floats
+/// that it begins with.
 void ArrayAndRows(const Device& device, const std::vector<unsigned char>& bytes, CUarray array) {
   DRV(cuTexRefSetArray(device.Texture("whole"), array, CU_TRSA_OVERRIDE_FORMAT));
   constexpr int kPitch = 512 / sizeof(float);
@@ -149,10 +151,12 @@ void ArrayAndRows(const Device& device, const std::vector<unsigned char>& bytes,
   CUdeviceptr out = device.out[0];
   device.Launch("rows", {&out});
   const auto got = device.Read<float>(0);
-  for (int i = 0; i < kTexels; ++i) Same("array and rows", i, got[i], bytes[i] / 255.0f + rows[i / kWidth * kPitch + i % kWidth]);
+  for (int i = 0; i < kTexels; ++i)
+    Same("array and rows", i, got[i], bytes[i] / 255.0f + rows[i / kWidth * kPitch + i % kWidth]);
 }
 
-/// The same reference, filtered before, now of numbers, which no filter fits: what lies between the calls does not count.
+/// The same reference, filtered before, now of numbers, which no filter fits: what lies between the calls does not
+/// count.
 void ThenNumbers(const Device& device, const std::vector<unsigned char>& bytes, CUarray array) {
   const CUtexref texture = device.Texture("whole");
   DRV(cuTexRefSetFilterMode(texture, CU_TR_FILTER_MODE_LINEAR));

@@ -71,7 +71,8 @@ int main() {
   CUmemGenericAllocationHandle mine, theirs;
   Result("not to be shared", cuMemCreate(&mine, granule, &property, 0), CUDA_SUCCESS);
   int descriptor = -1;
-  Result("was not asked for", cuMemExportToShareableHandle(&descriptor, mine, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+  Result("was not asked for",
+         cuMemExportToShareableHandle(&descriptor, mine, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
          CUDA_ERROR_INVALID_VALUE);
   DRV(cuMemRelease(mine));
   property.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
@@ -97,8 +98,9 @@ int main() {
   DRV(cuMemUnmap(alias, granule));
   DRV(cuMemRelease(theirs));
   const int other = open("/dev/null", O_RDONLY);
-  True("no such memory", cuMemImportFromShareableHandle(&theirs, reinterpret_cast<void*>(static_cast<std::uintptr_t>(other)),
-                                                        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != CUDA_SUCCESS);
+  True("no such memory",
+       cuMemImportFromShareableHandle(&theirs, reinterpret_cast<void*>(static_cast<std::uintptr_t>(other)),
+                                      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != CUDA_SUCCESS);
   close(other);
   DRV(cuMemAddressFree(range, 4 * granule));
   DRV(cuMemAddressFree(alias, granule));

@@ -18,7 +18,9 @@ __global__ void Kernel(const int* in, long long* out) {
   o[7] = -1;
   if (lane % 3 == 0) o[7] = __shfl_sync(0x49249249u, v, 27);  // lanes 0, 3, … only
   int shifted, valid;
-  asm volatile("{.reg .pred p; shfl.sync.up.b32 %0|p, %2, 5, 0, 0xffffffff; selp.s32 %1, 1, 0, p;}" : "=r"(shifted), "=r"(valid) : "r"(v));
+  asm volatile("{.reg .pred p; shfl.sync.up.b32 %0|p, %2, 5, 0, 0xffffffff; selp.s32 %1, 1, 0, p;}"
+               : "=r"(shifted), "=r"(valid)
+               : "r"(v));
   o[8] = shifted * 2LL + valid;
   int sum = v;
   for (int step = 16; step > 0; step /= 2) sum += __shfl_down_sync(~0u, sum, step);

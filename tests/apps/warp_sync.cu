@@ -1,7 +1,8 @@
 // __syncwarp from different places of the code: the lanes of a diverged warp wait for each other (Volta and later).
 #include "app.h"
 
-/// Three exchanges with the lane that has the other bit 16. In line: every place it is called from has its own __syncwarp.
+/// Three exchanges with the lane that has the other bit 16. In line: every place it is called from has its own
+/// __syncwarp.
 __device__ __forceinline__ int ExchangeFrom(volatile int* s, int lane, int base, int more) {
   s[lane] = base + lane;
   __syncwarp();
@@ -36,7 +37,8 @@ int main() {
   Exchange<<<1, 64>>>(out);
   CU_LAUNCHED();
   auto got = out.Read();
-  // Lane l without bit 16 writes 200 + l and later (100 + (l ^ 16)) + 2; what a lane gets last is what its partner wrote last.
+  // Lane l without bit 16 writes 200 + l and later (100 + (l ^ 16)) + 2; what a lane gets last is what its partner
+  // wrote last.
   for (int l = 0; l < 64; ++l) Same("exchange", l, got[l], l & 16 ? 100 + l + 2 : 200 + l + 1);
   Groups<<<1, 64>>>(out);
   CU_LAUNCHED();

@@ -8,7 +8,8 @@ __global__ void Kernel(const unsigned* in, unsigned* out) {
   const int t = blockIdx.x * blockDim.x + threadIdx.x, lane = threadIdx.x & 31;
   const unsigned v = in[t];
   unsigned* o = out + t * kRows;
-  o[0] = __ballot_sync(~0u, v & 1), o[1] = __any_sync(~0u, v == 77), o[2] = __all_sync(~0u, v < 1000), o[3] = __uni_sync(~0u, v > 5000);
+  o[0] = __ballot_sync(~0u, v & 1), o[1] = __any_sync(~0u, v == 77), o[2] = __all_sync(~0u, v < 1000),
+  o[3] = __uni_sync(~0u, v > 5000);
   o[4] = __match_any_sync(~0u, v % 5);
   int same = 0;
   o[5] = __match_all_sync(~0u, v / 100000, &same), o[6] = same;
@@ -18,7 +19,8 @@ __global__ void Kernel(const unsigned* in, unsigned* out) {
     __syncwarp(0xf0f0f0f0u);
     o[8] = exchange[threadIdx.x ^ 3];
   } else {
-    o[7] = __popc(__activemask()) <= 16, o[8] = __match_any_sync(0x0f0f0f0fu, static_cast<unsigned long long>(v % 3) << 40);
+    o[7] = __popc(__activemask()) <= 16,
+    o[8] = __match_any_sync(0x0f0f0f0fu, static_cast<unsigned long long>(v % 3) << 40);
   }
   unsigned lt, le, gt, ge, eq;
   asm("mov.u32 %0, %%lanemask_lt;" : "=r"(lt));

@@ -1,5 +1,6 @@
-// Matrix products as Hopper's libraries make them: one warp group fetches tiles by tensor copies into a ring of swizzled stages, two others
-// multiply them by wgmma; one thread of a group gives a stage back for all four warps. B along k, and across it.
+// Matrix products as Hopper's libraries make them: one warp group fetches tiles by tensor copies into a ring of
+// swizzled stages, two others multiply them by wgmma; one thread of a group gives a stage back for all four warps. B
+// along k, and across it.
 #include <cuda.h>
 #include <cuda_fp16.h>
 
@@ -11,22 +12,27 @@ namespace ptx = cuda::ptx;
 
 constexpr int kTileM = 128, kTileN = 128, kTileK = 64, kStages = 3, kGroups = 2, kRegisters = kTileN / 2;
 
-/// A descriptor of a matrix with 128-byte swizzle. The bits of a shared address that it holds are those of a generic one, too, and some
-/// libraries make descriptors of that without a conversion.
+/// A descriptor of a matrix with 128-byte swizzle. The bits of a shared address that it holds are those of a generic
+/// one, too, and some libraries make descriptors of that without a conversion.
 template <bool kConverted>
 __device__ std::uint64_t Descriptor(const void* place, unsigned leading, unsigned stride) {
   const std::uint64_t address = kConverted ? __cvta_generic_to_shared(place) : reinterpret_cast<std::uint64_t>(place);
-  return (address & 0x3ffff) >> 4 | std::uint64_t{leading >> 4} << 16 | std::uint64_t{stride >> 4} << 32 | std::uint64_t{1} << 62;
+  return (address & 0x3ffff) >> 4 | std::uint64_t{leading >> 4} << 16 | std::uint64_t{stride >> 4} << 32 |
+         std::uint64_t{1} << 62;
 }
 
-#define R8(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
+#define R8(i)                                                                                                 \
+  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), \
+      "+f"(d[i + 7])
 template <int kTransposeB>
 __device__ void Multiply(float (&d)[kRegisters], std::uint64_t a, std::uint64_t b, int accumulates) {
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
-      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, "
-      "%27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, "
+      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, "
+      "%24, %25, %26, "
+      "%27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, "
+      "%49, %50, %51, "
       "%52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, %64, %65, p, 1, 1, 0, %67;\n}\n"
       : R8(0), R8(8), R8(16), R8(24), R8(32), R8(40), R8(48), R8(56)
       : "l"(a), "l"(b), "r"(accumulates), "n"(kTransposeB));
@@ -85,8 +91,8 @@ __global__ void __launch_bounds__(128 * (kGroups + 1))
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
     for (int i = 0; i < kTileK / 16; ++i) {
       const std::uint64_t a = Descriptor<kAcross>(s.a[stage] + (group - 1) * 64 * kTileK + i * 16, 16, 1024);
-      const std::uint64_t b =
-          kAcross ? Descriptor<true>(s.b[stage] + i * 16 * 64, 64 * kTileK * 2, 1024) : Descriptor<false>(s.b[stage] + i * 16, 16, 1024);
+      const std::uint64_t b = kAcross ? Descriptor<true>(s.b[stage] + i * 16 * 64, 64 * kTileK * 2, 1024)
+                                      : Descriptor<false>(s.b[stage] + i * 16, 16, 1024);
       Multiply<kAcross>(d, a, b, step + i > 0);
     }
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
@@ -132,7 +138,8 @@ void Run(int m, int n, int k) {
   Buffer<float> dc(m * n);
   CU(cudaFuncSetAttribute(Gemm<kAcross>, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Stages)));
   const CUtensorMap map_b = kAcross ? Map(db, n, k, kTileK) : Map(db, k, n, kTileN);
-  Gemm<kAcross><<<dim3(n / kTileN, m / kTileM), 128 * (kGroups + 1), sizeof(Stages)>>>(Map(da, k, m, kTileM), map_b, dc, n, k);
+  Gemm<kAcross>
+      <<<dim3(n / kTileN, m / kTileM), 128 * (kGroups + 1), sizeof(Stages)>>>(Map(da, k, m, kTileM), map_b, dc, n, k);
   CU_LAUNCHED();
   const std::vector<float> c = dc.Read();
   for (int row = 0; row < m; ++row) {

@@ -39,7 +39,8 @@ void Test(const char* name) {
     for (int n = 0; n < N; ++n) {
       double want = 2 * static_cast<double>(float(c[m * N + n]));
       for (int k = 0; k < K; ++k)
-        want += static_cast<double>(float(a[kRowA ? m * K + k : k * M + m])) * static_cast<double>(float(b[kRowB ? k * N + n : n * K + k]));
+        want += static_cast<double>(float(a[kRowA ? m * K + k : k * M + m])) *
+                static_cast<double>(float(b[kRowB ? k * N + n : n * K + k]));
       Same(name, m * 100 + n, static_cast<double>(float(d[n * M + m])), want);  // small integers: exact in every format
     }
 }

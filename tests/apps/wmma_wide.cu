@@ -37,7 +37,8 @@ void Test(const char* name) {
   for (int m = 0; m < M; ++m)
     for (int n = 0; n < N; ++n) {
       double want = 0.5;
-      for (int k = 0; k < 2 * K; ++k) want += static_cast<double>(float(a[m * 2 * K + k])) * static_cast<double>(float(b[n * 2 * K + k]));
+      for (int k = 0; k < 2 * K; ++k)
+        want += static_cast<double>(float(a[m * 2 * K + k])) * static_cast<double>(float(b[n * 2 * K + k]));
       Same(name, m * 100 + n, static_cast<double>(d[m * N + n]), want);
     }
 }

@@ -22,11 +22,14 @@ unsigned Hash(unsigned v) {
 }
 Floats RandomFloats(int n, float low, float high, unsigned seed) {
   Floats v(n);
-  for (int i = 0; i < n; ++i) v[i] = low + (high - low) * static_cast<float>(Hash(i * 2 + seed * 7919) & 0xffffff) / 0x1000000;
+  for (int i = 0; i < n; ++i)
+    v[i] = low + (high - low) * static_cast<float>(Hash(i * 2 + seed * 7919) & 0xffffff) / 0x1000000;
   return v;
 }
 unsigned Blocks(int n, int block) { return static_cast<unsigned>((n + block - 1) / block); }
-int Scaled(double scale, int n, int multiple) { return std::max(multiple, static_cast<int>(n * scale) / multiple * multiple); }
+int Scaled(double scale, int n, int multiple) {
+  return std::max(multiple, static_cast<int>(n * scale) / multiple * multiple);
+}
 
 /// Device memory, input and output of one benchmark; shared by its functions.
 template <class T>
@@ -76,7 +79,8 @@ Benchmark VectorAdd(double scale) {
             s->memory = {d.Upload(*a), d.Upload(*b), d.Allocate(n * 4)};
           },
           [=](Device& d) {
-            d.Launch("VectorAdd", {Blocks(n, 256)}, {256}, {Pointer{s->memory[0]}, Pointer{s->memory[1]}, Pointer{s->memory[2]}, n});
+            d.Launch("VectorAdd", {Blocks(n, 256)}, {256},
+                     {Pointer{s->memory[0]}, Pointer{s->memory[1]}, Pointer{s->memory[2]}, n});
           },
           [=](Device& d) { return Download<float>(d, s->memory[2], n); },
           [=](int threads) { native::VectorAdd(*a, *b, s->out, threads); },
@@ -112,14 +116,18 @@ Benchmark Stencil(double scale) {
           [=](Device& d) {
             // The first step reads the input, so that every repetition computes the same.
             for (int step = 0; step < steps; ++step)
-              d.Launch("Stencil", {width / 32, Blocks(height, 8)}, {32, 8},
-                       {Pointer{s->memory[step == 0 ? 2 : step % 2]}, Pointer{s->memory[(step + 1) % 2]}, width, height});
+              d.Launch(
+                  "Stencil", {width / 32, Blocks(height, 8)}, {32, 8},
+                  {Pointer{s->memory[step == 0 ? 2 : step % 2]}, Pointer{s->memory[(step + 1) % 2]}, width, height});
           },
           [=](Device& d) { return Download<float>(d, s->memory[steps % 2], static_cast<std::size_t>(width) * height); },
           [=](int threads) {
             if (s->out.empty()) s->out = *in, s->scratch = *in;
             for (int step = 0; step < steps; ++step) {
-              native::Stencil(step == 0 ? *in : step % 2 ? s->scratch : s->out, step % 2 ? s->out : s->scratch, width, height, threads);
+              native::Stencil(step == 0  ? *in
+                              : step % 2 ? s->scratch
+                                         : s->out,
+                              step % 2 ? s->out : s->scratch, width, height, threads);
             }
           },
           [=] { return Doubles(steps % 2 ? s->scratch : s->out); }};
@@ -127,7 +135,8 @@ Benchmark Stencil(double scale) {
 
 Benchmark MatMul(double scale, const char* name, const char* kernel) {
   const int n = Scaled(std::cbrt(scale), 256, 16);
-  auto a = std::make_shared<Floats>(RandomFloats(n * n, -1, 1, 4)), b = std::make_shared<Floats>(RandomFloats(n * n, -1, 1, 5));
+  auto a = std::make_shared<Floats>(RandomFloats(n * n, -1, 1, 4)),
+       b = std::make_shared<Floats>(RandomFloats(n * n, -1, 1, 5));
   auto s = std::make_shared<State<float>>();
   s->out.resize(n * n);
   return {name,
@@ -137,7 +146,8 @@ Benchmark MatMul(double scale, const char* name, const char* kernel) {
             s->memory = {d.Upload(*a), d.Upload(*b), d.Allocate(n * n * 4)};
           },
           [=](Device& d) {
-            d.Launch(kernel, {n / 16u, n / 16u}, {16, 16}, {Pointer{s->memory[0]}, Pointer{s->memory[1]}, Pointer{s->memory[2]}, n});
+            d.Launch(kernel, {n / 16u, n / 16u}, {16, 16},
+                     {Pointer{s->memory[0]}, Pointer{s->memory[1]}, Pointer{s->memory[2]}, n});
           },
           [=](Device& d) { return Download<float>(d, s->memory[2], static_cast<std::size_t>(n) * n); },
           [=](int threads) { native::MatMul(*a, *b, s->out, n, threads); },
@@ -207,13 +217,16 @@ Benchmark NBody(double scale) {
             d.Launch("NBody", {n / 256u}, {256}, arguments);
           },
           [=](Device& d) { return Download<float>(d, s->memory[4], n); },
-          [=](int threads) { native::NBody((*in)[0], (*in)[1], (*in)[2], (*in)[3], (*out)[0], (*out)[1], (*out)[2], threads); },
+          [=](int threads) {
+            native::NBody((*in)[0], (*in)[1], (*in)[2], (*in)[3], (*out)[0], (*out)[1], (*out)[2], threads);
+          },
           [=] { return Doubles((*out)[0]); }};
 }
 
 Benchmark BlackScholes(double scale) {
   const int n = Scaled(scale, 1 << 20, 256);
-  auto price = std::make_shared<Floats>(RandomFloats(n, 5, 30, 20)), strike = std::make_shared<Floats>(RandomFloats(n, 1, 100, 21)),
+  auto price = std::make_shared<Floats>(RandomFloats(n, 5, 30, 20)),
+       strike = std::make_shared<Floats>(RandomFloats(n, 1, 100, 21)),
        years = std::make_shared<Floats>(RandomFloats(n, 0.25f, 10, 22));
   auto s = std::make_shared<State<float>>();
   s->out.resize(n), s->scratch.resize(n);
@@ -258,21 +271,22 @@ Benchmark SpMV(double scale) {
   auto x = std::make_shared<Floats>(RandomFloats(rows, -1, 1, 31));
   auto s = std::make_shared<State<float>>();
   s->out.resize(rows);
-  return {"spmv",
-          std::to_string(rows) + " rows, " + std::to_string(m->columns.size()) + " values",
-          1e-4,
-          [=](Device& d) {
-            s->memory = {d.Upload(m->starts), d.Upload(m->columns), d.Upload(*values), d.Upload(*x), d.Allocate(rows * 4)};
-          },
-          [=](Device& d) {
-            std::vector<Device::Argument> arguments;
-            for (const auto memory : s->memory) arguments.push_back(Pointer{memory});
-            arguments.push_back(rows);
-            d.Launch("SpMV", {Blocks(rows, 128)}, {128}, arguments);
-          },
-          [=](Device& d) { return Download<float>(d, s->memory[4], rows); },
-          [=](int threads) { native::SpMV(m->starts, m->columns, *values, *x, s->out, threads); },
-          [=] { return Doubles(s->out); }};
+  return {
+      "spmv",
+      std::to_string(rows) + " rows, " + std::to_string(m->columns.size()) + " values",
+      1e-4,
+      [=](Device& d) {
+        s->memory = {d.Upload(m->starts), d.Upload(m->columns), d.Upload(*values), d.Upload(*x), d.Allocate(rows * 4)};
+      },
+      [=](Device& d) {
+        std::vector<Device::Argument> arguments;
+        for (const auto memory : s->memory) arguments.push_back(Pointer{memory});
+        arguments.push_back(rows);
+        d.Launch("SpMV", {Blocks(rows, 128)}, {128}, arguments);
+      },
+      [=](Device& d) { return Download<float>(d, s->memory[4], rows); },
+      [=](int threads) { native::SpMV(m->starts, m->columns, *values, *x, s->out, threads); },
+      [=] { return Doubles(s->out); }};
 }
 
 Benchmark Bfs(double scale) {
@@ -292,7 +306,8 @@ Benchmark Bfs(double scale) {
             for (int level = 0; changed; ++level) {
               d.Clear(s->memory[3], 4);
               d.Launch("BfsLevel", {Blocks(n, 256)}, {256},
-                       {Pointer{s->memory[0]}, Pointer{s->memory[1]}, Pointer{s->memory[2]}, Pointer{s->memory[3]}, level, n});
+                       {Pointer{s->memory[0]}, Pointer{s->memory[1]}, Pointer{s->memory[2]}, Pointer{s->memory[3]},
+                        level, n});
               d.Read(&changed, s->memory[3], 4);
             }
           },
@@ -364,7 +379,8 @@ long Differences(const std::vector<double>& got, const std::vector<double>& want
   double largest = 0;
   for (const double v : want) largest = std::max(largest, std::fabs(v));
   long bad = 0;
-  for (std::size_t i = 0; i < got.size(); ++i) bad += !(std::fabs(got[i] - want[i]) <= tolerance * (std::fabs(want[i]) + 1e-2 * largest));
+  for (std::size_t i = 0; i < got.size(); ++i)
+    bad += !(std::fabs(got[i] - want[i]) <= tolerance * (std::fabs(want[i]) + 1e-2 * largest));
   return bad;
 }
 

@@ -1,5 +1,5 @@
-// build/broker_bench [--launches N]: what the broker costs a launch, in percentiles and by part (docs/broker.md has figures). Times are not
-// asserted: they depend on the machine.
+// build/broker_bench [--launches N]: what the broker costs a launch, in percentiles and by part (docs/broker.md has
+// figures). Times are not asserted: they depend on the machine.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,18 +36,26 @@ struct Samples {
   void Print(const char* what) {
     if (us.empty()) return;
     std::ranges::sort(us);
-    const auto at = [&](double part) { return us[static_cast<std::size_t>(part * static_cast<double>(us.size() - 1))]; };
+    const auto at = [&](double part) {
+      return us[static_cast<std::size_t>(part * static_cast<double>(us.size() - 1))];
+    };
     std::printf("%-44s %9.2f %9.2f %9.2f %9.2f %9.2f\n", what, at(0.5), at(0.9), at(0.99), at(0.999), us.back());
     std::fflush(stdout);
   }
 };
 
 protocol::LaunchRecord Launch(std::uint64_t ctas) {
-  return {.kernel = 1, .ctas = ctas, .threads_per_cta = 128, .registers_per_thread = 32, .divisible = false, .name = "bench"};
+  return {.kernel = 1,
+          .ctas = ctas,
+          .threads_per_cta = 128,
+          .registers_per_thread = 32,
+          .divisible = false,
+          .name = "bench"};
 }
 
 std::unique_ptr<protocol::Client> Join(const std::string& socket) {
-  auto client = protocol::Client::Connect({.socket = socket, .tenant = "", .token = "", .program = "bench", .reconnect = false, .log = {}});
+  auto client = protocol::Client::Connect(
+      {.socket = socket, .tenant = "", .token = "", .program = "bench", .reconnect = false, .log = {}});
   if (!client.ok()) {
     std::fprintf(stderr, "%s\n", client.error().message.c_str());
     std::exit(1);
@@ -55,7 +63,8 @@ std::unique_ptr<protocol::Client> Join(const std::string& socket) {
   return std::move(client).value();
 }
 
-/// What a launch passes on its way, while the broker spins (`pause_us` 0) or has gone to sleep. Answers with enqueueing's median.
+/// What a launch passes on its way, while the broker spins (`pause_us` 0) or has gone to sleep. Answers with
+/// enqueueing's median.
 double RoundTrips(const std::string& socket, int count, unsigned pause_us) {
   const auto client = Join(socket);
   Samples enqueue, wait, end, whole;
@@ -108,8 +117,10 @@ bool Launches(const std::string& socket, int count, double enqueue_us) {
   // Alone, an idle stream's kernel runs before cuLaunchKernel returns.
   const double hook = median(shared.hook_us), launch = median(alone.whole_us) - hook;
   const double decide = (after.first - before.first) / (after.second - before.second) * 1e6;
-  std::printf("  by part, measured one by one: hook %.2f, enqueue %.2f, decide %.2f (mean), launch %.2f; together %.2f of %.2f\n", hook,
-              enqueue_us, decide, launch, hook + enqueue_us + decide + launch, median(shared.whole_us));
+  std::printf(
+      "  by part, measured one by one: hook %.2f, enqueue %.2f, decide %.2f (mean), launch %.2f; together %.2f of "
+      "%.2f\n",
+      hook, enqueue_us, decide, launch, hook + enqueue_us + decide + launch, median(shared.whole_us));
   return true;
 }
 
@@ -154,8 +165,8 @@ std::uint64_t CpuNs(clockid_t clock) {
   return static_cast<std::uint64_t>(used.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(used.tv_nsec);
 }
 
-/// Processes that start together: how long each needs from its first line to a place at the broker, and what of it is work: its
-/// own and the broker's. More processes than cores wait for each other; the work is what must not grow.
+/// Processes that start together: how long each needs from its first line to a place at the broker, and what of it is
+/// work: its own and the broker's. More processes than cores wait for each other; the work is what must not grow.
 void StartUp(const std::string& socket, pid_t broker, int processes) {
   int results[2], go[2];
   if (pipe(results) != 0 || pipe(go) != 0) return;
@@ -203,8 +214,11 @@ int Main(int count) {
   if (child == 0) {
     broker::DaemonConfig config;
     config.socket = socket;
-    broker::DeviceFacts device{.id = "bench", .sms = kSms, .empty_sm = kSm, .resident_kernels = 128, .memory_bytes = 1u << 30, .facts = {}};
-    device.facts = [](const protocol::LaunchRecord&) { return broker::LaunchFacts{.needs = {.warps = 4, .registers = 4096}}; };
+    broker::DeviceFacts device{
+        .id = "bench", .sms = kSms, .empty_sm = kSm, .resident_kernels = 128, .memory_bytes = 1u << 30, .facts = {}};
+    device.facts = [](const protocol::LaunchRecord&) {
+      return broker::LaunchFacts{.needs = {.warps = 4, .registers = 4096}};
+    };
     auto made = broker::Broker::Create(config, device, [](const std::string&) {});
     if (made.ok()) static_cast<void>((*made)->Run().ok());
     _exit(0);

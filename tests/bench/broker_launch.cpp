@@ -42,15 +42,16 @@ using Sample = std::array<double, 2>;  // hook, whole
 bool Launch(int count, int out) {
   const Driver driver(BENCH_SHIM);
   void *context = nullptr, *module = nullptr, *function = nullptr;
-  if (!driver.Call("cuInit", 0u) || !driver.Call("cuDevicePrimaryCtxRetain", &context, 0) || !driver.Call("cuCtxSetCurrent", context) ||
+  if (!driver.Call("cuInit", 0u) || !driver.Call("cuDevicePrimaryCtxRetain", &context, 0) ||
+      !driver.Call("cuCtxSetCurrent", context) ||
       !driver.Call("cuModuleLoadData", &module, static_cast<const void*>(kPtx)) ||
       !driver.Call("cuModuleGetFunction", &function, module, "nothing")) {
     return false;
   }
   for (int i = -kWarmUp; i < count; ++i) {
     const std::uint64_t begin = NowNs();
-    if (!driver.Call("cuLaunchKernel", function, 1u, 1u, 1u, 32u, 1u, 1u, 0u, static_cast<void*>(nullptr), static_cast<void**>(nullptr),
-                     static_cast<void**>(nullptr))) {
+    if (!driver.Call("cuLaunchKernel", function, 1u, 1u, 1u, 32u, 1u, 1u, 0u, static_cast<void*>(nullptr),
+                     static_cast<void**>(nullptr), static_cast<void**>(nullptr))) {
       return false;
     }
     const std::uint64_t returned = NowNs();

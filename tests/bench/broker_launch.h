@@ -12,7 +12,8 @@ struct LaunchCosts {
   std::vector<double> whole_us;  ///< until the program knows that the kernel has run
 };
 
-/// In a process of its own, since a process has one driver. `socket`: of the broker to join; empty: none. Empty when it cannot run.
+/// In a process of its own, since a process has one driver. `socket`: of the broker to join; empty: none. Empty when it
+/// cannot run.
 LaunchCosts MeasureLaunches(const std::string& socket, int count);
 
 }  // namespace gridloom::bench

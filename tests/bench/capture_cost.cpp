@@ -1,8 +1,8 @@
 // capture_cost: what capturing traces costs each benchmark on the executor, as multiples of the plain run's CPU time
 // (docs/measurements/trace-format.md). Every run's results are compared with those of plain C++.
 //   build/capture_cost [--threads N] [--scale X] [--seconds S] [--only NAME] [--mode N]
-// Columns: `records`: what compiled kernels write is thrown away. `live`: the CTAs' traces are made and freed, as the timing
-// model wants them. `encoded`: they are encoded in batches. `file`: and compressed and written, to /dev/null.
+// Columns: `records`: what compiled kernels write is thrown away. `live`: the CTAs' traces are made and freed, as the
+// timing model wants them. `encoded`: they are encoded in batches. `file`: and compressed and written, to /dev/null.
 // --mode N, for a profiler: after a first run of all, only column N (0: plain) is run again.
 #include <cmath>
 #include <cstdio>
@@ -29,7 +29,9 @@ enum class Mode { kPlain, kRecords, kLive, kEncoded, kFile };
 class Ignore final : public exec::RecordSink, public exec::RecordStream {
  public:
   exec::RecordStream& Open() override { return *this; }
-  void OnRecords(const exec::RecordPlace&, std::span<const std::uint64_t> words, std::uint32_t) override { words_ += words.size(); }
+  void OnRecords(const exec::RecordPlace&, std::span<const std::uint64_t> words, std::uint32_t) override {
+    words_ += words.size();
+  }
   std::uint64_t words() const { return words_; }
 
  private:
@@ -62,7 +64,8 @@ class CapturingDevice final : public bench::EngineDevice {
       table = std::make_unique<trace::CodeTable>(trace::BuildCodeTable(program()->module(), *launch.kernel->function));
       file_->AddKernel(table->code);
     }
-    const trace::LaunchShape shape{.ctas = launch.grid.count(), .threads_per_cta = static_cast<std::uint32_t>(launch.block.count())};
+    const trace::LaunchShape shape{.ctas = launch.grid.count(),
+                                   .threads_per_cta = static_cast<std::uint32_t>(launch.block.count())};
     trace::CtaEncoder encoder(table->code);
     trace::ByteWriter bytes;
     std::unique_ptr<trace::LaunchWriter> writer;
@@ -159,7 +162,8 @@ bool Row(const Options& options, const bench::Benchmark& benchmark, CapturingDev
       slot = std::min(slot, TimeOnce(benchmark, device, mode));
     }
   }
-  std::printf("| %s | %.2f | %.2f | %.2f |", benchmark.name.c_str(), instructions * 1e-6, best[0] * 1e3, best[0] * 1e9 / instructions);
+  std::printf("| %s | %.2f | %.2f | %.2f |", benchmark.name.c_str(), instructions * 1e-6, best[0] * 1e3,
+              best[0] * 1e9 / instructions);
   for (std::size_t i = 1; i < std::size(kModes); ++i) std::printf(" %.2f |", best[i] / best[0]);
   std::printf(" %.2f | %.3f |\n", words / instructions, bytes / instructions);
   if (!right) std::printf("WRONG RESULTS: %s\n", benchmark.name.c_str());
@@ -173,10 +177,11 @@ bool Row(const Options& options, const bench::Benchmark& benchmark, CapturingDev
 int main(int argc, char** argv) {
   const Options options = Parse(argc, argv);
   CapturingDevice device(kPtx, options.threads);
-  std::printf("Capture as a multiple of the plain run; %u thread%s, CPU time, best of several runs.\n\n", options.threads,
-              options.threads == 1 ? "" : "s");
+  std::printf("Capture as a multiple of the plain run; %u thread%s, CPU time, best of several runs.\n\n",
+              options.threads, options.threads == 1 ? "" : "s");
   std::printf(
-      "| kernel | M warp instr | plain ms | ns per warp instr | records | live | encoded | file | words per warp instr | bytes per warp "
+      "| kernel | M warp instr | plain ms | ns per warp instr | records | live | encoded | file | words per warp instr "
+      "| bytes per warp "
       "instr "
       "|\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
   bool right = true;

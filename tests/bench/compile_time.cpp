@@ -1,7 +1,9 @@
-// compile_time: how long kernels of a PTX file take from PTX to object code, each in the processor time of the best of several runs; with
-// --bytecode 1 to what the interpreter runs, with the bytes of a warp's frames. What loading LLVM takes (40 ms, once a process) is not in
-// it.
-//   build/compile_time --ptx FILE [--kernel NAME] [--block X] [--cpu x86-64-v3|x86-64] [--memcheck 1] [--bytecode 1] [--runs N] [--ir FILE]
+// compile_time: how long kernels of a PTX file take from PTX to object code, each in the processor time of the best of
+// several runs; with
+// --bytecode 1 to what the interpreter runs, with the bytes of a warp's frames. What loading LLVM takes (40 ms, once a
+// process) is not in it.
+//   build/compile_time --ptx FILE [--kernel NAME] [--block X] [--cpu x86-64-v3|x86-64] [--memcheck 1] [--bytecode 1]
+//   [--runs N] [--ir FILE]
 //   [--object FILE]
 //                      [--llvm "-time-passes"]
 #include <llvm/IR/PassTimingInfo.h>
@@ -47,7 +49,8 @@ struct Best {
 };
 
 /// `bytecode`: what the interpreter runs, in place of machine code.
-Best Measure(const ptx::Module& module, const char* kernel, const exec::CompileOptions& options, bool bytecode, unsigned runs) {
+Best Measure(const ptx::Module& module, const char* kernel, const exec::CompileOptions& options, bool bytecode,
+             unsigned runs) {
   Best best;
   for (unsigned run = 0; run < std::max(1u, runs); ++run) {
     exec::InterpretedKernel interpreted;
@@ -104,12 +107,14 @@ int main(int argc, char** argv) {
     const std::string name(function.name);
     const Best best = Measure(*module, name.c_str(), options, bytecode != 0, runs);
     failed |= !best.kernel.error.empty();
-    std::printf("%9.1f ms %8zu bytes  %s%s%s%s\n", best.ms, best.bytes, name.c_str(), best.kernel.gives_way ? ", gives way" : "",
-                best.kernel.error.empty() ? "" : ": ", best.kernel.error.c_str());
+    std::printf("%9.1f ms %8zu bytes  %s%s%s%s\n", best.ms, best.bytes, name.c_str(),
+                best.kernel.gives_way ? ", gives way" : "", best.kernel.error.empty() ? "" : ": ",
+                best.kernel.error.c_str());
     if (!ir_file.empty()) std::ofstream(ir_file) << best.kernel.ir;
     if (!object_file.empty())
       std::ofstream(object_file, std::ios::binary)
-          .write(reinterpret_cast<const char*>(best.kernel.object.data()), static_cast<std::streamsize>(best.kernel.object.size()));
+          .write(reinterpret_cast<const char*>(best.kernel.object.data()),
+                 static_cast<std::streamsize>(best.kernel.object.size()));
   }
   if (!llvm_options.empty()) llvm::reportAndResetTimings();
   if (!any) std::fprintf(stderr, "%s: no such kernel\n", file.c_str());

@@ -23,9 +23,13 @@ class CudaDevice final : public Device {
     driver::Call("cuMemAlloc_v2", &memory, bytes);
     return memory;
   }
-  void Write(Memory memory, const void* from, std::size_t bytes) override { driver::Call("cuMemcpyHtoD_v2", memory, from, bytes); }
+  void Write(Memory memory, const void* from, std::size_t bytes) override {
+    driver::Call("cuMemcpyHtoD_v2", memory, from, bytes);
+  }
   void Read(void* to, Memory memory, std::size_t bytes) override { driver::Call("cuMemcpyDtoH_v2", to, memory, bytes); }
-  void Clear(Memory memory, std::size_t bytes) override { driver::Call("cuMemsetD8_v2", memory, static_cast<unsigned char>(0), bytes); }
+  void Clear(Memory memory, std::size_t bytes) override {
+    driver::Call("cuMemsetD8_v2", memory, static_cast<unsigned char>(0), bytes);
+  }
   void Launch(const char* kernel, Shape grid, Shape block, const std::vector<Argument>& arguments) override {
     driver::Handle function = nullptr;
     for (const auto& [text, known] : functions_)
@@ -37,7 +41,8 @@ class CudaDevice final : public Device {
     void* values[16];
     std::size_t count = 0;
     for (const Argument& argument : arguments)
-      values[count++] = std::visit([](const auto& value) { return const_cast<void*>(static_cast<const void*>(&value)); }, argument);
+      values[count++] =
+          std::visit([](const auto& value) { return const_cast<void*>(static_cast<const void*>(&value)); }, argument);
     const int result = launch_(function, grid.x, grid.y, 1, block.x, block.y, 1, 0, nullptr, values, nullptr);
     if (result != 0) {
       std::fprintf(stderr, "launch of %s: error %d\n", kernel, result);
@@ -47,8 +52,8 @@ class CudaDevice final : public Device {
   void Finish() override { driver::Call("cuCtxSynchronize"); }
 
  private:
-  using LaunchFunction = int (*)(driver::Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, driver::Handle,
-                                 void**, void**);
+  using LaunchFunction = int (*)(driver::Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                                 driver::Handle, void**, void**);
   char name_[128] = "";
   driver::Handle module_ = nullptr;
   LaunchFunction launch_ = nullptr;

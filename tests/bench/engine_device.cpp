@@ -26,9 +26,15 @@ void EngineDevice::Die(const std::string& message) const {
   std::exit(1);
 }
 
-Device::Memory EngineDevice::Allocate(std::size_t bytes) { return memory_->Allocate(bytes, 256, exec::MemoryKind::kDevice); }
-void EngineDevice::Write(Memory memory, const void* from, std::size_t bytes) { std::memcpy(reinterpret_cast<void*>(memory), from, bytes); }
-void EngineDevice::Read(void* to, Memory memory, std::size_t bytes) { std::memcpy(to, reinterpret_cast<const void*>(memory), bytes); }
+Device::Memory EngineDevice::Allocate(std::size_t bytes) {
+  return memory_->Allocate(bytes, 256, exec::MemoryKind::kDevice);
+}
+void EngineDevice::Write(Memory memory, const void* from, std::size_t bytes) {
+  std::memcpy(reinterpret_cast<void*>(memory), from, bytes);
+}
+void EngineDevice::Read(void* to, Memory memory, std::size_t bytes) {
+  std::memcpy(to, reinterpret_cast<const void*>(memory), bytes);
+}
 void EngineDevice::Clear(Memory memory, std::size_t bytes) { std::memset(reinterpret_cast<void*>(memory), 0, bytes); }
 
 void EngineDevice::Launch(const char* kernel, Shape grid, Shape block, const std::vector<Argument>& arguments) {
@@ -39,8 +45,9 @@ void EngineDevice::Launch(const char* kernel, Shape grid, Shape block, const std
   launch.block = {block.x, block.y, 1};
   std::vector<std::byte> params(launch.kernel->params.bytes);
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    std::visit([&](const auto& value) { std::memcpy(params.data() + launch.kernel->params.offsets[i], &value, sizeof value); },
-               arguments[i]);
+    std::visit(
+        [&](const auto& value) { std::memcpy(params.data() + launch.kernel->params.offsets[i], &value, sizeof value); },
+        arguments[i]);
   }
   launch.params = params;
   const exec::LaunchFault fault = Run(launch, kernel);

@@ -1,7 +1,7 @@
-// kernelet_paper: Kernelet's Table 4 through our model of co-schedules (docs/kernelet.md, "Against the paper's own numbers").
-// The paper prints PUR, MUR and occupancy of its kernels, not R_m. For each kernel on the C2050 this prints the R_m that follows
-// from MUR/PUR if every access reached DRAM, what the model makes of it, and the R_m with which the model gives the paper's PUR; with
-// the latter, which pairs Kernelet takes and what it expects of them.
+// kernelet_paper: Kernelet's Table 4 through our model of co-schedules (docs/kernelet.md, "Against the paper's own
+// numbers"). The paper prints PUR, MUR and occupancy of its kernels, not R_m. For each kernel on the C2050 this prints
+// the R_m that follows from MUR/PUR if every access reached DRAM, what the model makes of it, and the R_m with which
+// the model gives the paper's PUR; with the latter, which pairs Kernelet takes and what it expects of them.
 #include <cstdio>
 #include <vector>
 
@@ -67,8 +67,8 @@ int main() {
   std::printf("| kernel | PUR | MUR | R_m by MUR | IPC of the model | R_m for the PUR |\n|---|--:|--:|--:|--:|--:|\n");
   for (std::size_t i = 0; i < model::kPaperKernels.size(); ++i) {
     KernelProfile profile = ProfileOf(i, sm);
-    const double requests =
-        profile.uncoalesced_share * profile.uncoalesced_requests + (1 - profile.uncoalesced_share) * profile.coalesced_requests;
+    const double requests = profile.uncoalesced_share * profile.uncoalesced_requests +
+                            (1 - profile.uncoalesced_share) * profile.coalesced_requests;
     const double by_mur = std::min(1.0, profile.mur * sm.requests_per_cycle / profile.pur / requests);
     profile.memory_ratio = RatioFor(sm, profile, profile.pur);
     std::printf("| %s | %.4f | %.4f | %.4f | %.3f | %.4f |\n", profile.kernel.c_str(), profile.pur, profile.mur, by_mur,
@@ -78,7 +78,8 @@ int main() {
   const struct {
     const char* name;
     std::vector<std::size_t> kernels;
-  } mixes[] = {{"CI", {6, 4, 7, 5}}, {"MI", {0, 2, 3, 1}}, {"MIX", {0, 6, 7, 1}}, {"ALL", {0, 1, 2, 3, 4, 5, 6, 7}}};  // Table 5
+  } mixes[] = {
+      {"CI", {6, 4, 7, 5}}, {"MI", {0, 2, 3, 1}}, {"MIX", {0, 6, 7, 1}}, {"ALL", {0, 1, 2, 3, 4, 5, 6, 7}}};  // Table 5
   const model::MarkovModel markov(sm);
   std::printf("\n| mix | pair | thread blocks per SM | CP |\n|---|---|---|--:|\n");
   for (const auto& mix : mixes) {
@@ -88,7 +89,8 @@ int main() {
     if (!found) std::printf("| %s | none pays | | |\n", mix.name);
     else
       std::printf("| %s | %s + %s | %u + %u | %.1f %% |\n", mix.name, kernels[found->first]->kernel.c_str(),
-                  kernels[found->second]->kernel.c_str(), found->pair.ctas_per_sm[0], found->pair.ctas_per_sm[1], 100 * found->pair.profit);
+                  kernels[found->second]->kernel.c_str(), found->pair.ctas_per_sm[0], found->pair.ctas_per_sm[1],
+                  100 * found->pair.profit);
   }
   return 0;
 }

@@ -18,7 +18,8 @@ bool MeasureOpenCl(const LaunchSizes&, LaunchTimes&, std::string& reason) {
 namespace {
 
 constexpr const char* kSource =
-    "kernel void saxpy(global const float* x, global float* y, float a) { size_t i = get_global_id(0); y[i] = fma(a, x[i], y[i]); }";
+    "kernel void saxpy(global const float* x, global float* y, float a) { size_t i = get_global_id(0); y[i] = fma(a, "
+    "x[i], y[i]); }";
 
 void Check(cl_int result, const char* what) {
   if (result == CL_SUCCESS) return;
@@ -51,7 +52,8 @@ Stream MakeStream(cl_context context, cl_device_id device, cl_program program, c
   stream.queue = clCreateCommandQueue(context, device, 0, &result);
   Check(result, "queue");
   std::vector<float> zeros(kLaunchThreads);
-  stream.y = clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, zeros.size() * sizeof(float), zeros.data(), &result);
+  stream.y = clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, zeros.size() * sizeof(float),
+                            zeros.data(), &result);
   Check(result, "buffer");
   stream.kernel = clCreateKernel(program, "saxpy", &result);
   Check(result, "kernel");
@@ -75,7 +77,8 @@ bool MeasureOpenCl(const LaunchSizes& sizes, LaunchTimes& times, std::string& re
   Check(result, "program");
   Check(clBuildProgram(program, 1, &device, "", nullptr, nullptr), "build");
   std::vector<float> ones(kLaunchThreads, 1.0f);
-  cl_mem x = clCreateBuffer(context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, ones.size() * sizeof(float), ones.data(), &result);
+  cl_mem x = clCreateBuffer(context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, ones.size() * sizeof(float), ones.data(),
+                            &result);
   Check(result, "buffer");
   std::vector<Stream> streams;
   for (unsigned i = 0; i < sizes.streams; ++i) streams.push_back(MakeStream(context, device, program, x));
@@ -84,7 +87,8 @@ bool MeasureOpenCl(const LaunchSizes& sizes, LaunchTimes& times, std::string& re
     const LaunchClock clock;
     for (unsigned i = 0; i < sizes.launches; ++i) {
       const Stream& stream = streams[i % sizes.streams];
-      Check(clEnqueueNDRangeKernel(stream.queue, stream.kernel, 1, nullptr, &threads, &threads, 0, nullptr, nullptr), "launch");
+      Check(clEnqueueNDRangeKernel(stream.queue, stream.kernel, 1, nullptr, &threads, &threads, 0, nullptr, nullptr),
+            "launch");
     }
     const double launched = clock.us();
     for (const Stream& stream : streams) Check(clFlush(stream.queue), "flush");
@@ -93,7 +97,8 @@ bool MeasureOpenCl(const LaunchSizes& sizes, LaunchTimes& times, std::string& re
   }
   for (unsigned i = 0; i < sizes.streams; ++i) {
     std::vector<float> got(kLaunchThreads);
-    Check(clEnqueueReadBuffer(streams[i].queue, streams[i].y, CL_TRUE, 0, got.size() * sizeof(float), got.data(), 0, nullptr, nullptr),
+    Check(clEnqueueReadBuffer(streams[i].queue, streams[i].y, CL_TRUE, 0, got.size() * sizeof(float), got.data(), 0,
+                              nullptr, nullptr),
           "read");
     CheckLaunches(sizes, i, got);
   }

@@ -1,5 +1,6 @@
-// launch_speed: what the launch of a small kernel costs that is compiled already. 32 Ki launches of 128 threads, round robin over 32
-// streams, then one synchronisation; the same on OpenCL with PoCL where there is one (in-order queues for streams).
+// launch_speed: what the launch of a small kernel costs that is compiled already. 32 Ki launches of 128 threads, round
+// robin over 32 streams, then one synchronisation; the same on OpenCL with PoCL where there is one (in-order queues for
+// streams).
 //   build/launch_speed [--launches N] [--streams N] [--runs N]
 #include "tests/bench/launch_speed.h"
 
@@ -41,7 +42,8 @@ void Call(void* library, const char* name, Args... args) {
   std::exit(1);
 }
 
-using Launch = int (*)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**);
+using Launch = int (*)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
+                       void**);
 
 LaunchTimes MeasureGridloom(const LaunchSizes& sizes) {
   void* const cuda = dlopen(BENCH_SHIM, RTLD_NOW | RTLD_LOCAL);
@@ -76,7 +78,8 @@ LaunchTimes MeasureGridloom(const LaunchSizes& sizes) {
     for (unsigned i = 0; i < sizes.launches; ++i) {
       const unsigned stream = i % sizes.streams;
       void* arguments[] = {&x, &y[stream], const_cast<float*>(&a)};
-      if (launch(function, 1, 1, 1, bench::kLaunchThreads, 1, 1, 0, streams[stream], arguments, nullptr) != 0) std::exit(1);
+      if (launch(function, 1, 1, 1, bench::kLaunchThreads, 1, 1, 0, streams[stream], arguments, nullptr) != 0)
+        std::exit(1);
     }
     const double launched = clock.us();
     Call(cuda, "cuCtxSynchronize");
@@ -103,7 +106,8 @@ int main(int argc, char** argv) {
   app.add_option("--streams", sizes.streams, "streams they go to in turn")->check(CLI::Range(1, 1024));
   app.add_option("--runs", sizes.runs, "runs; medians are printed")->check(CLI::Range(1, 1000));
   CLI11_PARSE(app, argc, argv);
-  std::printf("%u launches of %u threads over %u streams, µs a launch\n", sizes.launches, bench::kLaunchThreads, sizes.streams);
+  std::printf("%u launches of %u threads over %u streams, µs a launch\n", sizes.launches, bench::kLaunchThreads,
+              sizes.streams);
   std::printf("%-10s %8s %18s %28s\n", "", "enqueue", "with their end", "range of that");
   Print("Gridloom", MeasureGridloom(sizes));
   LaunchTimes times;

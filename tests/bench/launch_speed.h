@@ -18,7 +18,9 @@ struct LaunchSizes {
 
 class LaunchClock {
  public:
-  double us() const { return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - began_).count(); }
+  double us() const {
+    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - began_).count();
+  }
 
  private:
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
@@ -45,7 +47,8 @@ inline void CheckLaunches(const LaunchSizes& sizes, unsigned stream, const std::
   const unsigned a_run = sizes.launches / sizes.streams + (stream < sizes.launches % sizes.streams);
   const auto wanted = static_cast<float>(std::size_t{a_run} * (sizes.runs + 1));  // below 2^24
   if (std::ranges::all_of(got, [&](float number) { return number == wanted; })) return;
-  std::fprintf(stderr, "launch_speed: stream %u has %g for %g\n", stream, static_cast<double>(got[0]), static_cast<double>(wanted));
+  std::fprintf(stderr, "launch_speed: stream %u has %g for %g\n", stream, static_cast<double>(got[0]),
+               static_cast<double>(wanted));
   std::exit(1);
 }
 

@@ -35,7 +35,8 @@ Options Parse(int argc, char** argv) {
     else if (option == "--no-cuda") options.cuda = false;  // OpenCL and C++ alone, to check those
     else if (option == "--cpu-time") options.cpu_time = true;
     else {
-      std::fprintf(stderr, "usage: %s [--threads N] [--scale X] [--seconds S] [--only NAME] [--no-cuda] [--cpu-time]\n", argv[0]);
+      std::fprintf(stderr, "usage: %s [--threads N] [--scale X] [--seconds S] [--only NAME] [--no-cuda] [--cpu-time]\n",
+                   argv[0]);
       std::exit(2);
     }
   }
@@ -75,8 +76,8 @@ int main(int argc, char** argv) {
   const auto cuda = options.cuda ? bench::OpenCuda(kPtx) : nullptr;
   std::string reason;
   const auto opencl = bench::OpenOpenCl(kSource, &reason);
-  std::printf("{\"cuda\": \"%s\", \"opencl\": \"%s\", \"opencl_missing\": \"%s\", \"threads\": %d}\n", cuda ? cuda->name().c_str() : "",
-              opencl ? opencl->name().c_str() : "", reason.c_str(), options.threads);
+  std::printf("{\"cuda\": \"%s\", \"opencl\": \"%s\", \"opencl_missing\": \"%s\", \"threads\": %d}\n",
+              cuda ? cuda->name().c_str() : "", opencl ? opencl->name().c_str() : "", reason.c_str(), options.threads);
   long failures = 0;
   for (const bench::Benchmark& b : bench::AllBenchmarks(options.scale)) {
     if (!options.only.empty() && b.name != options.only) continue;
@@ -96,7 +97,8 @@ int main(int argc, char** argv) {
         "{\"name\": \"%s\", \"shape\": \"%s\", \"native\": %.9f, \"cuda\": %.9f, \"cuda_first\": %.9f, \"cuda_wrong\": "
         "%ld, "
         "\"opencl\": %.9f, \"opencl_first\": %.9f, \"opencl_wrong\": %ld}\n",
-        b.name.c_str(), b.shape.c_str(), native.best, timings[0].best, timings[0].first, bad[0], timings[1].best, timings[1].first, bad[1]);
+        b.name.c_str(), b.shape.c_str(), native.best, timings[0].best, timings[0].first, bad[0], timings[1].best,
+        timings[1].first, bad[1]);
     std::fflush(stdout);
   }
   return failures != 0;

@@ -39,7 +39,8 @@ void Stencil(const Floats& in, Floats& out, int width, int height, int threads) 
   for (int y = 1; y < height - 1; ++y) {
     const float* __restrict row = &in[static_cast<std::size_t>(y) * width];
     float* __restrict to = &out[static_cast<std::size_t>(y) * width];
-    for (int x = 1; x < width - 1; ++x) to[x] = 0.5f * row[x] + 0.125f * (row[x - 1] + row[x + 1] + row[x - width] + row[x + width]);
+    for (int x = 1; x < width - 1; ++x)
+      to[x] = 0.5f * row[x] + 0.125f * (row[x - 1] + row[x + 1] + row[x - width] + row[x + width]);
   }
 }
 
@@ -77,7 +78,8 @@ void Histogram(const Words& in, Words& out, int threads) {
   }
 }
 
-void NBody(const Floats& px, const Floats& py, const Floats& pz, const Floats& mass, Floats& ax, Floats& ay, Floats& az, int threads) {
+void NBody(const Floats& px, const Floats& py, const Floats& pz, const Floats& mass, Floats& ax, Floats& ay, Floats& az,
+           int threads) {
   const int n = static_cast<int>(px.size());
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (int i = 0; i < n; ++i) {
@@ -97,18 +99,21 @@ void NBody(const Floats& px, const Floats& py, const Floats& pz, const Floats& m
 namespace {
 float Normal(float d) {
   const float k = 1.0f / (1.0f + 0.2316419f * std::fabs(d));
-  const float tail = 0.39894228f * std::exp(-0.5f * d * d) *
-                     (k * (0.31938153f + k * (-0.356563782f + k * (1.781477937f + k * (-1.821255978f + k * 1.330274429f)))));
+  const float tail =
+      0.39894228f * std::exp(-0.5f * d * d) *
+      (k * (0.31938153f + k * (-0.356563782f + k * (1.781477937f + k * (-1.821255978f + k * 1.330274429f)))));
   return d > 0 ? 1.0f - tail : tail;
 }
 }  // namespace
 
-void BlackScholes(const Floats& price, const Floats& strike, const Floats& years, Floats& call, Floats& put, int threads) {
+void BlackScholes(const Floats& price, const Floats& strike, const Floats& years, Floats& call, Floats& put,
+                  int threads) {
   const int n = static_cast<int>(price.size());
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (int i = 0; i < n; ++i) {
     const float rate = 0.02f, volatility = 0.3f, s = price[i], x = strike[i], t = years[i], root = std::sqrt(t);
-    const float d1 = (std::log(s / x) + (rate + 0.5f * volatility * volatility) * t) / (volatility * root), d2 = d1 - volatility * root;
+    const float d1 = (std::log(s / x) + (rate + 0.5f * volatility * volatility) * t) / (volatility * root),
+                d2 = d1 - volatility * root;
     const float n1 = Normal(d1), n2 = Normal(d2), discount = x * std::exp(-rate * t);
     call[i] = s * n1 - discount * n2;
     put[i] = discount * (1.0f - n2) - s * (1.0f - n1);

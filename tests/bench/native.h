@@ -18,8 +18,10 @@ void Stencil(const Floats& in, Floats& out, int width, int height, int threads);
 void MatMul(const Floats& a, const Floats& b, Floats& c, int n, int threads);
 void Reduce(const Ints& in, Ints& out, int threads);
 void Histogram(const Words& in, Words& out, int threads);
-void NBody(const Floats& x, const Floats& y, const Floats& z, const Floats& mass, Floats& ax, Floats& ay, Floats& az, int threads);
-void BlackScholes(const Floats& price, const Floats& strike, const Floats& years, Floats& call, Floats& put, int threads);
+void NBody(const Floats& x, const Floats& y, const Floats& z, const Floats& mass, Floats& ax, Floats& ay, Floats& az,
+           int threads);
+void BlackScholes(const Floats& price, const Floats& strike, const Floats& years, Floats& call, Floats& put,
+                  int threads);
 void SpMV(const Ints& starts, const Ints& columns, const Floats& values, const Floats& x, Floats& y, int threads);
 void Bfs(const Ints& starts, const Ints& edges, Ints& distance, int threads);
 void BitonicSort(const Words& in, Words& keys, int threads);

@@ -81,8 +81,11 @@ class OpenClDevice final : public Device {
         Check(clSetKernelArg(handle, i, sizeof(cl_mem), &buffers_[pointer->memory]), kernel);
       else Check(clSetKernelArg(handle, i, sizeof(int), &std::get<int>(arguments[i])), kernel);
     }
-    const std::size_t global[2] = {std::size_t{grid.x} * block.x, std::size_t{grid.y} * block.y}, local[2] = {block.x, block.y};
-    Check(clEnqueueNDRangeKernel(queue_, handle, grid.y * block.y > 1 ? 2 : 1, nullptr, global, local, 0, nullptr, nullptr), kernel);
+    const std::size_t global[2] = {std::size_t{grid.x} * block.x, std::size_t{grid.y} * block.y},
+                      local[2] = {block.x, block.y};
+    Check(clEnqueueNDRangeKernel(queue_, handle, grid.y * block.y > 1 ? 2 : 1, nullptr, global, local, 0, nullptr,
+                                 nullptr),
+          kernel);
   }
   void Finish() override { Check(clFinish(queue_), "finish"); }
 

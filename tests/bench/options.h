@@ -31,7 +31,8 @@ T Number(const char* program, std::string_view option, const char* text) {
   return static_cast<T>(value);
 }
 
-/// Fills in what the command line gives; ends the program with exit code 1 for what it does not know, and with 0 after --help.
+/// Fills in what the command line gives; ends the program with exit code 1 for what it does not know, and with 0 after
+/// --help.
 inline void ParseOptions(int argc, char** argv, std::span<const Option> options) {
   const auto die = [&](const std::string& message) {
     std::fprintf(stderr, "%s: %s\n", argv[0], message.c_str());

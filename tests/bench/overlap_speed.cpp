@@ -1,7 +1,9 @@
-// How fast the timing model is while kernels overlap, beside the same traces under leftover on the device without that hardware.
+// How fast the timing model is while kernels overlap, beside the same traces under leftover on the device without that
+// hardware.
 //   usage: build/overlap_speed [--device NAME] [--traces FOLDER] [--rounds N]
-// FOLDER: traces with ranges (gridloom run --trace FILE --ranges interval -- PROGRAM); default: those of the study of CRCS. Prints million
-// warp instructions that were simulated in a second of one thread's CPU time, best of the rounds, and the ratio to leftover's.
+// FOLDER: traces with ranges (gridloom run --trace FILE --ranges interval -- PROGRAM); default: those of the study of
+// CRCS. Prints million warp instructions that were simulated in a second of one thread's CPU time, best of the rounds,
+// and the ratio to leftover's.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -65,7 +67,8 @@ Status Run(const std::string& device_name, const std::string& folder, unsigned r
   for (const std::string& path : paths) {
     Speed speeds[std::size(kPolicies)];
     for (unsigned round = 0; round < rounds; ++round) {
-      for (std::size_t i = 0; i < std::size(kPolicies); ++i) GL_TRY_STATUS(Measure(path, kPolicies[i], device, speeds[i]));
+      for (std::size_t i = 0; i < std::size(kPolicies); ++i)
+        GL_TRY_STATUS(Measure(path, kPolicies[i], device, speeds[i]));
     }
     double least = INFINITY;
     std::printf("| %s |", std::filesystem::path(path).stem().c_str());

@@ -1,5 +1,6 @@
-// slice_cost: what running in slices costs each benchmark on the executor, by slice size, and the smallest size that costs no
-// more than p % (docs/passes.md; Kernelet, section 4.1 and Fig. 6). Results are compared with those of plain C++.
+// slice_cost: what running in slices costs each benchmark on the executor, by slice size, and the smallest size that
+// costs no more than p % (docs/passes.md; Kernelet, section 4.1 and Fig. 6). Results are compared with those of plain
+// C++.
 //   build/slice_cost [--percent 2] [--threads N] [--scale X] [--seconds S] [--only NAME]
 #include <algorithm>
 #include <cmath>
@@ -27,7 +28,8 @@ using namespace gridloom;
 class SlicingDevice final : public bench::EngineDevice {
  public:
   SlicingDevice(const char* ptx, unsigned threads)
-      : EngineDevice("slice_cost", ptx, threads), sliced_(std::make_unique<exec::SlicedProgram>(program(), memory(), rewrites_)) {}
+      : EngineDevice("slice_cost", ptx, threads),
+        sliced_(std::make_unique<exec::SlicedProgram>(program(), memory(), rewrites_)) {}
 
   void set_slice_size(std::uint64_t size) { size_ = size; }
   /// CTAs of the largest grid since the last call; and why a kernel among them cannot be sliced.
@@ -73,8 +75,8 @@ Options Parse(int argc, char** argv) {
   return options;
 }
 
-/// Best of at least five runs of each size and as many as fit into the time. The sizes take turns, so that a busy machine does not
-/// slow one of them down and leave the other.
+/// Best of at least five runs of each size and as many as fit into the time. The sizes take turns, so that a busy
+/// machine does not slow one of them down and leave the other.
 std::vector<double> BestTimes(const Options& options, const bench::Benchmark& benchmark, SlicingDevice& device,
                               const std::vector<std::uint64_t>& sizes) {
   const auto seconds = [&](std::uint64_t size) {
@@ -86,7 +88,9 @@ std::vector<double> BestTimes(const Options& options, const bench::Benchmark& be
   for (const std::uint64_t size : sizes) seconds(size);  // compiles
   std::vector<double> best(sizes.size(), 1e30);
   const double begin = bench::CpuTime();
-  for (int run = 0; run < 5 || (run < 1000 && bench::CpuTime() - begin < options.seconds * static_cast<double>(sizes.size())); ++run) {
+  for (int run = 0;
+       run < 5 || (run < 1000 && bench::CpuTime() - begin < options.seconds * static_cast<double>(sizes.size()));
+       ++run) {
     for (std::size_t i = 0; i < sizes.size(); ++i) best[i] = std::min(best[i], seconds(sizes[i]));
   }
   return best;
@@ -118,7 +122,8 @@ bool Row(const Options& options, const bench::Benchmark& benchmark, SlicingDevic
         return pair[1] / pair[0];
       },
       options.percent);
-  const bool right = bench::Differences(benchmark.download(device), benchmark.native_result(), benchmark.tolerance) == 0;
+  const bool right =
+      bench::Differences(benchmark.download(device), benchmark.native_result(), benchmark.tolerance) == 0;
   std::printf(" %llu |%s%s\n", static_cast<unsigned long long>(found.size),
               device.why_whole().empty() ? "" : " runs whole: ", device.why_whole().c_str());
   if (!right) std::printf("WRONG RESULTS: %s\n", benchmark.name.c_str());
@@ -131,8 +136,10 @@ bool Row(const Options& options, const bench::Benchmark& benchmark, SlicingDevic
 int main(int argc, char** argv) {
   const Options options = Parse(argc, argv);
   SlicingDevice device(kPtx, options.threads);
-  std::printf("Cost of slices in %% of the time of the whole grid, by CTAs per slice; %u thread%s, CPU time, best of several runs.\n\n",
-              options.threads, options.threads == 1 ? "" : "s");
+  std::printf(
+      "Cost of slices in %% of the time of the whole grid, by CTAs per slice; %u thread%s, CPU time, best of several "
+      "runs.\n\n",
+      options.threads, options.threads == 1 ? "" : "s");
   std::printf(
       "| kernel | CTAs | whole ms | 1 | 4 | 16 | 64 | 256 | 1024 | one slice | smallest within %g %% "
       "|\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",

@@ -9,7 +9,8 @@ constexpr std::uint64_t kPrecision = 16;  // the answer is right up to a sixteen
 
 class Search {
  public:
-  Search(const std::function<double(std::uint64_t)>& seconds, double percent) : seconds_(seconds), most_(percent / 100) {
+  Search(const std::function<double(std::uint64_t)>& seconds, double percent)
+      : seconds_(seconds), most_(percent / 100) {
     found_.whole_seconds = seconds(0);
   }
 
@@ -32,8 +33,8 @@ class Search {
 
 }  // namespace
 
-SmallestSlice FindSmallestSlice(std::uint64_t ctas, const std::function<double(std::uint64_t size)>& seconds, double percent,
-                                std::uint64_t step) {
+SmallestSlice FindSmallestSlice(std::uint64_t ctas, const std::function<double(std::uint64_t size)>& seconds,
+                                double percent, std::uint64_t step) {
   Search search(seconds, percent);
   std::uint64_t dear = 0, cheap = step;  // largest known to cost too much, smallest that may be cheap enough
   while (cheap < ctas && !search.IsCheap(cheap)) {

@@ -18,11 +18,11 @@ struct SmallestSlice {
   std::vector<SliceCost> measured;  ///< what was tried, by size
 };
 
-/// Finds the smallest size, a multiple of `step`, whose overhead is at most `percent`, up to a sixteenth: sizes are doubled
-/// until one is cheap enough, then halved towards the last that was not. `seconds(size)` runs the grid in such slices and
-/// answers how long that took, size 0: whole; best of several runs, since noise of more than `percent` decides otherwise. The grid
-/// runs a dozen times or so, so what it does to memory has to bear that.
-SmallestSlice FindSmallestSlice(std::uint64_t ctas, const std::function<double(std::uint64_t size)>& seconds, double percent = 2,
-                                std::uint64_t step = 1);
+/// Finds the smallest size, a multiple of `step`, whose overhead is at most `percent`, up to a sixteenth: sizes are
+/// doubled until one is cheap enough, then halved towards the last that was not. `seconds(size)` runs the grid in such
+/// slices and answers how long that took, size 0: whole; best of several runs, since noise of more than `percent`
+/// decides otherwise. The grid runs a dozen times or so, so what it does to memory has to bear that.
+SmallestSlice FindSmallestSlice(std::uint64_t ctas, const std::function<double(std::uint64_t size)>& seconds,
+                                double percent = 2, std::uint64_t step = 1);
 
 }  // namespace bench

@@ -60,7 +60,9 @@ TEST_CASE("SliceRange_IndicesOfEveryCta_AreThoseOfTheGrid") {
       const std::uint64_t longest = LongestSlice(grid, first);
       REQUIRE(longest > 0);
       for (std::uint64_t i = 0; i < longest; i += std::max<std::uint64_t>(1, (longest - 1) / 5)) {
-        const auto value = [&](HiddenRole role) { return static_cast<std::uint32_t>(HiddenValue(role, grid, first, 0)); };
+        const auto value = [&](HiddenRole role) {
+          return static_cast<std::uint32_t>(HiddenValue(role, grid, first, 0));
+        };
         const auto divide = [](std::uint32_t n, std::uint32_t multiplier, std::uint32_t shift) {
           return static_cast<std::uint32_t>((std::uint64_t{n << 1} * multiplier) >> 32) >> shift;
         };

@@ -1,5 +1,5 @@
-// tensor_speed: products of matrix instructions, one warp's at a time, for each instruction set that the processor has, beside the
-// processor's fused multiply-adds of f32, which are their limit.
+// tensor_speed: products of matrix instructions, one warp's at a time, for each instruction set that the processor has,
+// beside the processor's fused multiply-adds of f32, which are their limit.
 //   build/tensor_speed [--seconds S]
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -27,7 +27,9 @@ using M = MatrixType;
 template <typename Function>
 double BestNs(double seconds, Function&& function) {
   constexpr int kCalls = 200;
-  const auto now = [] { return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now().time_since_epoch()).count(); };
+  const auto now = [] {
+    return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  };
   double best = 1e18;
   for (const double end = now() + seconds * 1e9; now() < end;) {
     const double begin = now();
@@ -92,14 +94,16 @@ constexpr GroupProduct kGroupProducts[] = {
     {"wgmma.m64n128k32 e4m3", M::kE4M3, M::kF32, 16}, {"wgmma.m64n128k32 s8", M::kS8, M::kS32, 16},
 };
 
-/// Registers of a warp, full of numbers between 0.5 and 2, or what bytes of them are in other formats: no subnormal sums, which are slow.
+/// Registers of a warp, full of numbers between 0.5 and 2, or what bytes of them are in other formats: no subnormal
+/// sums, which are slow.
 class Registers {
  public:
   explicit Registers(unsigned count, bool wide) : words_(count * 64u + 16) {
     std::mt19937 random(7);
     for (std::uint32_t& word : words_) word = wide ? 0x3ff00000u : (random() & 0x80ff80ffu) | 0x3c003c00u;
     // Aligned as the executor's are.
-    auto* const first = reinterpret_cast<std::uint8_t*>((reinterpret_cast<std::uintptr_t>(words_.data()) + 63) / 64 * 64);
+    auto* const first =
+        reinterpret_cast<std::uint8_t*>((reinterpret_cast<std::uintptr_t>(words_.data()) + 63) / 64 * 64);
     for (unsigned i = 0; i < count; ++i) pointers_.push_back(first + i * (wide ? 256 : 128));
   }
   void* const* from(unsigned first) const { return pointers_.data() + first; }
@@ -116,19 +120,24 @@ void Print(const char* name, double products, double ns, double limit) {
 }
 
 void Measure(const Product& product, double limit, double seconds) {
-  const auto types = static_cast<std::uint8_t>(static_cast<unsigned>(product.type) | static_cast<unsigned>(product.type) << 4);
-  const auto sums = static_cast<std::uint8_t>(static_cast<unsigned>(product.accumulator) | static_cast<unsigned>(product.accumulator) << 4);
+  const auto types =
+      static_cast<std::uint8_t>(static_cast<unsigned>(product.type) | static_cast<unsigned>(product.type) << 4);
+  const auto sums = static_cast<std::uint8_t>(static_cast<unsigned>(product.accumulator) |
+                                              static_cast<unsigned>(product.accumulator) << 4);
   const MmaImm imm{.m = product.m, .n = product.n, .k = product.k, .types = types, .accumulators = sums};
   const unsigned a = RegistersOfA(imm), b = RegistersOfB(imm), c = AccumulatorRegisters(imm, product.accumulator);
   const Registers registers(a + b + 2 * c, product.type == M::kF64);
   const double ns = BestNs(seconds, [&] {
-    MultiplyFragments(imm, registers.from(0), registers.from(a), registers.from(a + b), nullptr, registers.from(a + b + c));
+    MultiplyFragments(imm, registers.from(0), registers.from(a), registers.from(a + b), nullptr,
+                      registers.from(a + b + c));
   });
-  Print(product.name, static_cast<double>(product.m * product.n * product.k), ns, product.type == M::kF64 ? limit / 2 : limit);
+  Print(product.name, static_cast<double>(product.m * product.n * product.k), ns,
+        product.type == M::kF64 ? limit / 2 : limit);
 }
 
 void Measure(const GroupProduct& product, double limit, double seconds) {
-  const auto types = static_cast<std::uint8_t>(static_cast<unsigned>(product.type) | static_cast<unsigned>(product.type) << 4);
+  const auto types =
+      static_cast<std::uint8_t>(static_cast<unsigned>(product.type) | static_cast<unsigned>(product.type) << 4);
   const GroupMmaImm imm{.columns8 = product.columns8, .types = types, .accumulator = product.accumulator};
   const unsigned sums = imm.accumulator_registers(), chunks = (product.columns8 + 2u) * kMostChunks;
   const Registers registers(sums + chunks, false);

@@ -1,8 +1,8 @@
 // How the timing model's speed changes with the number of SMs, the size of the grid and the number of tenants.
 //   usage: build/timing_growth [--device NAME] [--seconds S] [--threads N]
-// SMs: the device with another number of them, four CTAs for each. Grid: the device as it is. Tenants: as many streams, which
-// share one amount of work. Prints million warp-instructions and thousand simulated cycles a second of one thread's CPU time (of
-// several threads: of the time that passes).
+// SMs: the device with another number of them, four CTAs for each. Grid: the device as it is. Tenants: as many streams,
+// which share one amount of work. Prints million warp-instructions and thousand simulated cycles a second of one
+// thread's CPU time (of several threads: of the time that passes).
 #include <cstdio>
 #include <cstdlib>
 #include <string>

@@ -1,5 +1,5 @@
-// The kernels on which the timing model's speed is measured, one for each way of using a GPU; made by hand, with addresses and mixes
-// of real ones.
+// The kernels on which the timing model's speed is measured, one for each way of using a GPU; made by hand, with
+// addresses and mixes of real ones.
 #pragma once
 
 #include <string>

@@ -32,7 +32,9 @@ double CpuSeconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-double WallSeconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double WallSeconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 }  // namespace
 
@@ -66,7 +68,8 @@ Measurement Measure(const sim::DeviceSpec& device, const std::vector<std::shared
   return best;
 }
 
-double WorkShared(const sim::DeviceSpec& device, const std::vector<std::shared_ptr<trace::CtaSource>>& sources, EngineOptions options) {
+double WorkShared(const sim::DeviceSpec& device, const std::vector<std::shared_ptr<trace::CtaSource>>& sources,
+                  EngineOptions options) {
   ThreadTimes alone, together;
   EngineOptions one = options;
   one.threads = 1;

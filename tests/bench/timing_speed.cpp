@@ -1,9 +1,9 @@
 // Measures the speed of the timing model.
 //   usage: build/timing_speed [--device NAME]... [--threads N,N] [--ctas N] [--only TEXT] [--seconds S] [--plain]
-// Prints, for each device, kernel and number of host threads: simulated cycles, million warp-instructions and thousand simulated
-// cycles a second of CPU time of the slowest thread (so that other programs on the machine matter less), line requests to L2 per
-// warp-instruction, the aim for one thread, and how well the threads share the work (WorkShared). Runs with several numbers of threads must
-// give the same cycles.
+// Prints, for each device, kernel and number of host threads: simulated cycles, million warp-instructions and thousand
+// simulated cycles a second of CPU time of the slowest thread (so that other programs on the machine matter less), line
+// requests to L2 per warp-instruction, the aim for one thread, and how well the threads share the work (WorkShared).
+// Runs with several numbers of threads must give the same cycles.
 #include <sys/resource.h>
 #include <sys/time.h>
 
@@ -35,7 +35,8 @@ void Bench(const std::string& name, const Options& options) {
     std::exit(2);
   }
   std::printf(
-      "\n### %s, %u SMs\n\n| kernel | threads | warp-instructions | cycles | M instructions/s | K cycles/s | L2 requests/instruction | aim "
+      "\n### %s, %u SMs\n\n| kernel | threads | warp-instructions | cycles | M instructions/s | K cycles/s | L2 "
+      "requests/instruction | aim "
       "| work shared |\n"
       "|---|--:|--:|--:|--:|--:|--:|--:|--:|\n",
       name.c_str(), device->sm.count);
@@ -49,9 +50,10 @@ void Bench(const std::string& name, const Options& options) {
       engine_options.plain = options.plain;
       const Measurement m = Measure(*device, {source}, engine_options, options.seconds);
       const auto instructions = static_cast<double>(m.counters.sm.warp_instructions);
-      const auto requests = static_cast<double>(m.counters.memory.l2_reads + m.counters.memory.l2_writes + m.counters.memory.l2_atomics);
-      std::printf("| %s | %u | %.0f | %llu | %.3f | %.0f | %.2f | %g | %.2f |\n", kernel.name.c_str(), threads, instructions,
-                  static_cast<unsigned long long>(m.cycles), instructions / m.seconds * 1e-6,
+      const auto requests =
+          static_cast<double>(m.counters.memory.l2_reads + m.counters.memory.l2_writes + m.counters.memory.l2_atomics);
+      std::printf("| %s | %u | %.0f | %llu | %.3f | %.0f | %.2f | %g | %.2f |\n", kernel.name.c_str(), threads,
+                  instructions, static_cast<unsigned long long>(m.cycles), instructions / m.seconds * 1e-6,
                   static_cast<double>(m.cycles) / m.seconds * 1e-3, requests / instructions, kernel.aim,
                   threads == 1 ? 1 : WorkShared(*device, {source}, engine_options));
       std::fflush(stdout);
@@ -82,7 +84,9 @@ int Main(int argc, char** argv) {
       continue;
     }
     if (i + 1 == argc) {
-      std::fprintf(stderr, "usage: timing_speed [--device NAME]... [--threads N,N] [--ctas N] [--only TEXT] [--seconds S] [--plain]\n");
+      std::fprintf(
+          stderr,
+          "usage: timing_speed [--device NAME]... [--threads N,N] [--ctas N] [--only TEXT] [--seconds S] [--plain]\n");
       return 2;
     }
     const char* value = argv[++i];

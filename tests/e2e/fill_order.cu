@@ -60,7 +60,8 @@ void Reads() {
   char* const memory = Pinned();
   const int random = open("/dev/urandom", O_RDONLY);
   for (int page = kPages - 1; page >= 0; --page) {
-    if (read(random, memory + page * kPage, kPage) != static_cast<ssize_t>(kPage)) std::printf("FAIL: nothing was read\n");
+    if (read(random, memory + page * kPage, kPage) != static_cast<ssize_t>(kPage))
+      std::printf("FAIL: nothing was read\n");
   }
   close(random);
   Copy(memory);

@@ -1,5 +1,6 @@
-// A program that fills one pinned buffer anew for each of its copies, and waits for events and streams only before it does. `two`: the
-// copies have a buffer each. What a trace and the timing model make of that is checked by overlap_test.py.
+// A program that fills one pinned buffer anew for each of its copies, and waits for events and streams only before it
+// does. `two`: the copies have a buffer each. What a trace and the timing model make of that is checked by
+// overlap_test.py.
 #include <cstdio>
 #include <cstdlib>
 #include <string>

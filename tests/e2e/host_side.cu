@@ -1,5 +1,5 @@
-// Copies of all kinds, waits behind them, and ways to share memory with kernels: what a trace says of them is checked by host_side_test.py,
-// which names the parts as arguments.
+// Copies of all kinds, waits behind them, and ways to share memory with kernels: what a trace says of them is checked
+// by host_side_test.py, which names the parts as arguments.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -75,7 +75,9 @@ void Reuses(char* device) {
   CU(cudaMallocHost(&pinned, 1 << 16));
   CU(cudaMallocHost(&other, 1 << 16));
   for (int i = 0; i < 1 << 16; ++i) pinned[i] = static_cast<char>(i * 7 + i / 256);
-  const auto in = [&](const char* from, std::size_t bytes) { CU(cudaMemcpyAsync(device, from, bytes, cudaMemcpyHostToDevice)); };
+  const auto in = [&](const char* from, std::size_t bytes) {
+    CU(cudaMemcpyAsync(device, from, bytes, cudaMemcpyHostToDevice));
+  };
   in(pinned, 4096);                                                                       // work 1
   in(pinned, 4096);                                                                       // 2: the same bytes
   in(pinned + 4096, 4096);                                                                // 3

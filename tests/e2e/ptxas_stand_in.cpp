@@ -1,4 +1,5 @@
-// Plays the toolkit's assembler where there is none: reads a file of PTX and writes a cubin without kernels. `ptxas IN -o OUT`; with
+// Plays the toolkit's assembler where there is none: reads a file of PTX and writes a cubin without kernels. `ptxas IN
+// -o OUT`; with
 // `--fail` it writes the file and then ends badly.
 #include <elf.h>
 

@@ -1,8 +1,8 @@
 // What must hold of a trace with ranges, for any program. usage: range_trace TRACE [WITHOUT]
 //
-// Each launch of the program's has complete ranges in every form that the trace has any in, or says why not. What a CTA of the profiler
-// sets is what the CTA of that number releases; and what the CTA of the program's own launch touches in global memory lies in it, for that
-// use. WITHOUT: where the same trace goes, without ranges.
+// Each launch of the program's has complete ranges in every form that the trace has any in, or says why not. What a CTA
+// of the profiler sets is what the CTA of that number releases; and what the CTA of the program's own launch touches in
+// global memory lies in it, for that use. WITHOUT: where the same trace goes, without ranges.
 #include <algorithm>
 #include <bit>
 #include <cstdio>
@@ -59,8 +59,8 @@ std::vector<Said> SaidBy(const CtaTrace& cta, EventKind kind) {
   return said;
 }
 
-void CheckAccess(const CtaTrace& cta, const MemoryAccess& access, const Instruction& instruction, const std::vector<Said>& said,
-                 const std::string& where) {
+void CheckAccess(const CtaTrace& cta, const MemoryAccess& access, const Instruction& instruction,
+                 const std::vector<Said>& said, const std::string& where) {
   if (access.mask == 0 || WindowOf(instruction.space, instruction.flags, cta, access).space != Space::kGlobal) return;
   const std::uint8_t use = (instruction.flags & kAtomic) != 0  ? kRangeRead | kRangeWrite
                            : (instruction.flags & kStore) != 0 ? kRangeWrite
@@ -79,13 +79,15 @@ void CheckAccess(const CtaTrace& cta, const MemoryAccess& access, const Instruct
   }
 }
 
-void CheckAccesses(const KernelCode& code, const CtaTrace& cta, const std::vector<Said>& said, const std::string& where) {
+void CheckAccesses(const KernelCode& code, const CtaTrace& cta, const std::vector<Said>& said,
+                   const std::string& where) {
   for (const WarpTrace& warp : cta.warps) {
     std::size_t access = warp.first_access;
     for (std::uint32_t v = warp.first_visit; v < warp.first_visit + warp.visit_count; ++v) {
       const BasicBlock& block = code.blocks[cta.visits[v].block];
       for (std::uint32_t i = block.first; i < block.first + block.count; ++i) {
-        if (code.instructions[i].has_access()) CheckAccess(cta, cta.accesses[access++], code.instructions[i], said, where);
+        if (code.instructions[i].has_access())
+          CheckAccess(cta, cta.accesses[access++], code.instructions[i], said, where);
       }
     }
   }
@@ -102,7 +104,8 @@ std::uint64_t CheckForm(const FilePtr& file, const Work& work, LaunchInfo::Range
     if (!own.ok() || !profiled.ok() || !released.ok()) Fail(where + " is not there");
     const std::vector<Said> set = SaidBy(*profiled, EventKind::kSetRange);
     if (set != SaidBy(*released, EventKind::kReleaseRange)) Fail(where + " does not release what it had set");
-    if (!SaidBy(*own, EventKind::kSetRange).empty() || !SaidBy(*own, EventKind::kReleaseRange).empty()) Fail(where + " has ranges itself");
+    if (!SaidBy(*own, EventKind::kSetRange).empty() || !SaidBy(*own, EventKind::kReleaseRange).empty())
+      Fail(where + " has ranges itself");
     CheckAccesses(kernel->code(), *own, set, where);
     ranges += set.size();
   }
@@ -167,7 +170,8 @@ int main(int count, char** arguments) {
     if (forms.empty()) Fail("work " + std::to_string(number) + " has no ranges, and does not say why");
     for (const auto form : forms) {
       if (!work.profilers.contains(form) || !work.releasing.contains(form))
-        Fail("work " + std::to_string(number) + " has no " + std::string(NameOf(form)) + " ranges, and does not say why");
+        Fail("work " + std::to_string(number) + " has no " + std::string(NameOf(form)) +
+             " ranges, and does not say why");
       ranges += CheckForm(file, work, form);
     }
   }

@@ -1,6 +1,7 @@
-// Micro-benchmarks as programs: what a device is measured by. Prints "name value" lines, times in nanoseconds by events; differences of
-// two sizes, so that what a launch costs is not in them. usage: timing_probes [SMS [SCALE]]; a real GPU, whose events are 0.5 µs apart at
-// best, needs work that is larger by SCALE (64, say). tests/e2e/timing_probes_test.py compares them with the device's file.
+// Micro-benchmarks as programs: what a device is measured by. Prints "name value" lines, times in nanoseconds by
+// events; differences of two sizes, so that what a launch costs is not in them. usage: timing_probes [SMS [SCALE]]; a
+// real GPU, whose events are 0.5 µs apart at best, needs work that is larger by SCALE (64, say).
+// tests/e2e/timing_probes_test.py compares them with the device's file.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -139,12 +140,16 @@ void Bandwidth(int scale) {
   float4 *from = nullptr, *to = nullptr;
   CHECK(cudaMalloc(&from, kMost));
   CHECK(cudaMalloc(&to, kMost));
-  const auto copy = [&](std::size_t bytes) { return Nanoseconds([&] { Copy<<<bytes / sizeof(float4) / 256, 256>>>(from, to); }); };
+  const auto copy = [&](std::size_t bytes) {
+    return Nanoseconds([&] { Copy<<<bytes / sizeof(float4) / 256, 256>>>(from, to); });
+  };
   const double less = copy(kMost / 3), more = copy(kMost);
   Print("copy_bytes_per_ns", 2.0 * (kMost - kMost / 3) / (more - less));
   std::vector<char> host(8 << 20);
-  Print("to_device_ns", Nanoseconds([&] { CHECK(cudaMemcpyAsync(from, host.data(), host.size(), cudaMemcpyHostToDevice)); }));
-  Print("to_host_ns", Nanoseconds([&] { CHECK(cudaMemcpyAsync(host.data(), from, host.size(), cudaMemcpyDeviceToHost)); }));
+  Print("to_device_ns",
+        Nanoseconds([&] { CHECK(cudaMemcpyAsync(from, host.data(), host.size(), cudaMemcpyHostToDevice)); }));
+  Print("to_host_ns",
+        Nanoseconds([&] { CHECK(cudaMemcpyAsync(host.data(), from, host.size(), cudaMemcpyDeviceToHost)); }));
 }
 
 void Arithmetic(int sms, int scale) {
@@ -159,7 +164,9 @@ void Arithmetic(int sms, int scale) {
   for (const int ways : {1, 2, 4, 8, 16, 32}) {
     char name[32];
     std::snprintf(name, sizeof name, "banks_%d", ways);
-    const auto banks = [&](int n) { return Nanoseconds([&] { Banks<<<1, 32>>>(reinterpret_cast<unsigned*>(out), n, ways); }); };
+    const auto banks = [&](int n) {
+      return Nanoseconds([&] { Banks<<<1, 32>>>(reinterpret_cast<unsigned*>(out), n, ways); });
+    };
     const double less = banks(256 * scale);
     Print(name, (banks(1024 * scale) - less) / (768 * scale));
   }
@@ -179,7 +186,9 @@ void Launches(int sms, int scale) {
   for (const int waves : {1, 2, 4}) {
     char name[32];
     std::snprintf(name, sizeof name, "hold_%d", waves);
-    const auto hold = [&](int n) { return Nanoseconds([&] { Hold<<<sms * waves, 32, 40 << 10>>>(out, n, 0.5f, 1.f); }); };
+    const auto hold = [&](int n) {
+      return Nanoseconds([&] { Hold<<<sms * waves, 32, 40 << 10>>>(out, n, 0.5f, 1.f); });
+    };
     const double less = hold(512 * scale);
     Print(name, (hold(2048 * scale) - less) / scale);
   }

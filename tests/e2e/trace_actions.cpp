@@ -11,12 +11,14 @@ int main(int count, char** arguments) {
     std::fprintf(stderr, "%s\n", file.error().message.c_str());
     return 1;
   }
-  static constexpr const char* kKinds[] = {"to_device", "to_host", "on_device", "fill", "wait", "launch", "marker", "group"};
+  static constexpr const char* kKinds[] = {"to_device", "to_host", "on_device", "fill",
+                                           "wait",      "launch",  "marker",    "group"};
   for (const HostAction& action : (*file)->actions()) {
-    std::printf("%s bytes=%llu span=%llu source_span=%llu host_span=%llu%s%s ranks=", kKinds[static_cast<int>(action.kind)],
-                static_cast<unsigned long long>(action.bytes), static_cast<unsigned long long>(action.span),
-                static_cast<unsigned long long>(action.source_span), static_cast<unsigned long long>(action.host_span),
-                action.special ? " special" : "", action.sees ? " sees" : "");
+    std::printf(
+        "%s bytes=%llu span=%llu source_span=%llu host_span=%llu%s%s ranks=", kKinds[static_cast<int>(action.kind)],
+        static_cast<unsigned long long>(action.bytes), static_cast<unsigned long long>(action.span),
+        static_cast<unsigned long long>(action.source_span), static_cast<unsigned long long>(action.host_span),
+        action.special ? " special" : "", action.sees ? " sees" : "");
     for (const std::uint32_t rank : action.ranks) std::printf("%u,", rank);
     std::printf(" reuses=");
     for (const HostAction::Reuse& reuse : action.reuses) {

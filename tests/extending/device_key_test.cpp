@@ -29,7 +29,8 @@ TEST_CASE("Stacks_AreReadFromDeviceFiles_AndShown") {
   REQUIRE(ApplyDeviceText("memory: {stacks: 6}\n", "x.yaml", spec).ok());
   CHECK(spec.memory.stacks == 6);
   bool shown = false;
-  for (const DeviceField& field : DeviceFields()) shown |= field.key == "memory.stacks" && FieldText(field, spec) == "6";
+  for (const DeviceField& field : DeviceFields())
+    shown |= field.key == "memory.stacks" && FieldText(field, spec) == "6";
   CHECK(shown);
 }
 
@@ -51,8 +52,8 @@ TEST_CASE("Stacks_AreNoneByDefault_AndMustDivideTheChannels") {
 }
 
 TEST_CASE("Stacks_AreDocumented") {
-  CHECK(ExampleFile("docs/devices.md").find("| `memory.stacks` | stacks of HBM beside the GPU; 0 = chips on the board |") !=
-        std::string::npos);
+  CHECK(ExampleFile("docs/devices.md")
+            .find("| `memory.stacks` | stacks of HBM beside the GPU; 0 = chips on the board |") != std::string::npos);
 }
 
 }  // namespace

@@ -24,7 +24,8 @@ std::shared_ptr<trace::CtaSource> Chains(std::uint64_t ctas) {
   CtaBuilder cta;
   cta.Warp();
   cta.Visit(block, kAllLanes, 200);
-  return SameCtas(code.code(), {.ctas = ctas, .threads_per_cta = 32, .registers_per_thread = 16, .shared_bytes = 0}, cta.Finish());
+  return SameCtas(code.code(), {.ctas = ctas, .threads_per_cta = 32, .registers_per_thread = 16, .shared_bytes = 0},
+                  cta.Finish());
 }
 
 Outcome Run(const sim::DeviceSpec& device, RunOptions options = {}) {

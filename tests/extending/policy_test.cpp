@@ -9,8 +9,9 @@ namespace {
 TEST_CASE("Shortest_StartsTheKernelWithTheFewestBlocksLeft") {
   const auto policy = MakePolicy("shortest").value();
   CHECK(policy->name() == "shortest");
-  const KernelView kernels[] = {
-      {.id = 1, .ctas = 100, .started = 10}, {.id = 2, .ctas = 400, .started = 370}, {.id = 3, .ctas = 5, .started = 5}};
+  const KernelView kernels[] = {{.id = 1, .ctas = 100, .started = 10},
+                                {.id = 2, .ctas = 400, .started = 370},
+                                {.id = 3, .ctas = 5, .started = 5}};
   const SmView sms[] = {{.free_ctas = 1}};
 
   const auto slice = policy->Next({.cycle = 0, .kernels = kernels, .sms = sms});

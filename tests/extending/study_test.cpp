@@ -10,11 +10,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder for traces and measurements, empty at first. There are no programs: the traces that come with Gridloom stand in.
+/// A folder for traces and measurements, empty at first. There are no programs: the traces that come with Gridloom
+/// stand in.
 Environment EnvironmentIn(const fs::path& work) {
   fs::remove_all(work);
   fs::create_directories(work);
-  return {.tool = "/nonexistent/gridloom", .programs = "/nonexistent", .work = work, .kept = "configs/experiments/traces", .threads = 1};
+  return {.tool = "/nonexistent/gridloom",
+          .programs = "/nonexistent",
+          .work = work,
+          .kept = "configs/experiments/traces",
+          .threads = 1};
 }
 
 Exhibit Show(const Settings& settings, const Environment& environment) {

@@ -1,5 +1,6 @@
-// The broker's readers on any bytes: a socket message, then records in a ring, as a hostile tenant would leave them. Whatever is
-// accepted must leave the scheduler consistent: everything ends, and a tenant that comes after gets the whole device.
+// The broker's readers on any bytes: a socket message, then records in a ring, as a hostile tenant would leave them.
+// Whatever is accepted must leave the scheduler consistent: everything ends, and a tenant that comes after gets the
+// whole device.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -58,7 +59,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!session.Admit(1).ok()) return 0;
   protocol::SegmentLayout& layout = session.segment().layout();
   Host host;
-  // Each piece of 128 bytes is a record; its sequence is mended half of the time, so that others get past the first check.
+  // Each piece of 128 bytes is a record; its sequence is mended half of the time, so that others get past the first
+  // check.
   std::uint64_t pushed = 0;
   for (std::size_t at = 2; at < size; at += sizeof(protocol::RawRecord)) {
     protocol::RawRecord record;
@@ -75,8 +77,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Require(scheduler.launches() == 0 && scheduler.in_flight(1) == 0 && scheduler.waiting(1) == 0);
   scheduler.SetPolicy(policy::MakePolicy("leftover").value());
   scheduler.SetTenant(2, {});
-  scheduler.Submit(
-      {.tenant = 2, .owner = 2, .kernel = ~std::uint64_t{0}, .ctas = 12, .needs = {.warps = 1}, .divisible = false, .name = "after"});
+  scheduler.Submit({.tenant = 2,
+                    .owner = 2,
+                    .kernel = ~std::uint64_t{0},
+                    .ctas = 12,
+                    .needs = {.warps = 1},
+                    .divisible = false,
+                    .name = "after"});
   scheduler.Pump();
   Require(engine.last == 12);
   return 0;

@@ -1,5 +1,5 @@
-// Bytecode as the kernel cache on disk has it, behind the checksum and the name of the build that random changes do not get past: what
-// reads is written the same again, and what loads is within its bounds.
+// Bytecode as the kernel cache on disk has it, behind the checksum and the name of the build that random changes do not
+// get past: what reads is written the same again, and what loads is within its bounds.
 #include <cstdint>
 #include <cstdlib>
 #include <string>

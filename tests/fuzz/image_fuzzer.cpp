@@ -1,5 +1,5 @@
-// Everything that reads containers: ELF, fat binaries, cubins, PTX headers, decompression, selection; and the way of their PTX as far as
-// the verifier.
+// Everything that reads containers: ELF, fat binaries, cubins, PTX headers, decompression, selection; and the way of
+// their PTX as far as the verifier.
 #include <cstdint>
 
 #include "rewriter/image/cubin.h"

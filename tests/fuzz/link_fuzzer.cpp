@@ -21,7 +21,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     // Linking is for what parses.
     if (!sink.has_errors()) inputs.push_back({std::to_string(inputs.size()), std::move(module)});
   }
-  const auto linked = gridloom::ptx::LinkModules(std::move(inputs), [](std::string_view name) { return name == "vprintf"; });
+  const auto linked =
+      gridloom::ptx::LinkModules(std::move(inputs), [](std::string_view name) { return name == "vprintf"; });
   if (!linked.ok()) return 0;
   DiagnosticSink sink;
   (void)gridloom::ptx::ParseModule(gridloom::ptx::PrintModule(**linked), sink);

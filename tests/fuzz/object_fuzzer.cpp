@@ -1,5 +1,5 @@
-// Compiled kernels as the cache on disk has them, behind the checksum that random changes do not get past: what loads must lie in the
-// memory that it was given.
+// Compiled kernels as the cache on disk has them, behind the checksum that random changes do not get past: what loads
+// must lie in the memory that it was given.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>

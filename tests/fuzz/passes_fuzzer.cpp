@@ -1,5 +1,5 @@
-// Any PTX through every pass, and each kernel out of its module: what parses must not crash one, and what verifies must come out as PTX
-// that verifies. The corpus is that of the parser's fuzzer.
+// Any PTX through every pass, and each kernel out of its module: what parses must not crash one, and what verifies must
+// come out as PTX that verifies. The corpus is that of the parser's fuzzer.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -25,7 +25,8 @@ void CheckValid(const ptx::Module& module, std::string_view by) {
   DiagnosticSink sink;
   const auto again = ptx::ParseModule(printed, sink);
   if (!sink.has_errors() && ptx::VerifyModule(*again, sink)) return;
-  std::fprintf(stderr, "after %s:\n%s\n%s", std::string(by).c_str(), printed.c_str(), FormatDiagnostics(sink, "printed", printed).c_str());
+  std::fprintf(stderr, "after %s:\n%s\n%s", std::string(by).c_str(), printed.c_str(),
+               FormatDiagnostics(sink, "printed", printed).c_str());
   std::abort();
 }
 
@@ -41,7 +42,8 @@ void ExtractKernels(const ptx::Module& module, bool valid) {
   }
 }
 
-/// What is asked of a module out of an image before any of its kernels is compiled; estimates are made of text that nobody verified, too.
+/// What is asked of a module out of an image before any of its kernels is compiled; estimates are made of text that
+/// nobody verified, too.
 void Describe(const ptx::Module& module) {
   for (const ptx::Function& function : module.functions) (void)exec::EstimateRegisters(function);
   DiagnosticSink sink;

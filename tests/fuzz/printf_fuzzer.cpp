@@ -1,5 +1,5 @@
-// The formats of a device's printf, which are the program's, before they are handed to the host's snprintf: the format up to the first
-// zero byte, the packed arguments behind it.
+// The formats of a device's printf, which are the program's, before they are handed to the host's snprintf: the format
+// up to the first zero byte, the packed arguments behind it.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>

@@ -66,12 +66,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   // Bodies that are read later are what they are when all is read at once.
   DiagnosticSink lazy_sink;
   const auto lazy = ParseModuleLazily(text, lazy_sink, PtxOrigin::kCompiled);
-  if (!sink.has_errors() && PrintModule(*lazy) != printed) Complain("read later it is something else", printed, PrintModule(*lazy));
+  if (!sink.has_errors() && PrintModule(*lazy) != printed)
+    Complain("read later it is something else", printed, PrintModule(*lazy));
   ReadAllBodies(*lazy);
 
   DiagnosticSink second_sink;
   const auto second = ParseModule(printed, second_sink);
-  if (second_sink.has_errors()) Complain("the printed text does not parse", printed, FormatDiagnostics(second_sink, "printed", printed));
+  if (second_sink.has_errors())
+    Complain("the printed text does not parse", printed, FormatDiagnostics(second_sink, "printed", printed));
   const std::string reprinted = PrintModule(*second);
   if (reprinted != printed) Complain("no fixed point", printed, reprinted);
   if (VerifyModule(*second, second_sink) != verified)

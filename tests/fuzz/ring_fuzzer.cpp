@@ -1,5 +1,6 @@
-// The memory that a tenant shares with the broker, written to by a hostile tenant at any place between any two looks of the broker's:
-// the ring, its counts, the mailboxes that only the broker should write. What the broker believes must not depend on what it wrote.
+// The memory that a tenant shares with the broker, written to by a hostile tenant at any place between any two looks of
+// the broker's: the ring, its counts, the mailboxes that only the broker should write. What the broker believes must
+// not depend on what it wrote.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -92,7 +93,8 @@ struct Tenant final : sched::Engine, broker::SessionHost {
   }
   bool Take(std::uint32_t most) {
     const auto facts = [](const protocol::LaunchRecord& launch) {
-      return Result<broker::LaunchFacts>(broker::LaunchFacts{.needs = {.warps = std::min(32u, (launch.threads_per_cta + 31) / 32)}});
+      return Result<broker::LaunchFacts>(
+          broker::LaunchFacts{.needs = {.warps = std::min(32u, (launch.threads_per_cta + 31) / 32)}});
     };
     return session.Take(most, scheduler, facts, *this).ok();
   }
@@ -120,8 +122,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   // Whoever comes after has the whole device.
   tenant.scheduler.SetPolicy(policy::MakePolicy("leftover").value());
   tenant.scheduler.SetTenant(2, {});
-  tenant.scheduler.Submit(
-      {.tenant = 2, .owner = 2, .kernel = ~std::uint64_t{0}, .ctas = 12, .needs = {.warps = 1}, .divisible = false, .name = "after"});
+  tenant.scheduler.Submit({.tenant = 2,
+                           .owner = 2,
+                           .kernel = ~std::uint64_t{0},
+                           .ctas = 12,
+                           .needs = {.warps = 1},
+                           .divisible = false,
+                           .name = "after"});
   tenant.scheduler.Pump();
   Require(tenant.granted_last == 12);
   return 0;

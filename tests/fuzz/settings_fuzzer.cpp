@@ -1,5 +1,5 @@
-// Every file of settings or state that is read as a text: the first byte says as what. What is accepted must hold together: a state that
-// is written reads the same again, profiles have a plan, a device has a timing model.
+// Every file of settings or state that is read as a text: the first byte says as what. What is accepted must hold
+// together: a state that is written reads the same again, profiles have a plan, a device has a timing model.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -28,9 +28,10 @@ void Require(bool condition) {
 
 /// Larger devices are legal, but take more memory than a fuzzer has.
 bool IsSmall(const sim::DeviceSpec& device) {
-  return device.sm.count <= 64 && device.sm.max_threads <= 4096 && device.sm.max_blocks <= 128 && device.l2.size_bytes <= 64 << 20 &&
-         device.timing.dram.channels <= 64 && device.timing.l2.slices <= 256 && device.timing.l1.size_bytes <= 1 << 20 &&
-         device.timing.constant.size_bytes <= 1 << 20 && device.timing.texture.size_bytes <= 1 << 20 && device.timing.tlb.entries <= 65536;
+  return device.sm.count <= 64 && device.sm.max_threads <= 4096 && device.sm.max_blocks <= 128 &&
+         device.l2.size_bytes <= 64 << 20 && device.timing.dram.channels <= 64 && device.timing.l2.slices <= 256 &&
+         device.timing.l1.size_bytes <= 1 << 20 && device.timing.constant.size_bytes <= 1 << 20 &&
+         device.timing.texture.size_bytes <= 1 << 20 && device.timing.tlb.entries <= 65536;
 }
 
 /// Over the facts of a device that works, as `inherits` and `--set` do.
@@ -38,7 +39,8 @@ void Device(std::string_view text) {
   static const auto base = sim::LoadDevice("fermi-8");
   Require(base.ok());
   sim::DeviceSpec device = *base;
-  if (!sim::ApplyDeviceText(text, "device.yaml", device).ok() || !sim::ValidateDevice(device).ok() || !IsSmall(device)) return;
+  if (!sim::ApplyDeviceText(text, "device.yaml", device).ok() || !sim::ValidateDevice(device).ok() || !IsSmall(device))
+    return;
   const auto policy = policy::MakePolicy("leftover").value();
   const auto engine = timing::Engine::Create(device, *policy);
   if (engine.ok()) Require((*engine)->Run().ok());
@@ -92,7 +94,8 @@ void Policy(std::string_view text) {
   const auto entries = sim::ReadYamlLists(text, "kernelet.yaml");
   if (!entries.ok()) return;
   model::KerneletConfig config;
-  for (const sim::YamlEntry& entry : *entries) static_cast<void>(model::SetKerneletParameter(config, entry.key, entry.value).ok());
+  for (const sim::YamlEntry& entry : *entries)
+    static_cast<void>(model::SetKerneletParameter(config, entry.key, entry.value).ok());
 }
 
 void Quantities(std::string_view text) {
@@ -100,10 +103,12 @@ void Quantities(std::string_view text) {
   static_cast<void>(ParseNumberRange(text));
   static_cast<void>(ParseCudaVersion(text));
   if (const auto part = broker::ParsePart(text)) Require(*part > 0 && *part <= 1);
-  if (const auto parameter = study::ParseParameter(std::string(text)); parameter.ok()) Require(!parameter->values.empty());
+  if (const auto parameter = study::ParseParameter(std::string(text)); parameter.ok())
+    Require(!parameter->values.empty());
 }
 
-constexpr void (*kReaders[])(std::string_view) = {Device, BrokerConfig, Profiles, Limits, Accounts, Sweep, Experiment, Policy, Quantities};
+constexpr void (*kReaders[])(std::string_view) = {Device, BrokerConfig, Profiles, Limits,    Accounts,
+                                                  Sweep,  Experiment,   Policy,   Quantities};
 
 }  // namespace
 }  // namespace gridloom

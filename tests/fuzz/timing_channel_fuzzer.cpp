@@ -1,4 +1,5 @@
-// The channel to the broker's timing model, with any frames in any order: the session that sent them may end, another one goes on.
+// The channel to the broker's timing model, with any frames in any order: the session that sent them may end, another
+// one goes on.
 #include <sys/socket.h>
 #include <sys/time.h>
 
@@ -23,13 +24,17 @@ void Require(bool condition) {
 }
 
 Fd Join(tenants::TimingService& service, std::uint64_t session) {
-  auto socket = service.Join(
-      {.session = session, .tenant = static_cast<std::uint32_t>(session), .tenant_name = "tenant", .program = "fuzzer", .limits = {}});
+  auto socket = service.Join({.session = session,
+                              .tenant = static_cast<std::uint32_t>(session),
+                              .tenant_name = "tenant",
+                              .program = "fuzzer",
+                              .limits = {}});
   Require(socket.ok());
   return std::move(socket).value();
 }
 
-/// A byte for the kind, two for the length, then so many: what is left of the input is short enough to be sent without waiting.
+/// A byte for the kind, two for the length, then so many: what is left of the input is short enough to be sent without
+/// waiting.
 void SendFrames(const Fd& socket, std::span<const std::uint8_t> bytes) {
   while (bytes.size() >= 3) {
     const std::size_t length = std::min<std::size_t>(bytes[1] | bytes[2] << 8, bytes.size() - 3);

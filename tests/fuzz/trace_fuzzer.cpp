@@ -1,5 +1,5 @@
-// Trace files from anywhere: no crash, no unchecked index, and whatever CTA is given back is valid. trace_mutator.cpp makes inputs
-// whose checksums are right.
+// Trace files from anywhere: no crash, no unchecked index, and whatever CTA is given back is valid. trace_mutator.cpp
+// makes inputs whose checksums are right.
 #include <cstdint>
 #include <cstdlib>
 #include <vector>

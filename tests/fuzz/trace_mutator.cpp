@@ -1,5 +1,5 @@
-// Changes trace files behind their checksums and their compression, where random changes do not come: one chunk's directory or content,
-// or the order of chunks. One change in eight is of the file's bytes as they are.
+// Changes trace files behind their checksums and their compression, where random changes do not come: one chunk's
+// directory or content, or the order of chunks. One change in eight is of the file's bytes as they are.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>

@@ -1,4 +1,5 @@
-// The broker's web server, over a socket: who does not say the secret learns nothing, whatever else he says, and the next one is answered.
+// The broker's web server, over a socket: who does not say the secret learns nothing, whatever else he says, and the
+// next one is answered.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -84,7 +85,8 @@ class Server {
     static_cast<void>(!send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL));
     std::string answer;
     char part[4096];
-    for (ssize_t size = 0; (size = recv(fd.get(), part, sizeof part, 0)) > 0;) answer.append(part, static_cast<std::size_t>(size));
+    for (ssize_t size = 0; (size = recv(fd.get(), part, sizeof part, 0)) > 0;)
+      answer.append(part, static_cast<std::size_t>(size));
     return answer;
   }
 
@@ -112,7 +114,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   if (text.find(kSecret) == std::string_view::npos) Require(server.Ask(text, 30).find(kDevice) == std::string::npos);
   if (inputs++ % 64 == 0) {
-    const std::string good = std::string("GET /state HTTP/1.1\r\nConnection: close\r\nAuthorization: Bearer ") + kSecret + "\r\n\r\n";
+    const std::string good =
+        std::string("GET /state HTTP/1.1\r\nConnection: close\r\nAuthorization: Bearer ") + kSecret + "\r\n\r\n";
     bool answered = false;
     for (int i = 0; i < 10 && !answered; ++i)
       answered = server.Ask(good, 5000).find(kDevice) != std::string::npos;  // busy machines: status 503

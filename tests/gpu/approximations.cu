@@ -1,5 +1,5 @@
-// The approximate instructions over inputs of all magnitudes: the largest error against double precision on the host, in units of the last
-// place and relative, a digest of all results, and the first results as they are.
+// The approximate instructions over inputs of all magnitudes: the largest error against double precision on the host,
+// in units of the last place and relative, a digest of all results, and the first results as they are.
 #include <cmath>
 #include <cstdint>
 #include <cstring>

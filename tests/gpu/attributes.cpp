@@ -1,5 +1,5 @@
-// What the driver says of its first device: "id value" of each attribute, then names that have no number. Compared with a device file's by
-// scripts/check-gpu. Needs CUDA's headers only.
+// What the driver says of its first device: "id value" of each attribute, then names that have no number. Compared with
+// a device file's by scripts/check-gpu. Needs CUDA's headers only.
 #include <cuda.h>
 
 #include <cstdio>

@@ -1,4 +1,5 @@
-// What a driver answers to calls whose answer its manual leaves open: "name code [value]" lines. Compared with the virtual GPU's answers.
+// What a driver answers to calls whose answer its manual leaves open: "name code [value]" lines. Compared with the
+// virtual GPU's answers.
 #include <cuda.h>
 
 #include <cstdint>
@@ -14,7 +15,9 @@ namespace {
 #define DRIVER(name) const decltype(&name) name##_ = Find<decltype(&name)>(#name)
 #define DRIVER_V2(name) const decltype(&name) name##_ = Find<decltype(&name)>(#name "_v2")
 
-void Say(const char* what, CUresult status) { std::printf("%s %d\n", what, static_cast<int>(status)), std::fflush(stdout); }
+void Say(const char* what, CUresult status) {
+  std::printf("%s %d\n", what, static_cast<int>(status)), std::fflush(stdout);
+}
 /// With what the call stored.
 template <class T>
 void Say(const char* what, CUresult status, const T& value) {
@@ -147,7 +150,8 @@ void Memory(const Driver& d, CUdevice device) {
   d.cuMemAllocAsync_(&second, 100, stream);
   used("pool_used.512_and_100");
   std::vector<char> host(1 << 20);
-  char* aligned = reinterpret_cast<char*>((reinterpret_cast<std::uintptr_t>(host.data()) + 4095) & ~std::uintptr_t{4095});
+  char* aligned =
+      reinterpret_cast<char*>((reinterpret_cast<std::uintptr_t>(host.data()) + 4095) & ~std::uintptr_t{4095});
   Say("host_register", d.cuMemHostRegister_(aligned, 65536, 0));
   Say("host_unregister_inside", d.cuMemHostUnregister_(aligned + 4096));
   Say("host_unregister", d.cuMemHostUnregister_(aligned));
@@ -161,8 +165,8 @@ void Rectangles(const Driver& d) {
   std::vector<unsigned char> host(1 << 16), got(1 << 16);
   for (std::size_t i = 0; i < host.size(); ++i) host[i] = static_cast<unsigned char>(i * 7 + i / 256);
   d.cuMemcpyHtoD_(from, host.data(), host.size());
-  const auto run = [&](const char* what, std::size_t from_x, std::size_t from_pitch, std::size_t to_x, std::size_t to_pitch,
-                       std::size_t width, std::size_t height, int form) {
+  const auto run = [&](const char* what, std::size_t from_x, std::size_t from_pitch, std::size_t to_x,
+                       std::size_t to_pitch, std::size_t width, std::size_t height, int form) {
     std::vector<unsigned char> zero(1 << 16);
     d.cuMemcpyHtoD_(to, zero.data(), zero.size());
     CUDA_MEMCPY2D copy = {};
@@ -220,7 +224,8 @@ void Graphs(const Driver& d, CUdevice device) {
   CUcontext context = nullptr;
   d.cuDevicePrimaryCtxRetain_(&context, device);
   Say("graph.conditional_handle", d.cuGraphConditionalHandleCreate_(&handle, other, context, 0, 0));
-  const auto add = Find<CUresult (*)(CUgraphNode*, CUgraph, const CUgraphNode*, std::size_t, CUgraphNodeParams*)>("cuGraphAddNode");
+  const auto add =
+      Find<CUresult (*)(CUgraphNode*, CUgraph, const CUgraphNode*, std::size_t, CUgraphNodeParams*)>("cuGraphAddNode");
   CUgraph third = nullptr;
   d.cuGraphCreate_(&third, 0);
   CUgraphNodeParams node = {};

@@ -1,6 +1,7 @@
-// How long small copies take an engine from one another: all copies wait behind a kernel that holds until the host has given them all, so
-// the time from then on is the device's alone. "to_device.BYTES.STREAMS" and so on are microseconds a copy; "task" is a copy in, a kernel
-// of 128 threads and a copy out in one of the streams. usage: copy_costs [copies in all, 960]
+// How long small copies take an engine from one another: all copies wait behind a kernel that holds until the host has
+// given them all, so the time from then on is the device's alone. "to_device.BYTES.STREAMS" and so on are microseconds
+// a copy; "task" is a copy in, a kernel of 128 threads and a copy out in one of the streams. usage: copy_costs [copies
+// in all, 960]
 #include "probe.h"
 
 namespace {
@@ -70,7 +71,8 @@ class Streams {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int copies = argc > 1 ? std::atoi(argv[1]) : 960;  // a stream holds about a thousand calls before the host must wait
+  const int copies =
+      argc > 1 ? std::atoi(argv[1]) : 960;  // a stream holds about a thousand calls before the host must wait
   constexpr std::size_t kMost = 65536;
   char *host, *device;
   PROBE(cudaMallocHost(&host, 2 * kMost));
@@ -80,10 +82,14 @@ int main(int argc, char** argv) {
   for (const int count : {1, 2, 8, 32}) {
     Streams streams(count);
     const std::string in = ".streams_" + std::to_string(count);
-    Print("kernels" + in, streams.Time(copies, [](int, cudaStream_t stream) { Nothing<<<1, 128, 0, stream>>>(); }) / copies);
-    for (const std::size_t bytes : {std::size_t{4}, std::size_t{256}, std::size_t{1024}, std::size_t{4096}, std::size_t{16384}, kMost}) {
+    Print("kernels" + in,
+          streams.Time(copies, [](int, cudaStream_t stream) { Nothing<<<1, 128, 0, stream>>>(); }) / copies);
+    for (const std::size_t bytes :
+         {std::size_t{4}, std::size_t{256}, std::size_t{1024}, std::size_t{4096}, std::size_t{16384}, kMost}) {
       const std::string name = "." + std::to_string(bytes) + in;
-      const auto to_device = [&](cudaStream_t stream) { PROBE(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, stream)); };
+      const auto to_device = [&](cudaStream_t stream) {
+        PROBE(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, stream));
+      };
       const auto to_host = [&](cudaStream_t stream) {
         PROBE(cudaMemcpyAsync(host + kMost, device + kMost, bytes, cudaMemcpyDeviceToHost, stream));
       };

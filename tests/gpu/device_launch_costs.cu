@@ -1,5 +1,6 @@
-// What launches by kernels cost: the warp that calls, the time until the child begins, and how many children a GPU begins a second, beside
-// the same children launched by the host. Compiled with -rdc=true. usage: device_launch_costs [most children, 65536]
+// What launches by kernels cost: the warp that calls, the time until the child begins, and how many children a GPU
+// begins a second, beside the same children launched by the host. Compiled with -rdc=true. usage: device_launch_costs
+// [most children, 65536]
 #include <cstdint>
 
 #include "probe.h"
@@ -149,7 +150,8 @@ void Rates(int most) {
   PROBE(cudaDeviceSetLimit(cudaLimitDevRuntimePendingLaunchCount, most + 1024));
   for (int kind = 0; kind < kKinds; ++kind) {
     for (int children = 1; children <= most; children *= 16) {
-      const double us = DeviceTime(5, nullptr, [&] { Many<<<(children + 127) / 128, 128>>>(children, static_cast<Kind>(kind)); });
+      const double us =
+          DeviceTime(5, nullptr, [&] { Many<<<(children + 127) / 128, 128>>>(children, static_cast<Kind>(kind)); });
       PROBE(cudaGetLastError());
       Print(std::string("children_us.") + kNames[kind] + "." + std::to_string(children), us);
     }

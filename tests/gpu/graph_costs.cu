@@ -1,7 +1,7 @@
-// What graphs of copies and kernels cost, by their nodes: chains of (copy in, empty kernel, copy out), of two of the three, or of one, side
-// by side. Microseconds for each node: "instantiate" and "upload" of the host; "first_call" and "again_call" of the call that launches, the
-// first time without an upload before it, and later; "first" and "again" between events around the launch, "uploaded" the first time behind
-// an upload. usage: graph_costs [nodes in all, 960]
+// What graphs of copies and kernels cost, by their nodes: chains of (copy in, empty kernel, copy out), of two of the
+// three, or of one, side by side. Microseconds for each node: "instantiate" and "upload" of the host; "first_call" and
+// "again_call" of the call that launches, the first time without an upload before it, and later; "first" and "again"
+// between events around the launch, "uploaded" the first time behind an upload. usage: graph_costs [nodes in all, 960]
 #include "probe.h"
 
 namespace {
@@ -18,8 +18,9 @@ struct Chains {
   bool in, kernel, out;
   int nodes() const { return in + kernel + out; }
 };
-constexpr Chains kChains[] = {{"kernels", false, true, false},  {"to_device", true, false, false}, {"to_host", false, false, true},
-                              {"in_kernel", true, true, false}, {"kernel_out", false, true, true}, {"tasks", true, true, true}};
+constexpr Chains kChains[] = {{"kernels", false, true, false},   {"to_device", true, false, false},
+                              {"to_host", false, false, true},   {"in_kernel", true, true, false},
+                              {"kernel_out", false, true, true}, {"tasks", true, true, true}};
 
 class Graphs {
  public:
@@ -99,7 +100,8 @@ class Graphs {
       }
       if (chains.out) {
         add([&](cudaGraphNode_t* made, const cudaGraphNode_t* before, std::size_t count) {
-          return cudaGraphAddMemcpyNode1D(made, graph, before, count, host_ + kMost, device_ + kMost, bytes, cudaMemcpyDeviceToHost);
+          return cudaGraphAddMemcpyNode1D(made, graph, before, count, host_ + kMost, device_ + kMost, bytes,
+                                          cudaMemcpyDeviceToHost);
         });
       }
     }

@@ -1,5 +1,5 @@
-// What the host's calls cost, how long works in streams and graphs take to begin, how many kernels run side by side, and how fast a GPU
-// begins CTAs. usage: host_costs [kernels in a row, 1000]
+// What the host's calls cost, how long works in streams and graphs take to begin, how many kernels run side by side,
+// and how fast a GPU begins CTAs. usage: host_costs [kernels in a row, 1000]
 #include "probe.h"
 
 namespace {
@@ -78,17 +78,18 @@ void Copies() {
   // Many small copies in one stream: what each takes of the link.
   constexpr int kCopies = 500;
   for (const std::size_t bytes : {std::size_t{64}, std::size_t{4096}, std::size_t{65536}}) {
-    Print("row_of_copies_each." + std::to_string(bytes), DeviceTime(5, nullptr, [&] {
-                                                           for (int i = 0; i < kCopies; ++i)
-                                                             PROBE(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice));
-                                                         }) / kCopies);
+    Print("row_of_copies_each." + std::to_string(bytes),
+          DeviceTime(5, nullptr, [&] {
+            for (int i = 0; i < kCopies; ++i) PROBE(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice));
+          }) / kCopies);
   }
   PROBE(cudaFreeHost(host));
   PROBE(cudaFree(device));
   PROBE(cudaFree(other));
 }
 
-/// Kernels that take a while, each in a stream of its own: the time of all, by how many there are, says how many run side by side.
+/// Kernels that take a while, each in a stream of its own: the time of all, by how many there are, says how many run
+/// side by side.
 void Concurrency(int mhz) {
   constexpr int kMost = 512;
   constexpr double kEachUs = 200;

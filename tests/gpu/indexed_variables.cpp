@@ -1,6 +1,6 @@
-// What `tab[%r1]` reads (PTX ISA 6.4.2: a variable indexed by a register): which index registers are extended with their sign, whether an
-// index counts elements or bytes, and what a constant added to it counts. "name value" lines; each case is a module of its own, and has
-// a process of its own, since an address beyond the variable may be a fault.
+// What `tab[%r1]` reads (PTX ISA 6.4.2: a variable indexed by a register): which index registers are extended with
+// their sign, whether an index counts elements or bytes, and what a constant added to it counts. "name value" lines;
+// each case is a module of its own, and has a process of its own, since an address beyond the variable may be a fault.
 #include <cuda.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,8 +37,9 @@ LOOP:
   ret;
 })";
 
-#define HIGH(address) \
-  "{ .reg .u64 %x, %y; mov.u64 %x, " address "; mov.u64 %y, tab; sub.u64 %x, %x, %y; shr.u64 %x, %x, 32; cvt.u32.u64 %r, %x; }"
+#define HIGH(address)                        \
+  "{ .reg .u64 %x, %y; mov.u64 %x, " address \
+  "; mov.u64 %y, tab; sub.u64 %x, %x, %y; shr.u64 %x, %x, 32; cvt.u32.u64 %r, %x; }"
 
 const Case kCases[] = {
     {"u32.3", "", "", "u32", 3, "ld.global.u32 %r, tab[%i];"},
@@ -62,12 +63,15 @@ const Case kCases[] = {
     {"mov.u32.3+2", "", "", "u32", 3, "{ .reg .u64 %x; mov.u64 %x, tab[%i+2]; ld.global.u32 %r, [%x]; }"},
     {"cvta.u32.3", "", "", "u32", 3, "{ .reg .u64 %x; cvta.global.u64 %x, tab[%i]; ld.u32 %r, [%x]; }"},
     {"st.u32.3", "", "", "u32", 3, "st.global.u32 tab[%i], 77; ld.global.u32 %r, [tab+12];"},
-    {"shared.u32.3", "", ".shared .u32 words[16];", "u32", 3, "st.shared.u32 [words+12], 55; ld.shared.u32 %r, words[%i];"},
+    {"shared.u32.3", "", ".shared .u32 words[16];", "u32", 3,
+     "st.shared.u32 [words+12], 55; ld.shared.u32 %r, words[%i];"},
     {"local.u32.3", "", ".local .u32 words[16];", "u32", 3, "st.local.u32 [words+12], 56; ld.local.u32 %r, words[%i];"},
     {"const.u32.2", ".const .u32 words[4] = {11, 12, 13, 14};", "", "u32", 2, "ld.const.u32 %r, words[%i];"},
     {"bytes.u32.2", ".global .u8 bytes[4] = {11, 12, 13, 14};", "", "u32", 2, "ld.global.u8 %r, bytes[%i];"},
-    {"two_dimensions", ".global .u32 square[2][3] = {{11, 12, 13}, {14, 15, 16}};", "", "u32", 1, "ld.global.u32 %r, square[%i];"},
-    {"two_subscripts", ".global .u32 square[2][3] = {{11, 12, 13}, {14, 15, 16}};", "", "u32", 1, "ld.global.u32 %r, square[%i][2];"},
+    {"two_dimensions", ".global .u32 square[2][3] = {{11, 12, 13}, {14, 15, 16}};", "", "u32", 1,
+     "ld.global.u32 %r, square[%i];"},
+    {"two_subscripts", ".global .u32 square[2][3] = {{11, 12, 13}, {14, 15, 16}};", "", "u32", 1,
+     "ld.global.u32 %r, square[%i][2];"},
     {"vector_element", ".global .v2 .u32 pairs[4] = {{11, 12}, {13, 14}, {15, 16}, {17, 18}};", "", "u32", 1,
      "ld.global.u32 %r, pairs[%i];"},
     // The offset of the address, its lower and its upper word: no access, no fault.
@@ -83,16 +87,19 @@ const Case kCases[] = {
     {"high.u32.0x40000001+-2", "", "", "u32", 0x40000001, HIGH("tab[%i+-2]")},
     {"high.u64.0x40000001", "", "", "u64", 0x40000001, HIGH("tab[%i]")},
     {"high.shared.u32.-1", "", ".shared .u32 words[16];", "u32", 4294967295LL,
-     "{ .reg .u64 %x, %y; mov.u64 %x, words[%i]; mov.u64 %y, words; sub.u64 %x, %x, %y; shr.u64 %x, %x, 32; cvt.u32.u64 %r, %x; }"},
+     "{ .reg .u64 %x, %y; mov.u64 %x, words[%i]; mov.u64 %y, words; sub.u64 %x, %x, %y; shr.u64 %x, %x, 32; "
+     "cvt.u32.u64 %r, %x; }"},
     {"scalar.u32.0", ".global .u32 one = 21;", "", "u32", 0, "ld.global.u32 %r, one[%i];"},
 };
 
 void Run(const Case& test) {
   const std::string index = test.index;
   const std::string text =
-      std::string(".version 7.5\n.target sm_75\n.address_size 64\n.global .u32 below[64];\n.global .u32 tab[70000];\n") + test.declare +
-      kFill + "\n.visible .entry read(.param ." + index + " i, .param .u64 out) {\n  .reg ." + index + " %i; .reg .u32 %r; .reg .u64 %o; " +
-      test.local + "\n  ld.param." + index + " %i, [i]; ld.param.u64 %o, [out];\n  " + test.read + "\n  st.global.u32 [%o], %r; ret;\n}\n";
+      std::string(
+          ".version 7.5\n.target sm_75\n.address_size 64\n.global .u32 below[64];\n.global .u32 tab[70000];\n") +
+      test.declare + kFill + "\n.visible .entry read(.param ." + index + " i, .param .u64 out) {\n  .reg ." + index +
+      " %i; .reg .u32 %r; .reg .u64 %o; " + test.local + "\n  ld.param." + index +
+      " %i, [i]; ld.param.u64 %o, [out];\n  " + test.read + "\n  st.global.u32 [%o], %r; ret;\n}\n";
   CUdevice device;
   CUcontext context;
   CUmodule module;

@@ -1,6 +1,7 @@
-// What a linear filter gives where texels arrive as integers (CU_TR_FILTER_MODE_LINEAR with CU_TRSF_READ_AS_INTEGER), which the Programming
-// Guide leaves open: for formats of 8, 16 and 32 bits, the status of cuTexObjectCreate and what fetches between two texels give, in eighths
-// of the way. And whether a surface object can be made of an array without CUDA_ARRAY3D_SURFACE_LDST. "name value" lines.
+// What a linear filter gives where texels arrive as integers (CU_TR_FILTER_MODE_LINEAR with CU_TRSF_READ_AS_INTEGER),
+// which the Programming Guide leaves open: for formats of 8, 16 and 32 bits, the status of cuTexObjectCreate and what
+// fetches between two texels give, in eighths of the way. And whether a surface object can be made of an array without
+// CUDA_ARRAY3D_SURFACE_LDST. "name value" lines.
 #include <cuda.h>
 
 #include <cstdint>
@@ -44,13 +45,15 @@ constexpr Pair kPairs[] = {{0, 100}, {10, 13}, {-128, 127}, {7, 8}};
 constexpr unsigned kSteps = 9;
 
 void Probe(const Format& format, const Pair& pair, CUfunction fetch, CUdeviceptr out) {
-  const std::string name = std::string(format.name) + "." + std::to_string(pair.left) + "_" + std::to_string(pair.right);
+  const std::string name =
+      std::string(format.name) + "." + std::to_string(pair.left) + "_" + std::to_string(pair.right);
   const CUDA_ARRAY3D_DESCRIPTOR descriptor{2, 1, 0, format.format, 1, 0};
   CUarray array;
   Find<decltype(&cuArray3DCreate)>("cuArray3DCreate_v2")(&array, &descriptor);
   std::vector<unsigned char> row(2 * format.bytes);
   for (unsigned i = 0; i < row.size(); ++i)
-    row[i] = static_cast<unsigned char>(static_cast<std::uint32_t>(i < format.bytes ? pair.left : pair.right) >> 8 * (i % format.bytes));
+    row[i] = static_cast<unsigned char>(static_cast<std::uint32_t>(i < format.bytes ? pair.left : pair.right) >>
+                                        8 * (i % format.bytes));
   CUDA_MEMCPY2D copy{};
   copy.srcMemoryType = CU_MEMORYTYPE_HOST;
   copy.srcHost = row.data();
@@ -67,14 +70,16 @@ void Probe(const Format& format, const Pair& pair, CUfunction fetch, CUdeviceptr
   texture.filterMode = CU_TR_FILTER_MODE_LINEAR;
   texture.flags = CU_TRSF_READ_AS_INTEGER;
   CUtexObject object = 0;
-  const CUresult status = Find<decltype(&cuTexObjectCreate)>("cuTexObjectCreate")(&object, &resource, &texture, nullptr);
+  const CUresult status =
+      Find<decltype(&cuTexObjectCreate)>("cuTexObjectCreate")(&object, &resource, &texture, nullptr);
   std::printf("%s.create %d\n", name.c_str(), static_cast<int>(status));
   if (status == CUDA_SUCCESS) {
     void* parameters[] = {&object, &out};
     std::int32_t values[kSteps] = {};
     Find<decltype(&cuLaunchKernel)>("cuLaunchKernel")(fetch, 1, 1, 1, kSteps, 1, 1, 0, nullptr, parameters, nullptr);
     const CUresult ran = Find<decltype(&cuMemcpyDtoH)>("cuMemcpyDtoH_v2")(values, out, sizeof values);
-    for (unsigned i = 0; i < kSteps && ran == CUDA_SUCCESS; ++i) std::printf("%s.%u/8 %d\n", name.c_str(), i, values[i]);
+    for (unsigned i = 0; i < kSteps && ran == CUDA_SUCCESS; ++i)
+      std::printf("%s.%u/8 %d\n", name.c_str(), i, values[i]);
     if (ran != CUDA_SUCCESS) std::printf("%s.fetch %d\n", name.c_str(), static_cast<int>(ran));
   }
   CUsurfObject surface = 0;

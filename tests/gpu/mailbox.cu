@@ -1,5 +1,6 @@
-// How fast a kernel that stays hears of the host and answers: through memory of the host that it reads and writes, and through copies into
-// device memory beside it, as a runtime does that gives tasks to a resident kernel. usage: mailbox [rounds, 2000]
+// How fast a kernel that stays hears of the host and answers: through memory of the host that it reads and writes, and
+// through copies into device memory beside it, as a runtime does that gives tasks to a resident kernel. usage: mailbox
+// [rounds, 2000]
 #include <atomic>
 #include <cstdint>
 #include <thread>
@@ -32,8 +33,8 @@ __global__ void Reads(volatile unsigned* words, int count, long long* cycles) {
   cycles[1] = (clock64() - middle) / count + static_cast<long long>(at);
 }
 
-double Rounds(int rounds, const volatile unsigned* out, volatile unsigned* in, const unsigned* device_in, unsigned* device_out,
-              cudaStream_t kernel, cudaStream_t copies, bool copied) {
+double Rounds(int rounds, const volatile unsigned* out, volatile unsigned* in, const unsigned* device_in,
+              unsigned* device_out, cudaStream_t kernel, cudaStream_t copies, bool copied) {
   static unsigned* staged = nullptr;
   if (staged == nullptr) PROBE(cudaMallocHost(&staged, sizeof *staged));
   *const_cast<volatile unsigned*>(out) = 0;

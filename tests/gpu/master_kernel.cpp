@@ -1,8 +1,8 @@
-// Runs random mixes of tasks on a MasterKernel, which a host feeds through its TaskTable, and every task once more as a plain launch: both
-// have to give the same, bit by bit. On a GPU or under Gridloom.
+// Runs random mixes of tasks on a MasterKernel, which a host feeds through its TaskTable, and every task once more as a
+// plain launch: both have to give the same, bit by bit. On a GPU or under Gridloom.
 //
-// usage: master_kernel REWRITTEN.ptx [tasks, 1000] [seed, 1] [columns, 4; 0: as many as fit] [rows, 32] [threads of a master block, 1024]
-// REWRITTEN.ptx: tests/gpu/tasks.cu behind the pass `task`.
+// usage: master_kernel REWRITTEN.ptx [tasks, 1000] [seed, 1] [columns, 4; 0: as many as fit] [rows, 32] [threads of a
+// master block, 1024] REWRITTEN.ptx: tests/gpu/tasks.cu behind the pass `task`.
 #include <cuda.h>
 
 #include <chrono>
@@ -128,7 +128,8 @@ class Jobs {
         job.block = {1 + Draw(16), 1 + Draw(8), 1 + Draw(3)};
         while (job.block.count() > most_threads) job.block.x = (job.block.x + 1) / 2, job.block.y = 1;
         const std::uint32_t nx = 1 + Draw(40), ny = 1 + Draw(20), nz = 1 + Draw(6);
-        job.grid = {(nx + job.block.x - 1) / job.block.x, (ny + job.block.y - 1) / job.block.y, (nz + job.block.z - 1) / job.block.z};
+        job.grid = {(nx + job.block.x - 1) / job.block.x, (ny + job.block.y - 1) / job.block.y,
+                    (nz + job.block.z - 1) / job.block.z};
         job.words = std::size_t{nx} * ny * nz;
         Put(job.params, nx), Put(job.params, ny), Put(job.params, nz);
         break;
@@ -191,11 +192,18 @@ std::map<std::string, Known> KnownTasks(CUmodule module, const std::string& ptx)
   for (std::size_t at = ptx.find(".entry "); at != std::string::npos; at = ptx.find(".entry ", at + 1)) {
     const std::size_t begin = at + 7, end = ptx.find_first_of(" (\n", begin);
     const std::string name = ptx.substr(begin, end - begin);
-    if (ptx.find(" gl_task_" + name + "(") == std::string::npos && ptx.find(" gl_task_" + name + " (") == std::string::npos) continue;
+    if (ptx.find(" gl_task_" + name + "(") == std::string::npos &&
+        ptx.find(" gl_task_" + name + " (") == std::string::npos)
+      continue;
     const std::uint32_t number = static_cast<std::uint32_t>(known.size());
     Known& one = known[name];
     const std::uint32_t whole = values.at(4 * number + 2);
-    one = {number, values.at(4 * number), static_cast<passes::task::Barrier>(values.at(4 * number + 1)), whole != 0, whole == 2, nullptr};
+    one = {number,
+           values.at(4 * number),
+           static_cast<passes::task::Barrier>(values.at(4 * number + 1)),
+           whole != 0,
+           whole == 2,
+           nullptr};
     GetFunction(&one.plain, module, name.c_str());
   }
   return known;
@@ -204,13 +212,15 @@ std::map<std::string, Known> KnownTasks(CUmodule module, const std::string& ptx)
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 2) return std::fprintf(stderr, "usage: master_kernel REWRITTEN.ptx [tasks] [seed] [columns] [rows] [threads]\n"), 2;
+  if (argc < 2)
+    return std::fprintf(stderr, "usage: master_kernel REWRITTEN.ptx [tasks] [seed] [columns] [rows] [threads]\n"), 2;
   std::ifstream file(argv[1]);
   std::ostringstream read;
   read << file.rdbuf();
   const std::string ptx = read.str();
   const std::uint32_t count = Argument(argc, argv, 2, 1000), seed = Argument(argc, argv, 3, 1);
-  tasks::TableShape shape{.columns = Argument(argc, argv, 4, 4), .rows = Argument(argc, argv, 5, 32), .entry_bytes = 256};
+  tasks::TableShape shape{
+      .columns = Argument(argc, argv, 4, 4), .rows = Argument(argc, argv, 5, 32), .entry_bytes = 256};
   const std::uint32_t threads = Argument(argc, argv, 6, 1024);
   shape.warps = threads / 32 - 1;
 
@@ -290,9 +300,10 @@ int main(int argc, char** argv) {
   for (const Job& job : all) {
     std::vector<std::byte> params = ParamsOf(job, results[1] + job.at * 4);
     std::size_t size = params.size();
-    void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, params.data(), CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
-    Launch(known.at(job.kernel).plain, job.grid.x, job.grid.y, job.grid.z, job.block.x, job.block.y, job.block.z, job.dynamic_bytes,
-           resident, static_cast<void**>(nullptr), static_cast<void**>(extra));
+    void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, params.data(), CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+                     CU_LAUNCH_PARAM_END};
+    Launch(known.at(job.kernel).plain, job.grid.x, job.grid.y, job.grid.z, job.block.x, job.block.y, job.block.z,
+           job.dynamic_bytes, resident, static_cast<void**>(nullptr), static_cast<void**>(extra));
   }
   Wait(resident);
   std::vector<std::uint32_t> got(words), want(words);
@@ -303,12 +314,14 @@ int main(int argc, char** argv) {
   for (const Job& job : all) {
     if (std::memcmp(&got[job.at], &want[job.at], job.words * 4) == 0) continue;
     if (++wrong <= 5) {
-      std::fprintf(stderr, "task %zu, %s, grid %u %u %u, block %u %u %u: another result\n", static_cast<std::size_t>(&job - all.data()),
-                   job.kernel.c_str(), job.grid.x, job.grid.y, job.grid.z, job.block.x, job.block.y, job.block.z);
+      std::fprintf(stderr, "task %zu, %s, grid %u %u %u, block %u %u %u: another result\n",
+                   static_cast<std::size_t>(&job - all.data()), job.kernel.c_str(), job.grid.x, job.grid.y, job.grid.z,
+                   job.block.x, job.block.y, job.block.z);
     }
   }
-  std::printf("%s: %u tasks, %u wrong, %u skipped, the table was full %u times, read %llu times\n", wrong + skipped == 0 ? "PASS" : "FAIL",
-              count, wrong, skipped, full, static_cast<unsigned long long>(host.updates()));
+  std::printf("%s: %u tasks, %u wrong, %u skipped, the table was full %u times, read %llu times\n",
+              wrong + skipped == 0 ? "PASS" : "FAIL", count, wrong, skipped, full,
+              static_cast<unsigned long long>(host.updates()));
   std::fprintf(stderr, "%.1f us a task\n", seconds * 1e6 / count);
   return wrong + skipped != 0;
 }

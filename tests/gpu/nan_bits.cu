@@ -1,6 +1,6 @@
-// Bits of results that are not a number, of the second operation of video instructions, and what isspacep says: a line for each, whose
-// bits the PTX manual leaves open or leaves room to read in two ways. The driver compiles the instructions, which see their operands only
-// when they run.
+// Bits of results that are not a number, of the second operation of video instructions, and what isspacep says: a line
+// for each, whose bits the PTX manual leaves open or leaves room to read in two ways. The driver compiles the
+// instructions, which see their operands only when they run.
 #include <cuda_runtime.h>
 
 #include <cstdio>
@@ -26,7 +26,8 @@ constexpr Case kCases[] = {
 #undef CASE_F64
 };
 
-__global__ void Run(const unsigned long long* in, unsigned long long* out, const __grid_constant__ Parameter parameter) {
+__global__ void Run(const unsigned long long* in, unsigned long long* out,
+                    const __grid_constant__ Parameter parameter) {
   // Infinities of both signs, signalling and quiet NaNs with a payload, in three widths.
   const unsigned f_inf = in[0], f_ninf = in[1], f_snan = in[2], f_qnan = in[3];
   const unsigned long long d_inf = in[4], d_ninf = in[5], d_qnan = in[6], d_snan = in[7];

@@ -1,5 +1,6 @@
-// Shared by the probes of tests/gpu: programs that measure a GPU and print "name value" lines, times in microseconds unless a name says
-// otherwise. scripts/check-gpu runs them on a machine with a GPU; they run under the virtual GPU, too.
+// Shared by the probes of tests/gpu: programs that measure a GPU and print "name value" lines, times in microseconds
+// unless a name says otherwise. scripts/check-gpu runs them on a machine with a GPU; they run under the virtual GPU,
+// too.
 #pragma once
 
 #include <algorithm>

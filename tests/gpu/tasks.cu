@@ -1,5 +1,5 @@
-// Kernels for the MasterKernel's test: each as a plain launch and as a task has to give the same. Compiled to PTX, rewritten by the pass
-// `task`, loaded by master_kernel.
+// Kernels for the MasterKernel's test: each as a plain launch and as a task has to give the same. Compiled to PTX,
+// rewritten by the pass `task`, loaded by master_kernel.
 #include <cstdint>
 
 extern "C" {
@@ -45,8 +45,8 @@ __global__ void Corners(std::uint32_t* out, std::uint32_t nx, std::uint32_t ny, 
   const std::uint32_t x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y,
                       z = blockIdx.z * blockDim.z + threadIdx.z;
   if (x < nx && y < ny && z < nz)
-    out[(z * ny + y) * nx + x] =
-        x + 1000 * y + 1000000 * z + gridDim.x * 7 + gridDim.y * 11 + gridDim.z * 13 + blockDim.x * blockDim.y * blockDim.z;
+    out[(z * ny + y) * nx + x] = x + 1000 * y + 1000000 * z + gridDim.x * 7 + gridDim.y * 11 + gridDim.z * 13 +
+                                 blockDim.x * blockDim.y * blockDim.z;
 }
 
 __device__ __noinline__ std::uint32_t Turned(const std::uint32_t* words, std::uint32_t side) {
@@ -57,7 +57,8 @@ __device__ __noinline__ std::uint32_t Turned(const std::uint32_t* words, std::ui
 __global__ void Turn(std::uint32_t* out, const std::uint32_t* in, std::uint32_t n) {
   __shared__ std::uint32_t tile[16 * 17];
   extern __shared__ std::uint32_t words[];
-  const std::uint32_t thread = threadIdx.y * blockDim.x + threadIdx.x, i = blockIdx.x * blockDim.x * blockDim.y + thread;
+  const std::uint32_t thread = threadIdx.y * blockDim.x + threadIdx.x,
+                      i = blockIdx.x * blockDim.x * blockDim.y + thread;
   tile[threadIdx.y * 17 + threadIdx.x] = i < n ? in[i] : i;
   words[thread] = thread;
   __syncthreads();
@@ -78,8 +79,8 @@ __global__ void Mix(std::uint64_t* out, Wide wide, std::uint32_t n, std::uint32_
   out[i] = value;
 }
 
-/// Lanes exchange values under conditions that are the same for a warp: some warps only, others end before, each warp another number of
-/// times, as long as a vote says.
+/// Lanes exchange values under conditions that are the same for a warp: some warps only, others end before, each warp
+/// another number of times, as long as a vote says.
 __global__ void Chosen(std::uint32_t* out, const std::uint32_t* in, std::uint32_t which) {
   const std::uint32_t thread = threadIdx.y * blockDim.x + threadIdx.x, warp = thread / 32,
                       i = blockIdx.x * blockDim.x * blockDim.y + thread;

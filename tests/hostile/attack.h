@@ -1,5 +1,6 @@
-// What a tenant may try against the broker, and against the others. Each attack is a row of a table; a row is a case of the tests, run
-// against a daemon of its own while an honest tenant works beside it, and most rows are also what hostile tenants of the soak do.
+// What a tenant may try against the broker, and against the others. Each attack is a row of a table; a row is a case of
+// the tests, run against a daemon of its own while an honest tenant works beside it, and most rows are also what
+// hostile tenants of the soak do.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +32,8 @@ struct Attack {
   bool soak = false;  ///< needs no daemon of its own
   /// How often: what is left after the first time is the allocator's, and must be no more after the last.
   int rounds = 1;
-  /// What has to hold beyond that: the daemon's memory while it lasts and once it is over, how long an honest launch waits, how long ps
-  /// does.
+  /// What has to hold beyond that: the daemon's memory while it lasts and once it is over, how long an honest launch
+  /// waits, how long ps does.
   std::uint64_t peak_mb = 48, left_mb = 8;
   double honest_seconds = 5, ps_seconds = 2;
 };

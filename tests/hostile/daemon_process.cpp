@@ -55,7 +55,8 @@ void Write(const std::string& path, const std::string& text) {
 
 std::string ConfigText(const Setup& setup, const std::string& folder, std::uint16_t port) {
   std::string text = "state: " + folder + "/state\n" + setup.config;
-  if (setup.timing) text += "timing: true\ndevice: fermi-8\npolicy: leftover\ntiming_patience_ms: 300\ntiming_alone: 8\n";
+  if (setup.timing)
+    text += "timing: true\ndevice: fermi-8\npolicy: leftover\ntiming_patience_ms: 300\ntiming_alone: 8\n";
   if (setup.http) text += "http_port: " + std::to_string(port) + "\nhttp_token_file: " + folder + "/secret\n";
   return text;
 }
@@ -87,8 +88,9 @@ DaemonProcess::DaemonProcess(const Setup& setup, const std::string& socket) {
   Write(folder_ + "/config.yaml", ConfigText(setup, folder_, http_port_));
   Write(folder_ + "/secret", std::string(kHttpSecret) + "\n");
   const std::string program = DaemonPath(), config = folder_ + "/config.yaml", log = folder_ + "/log";
-  std::vector<std::string> environment{"ASAN_OPTIONS=quarantine_size_mb=4:detect_leaks=1:verify_asan_link_order=0:exitcode=99",
-                                       "TSAN_OPTIONS=halt_on_error=0:exitcode=99:history_size=4", "UBSAN_OPTIONS=print_stacktrace=1"};
+  std::vector<std::string> environment{
+      "ASAN_OPTIONS=quarantine_size_mb=4:detect_leaks=1:verify_asan_link_order=0:exitcode=99",
+      "TSAN_OPTIONS=halt_on_error=0:exitcode=99:history_size=4", "UBSAN_OPTIONS=print_stacktrace=1"};
   if (setup.slow_disk) environment.push_back(std::string("LD_PRELOAD=") + HOSTILE_SLOW_DISK);
   pid_ = fork();
   if (pid_ == 0) {
@@ -104,7 +106,8 @@ DaemonProcess::DaemonProcess(const Setup& setup, const std::string& socket) {
     execl(program.c_str(), program.c_str(), "--config", config.c_str(), "--socket", socket_.c_str(), nullptr);
     _exit(127);
   }
-  Require(Within(10, [&] { return !alive() || broker::Ask(socket_, {}).ok(); }) && alive(), "the daemon did not start: " + Log());
+  Require(Within(10, [&] { return !alive() || broker::Ask(socket_, {}).ok(); }) && alive(),
+          "the daemon did not start: " + Log());
 }
 
 DaemonProcess::~DaemonProcess() {
@@ -131,7 +134,8 @@ Usage DaemonProcess::usage() const {
   usage.peak_kb = Field(status, "VmHWM");
   usage.threads = Field(status, "Threads");
   std::error_code error;
-  for (fs::directory_iterator at(folder + "/fd", error), end; !error && at != end; at.increment(error)) ++usage.descriptors;
+  for (fs::directory_iterator at(folder + "/fd", error), end; !error && at != end; at.increment(error))
+    ++usage.descriptors;
   std::istringstream times(TextOf(folder + "/task/" + std::to_string(pid_) + "/schedstat"));
   double cpu = 0, waited = 0;
   times >> cpu >> waited;
@@ -157,7 +161,8 @@ nlohmann::ordered_json DaemonProcess::Ask(const protocol::Request& request) cons
 }
 
 void DaemonProcess::AwaitSessions(std::size_t count) const {
-  Require(Within(15, [&] { return Ps()["sessions"].size() <= count; }), "sessions of processes that have gone are still there");
+  Require(Within(15, [&] { return Ps()["sessions"].size() <= count; }),
+          "sessions of processes that have gone are still there");
 }
 
 void DaemonProcess::Signal(int signal) const { kill(pid_, signal); }
@@ -166,9 +171,11 @@ void DaemonProcess::Stop() {
   Require(alive(), "the daemon ended: " + Log());
   kill(pid_, SIGTERM);
   int status = -1;
-  Require(Within(20, [&] { return waitpid(pid_, &status, WNOHANG) == pid_; }), "the daemon does not end when it is told to");
+  Require(Within(20, [&] { return waitpid(pid_, &status, WNOHANG) == pid_; }),
+          "the daemon does not end when it is told to");
   pid_ = -1;
-  Require(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the daemon ended with status " + std::to_string(status) + ": " + Log());
+  Require(WIFEXITED(status) && WEXITSTATUS(status) == 0,
+          "the daemon ended with status " + std::to_string(status) + ": " + Log());
 }
 
 std::string DaemonProcess::Log() const {

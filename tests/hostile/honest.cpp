@@ -11,9 +11,10 @@ namespace gridloom::hostile {
 
 using protocol::Verdict;
 
-HonestTenant::HonestTenant(const std::string& socket, const std::string& tenant, unsigned pause_us) : pause_us_(pause_us) {
-  auto client =
-      protocol::Client::Connect({.socket = socket, .tenant = tenant, .token = "", .program = "honest", .reconnect = false, .log = {}});
+HonestTenant::HonestTenant(const std::string& socket, const std::string& tenant, unsigned pause_us)
+    : pause_us_(pause_us) {
+  auto client = protocol::Client::Connect(
+      {.socket = socket, .tenant = tenant, .token = "", .program = "honest", .reconnect = false, .log = {}});
   if (!client.ok()) throw Failed(client.error().message);
   client_ = std::move(client).value();
   channel_ = client_->TakeTiming();
@@ -58,9 +59,14 @@ void HonestTenant::Main() {
 bool HonestTenant::Launch() {
   constexpr std::uint64_t kCtas = 20;
   protocol::Client::Ticket ticket;
-  Verdict verdict = client_->Announce(
-      {.kernel = 77, .stream = 1, .ctas = kCtas, .threads_per_cta = 32, .registers_per_thread = 16, .divisible = true, .name = "honest"},
-      &ticket);
+  Verdict verdict = client_->Announce({.kernel = 77,
+                                       .stream = 1,
+                                       .ctas = kCtas,
+                                       .threads_per_cta = 32,
+                                       .registers_per_thread = 16,
+                                       .divisible = true,
+                                       .name = "honest"},
+                                      &ticket);
   std::uint64_t done = 0, granted = 0;
   while (verdict == Verdict::kGranted && done < kCtas) {
     verdict = client_->Wait(ticket, done, &granted);

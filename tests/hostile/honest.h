@@ -12,8 +12,8 @@
 
 namespace gridloom::hostile {
 
-/// A program that launches one kernel after the other, on a thread of its own. With a broker that simulates time each launch has its
-/// blocks in the timing model, and the host waits for it there, too.
+/// A program that launches one kernel after the other, on a thread of its own. With a broker that simulates time each
+/// launch has its blocks in the timing model, and the host waits for it there, too.
 class HonestTenant {
  public:
   /// `pause_us`: between two launches.

@@ -52,15 +52,20 @@ void RequireBelow(double value, double most, const std::string& what) {
   Require(value <= most, what + " " + std::to_string(value) + ", more than " + std::to_string(most));
 }
 
-/// What the daemon has to be like after an attack, and was like during it. `once_kb`: its memory after the attack's first round.
+/// What the daemon has to be like after an attack, and was like during it. `once_kb`: its memory after the attack's
+/// first round.
 void CheckUsage(const Attack& attack, DaemonProcess& daemon, const Usage& before, std::uint64_t once_kb) {
-  const auto back = [&](std::uint64_t Usage::*what) { return Within(10, [&] { return daemon.usage().*what <= before.*what; }); };
-  Require(back(&Usage::descriptors), "descriptors are left: " + std::to_string(daemon.usage().descriptors) + " where there were " +
-                                         std::to_string(before.descriptors));
+  const auto back = [&](std::uint64_t Usage::*what) {
+    return Within(10, [&] { return daemon.usage().*what <= before.*what; });
+  };
+  Require(back(&Usage::descriptors), "descriptors are left: " + std::to_string(daemon.usage().descriptors) +
+                                         " where there were " + std::to_string(before.descriptors));
   Require(back(&Usage::threads), "threads are left");
   // A sanitizer's own memory is not the daemon's.
   if (!SanitizerOf(DaemonPath()).empty()) return;
-  const auto grown = [](std::uint64_t now, std::uint64_t from) { return now > from ? static_cast<double>(now - from) / 1024 : 0; };
+  const auto grown = [](std::uint64_t now, std::uint64_t from) {
+    return now > from ? static_cast<double>(now - from) / 1024 : 0;
+  };
   RequireBelow(grown(daemon.usage().peak_kb, before.resident_kb), static_cast<double>(attack.peak_mb),
                "MiB that the daemon took at its peak:");
   Within(3, [&] { return grown(daemon.usage().resident_kb, once_kb) <= static_cast<double>(attack.left_mb); });
@@ -109,17 +114,21 @@ void RunAttack(const Attack& attack, std::uint64_t seed) {
 
 /// Answers how many failed.
 int RunAttacks(const std::vector<std::string>& names, const std::vector<std::string>& without, std::uint64_t seed) {
-  const auto among = [](const std::vector<std::string>& list, const char* name) { return std::ranges::find(list, name) != list.end(); };
+  const auto among = [](const std::vector<std::string>& list, const char* name) {
+    return std::ranges::find(list, name) != list.end();
+  };
   int ran = 0, failed = 0;
   for (const AttackGroup& group : kAttackGroups) {
     for (const Attack& attack : group.attacks()) {
-      if ((!names.empty() && !among(names, attack.name) && !among(names, group.name)) || among(without, attack.name)) continue;
+      if ((!names.empty() && !among(names, attack.name) && !among(names, group.name)) || among(without, attack.name))
+        continue;
       ++ran;
       try {
         RunAttack(attack, seed);
       } catch (const Failed& problem) {
         ++failed;
-        std::printf("%-28s FAILED (seed %llu): %s\n", attack.name, static_cast<unsigned long long>(seed), problem.what());
+        std::printf("%-28s FAILED (seed %llu): %s\n", attack.name, static_cast<unsigned long long>(seed),
+                    problem.what());
         std::fflush(stdout);
       }
     }
@@ -137,8 +146,10 @@ void List() {
 
 int Main(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);
-  if (argc == 4 && std::string(argv[1]) == "--victim") return Victim(argv[2], static_cast<unsigned>(std::stoul(argv[3])));
-  if (argc == 6 && std::string(argv[1]) == "--hostile") return HostileTenant(argv[2], argv[3], std::stoull(argv[4]), std::stod(argv[5]));
+  if (argc == 4 && std::string(argv[1]) == "--victim")
+    return Victim(argv[2], static_cast<unsigned>(std::stoul(argv[3])));
+  if (argc == 6 && std::string(argv[1]) == "--hostile")
+    return HostileTenant(argv[2], argv[3], std::stoull(argv[4]), std::stod(argv[5]));
   CLI::App app{"Attacks on the broker's daemon ($GRIDLOOM_DAEMON, or the one of this build).", "hostile"};
   std::vector<std::string> names, without;
   std::uint64_t seed = 1;

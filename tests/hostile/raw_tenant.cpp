@@ -45,7 +45,8 @@ protocol::Fd Connected(const std::string& socket) {
 
 std::optional<RawTenant> RawTenant::Join(const std::string& socket, const std::string& tenant) {
   auto connected = protocol::Connect(socket, 10'000);
-  if (!connected.ok() || !protocol::Send(connected->get(), Format(protocol::Hello{tenant, "", "hostile"}), true)) return std::nullopt;
+  if (!connected.ok() || !protocol::Send(connected->get(), Format(protocol::Hello{tenant, "", "hostile"}), true))
+    return std::nullopt;
   auto received = protocol::Receive(connected->get(), true);
   if (!received.ok() || received->fds.size() < 2) return std::nullopt;
   auto attached = protocol::Segment::Attach(received->fds[0].Release());
@@ -96,9 +97,12 @@ bool RawTenant::Dropped(double seconds) const {
   return Within(seconds, [&] { return poll(&hung_up, 1, 0) == 1 && (hung_up.revents & (POLLHUP | POLLERR)) != 0; });
 }
 
-// ---- the channel to the timing model ------------------------------------------------------------------------------------
+// ---- the channel to the timing model
+// ------------------------------------------------------------------------------------
 
-bool TimingTalk::Send(FrameKind kind, const ByteWriter& content) const { return protocol::SendFrame(channel_, kind, content.bytes()); }
+bool TimingTalk::Send(FrameKind kind, const ByteWriter& content) const {
+  return protocol::SendFrame(channel_, kind, content.bytes());
+}
 
 bool TimingTalk::SayCode(std::uint32_t instructions) {
   timing::CodeBuilder code("adds");

@@ -1,5 +1,5 @@
-// A tenant that speaks the broker's protocol by hand: it may write whatever it likes into its ring, its socket and its channel to the
-// timing model.
+// A tenant that speaks the broker's protocol by hand: it may write whatever it likes into its ring, its socket and its
+// channel to the timing model.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@
 namespace gridloom::hostile {
 
 /// Records as the broker expects them, but for what the caller changes.
-protocol::RawRecord LaunchRecord(std::uint32_t slot, std::uint64_t number, std::uint64_t ctas, std::uint64_t kernel = 1);
+protocol::RawRecord LaunchRecord(std::uint32_t slot, std::uint64_t number, std::uint64_t ctas,
+                                 std::uint64_t kernel = 1);
 protocol::RawRecord RecordOf(protocol::RecordKind kind, std::uint32_t slot, std::uint64_t number, std::uint64_t value);
 
 /// A connection without a word. Fails when there is none to be had.
@@ -33,7 +34,8 @@ class RawTenant {
   int channel() const { return channel_.get(); }
   int doorbell() const { return doorbell_.get(); }
   void Ring() const;
-  /// The next record, with its sequence number set; waits for a place in the ring. False: the broker takes none any more.
+  /// The next record, with its sequence number set; waits for a place in the ring. False: the broker takes none any
+  /// more.
   bool Push(protocol::RawRecord record);
   /// As it is, sequence included.
   void PushAsIs(const protocol::RawRecord& record);
@@ -61,7 +63,8 @@ class TimingTalk {
   bool Say(const trace::HostAction& action) const;
   /// Answers its work.
   std::uint64_t Launch(std::uint64_t ctas, std::uint32_t threads = 32);
-  /// CTAs from 0 on, of one warp, each of which goes so often through the block; what is written for each is a few bytes.
+  /// CTAs from 0 on, of one warp, each of which goes so often through the block; what is written for each is a few
+  /// bytes.
   bool SayCtas(std::uint64_t work, std::uint64_t count, std::uint64_t visits);
   bool EndLaunch(std::uint64_t work);
   bool Ask(protocol::FrameKind kind, std::span<const std::uint64_t> works);

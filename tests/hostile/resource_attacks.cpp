@@ -1,4 +1,5 @@
-// Attacks on what the daemon has of the system: descriptors, the disk, numbers of processes, names, its page, its socket.
+// Attacks on what the daemon has of the system: descriptors, the disk, numbers of processes, names, its page, its
+// socket.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -21,7 +22,8 @@ namespace {
 
 using protocol::Fd;
 
-// ---- descriptors --------------------------------------------------------------------------------------------------------
+// ---- descriptors
+// --------------------------------------------------------------------------------------------------------
 
 /// More connections than the daemon has descriptors for.
 std::vector<Fd> TakeAllDescriptors(Target& target) {
@@ -63,7 +65,8 @@ void LimitsAfterAFailedJoin(Target& target) {
     held.clear();
   }
   for (std::size_t connections = 1; connections < 60; ++connections) {
-    const protocol::Request request{.verb = protocol::Verb::kLimits, .target = "late-" + std::to_string(connections)};  // only shows them
+    const protocol::Request request{.verb = protocol::Verb::kLimits,
+                                    .target = "late-" + std::to_string(connections)};  // only shows them
     const bool answered = Within(5, [&] {  // a place may have to be waited for
       const auto operators = Connected(target.socket);
       if (!protocol::Send(operators.get(), Format(request), true)) return false;
@@ -74,7 +77,8 @@ void LimitsAfterAFailedJoin(Target& target) {
   }
 }
 
-// ---- the page -----------------------------------------------------------------------------------------------------------
+// ---- the page
+// -----------------------------------------------------------------------------------------------------------
 
 Fd HttpConnection(std::uint16_t port) {
   Fd connection(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -118,11 +122,13 @@ void HalfOpenHttp(Target& target) {
     for (const Fd& connection : held) static_cast<void>(send(connection.get(), "x", 1, MSG_NOSIGNAL | MSG_DONTWAIT));
     usleep(50'000);
   }
-  Require(RawTenant::Join(target.socket, target.tenant).has_value(), "connections to the page cost tenants their places");
+  Require(RawTenant::Join(target.socket, target.tenant).has_value(),
+          "connections to the page cost tenants their places");
   Require(Within(12, [&] { return PageAnswers(port); }), "the page does not answer beside connections that say little");
 }
 
-// ---- names --------------------------------------------------------------------------------------------------------------
+// ---- names
+// --------------------------------------------------------------------------------------------------------------
 
 void TenantFlood(Target& target) {
   constexpr std::size_t kNames = 1200;
@@ -135,16 +141,19 @@ void TenantFlood(Target& target) {
   Require(state["tenants"].size() > kNames, "ps does not show all tenants");
 }
 
-// ---- the disk -----------------------------------------------------------------------------------------------------------
+// ---- the disk
+// -----------------------------------------------------------------------------------------------------------
 
 void SlowDisk(Target& target) {
   for (int i = 0; i < 3; ++i) {  // accounts and limits change, and are written
-    target.daemon->Ask({.verb = protocol::Verb::kLimits, .target = "honest", .fields = protocol::kFieldWeight, .weight = 1.0 + i});
+    target.daemon->Ask(
+        {.verb = protocol::Verb::kLimits, .target = "honest", .fields = protocol::kFieldWeight, .weight = 1.0 + i});
     usleep(700'000);
   }
 }
 
-// ---- numbers of processes -----------------------------------------------------------------------------------------------
+// ---- numbers of processes
+// -----------------------------------------------------------------------------------------------
 
 /// A process that is the next one to have this number; -1: the system does not let us choose.
 pid_t ForkAs(pid_t number) {
@@ -163,8 +172,8 @@ pid_t ForkAs(pid_t number) {
   return -1;
 }
 
-/// A process connects while the daemon does not look, hands its connection to a child and dies. Its number goes to another process, which
-/// has nothing to do with it. An operator then kills the session "with its process".
+/// A process connects while the daemon does not look, hands its connection to a child and dies. Its number goes to
+/// another process, which has nothing to do with it. An operator then kills the session "with its process".
 void ReusedProcess(Target& target) {
   target.daemon->Signal(SIGSTOP);
   int number[2], go[2];
@@ -190,7 +199,8 @@ void ReusedProcess(Target& target) {
     usleep(300'000);
     for (const std::string& victim : {std::string("reused"), std::to_string(innocent)}) {
       const auto operators = Connected(target.socket);
-      protocol::Send(operators.get(), Format(protocol::Request{.verb = protocol::Verb::kKill, .target = victim, .fields = 1}), true);
+      protocol::Send(operators.get(),
+                     Format(protocol::Request{.verb = protocol::Verb::kKill, .target = victim, .fields = 1}), true);
       static_cast<void>(protocol::Receive(operators.get(), true));
     }
     usleep(100'000);
@@ -206,7 +216,8 @@ void ReusedProcess(Target& target) {
   else Require(lives, "a process that never spoke to the broker was killed for another one that had its number");
 }
 
-// ---- the socket ---------------------------------------------------------------------------------------------------------
+// ---- the socket
+// ---------------------------------------------------------------------------------------------------------
 
 /// Somebody who may write into the folder has put a socket of their own in the place of the daemon's.
 void SocketOfAnother(Target& target) {
@@ -230,7 +241,10 @@ constexpr Attack kAttacks[] = {
      .run = LimitsAfterAFailedJoin,
      .setup = {.descriptors = 100},
      .ps_seconds = 1e9},
-    {.name = "half-open-http", .what = "252 connections to the page that say little", .run = HalfOpenHttp, .setup = {.http = true}},
+    {.name = "half-open-http",
+     .what = "252 connections to the page that say little",
+     .run = HalfOpenHttp,
+     .setup = {.http = true}},
     {.name = "tenant-flood", .what = "1,200 tenants with long names", .run = TenantFlood, .left_mb = 16},
     {.name = "slow-disk",
      .what = "a disk that takes 0.8 s for each write",
@@ -238,8 +252,12 @@ constexpr Attack kAttacks[] = {
      .setup = {.slow_disk = true},
      .honest_seconds = 0.4,
      .ps_seconds = 0.4},
-    {.name = "reused-process", .what = "the number of a process that died goes to an innocent one", .run = ReusedProcess},
-    {.name = "socket-of-another", .what = "a socket of somebody else in the place of the daemon's, which stops", .run = SocketOfAnother},
+    {.name = "reused-process",
+     .what = "the number of a process that died goes to an innocent one",
+     .run = ReusedProcess},
+    {.name = "socket-of-another",
+     .what = "a socket of somebody else in the place of the daemon's, which stops",
+     .run = SocketOfAnother},
 };
 
 }  // namespace

@@ -22,7 +22,8 @@ void ScribbledRings(Target& target) {
     if (!tenant) continue;
     auto* const words = reinterpret_cast<std::uint64_t*>(&tenant->layout());
     constexpr std::size_t kWords = sizeof(protocol::SegmentLayout) / sizeof *words;
-    const std::size_t from = i % 2 == 0 ? 0 : target.Below(kWords), count = i % 2 == 0 ? kWords : target.Below(kWords - from);
+    const std::size_t from = i % 2 == 0 ? 0 : target.Below(kWords),
+                      count = i % 2 == 0 ? kWords : target.Below(kWords - from);
     for (std::size_t at = from; at < from + count; ++at) words[at] = target.random();
     tenant->Ring();
   }
@@ -74,12 +75,14 @@ void Lies(Target& target) {
 }
 
 void ImpossibleCounts(Target& target) {
-  for (const std::uint64_t pushed : {std::uint64_t{1} << 30, ~std::uint64_t{0}, std::uint64_t{protocol::kRingRecords} + 1}) {
+  for (const std::uint64_t pushed :
+       {std::uint64_t{1} << 30, ~std::uint64_t{0}, std::uint64_t{protocol::kRingRecords} + 1}) {
     const auto tenant = RawTenant::Join(target.socket, target.tenant);
     if (!tenant) continue;
     tenant->layout().pushed = pushed;
     tenant->Ring();
-    Require(tenant->Dropped(5), "a session is still there whose ring is said to hold " + std::to_string(pushed) + " records");
+    Require(tenant->Dropped(5),
+            "a session is still there whose ring is said to hold " + std::to_string(pushed) + " records");
   }
   auto tenant = RawTenant::Join(target.socket, target.tenant);
   if (!tenant) return;
@@ -115,12 +118,14 @@ void LaunchesThatEnd(Target& target) {
   const std::uint64_t count = alone && SanitizerOf(DaemonPath()).empty() ? 1'500'000 : 50'000;
   for (std::uint64_t number = 1; number <= count; ++number) {
     const auto slot = static_cast<std::uint32_t>(number % protocol::kSlots);
-    const bool pushed = tenant->Push(LaunchRecord(slot, number, 1)) && tenant->Push(RecordOf(RecordKind::kEnd, slot, number, 0));
+    const bool pushed =
+        tenant->Push(LaunchRecord(slot, number, 1)) && tenant->Push(RecordOf(RecordKind::kEnd, slot, number, 0));
     if (!pushed && !alone) return;  // on a machine that is busy a slice of its own may have taken too long
     Require(pushed, "the broker stopped taking records after " + std::to_string(number) + " launches");
   }
   if (!alone) return;
-  Require(Within(10, [&] { return tenant->layout().taken == tenant->layout().pushed; }), "the broker does not take the last records");
+  Require(Within(10, [&] { return tenant->layout().taken == tenant->layout().pushed; }),
+          "the broker does not take the last records");
   const std::uint64_t grown = target.daemon->usage().resident_kb - std::min(before, target.daemon->usage().resident_kb);
   Require(grown < 24u << 10 || !SanitizerOf(DaemonPath()).empty(),
           std::to_string(count) + " launches that have ended hold " + std::to_string(grown) + " KiB");
@@ -132,7 +137,8 @@ void EmptyProgress(Target& target) {
   if (!hog) return;
   hog->Push(LaunchRecord(0, 1, std::uint64_t{1} << 40));
   if (!hog->AwaitGrant(0)) return;
-  const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(target.daemon != nullptr ? Patience(5) : 5);
+  const auto until =
+      std::chrono::steady_clock::now() + std::chrono::duration<double>(target.daemon != nullptr ? Patience(5) : 5);
   while (std::chrono::steady_clock::now() < until && !hog->Dropped(0)) {
     hog->Push(RecordOf(RecordKind::kProgress, 0, 1, 0));
     usleep(20'000);
@@ -194,15 +200,17 @@ void EndlessRecords(Target& target) {
   }
 }
 
-// ---- one tenant's word about another's kernels ----------------------------------------------------------------------------
+// ---- one tenant's word about another's kernels
+// ----------------------------------------------------------------------------
 
 /// A launch of a kernel whose CTAs are known to be short: how many are granted at once.
 std::uint64_t FirstGrant(protocol::Client& client, std::uint64_t kernel, std::uint64_t ctas) {
   protocol::Client::Ticket ticket;
   std::uint64_t granted = 0;
-  const bool good = client.Announce({.kernel = kernel, .ctas = ctas, .threads_per_cta = 32, .divisible = true, .name = "known"}, &ticket) ==
-                        protocol::Verdict::kGranted &&
-                    client.Wait(ticket, 0, &granted) == protocol::Verdict::kGranted;
+  const bool good =
+      client.Announce({.kernel = kernel, .ctas = ctas, .threads_per_cta = 32, .divisible = true, .name = "known"},
+                      &ticket) == protocol::Verdict::kGranted &&
+      client.Wait(ticket, 0, &granted) == protocol::Verdict::kGranted;
   Require(good, "an honest launch was lost");
   client.End(ticket, granted, false);
   return granted;
@@ -223,7 +231,8 @@ std::uint64_t Known(protocol::Client& neighbour) {
   return FirstGrant(neighbour, kKernel, kCtas);
 }
 
-/// A kernel number that a product with an odd constant and a sum make the same key of as the neighbour's; said to be slow.
+/// A kernel number that a product with an odd constant and a sum make the same key of as the neighbour's; said to be
+/// slow.
 void KeyInversion(Target& target) {
   const auto neighbour = Neighbour(target);
   const std::uint64_t before = Known(*neighbour);
@@ -243,8 +252,8 @@ void KeyInversion(Target& target) {
     }
   }
   const std::uint64_t after = FirstGrant(*neighbour, kKernel, kCtas);
-  Require(after * 2 >= before,
-          "a slice of the neighbour's kernel has " + std::to_string(after) + " CTAs where it had " + std::to_string(before) + " before");
+  Require(after * 2 >= before, "a slice of the neighbour's kernel has " + std::to_string(after) +
+                                   " CTAs where it had " + std::to_string(before) + " before");
 }
 
 /// More kernels than anybody has: what is known of the neighbour's is still known.
@@ -265,15 +274,24 @@ void KernelFlood(Target& target) {
   }
   for (int i = 0; i < 100'000 && hostile->layout().taken != hostile->layout().pushed; ++i) usleep(100);
   const std::uint64_t after = FirstGrant(*neighbour, kKernel, kCtas);
-  Require(after * 2 >= before,
-          "a slice of the neighbour's kernel has " + std::to_string(after) + " CTAs where it had " + std::to_string(before) + " before");
+  Require(after * 2 >= before, "a slice of the neighbour's kernel has " + std::to_string(after) +
+                                   " CTAs where it had " + std::to_string(before) + " before");
 }
 
 constexpr Attack kAttacks[] = {
-    {.name = "scribbled-rings", .what = "sessions whose shared memory is overwritten", .run = ScribbledRings, .soak = true},
+    {.name = "scribbled-rings",
+     .what = "sessions whose shared memory is overwritten",
+     .run = ScribbledRings,
+     .soak = true},
     {.name = "lies", .what = "records of which one thing is not so", .run = Lies, .soak = true},
-    {.name = "impossible-counts", .what = "rings that are said to hold what they cannot", .run = ImpossibleCounts, .soak = true},
-    {.name = "bell-storm", .what = "a doorbell that never stops, and the broker's own words overwritten", .run = BellStorm, .soak = true},
+    {.name = "impossible-counts",
+     .what = "rings that are said to hold what they cannot",
+     .run = ImpossibleCounts,
+     .soak = true},
+    {.name = "bell-storm",
+     .what = "a doorbell that never stops, and the broker's own words overwritten",
+     .run = BellStorm,
+     .soak = true},
     {.name = "launches-that-end", .what = "millions of launches that end", .run = LaunchesThatEnd, .soak = true},
     {.name = "endless-records",
      .what = "launches and ends in all slots, as fast as the ring takes them",
@@ -289,7 +307,10 @@ constexpr Attack kAttacks[] = {
      .run = CrawlingProgress,
      .setup = {.config = "slice_timeout_s: 1\n"},
      .honest_seconds = 15},
-    {.name = "refused-memory", .what = "refusals that are logged, as fast as they can be asked for", .run = RefusedMemory, .soak = true},
+    {.name = "refused-memory",
+     .what = "refusals that are logged, as fast as they can be asked for",
+     .run = RefusedMemory,
+     .soak = true},
     {.name = "key-inversion", .what = "a kernel that passes for another tenant's, and is slow", .run = KeyInversion},
     {.name = "kernel-flood", .what = "thousands of kernels, so that others' are forgotten", .run = KernelFlood},
 };

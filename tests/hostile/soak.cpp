@@ -25,7 +25,8 @@ using Json = nlohmann::ordered_json;
 
 /// The daemon's turns may take so long (issue: decisions of honest tenants), of 99 in 100.
 constexpr double kMostTurnSeconds = 0.005;
-/// Beyond this part of the time the daemon's thread has waited for a processor: its times are the machine's, not its own.
+/// Beyond this part of the time the daemon's thread has waited for a processor: its times are the machine's, not its
+/// own.
 constexpr double kLoaded = 0.02;
 
 std::vector<const Attack*> SoakAttacks() {
@@ -38,8 +39,8 @@ std::vector<const Attack*> SoakAttacks() {
   return attacks;
 }
 
-/// The hostile tenants, each a process that is started again when it ends. Each leads a process group, for it has children (`kills`) that
-/// wait to be killed: one that outlived it would hold this process's output open for ever.
+/// The hostile tenants, each a process that is started again when it ends. Each leads a process group, for it has
+/// children (`kills`) that wait to be killed: one that outlived it would hold this process's output open for ever.
 class HostileProcesses {
  public:
   HostileProcesses(std::string socket, const SoakOptions& options)
@@ -103,14 +104,16 @@ void Report(const SoakOptions& options, const Figures& f, std::uint64_t rounds) 
   const auto ms = [&](const char* key) { return turns[key].get<double>() * 1e3; };
   std::printf("%u tenants, %u of them hostile, %.0f s, seed %llu\n", options.tenants, options.hostile, options.seconds,
               static_cast<unsigned long long>(options.seed));
-  std::printf("  %-52s %12llu (fewest of a tenant %llu)\n", "honest launches", static_cast<unsigned long long>(f.launches),
-              static_cast<unsigned long long>(f.fewest));
+  std::printf("  %-52s %12llu (fewest of a tenant %llu)\n", "honest launches",
+              static_cast<unsigned long long>(f.launches), static_cast<unsigned long long>(f.fewest));
   std::printf("  %-52s %12llu\n", "hostile rounds", static_cast<unsigned long long>(rounds));
-  std::printf("  %-52s %12.3f %9.3f %9.3f ms\n", "broker, record to grant (median, 99 %, most)", ms("median"), ms("p99"), ms("most"));
-  std::printf("  %-52s %12.3f %9.3f ms\n", "tenant, launch to its last grant (99 % of worst, most)", f.round_trip_p99_ms,
-              f.round_trip_most_ms);
+  std::printf("  %-52s %12.3f %9.3f %9.3f ms\n", "broker, record to grant (median, 99 %, most)", ms("median"),
+              ms("p99"), ms("most"));
+  std::printf("  %-52s %12.3f %9.3f ms\n", "tenant, launch to its last grant (99 % of worst, most)",
+              f.round_trip_p99_ms, f.round_trip_most_ms);
   std::printf("  %-52s %11.1f %%\n", "of the time the daemon waited for a processor", f.waited * 100);
-  std::printf("  %-52s %12llu %9llu KiB (peak %llu)\n", "memory before, after", static_cast<unsigned long long>(f.before.resident_kb),
+  std::printf("  %-52s %12llu %9llu KiB (peak %llu)\n", "memory before, after",
+              static_cast<unsigned long long>(f.before.resident_kb),
               static_cast<unsigned long long>(f.after.resident_kb), static_cast<unsigned long long>(f.peak_kb));
   std::printf("  %-52s %12llu %9llu\n", "threads", static_cast<unsigned long long>(f.alone.threads),
               static_cast<unsigned long long>(f.after.threads));
@@ -127,7 +130,8 @@ void Report(const SoakOptions& options, const Figures& f, std::uint64_t rounds) 
                                       {"honest_launches", f.launches},
                                       {"hostile_rounds", rounds},
                                       {"turn_seconds", turns},
-                                      {"round_trip_ms", {{"p99_of_worst_tenant", f.round_trip_p99_ms}, {"most", f.round_trip_most_ms}}},
+                                      {"round_trip_ms",
+                                       {{"p99_of_worst_tenant", f.round_trip_p99_ms}, {"most", f.round_trip_most_ms}}},
                                       {"waited_for_processor", f.waited},
                                       {"resident_kb", {f.before.resident_kb, f.after.resident_kb}},
                                       {"peak_kb", f.peak_kb},
@@ -142,11 +146,13 @@ void Report(const SoakOptions& options, const Figures& f, std::uint64_t rounds) 
 void Check(const Figures& f) {
   const bool sanitized = !SanitizerOf(DaemonPath()).empty();
   const double p99 = f.state["turn_seconds"]["p99"].get<double>();
-  // The time that a turn takes is a clock's, so what else runs on the machine is in it. Asserted where the daemon's thread hardly ever
-  // waited for a processor; elsewhere it is a figure.
+  // The time that a turn takes is a clock's, so what else runs on the machine is in it. Asserted where the daemon's
+  // thread hardly ever waited for a processor; elsewhere it is a figure.
   if (f.waited <= kLoaded && !sanitized)
     Require(p99 < kMostTurnSeconds, "99 of 100 turns of the broker take up to " + std::to_string(p99) + " s");
-  else std::printf("  the limit of %.0f ms is not asserted: the machine is loaded, or the daemon is sanitized\n", kMostTurnSeconds * 1e3);
+  else
+    std::printf("  the limit of %.0f ms is not asserted: the machine is loaded, or the daemon is sanitized\n",
+                kMostTurnSeconds * 1e3);
   Require(f.after.threads <= f.alone.threads, "threads are left");
   Require(f.after.descriptors <= f.alone.descriptors, "descriptors are left");
   if (!sanitized) Require(f.after.resident_kb < f.before.resident_kb + (16u << 10), "the daemon's memory has grown");
@@ -155,7 +161,8 @@ void Check(const Figures& f) {
 void Run(const SoakOptions& options) {
   // As configured for strangers: who holds the device and says nothing of it is dropped after a second.
   DaemonProcess daemon({.config = "slice_timeout_s: 1\n"});
-  // Its thread goes first where we may say so: else its times are those of 64 processes that wait for the same few processors.
+  // Its thread goes first where we may say so: else its times are those of 64 processes that wait for the same few
+  // processors.
   const sched_param first{.sched_priority = 1};
   sched_setscheduler(daemon.pid(), SCHED_RR | SCHED_RESET_ON_FORK, &first);
   setpriority(PRIO_PROCESS, 0, 10);
@@ -169,7 +176,9 @@ void Run(const SoakOptions& options) {
     }
     HostileProcesses hostile(daemon.socket(), options);
     const auto began = std::chrono::steady_clock::now();
-    const auto left = [&] { return options.seconds - std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count(); };
+    const auto left = [&] {
+      return options.seconds - std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    };
     hostile.Tend(1);  // what a daemon takes once is there before it is measured
     usleep(1'500'000);
     f.before = daemon.usage();
@@ -186,7 +195,8 @@ void Run(const SoakOptions& options) {
       Require(lost.empty(), "an honest tenant: " + lost);
       f.launches += tenant->launches();
       f.fewest = std::min(f.fewest, tenant->launches());
-      f.round_trip_p99_ms = std::max(f.round_trip_p99_ms, static_cast<double>(tenant->round_trips().Quantile(0.99)) / 1e6);
+      f.round_trip_p99_ms =
+          std::max(f.round_trip_p99_ms, static_cast<double>(tenant->round_trips().Quantile(0.99)) / 1e6);
       f.round_trip_most_ms = std::max(f.round_trip_most_ms, static_cast<double>(tenant->round_trips().most()) / 1e6);
     }
     f.state = daemon.Ps();
@@ -225,8 +235,11 @@ int HostileTenant(const std::string& socket, const std::string& tenant, std::uin
     } catch (const Failed& problem) {
       // Places may be scarce; everything else that an attack sees is a find.
       const std::string what = problem.what();
-      if (what.find("admitted") != std::string::npos || what.find("onnect") != std::string::npos || what.find("no broker") == 0) continue;
-      std::printf("%s of %s (seed %llu): %s\n", attack.name, tenant.c_str(), static_cast<unsigned long long>(seed), problem.what());
+      if (what.find("admitted") != std::string::npos || what.find("onnect") != std::string::npos ||
+          what.find("no broker") == 0)
+        continue;
+      std::printf("%s of %s (seed %llu): %s\n", attack.name, tenant.c_str(), static_cast<unsigned long long>(seed),
+                  problem.what());
       std::fflush(stdout);
       return 1;
     }

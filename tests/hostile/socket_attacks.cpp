@@ -22,7 +22,8 @@ using protocol::RecordKind;
 
 /// What has to be there after an attack on places: one of them.
 void StillAdmits(Target& target) {
-  Require(Within(10, [&] { return RawTenant::Join(target.socket, target.tenant).has_value(); }), "nobody is admitted any more");
+  Require(Within(10, [&] { return RawTenant::Join(target.socket, target.tenant).has_value(); }),
+          "nobody is admitted any more");
 }
 
 void SilentConnections(Target& target) {
@@ -47,10 +48,10 @@ void GarbageMessages(Target& target) {
 
 /// Messages that are well made, of kinds and with numbers that have no place where they come.
 void MisplacedMessages(Target& target) {
-  const std::vector<std::byte> messages[] = {Format(protocol::Welcome{}),
-                                             Format(protocol::Text{protocol::MessageType::kGoodbye, 2, false, "bye"}),
-                                             Format(protocol::Request()), Format(protocol::Hello{target.tenant, "", "again"}),
-                                             Format(protocol::Request{.verb = protocol::Verb::kKill, .target = "nobody-of-that-name"})};
+  const std::vector<std::byte> messages[] = {
+      Format(protocol::Welcome{}), Format(protocol::Text{protocol::MessageType::kGoodbye, 2, false, "bye"}),
+      Format(protocol::Request()), Format(protocol::Hello{target.tenant, "", "again"}),
+      Format(protocol::Request{.verb = protocol::Verb::kKill, .target = "nobody-of-that-name"})};
   for (int i = 0; i < 200; ++i) {
     const auto tenant = RawTenant::Join(target.socket, target.tenant);
     if (!tenant) continue;
@@ -66,7 +67,8 @@ void DescriptorsSentAlong(Target& target) {
   for (int i = 0; i < 200; ++i) {
     const Fd connection = Connected(target.socket);
     const int fd = null.get();
-    static_cast<void>(protocol::Send(connection.get(), Format(protocol::Hello{target.tenant, "", ""}), true, {fd, fd, fd, fd}));
+    static_cast<void>(
+        protocol::Send(connection.get(), Format(protocol::Hello{target.tenant, "", ""}), true, {fd, fd, fd, fd}));
   }
   // More at once than a message of the protocol has room for.
   const Fd connection = Connected(target.socket);
@@ -93,7 +95,8 @@ void HelloFlood(Target& target) {
   const std::uint64_t before = target.daemon != nullptr ? target.daemon->StateFileBytes("audit.jsonl") : 0;
   while (std::chrono::steady_clock::now() < until) {
     const auto connected = protocol::Connect(target.socket, 5000);
-    if (connected.ok()) static_cast<void>(protocol::Send(connected->get(), Format(protocol::Hello{target.tenant, "", "flood"}), true));
+    if (connected.ok())
+      static_cast<void>(protocol::Send(connected->get(), Format(protocol::Hello{target.tenant, "", "flood"}), true));
   }
   if (target.daemon == nullptr) return;
   const std::uint64_t lines = target.daemon->StateFileBytes("audit.jsonl") - before;
@@ -112,7 +115,8 @@ void QuestionsWithoutEnd(Target& target) {
   }
 }
 
-// ---- processes that are killed ------------------------------------------------------------------------------------------
+// ---- processes that are killed
+// ------------------------------------------------------------------------------------------
 
 void Kills(Target& target) {
   for (int i = 0; i < 12; ++i) {
@@ -140,15 +144,28 @@ void Kills(Target& target) {
 }
 
 constexpr Attack kAttacks[] = {
-    {.name = "silent-connections", .what = "600 connections that say nothing", .run = SilentConnections, .soak = true, .ps_seconds = 5},
+    {.name = "silent-connections",
+     .what = "600 connections that say nothing",
+     .run = SilentConnections,
+     .soak = true,
+     .ps_seconds = 5},
     {.name = "garbage-messages",
      .what = "messages of any bytes, with and without a head that is right",
      .run = GarbageMessages,
      .soak = true},
-    {.name = "misplaced-messages", .what = "well-made messages that have no place in a session", .run = MisplacedMessages, .soak = true},
-    {.name = "descriptors-sent-along", .what = "messages with descriptors, up to 200 at once", .run = DescriptorsSentAlong, .soak = true},
+    {.name = "misplaced-messages",
+     .what = "well-made messages that have no place in a session",
+     .run = MisplacedMessages,
+     .soak = true},
+    {.name = "descriptors-sent-along",
+     .what = "messages with descriptors, up to 200 at once",
+     .run = DescriptorsSentAlong,
+     .soak = true},
     {.name = "hello-flood", .what = "processes that join and go as fast as they can", .run = HelloFlood, .soak = true},
-    {.name = "unread-answers", .what = "operators' questions whose answers nobody reads", .run = QuestionsWithoutEnd, .soak = true},
+    {.name = "unread-answers",
+     .what = "operators' questions whose answers nobody reads",
+     .run = QuestionsWithoutEnd,
+     .soak = true},
     {.name = "kills", .what = "processes that are killed at any point of a session", .run = Kills, .soak = true},
 };
 

@@ -1,4 +1,5 @@
-// Attacks by the channel to the timing model of a daemon that simulates time. All of them have a ring, too, and leave it alone.
+// Attacks by the channel to the timing model of a daemon that simulates time. All of them have a ring, too, and leave
+// it alone.
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -17,7 +18,8 @@ using protocol::FrameKind;
 using trace::ByteWriter;
 using trace::HostAction;
 
-/// A place at the timing model. What the attacker sends may be refused at any point: that ends the session, and is as it should be.
+/// A place at the timing model. What the attacker sends may be refused at any point: that ends the session, and is as
+/// it should be.
 struct Simulated {
   explicit Simulated(Target& target) : tenant(target.socket, target.tenant), talk(tenant.channel()) {
     const timeval patience{10, 0};
@@ -170,11 +172,13 @@ void GarbageFrames(Target& target) {
     for (int i = 0; i < 20; ++i) {
       ByteWriter out;
       const std::uint64_t bytes = target.Below(200);
-      for (std::uint64_t at = 0; at < bytes; ++at) out.Fixed(static_cast<std::uint8_t>(target.Below(round % 2 == 0 ? 256 : 4)));
+      for (std::uint64_t at = 0; at < bytes; ++at)
+        out.Fixed(static_cast<std::uint8_t>(target.Below(round % 2 == 0 ? 256 : 4)));
       if (!junk.talk.Send(static_cast<FrameKind>(1 + target.Below(10)), out)) break;
     }
     // A head that promises more than comes, or more than there may be.
-    const std::uint32_t head[2] = {1 + static_cast<std::uint32_t>(target.Below(40)), static_cast<std::uint32_t>(target.random())};
+    const std::uint32_t head[2] = {1 + static_cast<std::uint32_t>(target.Below(40)),
+                                   static_cast<std::uint32_t>(target.random())};
     static_cast<void>(!send(junk.tenant.channel(), head, sizeof head, MSG_NOSIGNAL));
   }
 }
@@ -219,7 +223,13 @@ constexpr Attack kAttacks[] = {
      .rounds = 3,
      .peak_mb = kMostMb,
      .left_mb = 96},
-    {.name = "many-codes", .what = "60,000 kernels", .run = ManyCodes, .setup = kSimulated, .rounds = 3, .peak_mb = kMostMb, .left_mb = 96},
+    {.name = "many-codes",
+     .what = "60,000 kernels",
+     .run = ManyCodes,
+     .setup = kSimulated,
+     .rounds = 3,
+     .peak_mb = kMostMb,
+     .left_mb = 96},
     {.name = "endless-works",
      .what = "300,000 works that wait for others",
      .run = EndlessWorks,
@@ -229,7 +239,10 @@ constexpr Attack kAttacks[] = {
      .left_mb = 96},
     {.name = "left-behind", .what = "a long kernel of a tenant that has left", .run = LeftBehind, .setup = kSimulated},
     {.name = "owed-ctas", .what = "a launch whose CTAs do not come", .run = OwedCtas, .setup = kSimulated},
-    {.name = "unread-frames", .what = "answers of the timing model that nobody reads", .run = UnreadAnswers, .setup = kSimulated},
+    {.name = "unread-frames",
+     .what = "answers of the timing model that nobody reads",
+     .run = UnreadAnswers,
+     .setup = kSimulated},
     {.name = "garbage-frames", .what = "frames of any bytes", .run = GarbageFrames, .setup = kSimulated},
 };
 

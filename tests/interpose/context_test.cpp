@@ -119,7 +119,8 @@ TEST_CASE("Device_TellsItsFacts", "[context]") {
   int value = -1;
   CU_OK(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0));
   CHECK(value == 132);
-  for (int id = 1; id <= 161; ++id) CU_OK(cuDeviceGetAttribute(&value, static_cast<CUdevice_attribute>(id), 0));  // those of CUDA 13.5
+  for (int id = 1; id <= 161; ++id)
+    CU_OK(cuDeviceGetAttribute(&value, static_cast<CUdevice_attribute>(id), 0));  // those of CUDA 13.5
   CHECK(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 1) == CUDA_ERROR_INVALID_DEVICE);
   char bus[32];
   CU_OK(cuDeviceGetPCIBusId(bus, sizeof bus, 0));
@@ -146,7 +147,8 @@ TEST_CASE("Occupancy_FollowsTheEngine", "[context]") {
 
 TEST_CASE("ContextStorage_RunsDestructorsOnReset", "[context]") {
   const test::Fixture fixture;
-  constexpr CUuuid kStorage = {{0xC6, 0x93, 0x33, 0x6E, 0x11, 0x21, 0xDF, 0x11, 0xA8, 0xC3, 0x68, 0xF3, 0x55, 0xD8, 0x95, 0x93}};
+  constexpr CUuuid kStorage = {
+      {0xC6, 0x93, 0x33, 0x6E, 0x11, 0x21, 0xDF, 0x11, 0xA8, 0xC3, 0x68, 0xF3, 0x55, 0xD8, 0x95, 0x93}};
   const void* address = nullptr;
   CU_OK(cuGetExportTable(&address, &kStorage));
   const auto* const table = static_cast<void* const*>(address);
@@ -197,6 +199,7 @@ TEST_CASE("Md2_MatchesTheRfc", "[handshake]") {
   CHECK(hex("") == "8350e5a3e24c153df2275c9f80692773");  // RFC 1319, A.5
   CHECK(hex("abc") == "da853b0d3f88d99b30283a69e6ded6bb");
   CHECK(hex("message digest") == "ab4f496bfb2a530b219ff33031fe06b0");
-  CHECK(hex("12345678901234567890123456789012345678901234567890123456789012345678901234567890") == "d5976f79d83d3a0dc9806c3c66f3efd8");
+  CHECK(hex("12345678901234567890123456789012345678901234567890123456789012345678901234567890") ==
+        "d5976f79d83d3a0dc9806c3c66f3efd8");
 }
 #endif

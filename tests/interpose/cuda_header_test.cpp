@@ -1,5 +1,5 @@
-// Our declarations of the driver interface against NVIDIA's header: sizes, offsets and values. Compiled only where a toolkit
-// is found; everything is checked by the compiler.
+// Our declarations of the driver interface against NVIDIA's header: sizes, offsets and values. Compiled only where a
+// toolkit is found; everything is checked by the compiler.
 // clang-format off
 #include "interpose/api/newer_types.h"
 #include "interpose/api/tensor_map_types.h"   // first: it must not need NVIDIA's, and some of its names are structs only then
@@ -15,10 +15,10 @@ namespace ours = gridloom::cuda;
 
 #define GL_SAME_SIZE(type) static_assert(sizeof(ours::type) == sizeof(::type), #type)
 #define GL_SAME_SIZE_AS(type, theirs) static_assert(sizeof(ours::type) == sizeof(::theirs), #type)
-#define GL_SAME_FIELD(type, our_field, their_field)                                                                                     \
-  static_assert(                                                                                                                        \
-      offsetof(ours::type, our_field) == offsetof(::type, their_field) && sizeof(ours::type::our_field) == sizeof(::type::their_field), \
-      #type "." #our_field)
+#define GL_SAME_FIELD(type, our_field, their_field)                                 \
+  static_assert(offsetof(ours::type, our_field) == offsetof(::type, their_field) && \
+                    sizeof(ours::type::our_field) == sizeof(::type::their_field),   \
+                #type "." #our_field)
 
 GL_SAME_SIZE(CUuuid);
 GL_SAME_SIZE(CUipcMemHandle);
@@ -42,8 +42,10 @@ GL_SAME_SIZE(CUmemPoolProps);
 GL_SAME_SIZE(CUmemPoolPtrExportData);
 GL_SAME_SIZE(CUstreamBatchMemOpParams);
 GL_SAME_SIZE(CUtensorMap);
-static_assert(alignof(ours::CUtensorMap) <= alignof(::CUtensorMap));  // 64 before CUDA 13, and the driver asks for no more
-static_assert(static_cast<int>(ours::CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B) == static_cast<int>(::CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B));
+static_assert(alignof(ours::CUtensorMap) <=
+              alignof(::CUtensorMap));  // 64 before CUDA 13, and the driver asks for no more
+static_assert(static_cast<int>(ours::CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B) ==
+              static_cast<int>(::CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B));
 static_assert(static_cast<int>(ours::CU_TENSOR_MAP_SWIZZLE_128B) == static_cast<int>(::CU_TENSOR_MAP_SWIZZLE_128B));
 static_assert(static_cast<int>(ours::CU_TENSOR_MAP_INTERLEAVE_32B) == static_cast<int>(::CU_TENSOR_MAP_INTERLEAVE_32B));
 GL_SAME_SIZE(CUDA_ARRAY_DESCRIPTOR);

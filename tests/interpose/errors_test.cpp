@@ -28,8 +28,10 @@ constexpr std::uint32_t kSmOfDevice = 90;
 
 /// A container with machine code alone, of a kernel k.
 image::testing::Buffer CubinOf(std::uint32_t sm) {
-  const auto cubin = image::testing::MakeElf(ET_EXEC, 190, {{".text.k", image::testing::Buffer(48, std::byte{7})}}, sm << 8, 8);
-  return image::testing::MakeContainer({image::testing::EntrySpec{.kind = 2, .sm = sm, .payload = std::string(image::AsText(cubin))}});
+  const auto cubin =
+      image::testing::MakeElf(ET_EXEC, 190, {{".text.k", image::testing::Buffer(48, std::byte{7})}}, sm << 8, 8);
+  return image::testing::MakeContainer(
+      {image::testing::EntrySpec{.kind = 2, .sm = sm, .payload = std::string(image::AsText(cubin))}});
 }
 
 }  // namespace
@@ -39,7 +41,8 @@ TEST_CASE("Images_WhosePtxNoCompilerWrote_AreRefused_AndNewerWordsAreNot", "[err
   const test::Fixture fixture;
   const auto load = [](const std::string& line) {
     const std::string ptx =
-        ".version 8.0\n.target sm_70\n.address_size 64\n.entry k() { .reg .b32 %r<4>; .reg .pred %p<2>; " + line + " ret; }\n";
+        ".version 8.0\n.target sm_70\n.address_size 64\n.entry k() { .reg .b32 %r<4>; .reg .pred %p<2>; " + line +
+        " ret; }\n";
     const auto container = image::testing::MakeContainer({image::testing::EntrySpec{.sm = 70, .payload = ptx + '\0'}});
     const image::WrapperHeader wrapper{image::kWrapperMagic, 1, container.data(), nullptr};
     CUmodule module = nullptr;
@@ -116,8 +119,8 @@ TEST_CASE("MaxRegisters_TakesWholeNumbersOfItsOwnOption", "[errors]") {
   CHECK(session::MaxRegisters("-O3 --maxrregcount 40 -g") == 40);
   CHECK(session::MaxRegisters("-DNAME=-maxrregcount=32") == 0);
   CHECK(session::MaxRegisters("-maxrregcountry=32") == 0);
-  for (const char* wrong :
-       {"-maxrregcount", "-maxrregcount=", "-maxrregcount=x", "-maxrregcount=-1", "-maxrregcount=8x", "-maxrregcount=99999999999"})
+  for (const char* wrong : {"-maxrregcount", "-maxrregcount=", "-maxrregcount=x", "-maxrregcount=-1",
+                            "-maxrregcount=8x", "-maxrregcount=99999999999"})
     CHECK(session::MaxRegisters(wrong) == 0);
   CHECK(session::MaxRegisters("-maxrregcount=" + std::string(1'000'000, '9')) == 0);
 }
@@ -135,7 +138,8 @@ TEST_CASE("LaunchConfiguration_IsCheckedAgainstTheDevice", "[errors]") {
   CHECK(Launch(fixture.Function("shared"), 1, 32, 48 * 1024 - 1023) == CUDA_ERROR_INVALID_VALUE);
   CHECK(Launch(nullptr, 1, 32) == CUDA_ERROR_INVALID_HANDLE);
   CHECK(Launch(nothing, 1, 32, 0, reinterpret_cast<CUstream>(0x1234)) == CUDA_ERROR_INVALID_HANDLE);
-  CHECK(cuLaunchCooperativeKernel(nothing, 1u << 20, 1, 1, 1024, 1, 1, 0, nullptr, nullptr) == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+  CHECK(cuLaunchCooperativeKernel(nothing, 1u << 20, 1, 1, 1024, 1, 1, 0, nullptr, nullptr) ==
+        CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
   CHECK(FakeEngine::Get().launches() == 0);
   CU_OK(Launch(nothing, 1, 32));  // none of it sticks
   CU_OK(cuCtxSynchronize());
@@ -147,7 +151,8 @@ TEST_CASE("DynamicShared_BeyondTheDefaultNeedsOptIn", "[errors]") {
   int limit = 0;
   CU_OK(cuFuncGetAttribute(&limit, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared));
   CHECK(limit == 48 * 1024 - 1024);
-  CHECK(cuFuncSetAttribute(shared, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 1 << 20) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuFuncSetAttribute(shared, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 1 << 20) ==
+        CUDA_ERROR_INVALID_VALUE);
   CU_OK(cuFuncSetAttribute(shared, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100 * 1024));
   CU_OK(Launch(shared, 1, 32, 100 * 1024));
   CU_OK(cuCtxSynchronize());
@@ -214,8 +219,8 @@ TEST_CASE("Modules_RefuseWhatTheyCannotRun", "[errors]") {
   char log[512] = "";
   CUjit_option keys[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
-  CHECK(cuModuleLoadDataEx(&module, ".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry broken( { ret; }\n", 2, keys, values) ==
-        CUDA_ERROR_INVALID_PTX);
+  CHECK(cuModuleLoadDataEx(&module, ".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry broken( { ret; }\n",
+                           2, keys, values) == CUDA_ERROR_INVALID_PTX);
   CHECK(std::strstr(log, ":4:") != nullptr);  // names the line
   CHECK(reinterpret_cast<std::uintptr_t>(values[1]) == std::strlen(log));
   CHECK(cuModuleLoadData(&module, "hello") == CUDA_ERROR_INVALID_PTX);
@@ -232,11 +237,13 @@ TEST_CASE("Modules_RefuseWhatTheyCannotRun", "[errors]") {
 namespace {
 
 constexpr const char* kRegisters =
-    ".reg .b16 %h<4>; .reg .b32 %r<4>; .reg .f32 %f<4>; .reg .b64 %rd<4>; .reg .pred %p<4>; ld.param.u64 %rd1, [out];\n";
+    ".reg .b16 %h<4>; .reg .b32 %r<4>; .reg .f32 %f<4>; .reg .b64 %rd<4>; .reg .pred %p<4>; ld.param.u64 %rd1, "
+    "[out];\n";
 
 std::string TextModule(const std::string& version, const std::string& declarations, const std::string& body) {
-  return ".version " + version + "\n.target sm_90\n.address_size 64\n" + declarations + "\n.entry k(.param .u64 out) {\n" + kRegisters +
-         body + "\nret;\n}\n.entry other(.param .u64 out) {\n" + kRegisters + "st.global.u32 [%rd1], 7;\nret;\n}\n";
+  return ".version " + version + "\n.target sm_90\n.address_size 64\n" + declarations +
+         "\n.entry k(.param .u64 out) {\n" + kRegisters + body + "\nret;\n}\n.entry other(.param .u64 out) {\n" +
+         kRegisters + "st.global.u32 [%rd1], 7;\nret;\n}\n";
 }
 
 CUresult LoadText(const std::string& text) {
@@ -252,7 +259,9 @@ CUresult LoadText(const std::string& text) {
 TEST_CASE("Modules_ThatDriversRefuse_AreRefused", "[errors]") {
   const test::Fixture fixture;
   const auto in_body = [](const std::string& body) { return LoadText(TextModule("9.0", "", body)); };
-  const auto in_module = [](const std::string& text, const std::string& body = "") { return LoadText(TextModule("9.0", text, body)); };
+  const auto in_module = [](const std::string& text, const std::string& body = "") {
+    return LoadText(TextModule("9.0", text, body));
+  };
   CHECK(in_body("") == CUDA_SUCCESS);
   // Versions.
   CHECK(LoadText(TextModule("9.5", "", "")) == CUDA_SUCCESS);
@@ -266,8 +275,8 @@ TEST_CASE("Modules_ThatDriversRefuse_AreRefused", "[errors]") {
   CHECK(in_module(".extern .func f(.param .u32 x);" + calls, "call g, ();") == CUDA_ERROR_INVALID_PTX);
   CHECK(in_module(".func f(.param .u32 x); .func f(.param .u32 x) { ret; }" + calls, "call g, ();") == CUDA_SUCCESS);
   CHECK(in_module(".extern .func (.param .u32 r) vprintf(.param .b64 a, .param .b64 b);",
-                  "{ .param .b64 a, b; .param .b32 r; st.param.b64 [a], %rd1; st.param.b64 [b], %rd1; call (r), vprintf, (a, b); }") ==
-        CUDA_SUCCESS);
+                  "{ .param .b64 a, b; .param .b32 r; st.param.b64 [a], %rd1; st.param.b64 [b], %rd1; call (r), "
+                  "vprintf, (a, b); }") == CUDA_SUCCESS);
   // Memory.
   CHECK(in_body(".shared .b8 s[49152]; st.shared.u32 [s], 1;") == CUDA_SUCCESS);
   CHECK(in_body(".shared .b8 s[49153]; st.shared.u32 [s], 1;") == CUDA_ERROR_INVALID_PTX);
@@ -290,31 +299,36 @@ TEST_CASE("Modules_ThatDriversRefuse_AreRefused", "[errors]") {
   for (const char* wrong : {"lt.b32", "ge.b32", "lo.b32", "equ.b32", "ltu.u32", "num.u32", "lo.s32", "nan.s32"}) {
     CHECK(in_body("setp." + std::string(wrong) + " %p1, %r1, %r2;") == CUDA_ERROR_INVALID_PTX);
     const std::string of = wrong;
-    CHECK(in_body("set." + of.substr(0, of.find('.')) + ".u32" + of.substr(of.find('.')) + " %r1, %r1, %r2;") == CUDA_ERROR_INVALID_PTX);
+    CHECK(in_body("set." + of.substr(0, of.find('.')) + ".u32" + of.substr(of.find('.')) + " %r1, %r1, %r2;") ==
+          CUDA_ERROR_INVALID_PTX);
   }
   CHECK(in_body("setp.ltu.f32 %p1, %f1, %f2;") == CUDA_SUCCESS);
   CHECK(in_body("setp.lo.f32 %p1, %f1, %f2;") == CUDA_ERROR_INVALID_PTX);
 }
 
-// What may be of a newer PTX stops the kernel that has it (UnknownWords_AreRefusedByNameWhereTheyAreLaunched), not its module.
+// What may be of a newer PTX stops the kernel that has it (UnknownWords_AreRefusedByNameWhereTheyAreLaunched), not its
+// module.
 TEST_CASE("Modules_OfANewerPtx_AreLoaded", "[errors]") {
   const test::Fixture fixture;
-  for (const char* body : {"multimem.cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%rd2], %r1;", "mov.u32 %r1, %novelty;",
-                           "quux.u32 %r1, %r2;", "add.odd.u32 %r1, %r2, %r3;", "add.u4x8 %r1, %r2, %r3;", "add.u32 %r1, %r2, %r3, %r1;"}) {
+  for (const char* body :
+       {"multimem.cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%rd2], %r1;", "mov.u32 %r1, %novelty;",
+        "quux.u32 %r1, %r2;", "add.odd.u32 %r1, %r2, %r3;", "add.u4x8 %r1, %r2, %r3;", "add.u32 %r1, %r2, %r3, %r1;"}) {
     INFO(body);
     CHECK(LoadText(TextModule("9.0", "", body)) == CUDA_ERROR_INVALID_PTX);  // all words of that version are known
     CHECK(LoadText(TextModule("9.5", "", body)) == CUDA_SUCCESS);            // refused where it is launched
   }
   CHECK(LoadText(TextModule("9.5", "", "mov.u32 %r1, nobody;")) == CUDA_ERROR_INVALID_PTX);
   CHECK(LoadText(TextModule("9.5", "", "setp.lt.b32 %p1, %r1, %r2;")) == CUDA_ERROR_INVALID_PTX);
-  CHECK(LoadText(TextModule("9.5", ".extern .global .u32 elsewhere;", "ld.global.u32 %r1, [elsewhere];")) == CUDA_SUCCESS);
+  CHECK(LoadText(TextModule("9.5", ".extern .global .u32 elsewhere;", "ld.global.u32 %r1, [elsewhere];")) ==
+        CUDA_SUCCESS);
 }
 
 TEST_CASE("ModuleFiles_ThatEndTooEarly_AreRefused", "[errors]") {
   const test::Fixture fixture;
   const std::string path = std::filesystem::temp_directory_path() / ("gridloom-module-" + std::to_string(getpid()));
   const auto load = [&](std::string_view bytes) {
-    std::ofstream(path, std::ios::binary | std::ios::trunc).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    std::ofstream(path, std::ios::binary | std::ios::trunc)
+        .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     CUmodule module = nullptr;
     CUlibrary library = nullptr;
     const CUresult loaded = cuModuleLoad(&module, path.c_str());

@@ -127,9 +127,9 @@ TEST_CASE("Extents_FillsOfGraphs", "[extents]") {
   CU_OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
   for (const std::size_t huge : kHuge) {
     INFO(huge);
-    for (const auto& wrong :
-         {CUDA_MEMSET_NODE_PARAMS{memory.device, 64, 1, 4, huge, 1}, CUDA_MEMSET_NODE_PARAMS{memory.device, 64, 1, 4, 16, huge},
-          CUDA_MEMSET_NODE_PARAMS{memory.device, huge, 1, 4, 16, huge}}) {
+    for (const auto& wrong : {CUDA_MEMSET_NODE_PARAMS{memory.device, 64, 1, 4, huge, 1},
+                              CUDA_MEMSET_NODE_PARAMS{memory.device, 64, 1, 4, 16, huge},
+                              CUDA_MEMSET_NODE_PARAMS{memory.device, huge, 1, 4, 16, huge}}) {
       REFUSED(cuGraphAddMemsetNode(&node, graph, nullptr, 0, &wrong, fixture.context));
       REFUSED(cuGraphMemsetNodeSetParams(good, &wrong));
       REFUSED(cuGraphExecMemsetNodeSetParams(exec, good, &wrong, fixture.context));
@@ -258,7 +258,8 @@ TEST_CASE("Extents_ArraysAndTextures", "[extents]") {
   for (const std::size_t huge : kHuge) {
     INFO(huge);
     CUarray wrong = nullptr;
-    for (const unsigned flags : {0u, unsigned{kArray3DLayered}, unsigned{kArray3DCubemap}, unsigned{kArray3DLayered | kArray3DCubemap}}) {
+    for (const unsigned flags :
+         {0u, unsigned{kArray3DLayered}, unsigned{kArray3DCubemap}, unsigned{kArray3DLayered | kArray3DCubemap}}) {
       for (const auto& d : {CUDA_ARRAY3D_DESCRIPTOR{huge, 16, 6, CU_AD_FORMAT_FLOAT, 4, flags},
                             CUDA_ARRAY3D_DESCRIPTOR{16, huge, 6, CU_AD_FORMAT_FLOAT, 4, flags},
                             CUDA_ARRAY3D_DESCRIPTOR{16, 16, huge / 6 * 6, CU_AD_FORMAT_FLOAT, 4, flags}}) {
@@ -297,7 +298,8 @@ TEST_CASE("Extents_ArraysAndTextures", "[extents]") {
     REFUSED(cuTexObjectCreate(&object, &rows, &texture, nullptr));
   }
   // Formats: one that is none is an invalid value, one that is not executed is not supported.
-  const CUDA_ARRAY_DESCRIPTOR none{16, 16, static_cast<CUarray_format>(0), 1}, unknown{16, 16, static_cast<CUarray_format>(77), 1};
+  const CUDA_ARRAY_DESCRIPTOR none{16, 16, static_cast<CUarray_format>(0), 1},
+      unknown{16, 16, static_cast<CUarray_format>(77), 1};
   const CUDA_ARRAY_DESCRIPTOR planar{16, 16, CU_AD_FORMAT_NV12, 1}, compressed{16, 16, CU_AD_FORMAT_BC7_UNORM, 4};
   CUarray made = nullptr;
   REFUSED(cuArrayCreate_v2(&made, &none));
@@ -331,7 +333,8 @@ TEST_CASE("Extents_ManagedRanges", "[extents]") {
 TEST_CASE("Extents_HostMemory", "[extents]") {
   const test::Fixture fixture;
   constexpr std::size_t kPage = 4096;
-  auto* const pages = static_cast<char*>(mmap(nullptr, 4 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  auto* const pages =
+      static_cast<char*>(mmap(nullptr, 4 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   REQUIRE(pages != MAP_FAILED);
   REQUIRE(munmap(pages + 2 * kPage, 2 * kPage) == 0);
   for (const std::size_t huge : kHuge) REFUSED(cuMemHostRegister_v2(pages, huge, 0));

@@ -1,4 +1,5 @@
-// Stands in for a GPU's libcuda.so.1: counts calls, remembers launches, runs nothing. Loaded by the shim as the real driver.
+// Stands in for a GPU's libcuda.so.1: counts calls, remembers launches, runs nothing. Loaded by the shim as the real
+// driver.
 #include "tests/interpose/fake_real_driver.h"
 
 #include <atomic>
@@ -55,7 +56,8 @@ FAKE_EXPORT int cuModuleUnload(void*) { return 0; }
 FAKE_EXPORT int cuModuleGetFunction(void** function, void* module, const char*) {
   auto* const found = static_cast<Module*>(module);
   found->function.params = 0;
-  for (std::size_t at = found->text.find(".entry"); (at = found->text.find(".param", at)) < found->text.find('{'); at += 6)
+  for (std::size_t at = found->text.find(".entry"); (at = found->text.find(".param", at)) < found->text.find('{');
+       at += 6)
     ++found->function.params;
   *function = &found->function;
   return 0;
@@ -117,7 +119,8 @@ FAKE_EXPORT int cuMemAlloc_v2(std::uint64_t* pointer, std::size_t) {
   *pointer = g_next_address += 0x1000;
   return g_memory_status;
 }
-FAKE_EXPORT int cuMemAllocPitch_v2(std::uint64_t* pointer, std::size_t* pitch, std::size_t width, std::size_t, unsigned) {
+FAKE_EXPORT int cuMemAllocPitch_v2(std::uint64_t* pointer, std::size_t* pitch, std::size_t width, std::size_t,
+                                   unsigned) {
   *pointer = g_next_address += 0x1000;
   *pitch = (width + 511) / 512 * 512;
   return g_memory_status;
@@ -128,7 +131,9 @@ FAKE_EXPORT int cuMemCreate(std::uint64_t* handle, std::size_t, const void*, std
   return g_memory_status;
 }
 FAKE_EXPORT int cuMemRelease(std::uint64_t) { return g_memory_status; }
-FAKE_EXPORT int cuMemMap(std::uint64_t, std::size_t, std::size_t, std::uint64_t, std::uint64_t) { return g_memory_status; }
+FAKE_EXPORT int cuMemMap(std::uint64_t, std::size_t, std::size_t, std::uint64_t, std::uint64_t) {
+  return g_memory_status;
+}
 FAKE_EXPORT int cuMemUnmap(std::uint64_t, std::size_t) { return g_memory_status; }
 FAKE_EXPORT int cuArray3DCreate_v2(void** array, const void*) {
   *array = reinterpret_cast<void*>(g_next_address += 0x1000);
@@ -158,8 +163,8 @@ FAKE_EXPORT int cuDeviceGetCount(int* count) {
   *count = 3;
   return 0;
 }
-FAKE_EXPORT int cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned z, unsigned, unsigned, unsigned, unsigned, void* stream,
-                               void** params, void** extra) {
+FAKE_EXPORT int cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned z, unsigned, unsigned, unsigned,
+                               unsigned, void* stream, void** params, void** extra) {
   ++g_launches;
   const auto* const of = static_cast<const Function*>(function);
   if (of == nullptr) return 0;
@@ -180,11 +185,11 @@ FAKE_EXPORT int cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned 
   return 0;
 }
 FAKE_EXPORT int cuLaunchKernelEx(const gridloom::cuda::CUlaunchConfig* c, void* function, void** params, void** extra) {
-  return cuLaunchKernel(function, c->grid_dim_x, c->grid_dim_y, c->grid_dim_z, c->block_dim_x, c->block_dim_y, c->block_dim_z,
-                        c->shared_mem_bytes, c->stream, params, extra);
+  return cuLaunchKernel(function, c->grid_dim_x, c->grid_dim_y, c->grid_dim_z, c->block_dim_x, c->block_dim_y,
+                        c->block_dim_z, c->shared_mem_bytes, c->stream, params, extra);
 }
-FAKE_EXPORT int cuLaunchKernel_ptsz(void*, unsigned grid, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
-                                    void**) {
+FAKE_EXPORT int cuLaunchKernel_ptsz(void*, unsigned grid, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                                    void*, void**, void**) {
   ++g_launches;
   return static_cast<int>(grid);  // shows that arguments and answers pass through untouched
 }
@@ -197,7 +202,8 @@ FAKE_EXPORT int cuGetProcAddress_v2(const char* symbol, void** pfn, int, std::ui
   if (status != nullptr) *status = 0;
   const bool twin = (flags & 2) != 0;
   if (std::strcmp(symbol, "cuInit") == 0) *pfn = reinterpret_cast<void*>(&cuInit);
-  if (std::strcmp(symbol, "cuLaunchKernel") == 0) *pfn = reinterpret_cast<void*>(twin ? &cuLaunchKernel_ptsz : &cuLaunchKernel);
+  if (std::strcmp(symbol, "cuLaunchKernel") == 0)
+    *pfn = reinterpret_cast<void*>(twin ? &cuLaunchKernel_ptsz : &cuLaunchKernel);
   if (std::strcmp(symbol, "cuMemAlloc") == 0) *pfn = reinterpret_cast<void*>(&cuMemAlloc_v2);
   if (std::strcmp(symbol, "cuSomethingNewer") == 0) *pfn = reinterpret_cast<void*>(&cuSomethingNewer);
   if (std::strcmp(symbol, "cuGetProcAddress") == 0) *pfn = reinterpret_cast<void*>(&cuGetProcAddress_v2);

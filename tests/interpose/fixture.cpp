@@ -92,12 +92,13 @@ const bool g_installed = [] {
   setenv("GRIDLOOM_DEVICE", "h200", 1);
   setenv("GRIDLOOM_MEMORY", "1G", 1);
   if (std::getenv("GRIDLOOM_LOG") == nullptr) setenv("GRIDLOOM_LOG", "off", 1);
-  session::SetBackendFactory([](const sim::DeviceSpec&, std::uint64_t bytes) -> Result<std::unique_ptr<session::Backend>> {
-    exec::DeviceMemory::Options options;
-    options.limit_bytes = bytes;
-    GL_TRY(memory, exec::DeviceMemory::Create(options));
-    return std::unique_ptr<session::Backend>(std::make_unique<Backend>(std::move(memory)));
-  });
+  session::SetBackendFactory(
+      [](const sim::DeviceSpec&, std::uint64_t bytes) -> Result<std::unique_ptr<session::Backend>> {
+        exec::DeviceMemory::Options options;
+        options.limit_bytes = bytes;
+        GL_TRY(memory, exec::DeviceMemory::Create(options));
+        return std::unique_ptr<session::Backend>(std::make_unique<Backend>(std::move(memory)));
+      });
   return true;
 }();
 

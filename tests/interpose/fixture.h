@@ -39,8 +39,8 @@ class FakeEngine {
   Body body_;
 };
 
-/// `fill(u64 pointer, u32 value, u8 flag)`, `nothing()`, `bounded()` with a launch bound of 64, `shared()` with 1 KiB static,
-/// and the variables `table` (64 bytes) and `counter` (managed).
+/// `fill(u64 pointer, u32 value, u8 flag)`, `nothing()`, `bounded()` with a launch bound of 64, `shared()` with 1 KiB
+/// static, and the variables `table` (64 bytes) and `counter` (managed).
 extern const char* const kPtx;
 
 /// cuInit, the primary context current, the module of kPtx loaded; everything undone at the end.

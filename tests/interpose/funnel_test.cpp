@@ -13,12 +13,16 @@ namespace {
 struct Launcher {
   CUfunction function;
 
-  void Direct(decltype(&cuLaunchKernel) launch) const { CU_OK(launch(function, 2, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr)); }
+  void Direct(decltype(&cuLaunchKernel) launch) const {
+    CU_OK(launch(function, 2, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr));
+  }
   void Extended(decltype(&cuLaunchKernelEx) launch) const {
     const CUlaunchConfig config{2, 1, 1, 32, 1, 1, 0, nullptr, nullptr, 0};
     CU_OK(launch(&config, function, nullptr, nullptr));
   }
-  void Cooperative(decltype(&cuLaunchCooperativeKernel) launch) const { CU_OK(launch(function, 2, 1, 1, 32, 1, 1, 0, nullptr, nullptr)); }
+  void Cooperative(decltype(&cuLaunchCooperativeKernel) launch) const {
+    CU_OK(launch(function, 2, 1, 1, 32, 1, 1, 0, nullptr, nullptr));
+  }
   void MultiDevice() const {
     CUDA_LAUNCH_PARAMS params{function, 2, 1, 1, 32, 1, 1, 0, nullptr, nullptr};
     CU_OK(cuLaunchCooperativeKernelMultiDevice(&params, 1, 0));
@@ -92,8 +96,8 @@ TEST_CASE("Parameters_ArriveAtTheirOffsets", "[funnel]") {
     unsigned char flag;
   } block = {pointer, 43, 4};
   std::size_t bytes = 13;
-  void* extra[] = {reinterpret_cast<void*>(kLaunchParamBufferPointer), &block, reinterpret_cast<void*>(kLaunchParamBufferSize), &bytes,
-                   nullptr};
+  void* extra[] = {reinterpret_cast<void*>(kLaunchParamBufferPointer), &block,
+                   reinterpret_cast<void*>(kLaunchParamBufferSize), &bytes, nullptr};
   CU_OK(cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, extra));
   CU_OK(cuFuncSetBlockShape(fill, 8, 1, 1));
   CU_OK(cuParamSetv(fill, 0, &pointer, 8));

@@ -1,4 +1,5 @@
-// Memory of graphs and of pools: who may free it and how often, when a graph may be launched or instantiated again, and that it comes back.
+// Memory of graphs and of pools: who may free it and how often, when a graph may be launched or instantiated again, and
+// that it comes back.
 #include <atomic>
 #include <cstring>
 
@@ -309,7 +310,9 @@ TEST_CASE("Launch_KernelOfAnotherContextsModule_IsRefused", "[graph_memory]") {
   CU_OK(cuCtxCreate_v2(&other, 0, 0));
   CU_OK(cuModuleLoadData(&module, test::kPtx));
   CU_OK(cuModuleGetFunction(&others, module, "nothing"));
-  const auto launch = [](CUfunction function) { return cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr); };
+  const auto launch = [](CUfunction function) {
+    return cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr);
+  };
   CU_OK(launch(others));
   CU_OK(launch(reinterpret_cast<CUfunction>(kernel)));
   CHECK(launch(mine) == CUDA_ERROR_INVALID_HANDLE);

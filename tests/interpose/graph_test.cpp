@@ -229,7 +229,8 @@ TEST_CASE("Capture_ReportsMisuse", "[graph]") {
     CUstream blocking;
     CU_OK(cuStreamCreate(&blocking, 0));
     CU_OK(cuStreamBeginCapture_v2(blocking, CU_STREAM_CAPTURE_MODE_RELAXED));
-    CHECK(cuLaunchKernel(nothing, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    CHECK(cuLaunchKernel(nothing, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr) ==
+          CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
     CHECK(cuStreamEndCapture(blocking, &graph) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     CU_OK(cuStreamDestroy_v2(blocking));
   }

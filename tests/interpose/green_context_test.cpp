@@ -19,8 +19,8 @@ CUdevResource OfDevice() {
   return resource;
 }
 
-std::vector<CUdevResource> Split(const CUdevResource& input, unsigned groups, unsigned count, CUdevResource* rest = nullptr,
-                                 unsigned flags = 0) {
+std::vector<CUdevResource> Split(const CUdevResource& input, unsigned groups, unsigned count,
+                                 CUdevResource* rest = nullptr, unsigned flags = 0) {
   std::vector<CUdevResource> parts(groups);
   CU_OK(cuDevSmResourceSplitByCount(parts.data(), &groups, &input, rest, flags, count));
   parts.resize(groups);
@@ -90,7 +90,8 @@ TEST_CASE("SplitByCount_MakesGroupsOfOneSizeAndARest", "[green]") {
     if (groups == 0) {
       CUdevResource part;
       groups = 1;
-      CHECK(cuDevSmResourceSplitByCount(&part, &groups, &all, nullptr, 0, count) == CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+      CHECK(cuDevSmResourceSplitByCount(&part, &groups, &all, nullptr, 0, count) ==
+            CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
       continue;
     }
     CUdevResource rest;
@@ -136,7 +137,9 @@ TEST_CASE("SplitByCount_WhatCannotBe_IsRefused", "[green]") {
     changed.padding[i] ^= 0x81;
     CUdevResourceDesc desc = nullptr;
     CUgreenCtx green = nullptr;
-    if (cuDevResourceGenerateDesc(&desc, &changed, 1) != CUDA_SUCCESS || cuGreenCtxCreate(&green, desc, 0, 0) != CUDA_SUCCESS) continue;
+    if (cuDevResourceGenerateDesc(&desc, &changed, 1) != CUDA_SUCCESS ||
+        cuGreenCtxCreate(&green, desc, 0, 0) != CUDA_SUCCESS)
+      continue;
     CUdevResource of;
     CU_OK(cuGreenCtxGetDevResource(green, &of, CU_DEV_RESOURCE_TYPE_SM));
     CHECK(of.sm.sm_count <= OfDevice().sm.sm_count);
@@ -334,7 +337,8 @@ TEST_CASE("GreenContext_Destroyed_LeavesStreamsThatCanOnlyBeDestroyed", "[green]
   CHECK(cuMemFree_v2(1) == CUDA_ERROR_CONTEXT_IS_DESTROYED);
   CU_OK(cuCtxPopCurrent_v2(nullptr));
   CHECK(cuCtxPushCurrent_v2(context) == CUDA_ERROR_CONTEXT_IS_DESTROYED);
-  CHECK(cuLaunchKernel(fixture.Function("nothing"), 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr) == CUDA_ERROR_STREAM_DETACHED);
+  CHECK(cuLaunchKernel(fixture.Function("nothing"), 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr) ==
+        CUDA_ERROR_STREAM_DETACHED);
   CHECK(cuStreamSynchronize(stream) == CUDA_ERROR_STREAM_DETACHED);
   CHECK(cuGreenCtxDestroy(handle) == CUDA_ERROR_CONTEXT_IS_DESTROYED);
   CHECK(cuGreenCtxDestroy(nullptr) == CUDA_ERROR_INVALID_CONTEXT);

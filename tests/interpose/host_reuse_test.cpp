@@ -70,9 +70,11 @@ TEST_CASE("HostReuse_RandomCopies_AreFoundAsByteByByte") {
   for (std::uint64_t work = 1; work <= 2000; ++work) {
     const HostReuse::Memory memory = {1000 + random() % 200, random() % 50};
     std::set<std::uint64_t> wanted;
-    for (std::uint64_t byte = memory.begin; byte < memory.begin + memory.bytes; ++byte) wanted.merge(std::set(touched[byte]));
+    for (std::uint64_t byte = memory.begin; byte < memory.begin + memory.bytes; ++byte)
+      wanted.merge(std::set(touched[byte]));
     Reuses expected;
-    for (const std::uint64_t earlier : wanted) expected.push_back({earlier, static_cast<std::int64_t>(begins[earlier] - memory.begin)});
+    for (const std::uint64_t earlier : wanted)
+      expected.push_back({earlier, static_cast<std::int64_t>(begins[earlier] - memory.begin)});
     REQUIRE(reuse.Find(memory) == expected);
     const bool waits = random() % 3 != 0;
     reuse.Add(memory, work, waits);

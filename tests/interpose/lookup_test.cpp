@@ -69,6 +69,6 @@ TEST_CASE("Unsupported_AnswersNotSupported", "[lookup]") {
   CUipcMemHandle handle{};
   CHECK(cuIpcGetMemHandle(&handle, 0) == CUDA_ERROR_NOT_SUPPORTED);
   CHECK(cuCoredumpGetAttribute({}, nullptr, nullptr) == CUDA_ERROR_NOT_SUPPORTED);
-  CHECK(cuTensorMapEncodeIm2col(nullptr, {}, 3, nullptr, nullptr, nullptr, nullptr, nullptr, 1, 1, nullptr, {}, {}, {}, {}) ==
-        CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(cuTensorMapEncodeIm2col(nullptr, {}, 3, nullptr, nullptr, nullptr, nullptr, nullptr, 1, 1, nullptr, {}, {}, {},
+                                {}) == CUDA_ERROR_NOT_SUPPORTED);
 }

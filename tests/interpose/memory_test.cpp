@@ -136,8 +136,8 @@ TEST_CASE("PointerAttributes_TellMemoryApart", "[memory]") {
   CHECK(type(device + 50) == CU_MEMORYTYPE_DEVICE);
   CHECK(type(managed) == CU_MEMORYTYPE_DEVICE);
   CHECK(type(reinterpret_cast<CUdeviceptr>(pinned)) == CU_MEMORYTYPE_HOST);
-  CUpointer_attribute ids[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-                               CU_POINTER_ATTRIBUTE_HOST_POINTER};
+  CUpointer_attribute ids[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                               CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_HOST_POINTER};
   unsigned kind = 9, is_managed = 9;
   int ordinal = 9;
   void* host = &host;
@@ -234,7 +234,8 @@ TEST_CASE("Pools_BlockLargerThanAsked_CountsWhatIsInUse", "[memory]") {
   CHECK(attribute(CU_MEMPOOL_ATTR_USED_MEM_CURRENT) == 512);
   CHECK(attribute(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) == 1024);
   CU_OK(cuMemAllocFromPoolAsync(&first, 100, pool, stream));
-  CHECK(attribute(CU_MEMPOOL_ATTR_USED_MEM_CURRENT) == 612);  // What was asked for, to the byte: tests/gpu/codes.cpp on an H100.
+  CHECK(attribute(CU_MEMPOOL_ATTR_USED_MEM_CURRENT) ==
+        612);  // What was asked for, to the byte: tests/gpu/codes.cpp on an H100.
   CHECK(attribute(CU_MEMPOOL_ATTR_USED_MEM_HIGH) == 1024);
   CU_OK(cuMemFreeAsync(second, stream));
   CU_OK(cuMemAllocFromPoolAsync(&second, 1000, pool, stream));
@@ -315,7 +316,8 @@ TEST_CASE("Arrays_HoldTexelsAndBecomeTextures", "[memory]") {
   CU_OK(cuTexObjectDestroy(object));
   CHECK(cuTexObjectDestroy(object) == CUDA_ERROR_INVALID_VALUE);
   CU_OK(cuArrayDestroy(array));
-  for (const CUarray_format format : {CU_AD_FORMAT_UNSIGNED_INT8, CU_AD_FORMAT_SIGNED_INT16, CU_AD_FORMAT_UNSIGNED_INT32}) {
+  for (const CUarray_format format :
+       {CU_AD_FORMAT_UNSIGNED_INT8, CU_AD_FORMAT_SIGNED_INT16, CU_AD_FORMAT_UNSIGNED_INT32}) {
     const CUDA_ARRAY3D_DESCRIPTOR plain{8, 4, 0, format, 1, 0};  // not made for surfaces
     CU_OK(cuArray3DCreate_v2(&array, &plain));
     resource.array = array;

@@ -24,7 +24,8 @@ TEST_CASE("DevResource_OfDeviceContextAndStream_IsAllSms", "[newer]") {
     std::memset(&resource, 0xff, sizeof resource);
     const auto ask = [&](CUdevResource* result, CUdevResourceType type) {
       if (of == 0) return cuDeviceGetDevResource(0, result, type);
-      return of == 1 ? cuCtxGetDevResource(fixture.context, result, type) : cuStreamGetDevResource(stream, result, type);
+      return of == 1 ? cuCtxGetDevResource(fixture.context, result, type)
+                     : cuStreamGetDevResource(stream, result, type);
     };
     INFO("of " << of);
     CU_OK(ask(&resource, CU_DEV_RESOURCE_TYPE_SM));
@@ -54,7 +55,8 @@ TEST_CASE("TileKernels_AreLaunchedWithBlocksOfOne", "[newer]") {
   };
   CUmodule module = nullptr;
   CU_OK(load(head + ".visible .entry tile()\n.reqntid 32, 4\n.language 7\n" + shared +
-                 ".visible .entry other()\n.reqntid 64\n.language 1\n{\nret;\n}\n.visible .entry plain()\n.reqntid 64\n{\nret;\n}\n",
+                 ".visible .entry other()\n.reqntid 64\n.language 1\n{\nret;\n}\n.visible .entry plain()\n.reqntid "
+                 "64\n{\nret;\n}\n",
              &module));
   test::FakeEngine::Get().TakeLaunches();
   CU_OK(launch(module, "tile", 1, 1));
@@ -66,7 +68,8 @@ TEST_CASE("TileKernels_AreLaunchedWithBlocksOfOne", "[newer]") {
   CU_OK(cuCtxSynchronize());
   const auto launches = test::FakeEngine::Get().TakeLaunches();
   REQUIRE(launches.size() == 2);
-  for (const test::LoggedLaunch& one : launches) CHECK((one.block.x == 32 && one.block.y == 4 && one.block.z == 1 && one.grid.x == 3));
+  for (const test::LoggedLaunch& one : launches)
+    CHECK((one.block.x == 32 && one.block.y == 4 && one.block.z == 1 && one.grid.x == 3));
   CU_OK(cuModuleUnload(module));
   // Static shared memory of more than 48 KiB is theirs alone.
   CHECK(load(head + ".visible .entry plain()\n.reqntid 32, 4\n" + shared, &module) == CUDA_ERROR_INVALID_PTX);
@@ -245,7 +248,8 @@ TEST_CASE("TensorMaps_HaveTheSmallAllocationClassWhateverIsAskedFor", "[newer]")
   CUtensorMap map;
   std::memset(&map, 0x5a, sizeof map);
   const CUtensorMap before = map;
-  for (const auto asked : {CU_TENSOR_MAP_ALLOC_CLASS_AUTO, CU_TENSOR_MAP_ALLOC_CLASS_SMALL, CU_TENSOR_MAP_ALLOC_CLASS_LARGE}) {
+  for (const auto asked :
+       {CU_TENSOR_MAP_ALLOC_CLASS_AUTO, CU_TENSOR_MAP_ALLOC_CLASS_SMALL, CU_TENSOR_MAP_ALLOC_CLASS_LARGE}) {
     CUtensorMapAllocClass got = CU_TENSOR_MAP_ALLOC_CLASS_AUTO;
     CU_OK(cuTensorMapSetAllocationClass(&map, asked, &got));
     CHECK(got == CU_TENSOR_MAP_ALLOC_CLASS_SMALL);
@@ -253,7 +257,8 @@ TEST_CASE("TensorMaps_HaveTheSmallAllocationClassWhateverIsAskedFor", "[newer]")
   }
   for (const int wrong : {-1, 3}) {
     CUtensorMapAllocClass got = CU_TENSOR_MAP_ALLOC_CLASS_LARGE;
-    CHECK(cuTensorMapSetAllocationClass(&map, static_cast<CUtensorMapAllocClass>(wrong), &got) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(cuTensorMapSetAllocationClass(&map, static_cast<CUtensorMapAllocClass>(wrong), &got) ==
+          CUDA_ERROR_INVALID_VALUE);
     CHECK(got == CU_TENSOR_MAP_ALLOC_CLASS_SMALL);
   }
   CHECK(cuTensorMapSetAllocationClass(nullptr, CU_TENSOR_MAP_ALLOC_CLASS_SMALL, nullptr) == CUDA_ERROR_INVALID_VALUE);
@@ -297,7 +302,8 @@ class Captured {
     static_cast<void>(cuStreamDestroy_v2(stream));
   }
   CUresult Begin(Told* told) {
-    return cuStreamBeginRecaptureToGraph(stream, CU_STREAM_CAPTURE_MODE_RELAXED, graph, told != nullptr ? &Told::Call : nullptr, told);
+    return cuStreamBeginRecaptureToGraph(stream, CU_STREAM_CAPTURE_MODE_RELAXED, graph,
+                                         told != nullptr ? &Told::Call : nullptr, told);
   }
   CUdeviceptr Allocate(std::size_t bytes = 256) const {
     CUdeviceptr pointer = 0;
@@ -458,7 +464,8 @@ TEST_CASE("LocationInfo_TellsWhereManagedAndPageableMemoryLies", "[newer]") {
     for (const CUmemLocation& location : locations) types.push_back(location.type);
     return types;
   };
-  constexpr int kNone = CU_MEM_LOCATION_TYPE_NONE, kHost = CU_MEM_LOCATION_TYPE_HOST, kDevice = CU_MEM_LOCATION_TYPE_DEVICE;
+  constexpr int kNone = CU_MEM_LOCATION_TYPE_NONE, kHost = CU_MEM_LOCATION_TYPE_HOST,
+                kDevice = CU_MEM_LOCATION_TYPE_DEVICE;
   CUdeviceptr managed = 0;
   CU_OK(cuMemAllocManaged(&managed, 4 * kRegion, CU_MEM_ATTACH_GLOBAL));
   void* const managed_bytes = reinterpret_cast<void*>(managed);
@@ -502,9 +509,11 @@ TEST_CASE("WhatADeviceHasNot_ItsAttributesSay_AndItsCallsRefuse", "[newer]") {
     CU_OK(cuDeviceGetAttribute(&value, which, 0));
     return value;
   };
-  for (const auto which : {CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED,
-                           CU_DEVICE_ATTRIBUTE_LOGICAL_ENDPOINT_UNICAST_SUPPORTED, CU_DEVICE_ATTRIBUTE_LOGICAL_ENDPOINT_MULTICAST_SUPPORTED,
-                           CU_DEVICE_ATTRIBUTE_LOGICAL_ENDPOINT_SUPPORTED_HANDLE_TYPES, CU_DEVICE_ATTRIBUTE_VULKAN_CIG_STREAMS_SUPPORTED})
+  for (const auto which :
+       {CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_LOGICAL_ENDPOINT_UNICAST_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_LOGICAL_ENDPOINT_MULTICAST_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_LOGICAL_ENDPOINT_SUPPORTED_HANDLE_TYPES, CU_DEVICE_ATTRIBUTE_VULKAN_CIG_STREAMS_SUPPORTED})
     CHECK(attribute(which) == 0);
   CHECK(attribute(CU_DEVICE_ATTRIBUTE_TENSOR_MAP_LARGE_TENSOR_MIN_SIZE) == std::numeric_limits<int>::max());
   int value = 0;

@@ -30,7 +30,8 @@ int nvmlDeviceGetP2PStatus(void*, void*, int, int*);
 
 namespace {
 
-constexpr int kUninitialized = 1, kInvalidArgument = 2, kNotSupported = 3, kNotFound = 6, kInsufficientSize = 7, kVersionMismatch = 25;
+constexpr int kUninitialized = 1, kInvalidArgument = 2, kNotSupported = 3, kNotFound = 6, kInsufficientSize = 7,
+              kVersionMismatch = 25;
 
 /// Initialised, with the handle of the one device.
 struct Nvml {

@@ -38,7 +38,8 @@ void CheckPointer(const char* what, CUdeviceptr pointer, const Facts& want) {
   CHECK(Ask<std::size_t>(CU_POINTER_ATTRIBUTE_RANGE_SIZE, pointer) == want.bytes);
   CHECK(Ask<bool>(CU_POINTER_ATTRIBUTE_MAPPED, pointer) == true);
   CHECK(Ask<std::uint64_t>(CU_POINTER_ATTRIBUTE_BUFFER_ID, pointer).value_or(0) != 0);
-  CHECK(Ask<std::uint64_t>(CU_POINTER_ATTRIBUTE_BUFFER_ID, pointer) == Ask<std::uint64_t>(CU_POINTER_ATTRIBUTE_BUFFER_ID, pointer + 1));
+  CHECK(Ask<std::uint64_t>(CU_POINTER_ATTRIBUTE_BUFFER_ID, pointer) ==
+        Ask<std::uint64_t>(CU_POINTER_ATTRIBUTE_BUFFER_ID, pointer + 1));
 
   CHECK(Ask<unsigned>(CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, pointer) == 0u);
   for (const unsigned on : {1u, 0u}) {
@@ -50,18 +51,21 @@ void CheckPointer(const char* what, CUdeviceptr pointer, const Facts& want) {
 
 void CheckNothing(const char* what, CUdeviceptr pointer) {
   INFO(what);
-  for (int attribute = CU_POINTER_ATTRIBUTE_CONTEXT; attribute <= CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE; ++attribute) {
+  for (int attribute = CU_POINTER_ATTRIBUTE_CONTEXT; attribute <= CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE;
+       ++attribute) {
     INFO(attribute);
     std::uint64_t value[2] = {};
-    CHECK(cuPointerGetAttribute(value, static_cast<CUpointer_attribute>(attribute), pointer) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(cuPointerGetAttribute(value, static_cast<CUpointer_attribute>(attribute), pointer) ==
+          CUDA_ERROR_INVALID_VALUE);
   }
   const unsigned on = 1;
   CHECK(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, pointer) == CUDA_ERROR_INVALID_VALUE);
   CUcontext context = reinterpret_cast<CUcontext>(&context);
   unsigned type = 9, managed = 9, sync = 9;
   int ordinal = 9;
-  CUpointer_attribute ids[] = {CU_POINTER_ATTRIBUTE_CONTEXT, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
-                               CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+  CUpointer_attribute ids[] = {CU_POINTER_ATTRIBUTE_CONTEXT, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                               CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS,
+                               CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
   void* data[] = {&context, &type, &managed, &sync, &ordinal};
   CU_OK(cuPointerGetAttributes(5, ids, data, pointer));
   CHECK(context == nullptr);

@@ -1,5 +1,5 @@
-// --connect and --device real: the broker says when, the program's process launches. The real driver is a stand-in whose kernels end
-// when the test says so.
+// --connect and --device real: the broker says when, the program's process launches. The real driver is a stand-in
+// whose kernels end when the test says so.
 #include <catch2/catch.hpp>
 #include <thread>
 #include <vector>
@@ -236,7 +236,8 @@ TEST_CASE("RealMemory_CallsThatAreLookedUp_LeadThroughUs") {
   CUdriverProcAddressQueryResult status{};
   REQUIRE(cuGetProcAddress_v2("cuMemAlloc", &function, 12000, 0, &status) == CUDA_SUCCESS);
   CUdeviceptr pointer = 0;
-  CHECK(reinterpret_cast<CUresult (*)(CUdeviceptr*, std::size_t)>(function)(&pointer, 2 * kLimit) == CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(reinterpret_cast<CUresult (*)(CUdeviceptr*, std::size_t)>(function)(&pointer, 2 * kLimit) ==
+        CUDA_ERROR_OUT_OF_MEMORY);
 }
 
 // Last: an operator's kill is for good.

@@ -52,7 +52,8 @@ int nvmlDeviceGetName(void*, char*, unsigned);
 
 TEST_CASE("RealDriver_ItsManagementLibraryAnswers", "[real]") {
   unsigned count = 0;
-  CHECK(nvmlDeviceGetTopologyCommonAncestor(1, 2, 3, 4, 5, 6) == 1 + 4 + 9 + 16 + 25 + 36);  // the first call: it fills the table
+  CHECK(nvmlDeviceGetTopologyCommonAncestor(1, 2, 3, 4, 5, 6) ==
+        1 + 4 + 9 + 16 + 25 + 36);  // the first call: it fills the table
   CHECK(nvmlInit_v2() == 0);
   CHECK(nvmlDeviceGetCount_v2(&count) == 0);
   CHECK(count == 3);
@@ -80,7 +81,8 @@ TEST_CASE("RealDriver_LookUpGivesWhatDlsymFindsWhereWeHaveIt", "[real]") {
   CHECK(address == reinterpret_cast<void*>(&cuLaunchKernel_ptsz));
   CHECK(cuGetProcAddress_v2("cuInit", &address, 12000, 0, nullptr) == CUDA_SUCCESS);
   CHECK(address == reinterpret_cast<void*>(&cuInit));
-  CHECK(cuGetProcAddress_v2("cuSomethingNewer", &address, 12000, 0, nullptr) == CUDA_SUCCESS);  // unknown to us, passed through
+  CHECK(cuGetProcAddress_v2("cuSomethingNewer", &address, 12000, 0, nullptr) ==
+        CUDA_SUCCESS);  // unknown to us, passed through
   CHECK(address == Fake("cuSomethingNewer"));
   CHECK(cuGetProcAddress_v2("cuNothing", &address, 12000, 0, nullptr) == CUDA_ERROR_NOT_FOUND);
 }
@@ -91,5 +93,6 @@ TEST_CASE("RealDriver_EachLaunchArrivesOnce", "[real][bench]") {
   const double direct = CostOf(reinterpret_cast<LaunchFunction>(Fake("cuLaunchKernel")));
   const double through = CostOf(&cuLaunchKernel);
   CHECK(FakeLaunches() - before == 2UL * kRuns * kCalls);
-  WARN("launch through the shim: " << through << " ns, direct: " << direct << " ns, added: " << through - direct << " ns");
+  WARN("launch through the shim: " << through << " ns, direct: " << direct << " ns, added: " << through - direct
+                                   << " ns");
 }

@@ -1,5 +1,5 @@
-// A broker, and this process as a program that joins it with --device real: the real driver is a stand-in (fake_real_driver.h) whose
-// kernels end when the test says so.
+// A broker, and this process as a program that joins it with --device real: the real driver is a stand-in
+// (fake_real_driver.h) whose kernels end when the test says so.
 #pragma once
 
 #include <dlfcn.h>

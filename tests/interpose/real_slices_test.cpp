@@ -1,6 +1,6 @@
-// --connect and --device real: grids go in the slices that the broker grants, each one launch of the kernel's sliced form. The real
-// driver is a stand-in that records launches; that sliced forms compute what the originals do, tests/e2e/broker_test.py checks with
-// the virtual GPU as the real driver.
+// --connect and --device real: grids go in the slices that the broker grants, each one launch of the kernel's sliced
+// form. The real driver is a stand-in that records launches; that sliced forms compute what the originals do,
+// tests/e2e/broker_test.py checks with the virtual GPU as the real driver.
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <future>
@@ -32,7 +32,9 @@ constexpr char kScale[] = R"(
 }
 )";
 
-void Sliced(CUresult load, CUresult launch, int version = 90) { Fake<void(int, int, int)>("fake_set_sliced")(load, launch, version); }
+void Sliced(CUresult load, CUresult launch, int version = 90) {
+  Fake<void(int, int, int)>("fake_set_sliced")(load, launch, version);
+}
 std::vector<FakeLaunch> TakeLaunches() {
   std::vector<FakeLaunch> launches;
   Fake<void(std::vector<FakeLaunch>*)>("fake_take_launches")(&launches);
@@ -56,11 +58,13 @@ struct Fixture : RealFixture {
   std::uint32_t factor = 42;
   void* params[2] = {&data, &factor};
   CUresult Run(CUfunction function, unsigned x, unsigned y = 1, void** extra = nullptr) {
-    return cuLaunchKernel(function, x, y, 1, 32, 1, 1, 0, reinterpret_cast<CUstream>(0x40), extra == nullptr ? params : nullptr, extra);
+    return cuLaunchKernel(function, x, y, 1, 32, 1, 1, 0, reinterpret_cast<CUstream>(0x40),
+                          extra == nullptr ? params : nullptr, extra);
   }
 };
 
-/// CTAs that the launches ran, in order: in slices, of a kernel whose parameters are its own two, then first x and y, then the grid's.
+/// CTAs that the launches ran, in order: in slices, of a kernel whose parameters are its own two, then first x and y,
+/// then the grid's.
 void CheckSlices(const std::vector<FakeLaunch>& launches, unsigned x, unsigned y, std::uint32_t factor) {
   std::uint64_t done = 0;
   for (const FakeLaunch& launch : launches) {
@@ -81,7 +85,8 @@ void CheckSlices(const std::vector<FakeLaunch>& launches, unsigned x, unsigned y
 TEST_CASE("RealSlices_OfAGrid_ComeInOrderWithTheirParameters") {
   Fixture f;
   const CUfunction scale = f.Load();
-  const auto slices = f.Real()["slices"].get<int>(), launches = f.Real()["launches"].get<int>(), ctas = f.Real()["ctas"].get<int>();
+  const auto slices = f.Real()["slices"].get<int>(), launches = f.Real()["launches"].get<int>(),
+             ctas = f.Real()["ctas"].get<int>();
   CHECK(f.Run(scale, 7, 9) == CUDA_SUCCESS);
   const auto recorded = TakeLaunches();
   CheckSlices(recorded, 7, 9, 42);

@@ -1,5 +1,5 @@
-// When launches wait in their stream for others (GRIDLOOM_REORDER), and what makes them run. The engine records; the kernels of the fixture
-// touch nothing, so that any of their CTAs may run at any time.
+// When launches wait in their stream for others (GRIDLOOM_REORDER), and what makes them run. The engine records; the
+// kernels of the fixture touch nothing, so that any of their CTAs may run at any time.
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -23,7 +23,8 @@ struct Recorder {
   Recorder() {
     g_ran = 0;
     FakeEngine::Get().set_body([](const exec::LaunchParams& launch) {
-      if (!launch.kernel->name.ends_with("__profile")) g_ran += launch.ctas.empty() ? launch.grid.count() : launch.ctas.size();
+      if (!launch.kernel->name.ends_with("__profile"))
+        g_ran += launch.ctas.empty() ? launch.grid.count() : launch.ctas.size();
       return exec::LaunchFault{};
     });
   }

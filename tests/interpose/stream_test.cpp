@@ -109,7 +109,8 @@ TEST_CASE("LegacyStream_WorksWithNothingToDo_StandBetweenBlockingStreams", "[str
   CUevent event = nullptr;
   CU_OK(cuEventCreate(&event, CU_EVENT_DEFAULT));
   CUdeviceptr memory = 0;
-  const std::string work = GENERATE(as<std::string>(), "allocation", "wait for an event that was never recorded", "wait for what is over");
+  const std::string work =
+      GENERATE(as<std::string>(), "allocation", "wait for an event that was never recorded", "wait for what is over");
   INFO(work);
   if (work == "wait for what is over") {
     CU_OK(cuEventRecord(event, others.a));
@@ -303,11 +304,13 @@ TEST_CASE("Launch_ByWhateverEntryPoint_HasItsStreamsPriority", "[stream]") {
   CUstream stream = nullptr;
   CU_OK(cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, -3));
   CUlaunchConfig config{};
-  config.grid_dim_x = config.grid_dim_y = config.grid_dim_z = config.block_dim_x = config.block_dim_y = config.block_dim_z = 1;
+  config.grid_dim_x = config.grid_dim_y = config.grid_dim_z = config.block_dim_x = config.block_dim_y =
+      config.block_dim_z = 1;
   config.stream = stream;
   CUDA_LAUNCH_PARAMS several{};
   several.function = function;
-  several.grid_dim_x = several.grid_dim_y = several.grid_dim_z = several.block_dim_x = several.block_dim_y = several.block_dim_z = 1;
+  several.grid_dim_x = several.grid_dim_y = several.grid_dim_z = several.block_dim_x = several.block_dim_y =
+      several.block_dim_z = 1;
   several.stream = stream;
   const std::function<CUresult()> launches[] = {
       [&] { return cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr); },

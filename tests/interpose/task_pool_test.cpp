@@ -1,5 +1,6 @@
-// The pool that runs what streams hold, and the memory that tasks are made of: every task runs once and after all it waits for, whoever
-// submits and waits; tasks that wait for each other through memory all get a thread. Meant for ThreadSanitizer, too.
+// The pool that runs what streams hold, and the memory that tasks are made of: every task runs once and after all it
+// waits for, whoever submits and waits; tasks that wait for each other through memory all get a thread. Meant for
+// ThreadSanitizer, too.
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -95,7 +96,8 @@ TEST_CASE("tasks: chains in many streams, submitted faster than they run") {
   std::vector<unsigned> wrong(kStreams);
   for (std::size_t i = 0; i < kTasks; ++i) {
     const std::size_t stream = i % kStreams;
-    const TaskPtr task = MakeTask(stream + 1, [&, stream, number = i / kStreams] { wrong[stream] += next[stream]++ != number; });
+    const TaskPtr task =
+        MakeTask(stream + 1, [&, stream, number = i / kStreams] { wrong[stream] += next[stream]++ != number; });
     pool.Submit(task, std::vector<TaskPtr>{tails[stream]});
     tails[stream] = task;
   }
@@ -138,7 +140,8 @@ TEST_CASE("tasks: what waits for each other through memory gets threads, also be
 
 TEST_CASE("tasks: one that is submitted while the watch falls asleep gets a thread") {
   TaskPool& pool = TaskPool::Get();
-  // The watch sleeps some 20 to 25 ms after the last task was ready: with all threads kept busy, a task comes at each point of that time.
+  // The watch sleeps some 20 to 25 ms after the last task was ready: with all threads kept busy, a task comes at each
+  // point of that time.
   const unsigned keepers = std::max(std::thread::hardware_concurrency(), 1u) + 1;
   for (unsigned round = 0; round < 60; ++round) {
     std::atomic<unsigned> here{0};

@@ -1,5 +1,6 @@
-// The host's side of the TaskTable against a device that does what the MasterKernel's scheduler warps do, at random times: every task runs
-// once, none is lost, whatever the order in which copies are seen, however full the table is and however late the host looks.
+// The host's side of the TaskTable against a device that does what the MasterKernel's scheduler warps do, at random
+// times: every task runs once, none is lost, whatever the order in which copies are seen, however full the table is and
+// however late the host looks.
 #include "interpose/tasks/task_table.h"
 
 #include <algorithm>
@@ -14,7 +15,8 @@ using passes::task::Entry;
 
 namespace {
 
-/// A device: what is written to it arrives later, in order; a step lets one scheduler warp look at its column, or a task end.
+/// A device: what is written to it arrives later, in order; a step lets one scheduler warp look at its column, or a
+/// task end.
 class Device final : public tasks::Port {
  public:
   Device(const tasks::TableShape& shape, std::uint64_t seed) : shape_(shape), table_(shape.bytes()), random_(seed) {}
@@ -65,7 +67,8 @@ class Device final : public tasks::Port {
   }
   void Arrive() {
     const Copy& copy = copies_.front();
-    for (const std::size_t word : copy.words) std::memcpy(table_.data() + copy.offset + 4 * word, copy.bytes.data() + 4 * word, 4);
+    for (const std::size_t word : copy.words)
+      std::memcpy(table_.data() + copy.offset + 4 * word, copy.bytes.data() + 4 * word, 4);
     copies_.erase(copies_.begin());
   }
   /// Algorithm 1, lines 3 to 28, with room for every task.
@@ -100,7 +103,8 @@ void RunTasks(const tasks::TableShape& shape, std::uint32_t count, std::uint64_t
   std::vector<tasks::TaskId> ids;
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint32_t params[] = {i, ~i};
-    const tasks::Task task{.kernel = i % 7, .grid = {1 + i % 3, 1, 1}, .block = {32, 1, 1}, .params = std::as_bytes(std::span(params))};
+    const tasks::Task task{
+        .kernel = i % 7, .grid = {1 + i % 3, 1, 1}, .block = {32, 1, 1}, .params = std::as_bytes(std::span(params))};
     REQUIRE_FALSE(WhyNotTask(task, shape));
     for (int tries = 0;; ++tries) {
       REQUIRE(tries < 100000);
@@ -140,8 +144,10 @@ TEST_CASE("TaskTable_OfAnyShape_RunsEveryTaskOnce", "[tasks]") {
 
 TEST_CASE("TaskTable_LookedAtWordByWord_RunsEveryTaskOnce", "[tasks]") {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    RunTasks({.columns = 1 + static_cast<std::uint32_t>(seed % 3), .rows = 1 + static_cast<std::uint32_t>(seed), .entry_bytes = 128}, 300,
-             seed, true);
+    RunTasks({.columns = 1 + static_cast<std::uint32_t>(seed % 3),
+              .rows = 1 + static_cast<std::uint32_t>(seed),
+              .entry_bytes = 128},
+             300, seed, true);
   }
 }
 

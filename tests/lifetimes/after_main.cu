@@ -1,5 +1,6 @@
-// Kernels, host functions and graphs after main has returned: from exit handlers and static destructors that were registered before the
-// first CUDA call. Each of them launches a kernel that has not been compiled yet. The last line is written by the last of them.
+// Kernels, host functions and graphs after main has returned: from exit handlers and static destructors that were
+// registered before the first CUDA call. Each of them launches a kernel that has not been compiled yet. The last line
+// is written by the last of them.
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <unistd.h>
@@ -71,7 +72,8 @@ void Callbacks(const char* what) {
        cudaSuccess);
   Want(what,
        cudaStreamAddCallback(
-           stream, [](cudaStream_t, cudaError_t, void* count) { *static_cast<std::atomic<int>*>(count) += 10; }, &called, 0),
+           stream, [](cudaStream_t, cudaError_t, void* count) { *static_cast<std::atomic<int>*>(count) += 10; },
+           &called, 0),
        cudaSuccess);
   int* data = nullptr;
   Want(what, cudaMalloc(&data, 64 * sizeof(int)), cudaSuccess);

@@ -1,6 +1,7 @@
-// A program whose threads are in CUDA calls forks, again and again. In each child every call answers with an error, and the child ends.
-// "first": children are forked while another thread's first call makes the device. What a child's first call answers is either that the GPU
-// stayed with the parent, or that there is none yet and it has one of its own; it comes at once.
+// A program whose threads are in CUDA calls forks, again and again. In each child every call answers with an error, and
+// the child ends. "first": children are forked while another thread's first call makes the device. What a child's first
+// call answers is either that the GPU stayed with the parent, or that there is none yet and it has one of its own; it
+// comes at once.
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <signal.h>

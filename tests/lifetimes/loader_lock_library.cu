@@ -1,5 +1,5 @@
-// Waits for kernels by looking at what they write, while the loader holds its lock: in a constructor and a destructor of a library. Each
-// launches kernels that have not been compiled yet; one of them fails, and its error is asked for.
+// Waits for kernels by looking at what they write, while the loader holds its lock: in a constructor and a destructor
+// of a library. Each launches kernels that have not been compiled yet; one of them fails, and its error is asked for.
 #include "loader_lock.h"
 
 namespace {
@@ -27,7 +27,8 @@ void Poll(const char* where) {
   for (int i = 0; i < 64; ++i) flags[i] = 0;
   cudaStream_t streams[4];
   for (int i = 0; i < 4; ++i) {
-    if (cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking) != cudaSuccess) return Report(where, "cudaStreamCreate");
+    if (cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking) != cudaSuccess)
+      return Report(where, "cudaStreamCreate");
     Store<kNumber><<<4, 64, 0, streams[i]>>>(flags + 4 * i);
   }
   for (int i = 0; i < 16; ++i)
@@ -55,7 +56,8 @@ struct Constructed {
 /// Called by the program with the loader's lock held by another library's constructor.
 extern "C" void PollFault() {
   cudaStream_t stream;
-  if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess) return Report("fault", "cudaStreamCreate");
+  if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess)
+    return Report("fault", "cudaStreamCreate");
   Store<7><<<1, 64, 0, stream>>>(reinterpret_cast<int*>(64));
   for (int i = 0; i < 20'000; ++i) {
     if (cudaStreamQuery(stream) == cudaErrorIllegalAddress) return Report("fault", nullptr);

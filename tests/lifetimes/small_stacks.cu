@@ -1,5 +1,5 @@
-// Threads with stacks of 32 to 192 KiB: each makes all of its calls on its own, compiles a kernel that nobody has launched before, and has
-// the right result. usage: small_stacks
+// Threads with stacks of 32 to 192 KiB: each makes all of its calls on its own, compiles a kernel that nobody has
+// launched before, and has the right result. usage: small_stacks
 #include <pthread.h>
 
 #include "../apps/app.h"

@@ -1,6 +1,6 @@
-// Threads that make streams, launch narrow kernels into them, let them wait for each other and destroy them, while another thread resets
-// the device: whatever becomes of the work, nothing crashes or hangs, and what is launched when all that is over runs. usage:
-// streams_and_resets [RESETS [THREADS]]
+// Threads that make streams, launch narrow kernels into them, let them wait for each other and destroy them, while
+// another thread resets the device: whatever becomes of the work, nothing crashes or hangs, and what is launched when
+// all that is over runs. usage: streams_and_resets [RESETS [THREADS]]
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -30,7 +30,8 @@ void LaunchRound(unsigned& random) {
   std::vector<cudaStream_t> streams;
   for (int i = 0; i < kStreams; ++i) {
     cudaStream_t stream = nullptr;
-    if (cudaStreamCreateWithFlags(&stream, i % 2 != 0 ? cudaStreamNonBlocking : cudaStreamDefault) != cudaSuccess) break;
+    if (cudaStreamCreateWithFlags(&stream, i % 2 != 0 ? cudaStreamNonBlocking : cudaStreamDefault) != cudaSuccess)
+      break;
     streams.push_back(stream);
   }
   cudaEvent_t event = nullptr;

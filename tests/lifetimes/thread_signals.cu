@@ -27,7 +27,8 @@ int Fail(const char* what, long got) {
   return 1;
 }
 
-/// A fault of a kernel is an error of CUDA's, though the thread blocks its signal since its first kernel; and it blocks it afterwards.
+/// A fault of a kernel is an error of CUDA's, though the thread blocks its signal since its first kernel; and it blocks
+/// it afterwards.
 int Blocked() {
   int *out = nullptr, *far = nullptr;
   cudaMalloc(&out, sizeof(int));
@@ -39,7 +40,8 @@ int Blocked() {
   cudaMalloc(&far, std::size_t{1} << 30);
   cudaFree(far);  // no memory is there any more, and only the access itself tells
   Store<<<1, 1>>>(far + (std::size_t{1} << 27));
-  if (const cudaError_t status = cudaDeviceSynchronize(); status != cudaErrorIllegalAddress) return Fail("fault", status);
+  if (const cudaError_t status = cudaDeviceSynchronize(); status != cudaErrorIllegalAddress)
+    return Fail("fault", status);
   pthread_sigmask(SIG_SETMASK, nullptr, &now);
   if (sigismember(&now, SIGSEGV) != 1 || sigismember(&now, SIGUSR1) != 1) return Fail("mask", 0);
   std::puts("PASS: blocked");
@@ -67,7 +69,8 @@ int Handler(int flags) {
   setitimer(ITIMER_REAL, &each, nullptr);
   for (int round = 0; round < 20 || g_handled < 20; ++round) {
     Spin<<<1, 64>>>(out, 20'000);
-    if (const cudaError_t status = cudaDeviceSynchronize(); status != cudaSuccess) return Fail("kernel beside a handler", status);
+    if (const cudaError_t status = cudaDeviceSynchronize(); status != cudaSuccess)
+      return Fail("kernel beside a handler", status);
     if (round == 2000) return Fail("signals handled", g_handled);
   }
   setitimer(ITIMER_REAL, &none, nullptr);

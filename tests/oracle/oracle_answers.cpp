@@ -1,9 +1,11 @@
 // What Gridloom says of the PTX that scripts/oracle makes.
 //
-//   oracle_answers words FILE         line and reason of each instruction that is not run, of a PTX file or all PTX in a program or library
-//   oracle_answers run TIERS FILE     what each kernel of the file writes, in hexadecimal: a line "NAME WORD WORD …"
+//   oracle_answers words FILE         line and reason of each instruction that is not run, of a PTX file or all PTX in
+//   a program or library oracle_answers run TIERS FILE     what each kernel of the file writes, in hexadecimal: a line
+//   "NAME WORD WORD …"
 //
-// Kernels take two addresses: 256 bytes to read (from standard input, in hexadecimal, words of 32 bits) and 64 bytes to write.
+// Kernels take two addresses: 256 bytes to read (from standard input, in hexadecimal, words of 32 bits) and 64 bytes to
+// write.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -87,7 +89,8 @@ int Run(const char* tiers, const char* path) {
     if (!function.is_entry) continue;
     const std::string name(function.name);
     std::memset(reinterpret_cast<void*>(out), 0, output.size() * sizeof output[0]);
-    const exec::LaunchFault fault = executor.Launch(text, name, {1, 1, 1}, {1, 1, 1}, test::ParamBlock().Add(in).Add(out));
+    const exec::LaunchFault fault =
+        executor.Launch(text, name, {1, 1, 1}, {1, 1, 1}, test::ParamBlock().Add(in).Add(out));
     executor.Download(out, output);
     std::printf("%s", name.c_str());
     if (fault.kind != exec::FaultKind::kNone) std::printf(" fault %s", fault.text.c_str());

@@ -46,7 +46,8 @@ class Hands {
   /// Starts job(0) … job(count - 1), each on a thread of its own.
   void Start(int count, std::function<void(int)> job) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    while (static_cast<int>(threads_.size()) < count) threads_.emplace_back(&Hands::Main, this, static_cast<int>(threads_.size()), round_);
+    while (static_cast<int>(threads_.size()) < count)
+      threads_.emplace_back(&Hands::Main, this, static_cast<int>(threads_.size()), round_);
     job_ = std::move(job);
     count_ = count;
     working_ = count;
@@ -96,7 +97,8 @@ struct Lanes {
     return events[i];
   }
   cudaStream_t Stream(int lane) {
-    if (streams[lane] == nullptr) Must(cudaStreamCreateWithFlags(&streams[lane], cudaStreamNonBlocking), "a stream to capture from");
+    if (streams[lane] == nullptr)
+      Must(cudaStreamCreateWithFlags(&streams[lane], cudaStreamNonBlocking), "a stream to capture from");
     return streams[lane];
   }
 };
@@ -180,17 +182,22 @@ class Run {
     for (int memory = 0; memory < 4; ++memory) counts_[memory] = 0;
     for (const Cell& cell : model_.cells)
       if (cell.memory != Memory::kBlock)
-        counts_[Index(static_cast<int>(cell.memory))] = std::max(counts_[Index(static_cast<int>(cell.memory))], cell.index + 1);
+        counts_[Index(static_cast<int>(cell.memory))] =
+            std::max(counts_[Index(static_cast<int>(cell.memory))], cell.index + 1);
     for (const int count : counts_)
       if (static_cast<std::size_t>(count) > kCells) Must(cudaErrorMemoryAllocation, "cells");
     stage_.copy.assign(Index(counts_[0]) * kWords, 0);
-    for (int memory = 1; memory < 4; ++memory) std::memset(stage_.cells[memory], 0, Index(counts_[memory]) * kCellBytes);
+    for (int memory = 1; memory < 4; ++memory)
+      std::memset(stage_.cells[memory], 0, Index(counts_[memory]) * kCellBytes);
     for (const Cell& cell : model_.cells) {
       if (cell.memory == Memory::kBlock) continue;
-      std::uint32_t* const words = cell.memory == Memory::kDevice ? stage_.copy.data() + Index(cell.index) * kWords : Place(cell);
+      std::uint32_t* const words =
+          cell.memory == Memory::kDevice ? stage_.copy.data() + Index(cell.index) * kWords : Place(cell);
       for (int word = 0; word < kWords; ++word) words[word] = cell.initial.word(word);
     }
-    Must(cudaMemcpy(stage_.cells[0], stage_.copy.data(), stage_.copy.size() * sizeof(std::uint32_t), cudaMemcpyHostToDevice), "cells");
+    Must(cudaMemcpy(stage_.cells[0], stage_.copy.data(), stage_.copy.size() * sizeof(std::uint32_t),
+                    cudaMemcpyHostToDevice),
+         "cells");
     Must(cudaDeviceSynchronize(), "before the program");
     std::memset(stage_.flags, 0, kMostGates * sizeof(std::uint32_t));
     for (auto& made : made_) made.store(0);
@@ -241,7 +248,8 @@ class Run {
   }
 
   std::uint32_t* Place(const Cell& cell) const {
-    if (cell.memory == Memory::kBlock) return static_cast<std::uint32_t*>(blocks_.at(cell.block)) + Index(cell.index) * kWords;
+    if (cell.memory == Memory::kBlock)
+      return static_cast<std::uint32_t*>(blocks_.at(cell.block)) + Index(cell.index) * kWords;
     return stage_.cells[static_cast<int>(cell.memory)] + Index(cell.index) * kWords;
   }
   std::uint32_t* PlaceOf(int cell) const { return Place(model_.cells[Index(cell)]); }
@@ -355,7 +363,8 @@ class Run {
       Gate<<<1, 1, 0, stream>>>(flag, record);
       return cudaGetLastError();
     }
-    if (stage_.wait_value(stream, reinterpret_cast<CUdeviceptr>(flag), 1, CU_STREAM_WAIT_VALUE_EQ) != CUDA_SUCCESS) return cudaErrorUnknown;
+    if (stage_.wait_value(stream, reinterpret_cast<CUdeviceptr>(flag), 1, CU_STREAM_WAIT_VALUE_EQ) != CUDA_SUCCESS)
+      return cudaErrorUnknown;
     Work<<<1, 1, 0, stream>>>(record);
     return cudaGetLastError();
   }
@@ -373,7 +382,8 @@ class Run {
   cudaError_t Peek(int i, cudaError_t error) {
     const Call& call = model_.calls[Index(i)];
     if (error == cudaErrorNotReady) {
-      if (call.ready == Call::Ready::kYes) Fail(Describe(model_.operations[Index(i)]) + ": not ready, but all of it was awaited before");
+      if (call.ready == Call::Ready::kYes)
+        Fail(Describe(model_.operations[Index(i)]) + ": not ready, but all of it was awaited before");
       return cudaSuccess;
     }
     if (error == cudaSuccess && call.ready == Call::Ready::kNo && !opened_all_.load())
@@ -406,7 +416,8 @@ class Run {
     const int object = operation.object;
     switch (operation.kind) {
       case Kind::kCreateStream:
-        return cudaStreamCreateWithPriority(&streams_[operation.stream], operation.blocking ? cudaStreamDefault : cudaStreamNonBlocking,
+        return cudaStreamCreateWithPriority(&streams_[operation.stream],
+                                            operation.blocking ? cudaStreamDefault : cudaStreamNonBlocking,
                                             operation.salt % 4 == 0 ? -1 : 0);
       case Kind::kDestroyStream: {
         const cudaStream_t ended = streams_[operation.stream];
@@ -414,8 +425,8 @@ class Run {
         return cudaStreamDestroy(ended);
       }
       case Kind::kCreateEvent:
-        return cudaEventCreateWithFlags(
-            &events_[object], (operation.salt & 1 ? cudaEventDisableTiming : 0) | (operation.salt & 2 ? cudaEventBlockingSync : 0));
+        return cudaEventCreateWithFlags(&events_[object], (operation.salt & 1 ? cudaEventDisableTiming : 0) |
+                                                              (operation.salt & 2 ? cudaEventBlockingSync : 0));
       case Kind::kDestroyEvent: return cudaEventDestroy(std::exchange(events_[object], nullptr));
       case Kind::kCreatePool: {
         cudaMemPoolProps properties = {};
@@ -520,8 +531,8 @@ class Run {
     }
     return cudaSuccess;
   }
-  cudaError_t BuildNode(cudaGraph_t graph, cudaGraph_t root, const GraphNode& node, const std::vector<cudaGraphNode_t>& after,
-                        Leaves& leaves, cudaGraphNode_t* made) {
+  cudaError_t BuildNode(cudaGraph_t graph, cudaGraph_t root, const GraphNode& node,
+                        const std::vector<cudaGraphNode_t>& after, Leaves& leaves, cudaGraphNode_t* made) {
     switch (node.kind) {
       case GraphNode::Kind::kEmpty: return cudaGraphAddEmptyNode(made, graph, after.data(), after.size());
       case GraphNode::Kind::kChild: {
@@ -549,8 +560,8 @@ class Run {
         return cudaGraphAddMemsetNode(made, graph, after.data(), after.size(), &params);
       }
       case GraphNode::Kind::kCopy:
-        return cudaGraphAddMemcpyNode1D(made, graph, after.data(), after.size(), PlaceOf(leaf.cell), PlaceOf(leaf.source), kCellBytes,
-                                        cudaMemcpyDefault);
+        return cudaGraphAddMemcpyNode1D(made, graph, after.data(), after.size(), PlaceOf(leaf.cell),
+                                        PlaceOf(leaf.source), kCellBytes, cudaMemcpyDefault);
       default: {
         cudaHostNodeParams params = {CallHostWork, &state.host};
         return cudaGraphAddHostNode(made, graph, after.data(), after.size(), &params);
@@ -565,9 +576,10 @@ class Run {
     params.kernelParams = parameters.data();
     return cudaGraphAddKernelNode(made, graph, after.data(), after.size(), &params);
   }
-  /// An `if` with the kernel that sets it before it; a `while` whose first turn the default allows, with that kernel at its body's end.
-  cudaError_t BuildCondition(cudaGraph_t graph, cudaGraph_t root, const GraphNode& node, std::vector<cudaGraphNode_t> after, Leaves& leaves,
-                             cudaGraphNode_t* made) {
+  /// An `if` with the kernel that sets it before it; a `while` whose first turn the default allows, with that kernel at
+  /// its body's end.
+  cudaError_t BuildCondition(cudaGraph_t graph, cudaGraph_t root, const GraphNode& node,
+                             std::vector<cudaGraphNode_t> after, Leaves& leaves, cudaGraphNode_t* made) {
     const bool loops = node.kind == GraphNode::Kind::kWhile;
     cudaGraphConditionalHandle condition;
     cudaError_t error = cudaGraphConditionalHandleCreate(&condition, root, loops, cudaGraphCondAssignDefault);
@@ -606,7 +618,8 @@ class Run {
     for (int lane = 0; lane < kLanes; ++lane) lanes.Stream(lane);
     cudaError_t error = cudaStreamBeginCapture(origin, cudaStreamCaptureModeThreadLocal);
     if (error == cudaSuccess) error = cudaEventRecord(lanes.Event(root), origin);
-    for (int lane = 1; lane < kLanes && error == cudaSuccess; ++lane) error = cudaStreamWaitEvent(lanes.Stream(lane), lanes.Event(root), 0);
+    for (int lane = 1; lane < kLanes && error == cudaSuccess; ++lane)
+      error = cudaStreamWaitEvent(lanes.Stream(lane), lanes.Event(root), 0);
     for (std::size_t k = 0; k < nodes.size() && error == cudaSuccess; ++k) {
       const cudaStream_t stream = lanes.Stream(nodes[k].lane);
       for (const int other : nodes[k].after)
@@ -628,7 +641,8 @@ class Run {
       case GraphNode::Kind::kKernel: WorkOfNode<<<GridOf(node), 1, 0, stream>>>(state.runs); return cudaGetLastError();
       case GraphNode::Kind::kMemset:
         return cudaMemsetAsync(PlaceOf(leaf.cell), static_cast<int>(leaf.fill.base & 0xFF), kCellBytes, stream);
-      case GraphNode::Kind::kCopy: return cudaMemcpyAsync(PlaceOf(leaf.cell), PlaceOf(leaf.source), kCellBytes, cudaMemcpyDefault, stream);
+      case GraphNode::Kind::kCopy:
+        return cudaMemcpyAsync(PlaceOf(leaf.cell), PlaceOf(leaf.source), kCellBytes, cudaMemcpyDefault, stream);
       default: return cudaLaunchHostFunc(stream, CallHostWork, &state.host);
     }
   }
@@ -650,25 +664,30 @@ class Run {
       if (access.cell < 0 || access.agent == Agent::kCopy || access.agent == Agent::kMemset) continue;
       for (int block = 0; block < access.grid; ++block) {
         if (record.runs[block] != 1)
-          Fail(model_.WorkName(static_cast<int>(i)) + ": block " + std::to_string(block) + " ran " + std::to_string(record.runs[block]) +
-               " times");
+          Fail(model_.WorkName(static_cast<int>(i)) + ": block " + std::to_string(block) + " ran " +
+               std::to_string(record.runs[block]) + " times");
       }
     }
     for (const auto& variant : variants_) {
       for (const LeafState& state : variant) {
-        if (state.runs != nullptr && state.runs->overrun != 0) Fail("a graph's node ran more often than it was launched");
-        if (state.condition != nullptr && (state.condition->overrun != 0 || state.condition->next != state.condition->count))
-          Fail("a condition was set " + std::to_string(state.condition->next) + " times, not " + std::to_string(state.condition->count));
+        if (state.runs != nullptr && state.runs->overrun != 0)
+          Fail("a graph's node ran more often than it was launched");
+        if (state.condition != nullptr &&
+            (state.condition->overrun != 0 || state.condition->next != state.condition->count))
+          Fail("a condition was set " + std::to_string(state.condition->next) + " times, not " +
+               std::to_string(state.condition->count));
       }
     }
   }
   std::string DescribeFault(int number, const Record& record) const {
     const Access& access = model_.accesses[Index(number)];
     char words[64];
-    std::string text = Describe(model_.operations[Index(access.operation)]) + (access.leaf >= 0 ? ", " + model_.WorkName(number) : "");
+    std::string text =
+        Describe(model_.operations[Index(access.operation)]) + (access.leaf >= 0 ? ", " + model_.WorkName(number) : "");
     if (record.fault == Record::kRead) {
       const Access::Read& read = access.reads[record.fault_read];
-      std::snprintf(words, sizeof words, "saw %08x, not %08x", record.seen, read.value.word(static_cast<int>(record.fault_word)));
+      std::snprintf(words, sizeof words, "saw %08x, not %08x", record.seen,
+                    read.value.word(static_cast<int>(record.fault_word)));
       text += ": " + model_.CellName(read.cell) + " word " + std::to_string(record.fault_word) +
               (record.fault_late != 0 ? " at its end " : " at its begin ") + words + " (" +
               Whose(read.cell, record.seen, record.fault_word) + "); " + model_.WorkName(read.other) +
@@ -693,17 +712,21 @@ class Run {
     return initial.word(static_cast<int>(word)) == seen ? "nobody has written it" : "nobody writes that";
   }
   void JudgeCells() {
-    if (cudaMemcpy(stage_.copy.data(), stage_.cells[0], stage_.copy.size() * sizeof(std::uint32_t), cudaMemcpyDeviceToHost) != cudaSuccess)
+    if (cudaMemcpy(stage_.copy.data(), stage_.cells[0], stage_.copy.size() * sizeof(std::uint32_t),
+                   cudaMemcpyDeviceToHost) != cudaSuccess)
       return Fail("the cells cannot be read");
     for (std::size_t c = 0; c < model_.cells.size(); ++c) {
       const Cell& cell = model_.cells[c];
       if (cell.memory == Memory::kBlock) continue;
-      const std::uint32_t* const words = cell.memory == Memory::kDevice ? stage_.copy.data() + Index(cell.index) * kWords : Place(cell);
+      const std::uint32_t* const words =
+          cell.memory == Memory::kDevice ? stage_.copy.data() + Index(cell.index) * kWords : Place(cell);
       for (int word = 0; word < kWords; ++word) {
         if (words[word] == cell.final.word(word)) continue;
         char text[128];
-        std::snprintf(text, sizeof text, " word %d has %08x at the end, not %08x (", word, words[word], cell.final.word(word));
-        Fail(model_.CellName(static_cast<int>(c)) + text + Whose(static_cast<int>(c), words[word], static_cast<std::uint32_t>(word)) + ")" +
+        std::snprintf(text, sizeof text, " word %d has %08x at the end, not %08x (", word, words[word],
+                      cell.final.word(word));
+        Fail(model_.CellName(static_cast<int>(c)) + text +
+             Whose(static_cast<int>(c), words[word], static_cast<std::uint32_t>(word)) + ")" +
              (cell.writers.empty() ? "" : ", written by " + model_.WorkName(cell.writers.back())));
         break;
       }
@@ -778,14 +801,16 @@ Stage::Impl::Impl() : pageable(kCells * kWords) {
   flags = static_cast<std::uint32_t*>(memory);
   cudaDriverEntryPointQueryResult found;
   void* function = nullptr;
-  Must(cudaGetDriverEntryPointByVersion("cuStreamWaitValue32", &function, 12000, cudaEnableDefault, &found), "cuStreamWaitValue32");
+  Must(cudaGetDriverEntryPointByVersion("cuStreamWaitValue32", &function, 12000, cudaEnableDefault, &found),
+       "cuStreamWaitValue32");
   wait_value = reinterpret_cast<decltype(wait_value)>(function);
 }
 
 Stage::Stage() : impl_(std::make_unique<Impl>()) {}
 Stage::~Stage() = default;
 
-std::vector<std::string> Stage::Play(const Model& model, const Limits& limits, void (*report)(const std::vector<std::string>&)) {
+std::vector<std::string> Stage::Play(const Model& model, const Limits& limits,
+                                     void (*report)(const std::vector<std::string>&)) {
   return Run(*impl_, model, limits).Play(report);
 }
 

@@ -25,9 +25,10 @@ class Stage {
   ~Stage();
   Stage(const Stage&) = delete;
 
-  /// What went wrong, nothing if all was right. A program that does not end, not even when all gates are opened, ends the process with exit
-  /// code 3, after `report` was called with what is known.
-  std::vector<std::string> Play(const Model& model, const Limits& limits, void (*report)(const std::vector<std::string>&));
+  /// What went wrong, nothing if all was right. A program that does not end, not even when all gates are opened, ends
+  /// the process with exit code 3, after `report` was called with what is known.
+  std::vector<std::string> Play(const Model& model, const Limits& limits,
+                                void (*report)(const std::vector<std::string>&));
 
   struct Impl;
 

@@ -1,5 +1,5 @@
-// Draws programs. Each host thread plays scenes one after the other, short sequences of calls that use order in a way of their own;
-// the threads' scenes are interleaved at random, and share streams and events.
+// Draws programs. Each host thread plays scenes one after the other, short sequences of calls that use order in a way
+// of their own; the threads' scenes are interleaved at random, and share streams and events.
 #include <deque>
 #include <utility>
 
@@ -59,7 +59,9 @@ class Drawing {
     return static_cast<std::uint32_t>(numbers_.Next() % (choice < 8 ? mix_.spin / 8 + 1 : mix_.spin));
   }
   std::uint32_t LongSpin() { return mix_.spin / 2 + static_cast<std::uint32_t>(numbers_.Next() % (mix_.spin + 1)); }
-  Memory AnyMemory(std::initializer_list<Memory> choices) { return choices.begin()[numbers_.Below(static_cast<int>(choices.size()))]; }
+  Memory AnyMemory(std::initializer_list<Memory> choices) {
+    return choices.begin()[numbers_.Below(static_cast<int>(choices.size()))];
+  }
 
   int NewStream(bool blocking) {
     const int stream = kFirstStream + streams_++;
@@ -102,11 +104,13 @@ class Drawing {
     kernel.cooperative = mix_.cooperative && numbers_.Chance(5);
     kernel.grid = numbers_.Chance(70) ? 1 : 2 + numbers_.Below(3);
     kernel.block = numbers_.Chance(60) ? 1 : 32 << numbers_.Below(3);
-    kernel.to = block >= 0 ? Memory::kBlock : AnyMemory({Memory::kDevice, Memory::kDevice, Memory::kPinned, Memory::kManaged});
+    kernel.to =
+        block >= 0 ? Memory::kBlock : AnyMemory({Memory::kDevice, Memory::kDevice, Memory::kPinned, Memory::kManaged});
   }
   void AddCopy(Kind kind, int stream, int block = -1) {
     Operation& copy = Add(kind, stream, block);
-    copy.to = block >= 0 ? Memory::kBlock : AnyMemory({Memory::kDevice, Memory::kPinned, Memory::kPinned, Memory::kPageable});
+    copy.to =
+        block >= 0 ? Memory::kBlock : AnyMemory({Memory::kDevice, Memory::kPinned, Memory::kPinned, Memory::kPageable});
     copy.from = AnyMemory({Memory::kDevice, Memory::kDevice, Memory::kPinned, Memory::kPageable});
   }
   void AddWork(int stream, int block = -1) {
@@ -233,8 +237,8 @@ class Drawing {
     Add(Kind::kOpenGate, 0, gate);
     if (numbers_.Chance(40)) Add(Kind::kSyncStream, stream);
   }
-  /// While one thread waits for a kernel that waits for the host, another one gives a second such kernel, and opens the first. These calls
-  /// come one after the other in the program.
+  /// While one thread waits for a kernel that waits for the host, another one gives a second such kernel, and opens the
+  /// first. These calls come one after the other in the program.
   void Meanwhile() {
     const int waits = thread_, gives = (thread_ + 1 + numbers_.Below(program_.threads - 1)) % program_.threads;
     const int first = gates_++, second = gates_++;
@@ -374,7 +378,8 @@ class Drawing {
   static bool MayHold(int depth, bool in_condition, GraphNode::Kind kind) {
     const bool condition = kind == GraphNode::Kind::kIf || kind == GraphNode::Kind::kWhile;
     if (!in_condition) return depth == 0 || !condition;
-    return kind == GraphNode::Kind::kKernel || kind == GraphNode::Kind::kMemset || kind == GraphNode::Kind::kEmpty || condition;
+    return kind == GraphNode::Kind::kKernel || kind == GraphNode::Kind::kMemset || kind == GraphNode::Kind::kEmpty ||
+           condition;
   }
   std::vector<GraphNode> Nodes(int count, int depth, bool captured, bool in_condition) {
     std::vector<GraphNode> nodes;
@@ -386,7 +391,8 @@ class Drawing {
       node.lane = numbers_.Below(3);
       if (node.kind == GraphNode::Kind::kKernel || node.kind == GraphNode::Kind::kHost) node.spin = Spin() / 2;
       for (int other = 0; other < i; ++other) {
-        const bool lane = captured && nodes[static_cast<std::size_t>(other)].lane == node.lane;  // the stream's own order
+        const bool lane =
+            captured && nodes[static_cast<std::size_t>(other)].lane == node.lane;  // the stream's own order
         if (numbers_.Chance(other == i - 1 ? 60 : 25) || lane) node.after.push_back(other);
       }
       if (node.kind == GraphNode::Kind::kChild) node.body = Nodes(1 + numbers_.Below(3), 1, false, in_condition);

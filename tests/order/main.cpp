@@ -1,4 +1,5 @@
-// order [options]: random CUDA programs whose results say whether the order that CUDA promises was kept (docs/order.md).
+// order [options]: random CUDA programs whose results say whether the order that CUDA promises was kept
+// (docs/order.md).
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -159,8 +160,9 @@ Program TheProgram(const Options& options, int number) {
 /// Arguments that run the program alone.
 std::vector<std::string> Again(const Options& options, int number, const std::string& keep, int repeat) {
   std::vector<std::string> words = options.of_mix;
-  for (const std::string& word : {std::string("--seed"), std::to_string(options.seed), std::string("--first"), std::to_string(number),
-                                  std::string("--programs"), std::string("1"), std::string("--repeat"), std::to_string(repeat)})
+  for (const std::string& word :
+       {std::string("--seed"), std::to_string(options.seed), std::string("--first"), std::to_string(number),
+        std::string("--programs"), std::string("1"), std::string("--repeat"), std::to_string(repeat)})
     words.push_back(word);
   if (!options.sabotage.empty()) words.insert(words.end(), {"--sabotage", options.sabotage});
   if (!keep.empty()) words.insert(words.end(), {"--keep", keep});
@@ -240,7 +242,8 @@ void ReportHang(const std::vector<std::string>& failures) {
   if (g_options->shrink) Shrink(*g_options, g_number);
 }
 
-/// Only a pause makes it likely that a thread is in its call when another one goes on. Who does not end for want of it gets a longer one.
+/// Only a pause makes it likely that a thread is in its call when another one goes on. Who does not end for want of it
+/// gets a longer one.
 std::vector<std::string> PlayPatiently(Stage& stage, const Model& model, Limits limits) {
   std::vector<std::string> failures;
   bool pauses = false;
@@ -285,8 +288,9 @@ int Main(const Options& options) {
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   std::printf("%s: %d programs, %ld calls, %ld gates, %ld reads in %.1f s, %.0f programs a second\n",
-              options.limits.sabotage == Sabotage::kNone ? "PASS" : "FAIL: not noticed", options.programs * options.repeat, calls, gates,
-              reads, seconds, options.programs * options.repeat / seconds);
+              options.limits.sabotage == Sabotage::kNone ? "PASS" : "FAIL: not noticed",
+              options.programs * options.repeat, calls, gates, reads, seconds,
+              options.programs * options.repeat / seconds);
   return options.limits.sabotage != Sabotage::kNone && options.keep.empty();
 }
 

@@ -57,7 +57,8 @@ class Resolved {
     for (const Operation& operation : program.operations)
       if (operation.kind == Kind::kOpenGate) opens.emplace(operation.object, operation.id);
     for (Operation operation : program.operations) {
-      if (operation.kind == Kind::kGate && (plain_gates.count(operation.object) != 0 || opens.count(operation.object) == 0)) {
+      if (operation.kind == Kind::kGate &&
+          (plain_gates.count(operation.object) != 0 || opens.count(operation.object) == 0)) {
         operation.kind = Kind::kKernel, operation.object = -1;
       }
       behind_.clear();
@@ -67,8 +68,9 @@ class Resolved {
 
   std::vector<Operation> operations;
   std::vector<Call> calls;
-  std::vector<int> record;         ///< of a call about an event: the call that recorded it last, or -1
-  std::vector<int> launch;         ///< kOpenGate: the gate's; kFreeAsync, kFree: the allocation; kLaunchGraph: the launch before, or -1
+  std::vector<int> record;  ///< of a call about an event: the call that recorded it last, or -1
+  std::vector<int>
+      launch;  ///< kOpenGate: the gate's; kFreeAsync, kFree: the allocation; kLaunchGraph: the launch before, or -1
   std::vector<int> during;         ///< kGate: the call of another thread that waits already when it is launched, or -1
   std::map<int, int> alloc, free;  ///< block to calls
   std::map<int, bool> blocking;    ///< created stream to whether it is a blocking one
@@ -149,7 +151,9 @@ class Resolved {
   /// Of calls about gates, graphs, blocks and pools, and those that make objects.
   bool TakeOther(Operation& operation) {
     switch (operation.kind) {
-      case Kind::kCreateStream: blocking[operation.stream] = operation.blocking; return New(streams_, operation.stream, next());
+      case Kind::kCreateStream:
+        blocking[operation.stream] = operation.blocking;
+        return New(streams_, operation.stream, next());
       case Kind::kCreateEvent: return New(events_, operation.object, next());
       case Kind::kCreatePool: return New(pools_, operation.object, next());
       case Kind::kGate: return TakeGate(operation);
@@ -203,7 +207,8 @@ class Resolved {
     return true;
   }
   bool TakeAlloc(Operation& operation) {
-    Object* const pool = operation.kind == Kind::kAlloc && operation.other >= 0 ? Find(pools_, operation.other) : nullptr;
+    Object* const pool =
+        operation.kind == Kind::kAlloc && operation.other >= 0 ? Find(pools_, operation.other) : nullptr;
     if (pool == nullptr) operation.other = -1;
     if (!New(blocks_, operation.object, next())) return false;
     blocks_[operation.object].stream = operation.kind == Kind::kAlloc ? StreamNumber(operation) : -1;
@@ -282,9 +287,10 @@ class Resolved {
 
   int threads_;
   int variants_ = 0;
-  std::vector<std::vector<int>> made_;   ///< each thread's calls
-  std::vector<std::vector<int>> known_;  ///< of each call: how many calls of each thread have answered before it is made
-  std::vector<int> place_;               ///< of each call in its thread
+  std::vector<std::vector<int>> made_;  ///< each thread's calls
+  std::vector<std::vector<int>>
+      known_;               ///< of each call: how many calls of each thread have answered before it is made
+  std::vector<int> place_;  ///< of each call in its thread
   std::map<int, Object> streams_, events_, gates_, graphs_, blocks_, pools_;
   Object capture_;          ///< stands for the right to capture
   std::set<int> captured_;  ///< graphs
@@ -431,14 +437,16 @@ class Builder {
 
   void AddWork(int call, int stream, int first, int last) {
     for (const Work& work : works_)
-      if (Related(work.stream, stream) && (work.call == call || resolved_->Before(work.call, call))) order_.Promise(work.last, first);
+      if (Related(work.stream, stream) && (work.call == call || resolved_->Before(work.call, call)))
+        order_.Promise(work.last, first);
     works_.push_back({call, stream, first, last});
   }
   /// Works of the stream that were given before the call end before `node`.
   template <typename Which>
   void PromiseWorks(int call, int node, Which which) {
     for (const Work& work : works_)
-      if (which(work.stream) && (work.call == call || resolved_->Before(work.call, call))) order_.Promise(work.last, node);
+      if (which(work.stream) && (work.call == call || resolved_->Before(work.call, call)))
+        order_.Promise(work.last, node);
   }
 
   // --- calls ---
@@ -447,11 +455,13 @@ class Builder {
     const Operation& operation = model_.operations[Index(i)];
     Call& call = model_.calls[Index(i)];
     call.begin = AddNode();
-    if (last_of_thread_[Index(operation.thread)] >= 0) order_.Promise(last_of_thread_[Index(operation.thread)], call.begin);
+    if (last_of_thread_[Index(operation.thread)] >= 0)
+      order_.Promise(last_of_thread_[Index(operation.thread)], call.begin);
     for (const auto& [thread, count] : call.waits) order_.Promise(NodeOfWait(thread, count), call.begin);
     call.end = Blocks(operation) ? AddNode() : call.begin;
     order_.Promise(call.begin, call.end);
-    if (resolved_->during[Index(i)] >= 0) order_.Promise(model_.calls[Index(resolved_->during[Index(i)])].begin, call.begin);
+    if (resolved_->during[Index(i)] >= 0)
+      order_.Promise(model_.calls[Index(resolved_->during[Index(i)])].begin, call.begin);
     if (IsWork(operation.kind)) AddWorks(i);
     else AddHostCall(i);
     last_of_thread_[Index(operation.thread)] = model_.calls[Index(i)].end;
@@ -563,7 +573,8 @@ class Builder {
         break;
       default: break;
     }
-    if (operation.kind == Kind::kGate) first_of_gate_[operation.object] = node, gate_node_.push_back({operation.object, node});
+    if (operation.kind == Kind::kGate)
+      first_of_gate_[operation.object] = node, gate_node_.push_back({operation.object, node});
     PromiseAnswer(i, node);
   }
 
@@ -600,7 +611,8 @@ class Builder {
   Memory GraphMemory(const GraphNode& node) const {
     const bool other = node.salt >> 8 & 1;
     switch (node.kind) {
-      case GraphNode::Kind::kKernel: return other ? Memory::kPinned : node.salt >> 9 & 1 ? Memory::kManaged : Memory::kDevice;
+      case GraphNode::Kind::kKernel:
+        return other ? Memory::kPinned : node.salt >> 9 & 1 ? Memory::kManaged : Memory::kDevice;
       case GraphNode::Kind::kHost: return other ? Memory::kPinned : Memory::kPageable;
       default: return other ? Memory::kPinned : Memory::kDevice;
     }
@@ -632,13 +644,16 @@ class Builder {
       if (graph_cells_.count(place) == 0) graph_cells_[place] = NewCell(GraphMemory(node));
       leaf.cell = cell_of[k] = graph_cells_[place];
       if (node.kind == GraphNode::Kind::kMemset) {
-        leaf.fill = {static_cast<std::uint32_t>(1 + Mixed(node.salt, static_cast<std::uint64_t>(variant)) % 255) * 0x01010101u, 0};
+        leaf.fill = {
+            static_cast<std::uint32_t>(1 + Mixed(node.salt, static_cast<std::uint64_t>(variant)) % 255) * 0x01010101u,
+            0};
       }
       if (node.kind == GraphNode::Kind::kCopy) {
         leaf.source = constants_[Index(static_cast<int>(Memory::kPinned))];
         for (const int after : node.after) {
           const int cell = cell_of[Index(after)];
-          if (cell >= 0 && model_.cells[Index(cell)].memory != Memory::kPageable && model_.cells[Index(cell)].memory != Memory::kManaged)
+          if (cell >= 0 && model_.cells[Index(cell)].memory != Memory::kPageable &&
+              model_.cells[Index(cell)].memory != Memory::kManaged)
             leaf.source = cell;
         }
       }
@@ -668,7 +683,8 @@ class Builder {
     std::vector<int> all;
     for (std::size_t k = 0; k < nodes.size(); ++k) {
       std::vector<int> entries;
-      for (const int after : nodes[k].after) entries.insert(entries.end(), ends[Index(after)].begin(), ends[Index(after)].end());
+      for (const int after : nodes[k].after)
+        entries.insert(entries.end(), ends[Index(after)].begin(), ends[Index(after)].end());
       if (entries.empty()) entries = entry;
       ends[k] = ExpandNode(i, nodes[k], entries, leaf);
       all.insert(all.end(), ends[k].begin(), ends[k].end());
@@ -707,7 +723,8 @@ class Builder {
     Access& access = model_.accesses[Index(number)];
     access.leaf = leaf++;
     access.run = static_cast<int>(its.runs.size());
-    access.salt = Mixed(model_.operations[Index(i)].salt, static_cast<std::uint64_t>(access.leaf), static_cast<std::uint64_t>(access.run));
+    access.salt = Mixed(model_.operations[Index(i)].salt, static_cast<std::uint64_t>(access.leaf),
+                        static_cast<std::uint64_t>(access.run));
     access.spin = node.spin;
     if (agent == Agent::kKernel) access.grid = GridOf(node);
     access.cell = its.cell;
@@ -749,8 +766,9 @@ class Builder {
     for (const Allowed& allowed : allowed_) {
       for (const Work& work : works_) {
         if (resolved_->Before(allowed.call, work.call) || GivenMeanwhile(allowed.call, work.call)) continue;
-        const bool fits = allowed.which == Allowed::kAll ||
-                          (allowed.which == Allowed::kSame ? work.stream == allowed.stream : Related(work.stream, allowed.stream));
+        const bool fits =
+            allowed.which == Allowed::kAll ||
+            (allowed.which == Allowed::kSame ? work.stream == allowed.stream : Related(work.stream, allowed.stream));
         if (fits) order_.Allow(work.last, model_.calls[Index(allowed.call)].end);
       }
     }
@@ -826,7 +844,8 @@ class Builder {
   bool Before(int a, int b) const { return model_.Before(a, b); }
 
   static bool Reaches(Agent agent, Memory memory) {
-    if (agent == Agent::kHost) return memory == Memory::kPinned || memory == Memory::kPageable || memory == Memory::kManaged;
+    if (agent == Agent::kHost)
+      return memory == Memory::kPinned || memory == Memory::kPageable || memory == Memory::kManaged;
     if (agent == Agent::kKernel) return memory != Memory::kPageable;
     return true;
   }
@@ -864,9 +883,11 @@ class Builder {
   static Memory OwnMemory(const Operation& operation) {
     Memory memory = operation.to;
     if (memory == Memory::kBlock) memory = Memory::kDevice;
-    if ((operation.kind == Kind::kKernel || operation.kind == Kind::kGate) && memory == Memory::kPageable) memory = Memory::kPinned;
+    if ((operation.kind == Kind::kKernel || operation.kind == Kind::kGate) && memory == Memory::kPageable)
+      memory = Memory::kPinned;
     if (operation.kind == Kind::kHostFunction && memory == Memory::kDevice) memory = Memory::kPinned;
-    if ((operation.kind == Kind::kMemset || operation.kind == Kind::kMemsetSync) && memory == Memory::kPageable) memory = Memory::kDevice;
+    if ((operation.kind == Kind::kMemset || operation.kind == Kind::kMemsetSync) && memory == Memory::kPageable)
+      memory = Memory::kDevice;
     return memory;
   }
 
@@ -941,25 +962,28 @@ class Builder {
   void AssignValue(int number) {
     Access& access = model_.accesses[Index(number)];
     const Operation& operation = model_.operations[Index(access.operation)];
-    const auto unique = static_cast<std::uint32_t>(
-        Mixed(model_.seed, static_cast<std::uint64_t>(operation.id) << 20 | static_cast<std::uint64_t>(access.leaf + 1) << 10,
-              static_cast<std::uint64_t>(access.operation)));
+    const auto unique = static_cast<std::uint32_t>(Mixed(
+        model_.seed, static_cast<std::uint64_t>(operation.id) << 20 | static_cast<std::uint64_t>(access.leaf + 1) << 10,
+        static_cast<std::uint64_t>(access.operation)));
     if (access.agent == Agent::kKernel || access.agent == Agent::kHost) {
       access.value = {unique + static_cast<std::uint32_t>(access.run) * 0x10001u, 1};
     } else if (access.agent == Agent::kMemset) {
-      access.value = access.leaf >= 0
-                         ? model_.variants[Index(model_.calls[Index(access.operation)].variant)].leaves[Index(access.leaf)].fill
-                         : Value{(1 + unique % 255) * 0x01010101u, 0};
+      access.value =
+          access.leaf >= 0
+              ? model_.variants[Index(model_.calls[Index(access.operation)].variant)].leaves[Index(access.leaf)].fill
+              : Value{(1 + unique % 255) * 0x01010101u, 0};
     } else {
       int writer = -1;
       if (access.leaf < 0) access.source = ChooseSource(access);
-      if (!Seen(access.source, access.node, access.value, writer)) access.value = model_.cells[Index(access.source)].initial;
+      if (!Seen(access.source, access.node, access.value, writer))
+        access.value = model_.cells[Index(access.source)].initial;
     }
   }
   /// A copy takes what a work before it wrote, if there is one whose memory fits.
   int ChooseSource(const Access& access) const {
     const Operation& operation = model_.operations[Index(access.operation)];
-    const Memory from = operation.from == Memory::kBlock || operation.from == Memory::kManaged ? Memory::kDevice : operation.from;
+    const Memory from =
+        operation.from == Memory::kBlock || operation.from == Memory::kManaged ? Memory::kDevice : operation.from;
     // Pageable memory is read before the call answers, whatever the stream still has to do.
     const int node = from == Memory::kPageable ? model_.calls[Index(access.operation)].begin : access.node;
     const std::vector<int> before = Neighbours(node, before_);
@@ -968,9 +992,11 @@ class Builder {
       const Memory memory = model_.cells[Index(cell)].memory;
       Value value;
       int writer = -1;
-      const bool fits =
-          memory == from || (memory == Memory::kBlock && from == Memory::kDevice && InBlock(model_.cells[Index(cell)].block, access));
-      if (fits && cell != access.cell && Seen(cell, node, value, writer) && model_.cells[Index(cell)].writers.size() == 1) return cell;
+      const bool fits = memory == from || (memory == Memory::kBlock && from == Memory::kDevice &&
+                                           InBlock(model_.cells[Index(cell)].block, access));
+      if (fits && cell != access.cell && Seen(cell, node, value, writer) &&
+          model_.cells[Index(cell)].writers.size() == 1)
+        return cell;
     }
     return constants_[Index(static_cast<int>(from))];
   }
@@ -994,7 +1020,8 @@ class Builder {
     }
   }
   static void Shuffle(std::vector<int>& these, Numbers& numbers) {
-    for (std::size_t k = these.size(); k > 1; --k) std::swap(these[k - 1], these[Index(numbers.Below(static_cast<int>(k)))]);
+    for (std::size_t k = these.size(); k > 1; --k)
+      std::swap(these[k - 1], these[Index(numbers.Below(static_cast<int>(k)))]);
   }
   void TryRead(Access& access, int other, bool late, std::set<int>& taken) {
     if (access.reads.size() >= kMostReads) return;
@@ -1029,9 +1056,11 @@ class Builder {
       for (const int node : before_[Index(seen)]) {
         if (node == call.begin) continue;
         all = all && Before(node, call.begin);
-        for (const auto& [open, work] : gate_edges_) none = none || ((node == work || Before(work, node)) && Before(call.begin, open));
+        for (const auto& [open, work] : gate_edges_)
+          none = none || ((node == work || Before(work, node)) && Before(call.begin, open));
       }
-      // Other threads' works may have come into the stream meanwhile, and the default stream may stand for all that wait for it.
+      // Other threads' works may have come into the stream meanwhile, and the default stream may stand for all that
+      // wait for it.
       if (operation.kind == Kind::kPeekStream) {
         for (const Work& work : works_) {
           const bool its = call.stream == kLegacy ? Related(work.stream, kLegacy) : work.stream == call.stream;
@@ -1061,7 +1090,9 @@ class Builder {
   int constants_[5] = {};
 };
 
-Model::Model(const Program& program, const Mix& mix) : seed(program.seed), threads(program.threads) { Builder(*this, program, mix); }
+Model::Model(const Program& program, const Mix& mix) : seed(program.seed), threads(program.threads) {
+  Builder(*this, program, mix);
+}
 
 std::string Model::CellName(int cell) const {
   static const char* const names[] = {"device", "pinned", "managed", "pageable", "block"};
@@ -1081,7 +1112,8 @@ std::string Model::DescribeAccess(int access) const {
   const Access& its = accesses[static_cast<std::size_t>(access)];
   std::string text;
   for (const Access::Read& read : its.reads)
-    text += (text.empty() ? " reads " : ", ") + CellName(read.cell) + (read.too_early ? " before " : " of ") + WorkName(read.other);
+    text += (text.empty() ? " reads " : ", ") + CellName(read.cell) + (read.too_early ? " before " : " of ") +
+            WorkName(read.other);
   if (its.source >= 0) text += " takes " + CellName(its.source);
   if (its.cell >= 0) text += " writes " + CellName(its.cell);
   return text;

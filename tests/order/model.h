@@ -1,8 +1,8 @@
-// What CUDA promises of a program, as a partial order of its works and of the host's calls (docs/order.md), and what follows from it:
-// the value that each read sees, whether a query may say success, and whether the program ends.
+// What CUDA promises of a program, as a partial order of its works and of the host's calls (docs/order.md), and what
+// follows from it: the value that each read sees, whether a query may say success, and whether the program ends.
 //
-// Every work that writes has a cell of its own, so that works without an order never meet. It reads cells of works just before
-// it, which have to be written, and of works just behind it, which must not be written yet.
+// Every work that writes has a cell of its own, so that works without an order never meet. It reads cells of works just
+// before it, which have to be written, and of works just behind it, which must not be written yet.
 #pragma once
 
 #include <cstdint>
@@ -83,12 +83,12 @@ struct Leaf {
 
 struct Call {
   std::vector<std::pair<int, int>> waits;  ///< first until that host thread has made so many calls
-  std::pair<int, int> entered{-1, 0};      ///< kGate: that host thread has to be in its call of this number, counted from 0
-  int begin = -1, end = -1;                ///< nodes
-  int before = -1, after = -1;             ///< accesses of the host's thread before the call and behind it
-  int access = -1;                         ///< access of the work itself; of a graph's launch: see `runs`
-  std::vector<int> runs;                   ///< kLaunchGraph: all accesses
-  int variant = -1;                        ///< kMakeGraph, kLaunchGraph, kUpdateGraph: index in Model::variants
+  std::pair<int, int> entered{-1, 0};  ///< kGate: that host thread has to be in its call of this number, counted from 0
+  int begin = -1, end = -1;            ///< nodes
+  int before = -1, after = -1;         ///< accesses of the host's thread before the call and behind it
+  int access = -1;                     ///< access of the work itself; of a graph's launch: see `runs`
+  std::vector<int> runs;               ///< kLaunchGraph: all accesses
+  int variant = -1;                    ///< kMakeGraph, kLaunchGraph, kUpdateGraph: index in Model::variants
   enum class Ready : std::uint8_t { kEither, kYes, kNo } ready = Ready::kEither;
   int stream = 0;         ///< kLegacy, kPerThread or a created one
   int other_stream = -1;  ///< kFreeAsync: the block's own, if it is another one
@@ -112,7 +112,9 @@ class Model {
   std::vector<Variant> variants;
   std::vector<Nodes> ancestors;  ///< of each node: what comes before it
 
-  bool Before(int node, int later) const { return node != later && ancestors[static_cast<std::size_t>(later)].Has(node); }
+  bool Before(int node, int later) const {
+    return node != later && ancestors[static_cast<std::size_t>(later)].Has(node);
+  }
   std::string Listing() const;
   std::string CellName(int cell) const;
   std::string WorkName(int access) const;

@@ -49,7 +49,8 @@ TEST_CASE("OrderModel_StreamsAndEvents") {
   Script script;
   script.Stream(kA, false), script.Stream(kB, false);
   script.Add(Kind::kCreateEvent, 0, 0);
-  const int first = script.Add(Kind::kKernel, kA), second = script.Add(Kind::kKernel, kA), other = script.Add(Kind::kKernel, kB);
+  const int first = script.Add(Kind::kKernel, kA), second = script.Add(Kind::kKernel, kA),
+            other = script.Add(Kind::kKernel, kB);
   script.Add(Kind::kRecord, kA, 0);
   const int later = script.Add(Kind::kKernel, kA);
   script.Add(Kind::kWaitEvent, kB, 0);
@@ -69,7 +70,8 @@ TEST_CASE("OrderModel_StreamsAndEvents") {
 TEST_CASE("OrderModel_DefaultStreams") {
   Script script;
   script.Stream(kA, true), script.Stream(kB, false);
-  const int blocking = script.Add(Kind::kKernel, kA), free = script.Add(Kind::kKernel, kB), thread = script.Add(Kind::kKernel, kPerThread);
+  const int blocking = script.Add(Kind::kKernel, kA), free = script.Add(Kind::kKernel, kB),
+            thread = script.Add(Kind::kKernel, kPerThread);
   const int legacy = script.Add(Kind::kKernel, kLegacy);
   const int blocking_later = script.Add(Kind::kKernel, kA), free_later = script.Add(Kind::kKernel, kB);
   const Model model = script.Judge();
@@ -98,13 +100,15 @@ TEST_CASE("OrderModel_ThreadsWaitForEachOthersObjects") {
   script.Stream(kA, false);
   const int mine = script.Add(Kind::kKernel, kA), others = script.Add(Kind::kKernel, kA, -1, 1);
   const Model model = script.Judge();
-  CHECK(model.calls[static_cast<std::size_t>(others)].waits == std::vector<std::pair<int, int>>{{0, 1}});  // until the stream is there
+  CHECK(model.calls[static_cast<std::size_t>(others)].waits ==
+        std::vector<std::pair<int, int>>{{0, 1}});  // until the stream is there
   CHECK_FALSE(Ordered(model, mine, others));
   CHECK_FALSE(Ordered(model, others, mine));
 }
 
 TEST_CASE("OrderModel_Gates") {
-  // The event lies before the gate: the host may wait for it. What lies behind may not be awaited before the gate opens.
+  // The event lies before the gate: the host may wait for it. What lies behind may not be awaited before the gate
+  // opens.
   for (const bool behind : {false, true}) {
     Script script;
     script.Stream(kA, false);
@@ -141,8 +145,8 @@ TEST_CASE("OrderModel_Gates") {
 }
 
 TEST_CASE("OrderModel_WorksThatAreGivenMeanwhile") {
-  // While one thread waits for the first gate, another one gives a second gate to the stream, opens the first, and the waiting thread the
-  // second.
+  // While one thread waits for the first gate, another one gives a second gate to the stream, opens the first, and the
+  // waiting thread the second.
   for (const bool meanwhile : {false, true}) {
     Script script(2);
     script.Stream(kA, false);
@@ -195,7 +199,8 @@ TEST_CASE("OrderModel_Blocks") {
   const Model model = script.Judge();
   const auto memory = [&](int call) {
     return model
-        .cells[static_cast<std::size_t>(model.accesses[static_cast<std::size_t>(model.calls[static_cast<std::size_t>(call)].access)].cell)]
+        .cells[static_cast<std::size_t>(
+            model.accesses[static_cast<std::size_t>(model.calls[static_cast<std::size_t>(call)].access)].cell)]
         .memory;
   };
   CHECK(memory(inside) == Memory::kBlock);

@@ -1,6 +1,6 @@
-// A random CUDA program as a list of operations, which the model (model.h) judges and the execution (execution.h) makes calls of.
-// Everything follows from the list: which host thread waits for which other one, what each operation reads and writes. So
-// operations can be taken away, and what is left is a program.
+// A random CUDA program as a list of operations, which the model (model.h) judges and the execution (execution.h) makes
+// calls of. Everything follows from the list: which host thread waits for which other one, what each operation reads
+// and writes. So operations can be taken away, and what is left is a program.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,8 @@
 
 namespace order {
 
-/// What an operation does. Objects (streams, events, gates, graphs, blocks of memory, pools) have numbers; each is made once.
+/// What an operation does. Objects (streams, events, gates, graphs, blocks of memory, pools) have numbers; each is made
+/// once.
 enum class Kind : std::uint8_t {
   kKernel,         ///< a kernel: reads cells, takes a while, reads them again, writes its own cell
   kHostFunction,   ///< the same by cudaLaunchHostFunc
@@ -70,17 +71,18 @@ struct Operation {
   Kind kind = Kind::kKernel;
   int thread = 0;  ///< host thread that makes the call
   int stream = 0;
-  int object = -1;          ///< event, gate, graph, pool or block; kCreateStream: none, `stream` is made. kKernel: block to write to, or -1
-  int other = -1;           ///< kAlloc: pool or -1; kGate: operation of another thread that has to be in its call by then, or -1
-  std::uint32_t spin = 0;   ///< turns of a loop, about a nanosecond each
-  int grid = 1, block = 1;  ///< kKernel
-  bool blocking = false;    ///< kCreateStream
+  int object = -1;  ///< event, gate, graph, pool or block; kCreateStream: none, `stream` is made. kKernel: block to
+                    ///< write to, or -1
+  int other = -1;  ///< kAlloc: pool or -1; kGate: operation of another thread that has to be in its call by then, or -1
+  std::uint32_t spin = 0;    ///< turns of a loop, about a nanosecond each
+  int grid = 1, block = 1;   ///< kKernel
+  bool blocking = false;     ///< kCreateStream
   bool cooperative = false;  ///< kKernel: cudaLaunchCooperativeKernel
   bool in_stream = false;    ///< kGate: the stream waits by cuStreamWaitValue32, a kernel comes behind
   Memory to = Memory::kDevice, from = Memory::kDevice;
   std::uint64_t salt = 0;  ///< whatever else is to be chosen
   bool captured = false;   ///< kMakeGraph: by stream capture
-  bool cloned = false;     ///< kMakeGraph: what is instantiated is a clone, the original is changed and destroyed before
+  bool cloned = false;  ///< kMakeGraph: what is instantiated is a clone, the original is changed and destroyed before
   std::vector<GraphNode> nodes;
 };
 
@@ -95,12 +97,13 @@ struct Mix {
   int operations = 40;
   int threads = 3;
   std::uint32_t spin = 20'000;  ///< most turns of an operation's loop
-  /// kNone: no kernel waits for the host. kAlone: while one does, the host awaits only what came before it, as where a device runs one
-  /// kernel at a time. kBeside: other streams go on.
+  /// kNone: no kernel waits for the host. kAlone: while one does, the host awaits only what came before it, as where a
+  /// device runs one kernel at a time. kBeside: other streams go on.
   enum class Gates : std::uint8_t { kNone, kAlone, kBeside } gates = Gates::kBeside;
-  bool graphs = true, updates = true, conditions = true, destroy = true, pools = true, blocks = true, host_functions = true,
-       cooperative = true;
-  bool meanwhile = true;  ///< with gates: works that are given while another thread waits, which only a pause of that thread's makes likely
+  bool graphs = true, updates = true, conditions = true, destroy = true, pools = true, blocks = true,
+       host_functions = true, cooperative = true;
+  bool meanwhile = true;  ///< with gates: works that are given while another thread waits, which only a pause of that
+                          ///< thread's makes likely
 };
 
 Program Draw(std::uint64_t seed, const Mix& mix);

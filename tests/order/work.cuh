@@ -7,8 +7,8 @@
 
 namespace order {
 
-__host__ __device__ inline void Note(Record* record, std::uint32_t fault, std::uint32_t read, std::uint32_t word, std::uint32_t late,
-                                     std::uint32_t seen) {
+__host__ __device__ inline void Note(Record* record, std::uint32_t fault, std::uint32_t read, std::uint32_t word,
+                                     std::uint32_t late, std::uint32_t seen) {
   if (record->fault != Record::kNone) return;
   record->fault_read = read, record->fault_word = word, record->fault_late = late, record->seen = seen;
   record->fault = fault;
@@ -26,7 +26,8 @@ __host__ __device__ inline void CheckReads(Record* record, std::uint32_t late) {
 
 __host__ __device__ inline void CompilerBarrier() { asm volatile("" ::: "memory"); }
 
-/// Block `part` of `parts`: reads what has to be there, marks its words of the own cell, takes its time, reads again, and writes.
+/// Block `part` of `parts`: reads what has to be there, marks its words of the own cell, takes its time, reads again,
+/// and writes.
 __host__ __device__ inline void Perform(Record* record, std::uint32_t part, std::uint32_t parts) {
   CheckReads(record, 0);
   std::uint32_t* const own = record->own;

@@ -1,5 +1,5 @@
-// Shared by the programs of tests/workloads: the sizes of their inputs, numbers of their command lines, arrays, and checks of a part of
-// large results.
+// Shared by the programs of tests/workloads: the sizes of their inputs, numbers of their command lines, arrays, and
+// checks of a part of large results.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +40,8 @@ class Sizes {
     char* end = nullptr;
     errno = 0;
     const long value = equals != nullptr ? std::strtol(equals + 1, &end, 10) : 0;
-    const bool number = equals != nullptr && end != equals + 1 && *end == 0 && errno == 0 && value > 0 && value <= INT32_MAX;
+    const bool number =
+        equals != nullptr && end != equals + 1 && *end == 0 && errno == 0 && value > 0 && value <= INT32_MAX;
     for (auto& [name, current] : values_) {
       if (number && std::string(argument, equals) == "--" + name) {
         current = value;
@@ -71,7 +72,9 @@ void PrintDigest(const char* what, const std::vector<T>& results) {
 }
 
 /// Step with which `count` results are looked at when a host reference of all of them would take minutes.
-inline std::size_t CheckEvery(std::size_t count, std::size_t at_most) { return count <= at_most ? 1 : count / at_most | 1; }
+inline std::size_t CheckEvery(std::size_t count, std::size_t at_most) {
+  return count <= at_most ? 1 : count / at_most | 1;
+}
 
 /// Ends a program that cannot run as it was asked to.
 [[noreturn]] inline void Refuse(const std::string& sentence) {
@@ -95,8 +98,8 @@ struct Number {
       return static_cast<int>(value);
     }
     const std::string multiple = step == 1 ? "a number" : "a multiple of " + std::to_string(step);
-    Refuse(std::string(program) + ": --" + name + "=" + text + " is not " + multiple + " from " + std::to_string(least) + " to " +
-           std::to_string(most));
+    Refuse(std::string(program) + ": --" + name + "=" + text + " is not " + multiple + " from " +
+           std::to_string(least) + " to " + std::to_string(most));
   }
 };
 
@@ -104,7 +107,9 @@ struct Number {
 template <class T>
 class HostArray {
  public:
-  explicit HostArray(std::size_t count) : count_(count) { CU(cudaMallocHost(&data_, std::max<std::size_t>(count, 1) * sizeof(T))); }
+  explicit HostArray(std::size_t count) : count_(count) {
+    CU(cudaMallocHost(&data_, std::max<std::size_t>(count, 1) * sizeof(T)));
+  }
   HostArray(const HostArray&) = delete;
   ~HostArray() { cudaFreeHost(data_); }
   T* data() const { return data_; }
@@ -121,12 +126,16 @@ class HostArray {
 template <class T>
 class DeviceArray {
  public:
-  explicit DeviceArray(std::size_t count) : count_(count) { CU(cudaMalloc(&data_, std::max<std::size_t>(count, 1) * sizeof(T))); }
+  explicit DeviceArray(std::size_t count) : count_(count) {
+    CU(cudaMalloc(&data_, std::max<std::size_t>(count, 1) * sizeof(T)));
+  }
   explicit DeviceArray(const std::vector<T>& values) : DeviceArray(values.size()) { Write(values); }
   DeviceArray(const DeviceArray&) = delete;
   ~DeviceArray() { cudaFree(data_); }
   operator T*() const { return data_; }
-  void Write(const std::vector<T>& values) const { CU(cudaMemcpy(data_, values.data(), count_ * sizeof(T), cudaMemcpyHostToDevice)); }
+  void Write(const std::vector<T>& values) const {
+    CU(cudaMemcpy(data_, values.data(), count_ * sizeof(T), cudaMemcpyHostToDevice));
+  }
   std::vector<T> Read() const { return Read(count_); }
   std::vector<T> Read(std::size_t count) const {
     std::vector<T> values(count);

@@ -1,8 +1,9 @@
-// Matrix products for the functions of cuBLAS whose own kernels are machine code. Built to PTX by clang without a CUDA toolkit.
+// Matrix products for the functions of cuBLAS whose own kernels are machine code. Built to PTX by clang without a CUDA
+// toolkit.
 //
-// A CTA of 16 warps makes 32 rows of the result: a warp has a row per lane and kWarpColumns columns. Both factors pass through
-// shared memory, 32 steps of k at a time, converted to what the sums are kept in and filled up with zeros, so that the inner loop is
-// without branches: one vector load, and a uniform load and a multiply-add for each column.
+// A CTA of 16 warps makes 32 rows of the result: a warp has a row per lane and kWarpColumns columns. Both factors pass
+// through shared memory, 32 steps of k at a time, converted to what the sums are kept in and filled up with zeros, so
+// that the inner loop is without branches: one vector load, and a uniform load and a multiply-add for each column.
 #include "product.h"
 
 #define __device__ __attribute__((device))
@@ -57,7 +58,8 @@ __device__ inline float ReadE5m2(unsigned bits) { return ReadF16(static_cast<Bit
 __device__ inline float ReadE4m3(unsigned bits) {
   const unsigned sign = (bits & 0x80) << 24, magnitude = bits & 0x7f;
   if (magnitude == 0x7f) return FloatOf(sign | 0x7fc00000);
-  if (magnitude < 8) return FloatOf(sign | BitsOf(static_cast<float>(magnitude) * 0x1p-9f));  // subnormal: units of 2^-9
+  if (magnitude < 8)
+    return FloatOf(sign | BitsOf(static_cast<float>(magnitude) * 0x1p-9f));  // subnormal: units of 2^-9
   return FloatOf(sign | ((magnitude << 20) + ((127 - 7) << 23)));
 }
 
@@ -69,7 +71,8 @@ __device__ inline unsigned char WriteF8(float value, float most, unsigned most_b
   if (size != size) return static_cast<unsigned char>(0x7f);
   if (size >= most) return static_cast<unsigned char>(sign | most_bits);
   constexpr int kDrop = 23 - kMantissa;
-  if (size < __builtin_bit_cast(float, (127 - kBias + 1) << 23)) {  // subnormal: adding this number leaves the units of the result
+  if (size < __builtin_bit_cast(float, (127 - kBias + 1)
+                                           << 23)) {  // subnormal: adding this number leaves the units of the result
     const float unit = __builtin_bit_cast(float, (127 - kBias + 1 - kMantissa + 23) << 23);
     return static_cast<unsigned char>(sign | (BitsOf(size + unit) - BitsOf(unit)));
   }
@@ -148,9 +151,12 @@ __device__ bool IsZero(Value value) {
 }
 
 __device__ const void* Base(const Matrix& matrix, Index batch) {
-  return matrix.by_pointer ? reinterpret_cast<const void* const*>(matrix.address)[batch] : reinterpret_cast<const void*>(matrix.address);
+  return matrix.by_pointer ? reinterpret_cast<const void* const*>(matrix.address)[batch]
+                           : reinterpret_cast<const void*>(matrix.address);
 }
-__device__ Index Offset(const Matrix& matrix, Index batch) { return matrix.start + (matrix.by_pointer ? 0 : batch * matrix.batch_stride); }
+__device__ Index Offset(const Matrix& matrix, Index batch) {
+  return matrix.start + (matrix.by_pointer ? 0 : batch * matrix.batch_stride);
+}
 
 /// Element (row, column), whether it is stored or follows from others.
 template <typename Value>
@@ -169,7 +175,8 @@ __device__ Value ReadAt(const Matrix& matrix, const void* base, Index start, Ind
       if (matrix.outside == Outside::kConjugated) conjugate = !conjugate;
     }
   }
-  Value value = Read<Value>(base, start + row * matrix.row_stride + column * matrix.column_stride, matrix.element, conjugate);
+  Value value =
+      Read<Value>(base, start + row * matrix.row_stride + column * matrix.column_stride, matrix.element, conjugate);
   if constexpr (kComplex<Value>) {  // the diagonal of a Hermitian matrix is real, whatever is stored
     if (matrix.stored != Triangle::kFull && matrix.outside == Outside::kConjugated && row == column) value.im = 0;
   }
@@ -204,30 +211,36 @@ struct Tile {
   const Index row0, column0, batch;
   const int thread = static_cast<int>(__nvvm_read_ptx_sreg_tid_x()), lane = thread % 32, warp = thread / 32;
 
-  /// Copies kTileDepth steps of kOuter rows (of a) or columns (of b) to shared memory, place(depth, outer) telling where. A thread's
-  /// elements are a constant number of rows, columns or steps apart; neighbouring threads go along the steps if those are neighbours.
+  /// Copies kTileDepth steps of kOuter rows (of a) or columns (of b) to shared memory, place(depth, outer) telling
+  /// where. A thread's elements are a constant number of rows, columns or steps apart; neighbouring threads go along
+  /// the steps if those are neighbours.
   template <int kOuter, bool kRows, typename Place>
   __device__ void Load(const Matrix& matrix, Index outer0, Index outer_end, Index depth0, Place place) const {
     const Index outer_stride = kRows ? matrix.row_stride : matrix.column_stride;
     const Index depth_stride = kRows ? matrix.column_stride : matrix.row_stride;
     const int outers = static_cast<int>(outer_end - outer0 < kOuter ? outer_end - outer0 : kOuter);
     const int depths = static_cast<int>(p.k - depth0 < kTileDepth ? p.k - depth0 : kTileDepth);
-    const int end = kRows ? kOuter : (outers + kColumns - 1) / kColumns * kColumns;  // what warps beyond would multiply, none reads
+    const int end =
+        kRows ? kOuter : (outers + kColumns - 1) / kColumns * kColumns;  // what warps beyond would multiply, none reads
     const Index first = Offset(matrix, batch) + outer0 * outer_stride + depth0 * depth_stride;
     const void* const base = Base(matrix, batch);
     if (depth_stride == 1) {
       const int depth = thread % kTileDepth;
       Index at = first + (thread / kTileDepth) * outer_stride + depth;
-      for (int outer = thread / kTileDepth; outer < end; outer += kThreads / kTileDepth, at += kThreads / kTileDepth * outer_stride)
-        *place(depth, outer) =
-            outer < outers && depth < depths ? ElementAt<kRows>(matrix, base, at, outer0 + outer, depth0 + depth) : Sum{};
+      for (int outer = thread / kTileDepth; outer < end;
+           outer += kThreads / kTileDepth, at += kThreads / kTileDepth * outer_stride)
+        *place(depth, outer) = outer < outers && depth < depths
+                                   ? ElementAt<kRows>(matrix, base, at, outer0 + outer, depth0 + depth)
+                                   : Sum{};
     } else {
       const int outer = thread % kOuter;
       if (outer >= end) return;
       Index at = first + outer * outer_stride + (thread / kOuter) * depth_stride;
-      for (int depth = thread / kOuter; depth < kTileDepth; depth += kThreads / kOuter, at += kThreads / kOuter * depth_stride)
-        *place(depth, outer) =
-            outer < outers && depth < depths ? ElementAt<kRows>(matrix, base, at, outer0 + outer, depth0 + depth) : Sum{};
+      for (int depth = thread / kOuter; depth < kTileDepth;
+           depth += kThreads / kOuter, at += kThreads / kOuter * depth_stride)
+        *place(depth, outer) = outer < outers && depth < depths
+                                   ? ElementAt<kRows>(matrix, base, at, outer0 + outer, depth0 + depth)
+                                   : Sum{};
     }
   }
 
@@ -244,7 +257,8 @@ struct Tile {
     const bool busy = column0 + warp * kColumns < p.n;
     for (Index depth0 = 0; depth0 < p.k; depth0 += kTileDepth) {
       Load<kTileRows, true>(p.a, row0, p.m, depth0, [](int depth, int row) { return &a_tile[depth][row]; });
-      Load<kTileColumns, false>(p.b, column0, p.n, depth0, [](int depth, int column) { return &b_tile[column][depth]; });
+      Load<kTileColumns, false>(p.b, column0, p.n, depth0,
+                                [](int depth, int column) { return &b_tile[column][depth]; });
       __nvvm_bar_sync(0);
       if (busy) {
 #pragma unroll 2
@@ -273,11 +287,13 @@ struct Tile {
     const void* const c = Base(p.c, batch);
     void* const d = const_cast<void*>(Base(p.d, batch));
     Sum bias{};
-    if (p.bias.address != 0) bias = Read<Sum>(Base(p.bias, batch), Offset(p.bias, batch) + row * p.bias.row_stride, p.bias.element, false);
+    if (p.bias.address != 0)
+      bias = Read<Sum>(Base(p.bias, batch), Offset(p.bias, batch) + row * p.bias.row_stride, p.bias.element, false);
     for (int j = 0; j < kColumns; ++j) {
       const Index column = column0 + warp * kColumns + j;
       if (column >= p.n) return;
-      if ((p.triangle == Triangle::kLower && row < column) || (p.triangle == Triangle::kUpper && row > column)) continue;
+      if ((p.triangle == Triangle::kLower && row < column) || (p.triangle == Triangle::kUpper && row > column))
+        continue;
       Sum value = bias;
       if (!IsZero(beta)) {
         const Index at = Offset(p.c, batch) + row * p.c.row_stride + column * p.c.column_stride;
@@ -302,7 +318,8 @@ __device__ void Run(const Product& p) {
   const bool vector = p.alpha.row_stride != 0;
   const bool with_product = p.k > 0 && (vector || !IsZero(ReadFactor<Sum>(p.alpha, 0)));
   for (Index batch = __nvvm_read_ptx_sreg_ctaid_z(); batch < p.batches; batch += __nvvm_read_ptx_sreg_nctaid_z()) {
-    for (Index column = static_cast<Index>(__nvvm_read_ptx_sreg_ctaid_y()) * T::kTileColumns; column < p.n; column += column_step) {
+    for (Index column = static_cast<Index>(__nvvm_read_ptx_sreg_ctaid_y()) * T::kTileColumns; column < p.n;
+         column += column_step) {
       const T tile{p, first_row, column, batch};
       Sum sums[T::kColumns]{};
       if (with_product) tile.Multiply(sums);
@@ -328,7 +345,8 @@ __device__ Value Negative(Value value) {
 template <typename Value>
 __device__ void Substitute(const Solve& s) {
   __shared__ Value x[kSolveRows][32];
-  const Index lane = __nvvm_read_ptx_sreg_tid_x(), column = static_cast<Index>(__nvvm_read_ptx_sreg_ctaid_x()) * 32 + lane;
+  const Index lane = __nvvm_read_ptx_sreg_tid_x(),
+              column = static_cast<Index>(__nvvm_read_ptx_sreg_ctaid_x()) * 32 + lane;
   if (column >= s.columns) return;
   for (Index batch = __nvvm_read_ptx_sreg_ctaid_z(); batch < s.batches; batch += __nvvm_read_ptx_sreg_nctaid_z()) {
     const void* const a = Base(s.a, batch);
@@ -357,7 +375,8 @@ __device__ void Substitute(const Solve& s) {
   extern "C" __attribute__((global, launch_bounds(threads))) void name(const gridloom::blas::Argument argument) { \
     gridloom::blas::call(argument);                                                                               \
   }
-#define PRODUCT(name, sum) KERNEL(gridloom_product_##name, 32 * gridloom::blas::kWarps, Product, Run<gridloom::blas::sum>)
+#define PRODUCT(name, sum) \
+  KERNEL(gridloom_product_##name, 32 * gridloom::blas::kWarps, Product, Run<gridloom::blas::sum>)
 #define SOLVE(name, value) KERNEL(gridloom_solve_##name, 32, Solve, Substitute<gridloom::blas::value>)
 namespace gridloom::blas {
 using F32 = float;

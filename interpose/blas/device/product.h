@@ -1,4 +1,5 @@
-// What a matrix product is told, shared by the host (interpose/blas) and the kernels (product.cu). Plain data, 64-bit clean.
+// What a matrix product is told, shared by the host (interpose/blas) and the kernels (product.cu). Plain data, 64-bit
+// clean.
 #pragma once
 
 namespace gridloom::blas {
@@ -10,8 +11,9 @@ enum class Triangle : unsigned char { kFull, kLower, kUpper };
 /// What the elements outside of the stored triangle are: the mirrored ones, those conjugated, or zero.
 enum class Outside : unsigned char { kMirrored, kConjugated, kZero };
 
-/// Element (i, j) of matrix `batch` is at index start + i * row_stride + j * column_stride + batch * batch_stride, in elements; with
-/// `by_pointer`, `address` is an array of pointers in device memory, one per matrix, and there is no batch stride.
+/// Element (i, j) of matrix `batch` is at index start + i * row_stride + j * column_stride + batch * batch_stride, in
+/// elements; with `by_pointer`, `address` is an array of pointers in device memory, one per matrix, and there is no
+/// batch stride.
 struct Matrix {
   unsigned long long address;
   long long start, row_stride, column_stride, batch_stride;

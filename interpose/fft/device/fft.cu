@@ -1,7 +1,9 @@
-// Fourier transforms for cuFFT, whose own kernels are machine code for the larger sizes. Built to PTX by clang without a CUDA toolkit.
+// Fourier transforms for cuFFT, whose own kernels are machine code for the larger sizes. Built to PTX by clang without
+// a CUDA toolkit.
 //
-// A CTA transforms some lines in shared memory, by Stockham's algorithm: each pass reads one copy and writes the other. Element i of line
-// b is at i * lines + b, real parts apart from imaginary ones, so that neighbouring threads read neighbouring numbers in every pass.
+// A CTA transforms some lines in shared memory, by Stockham's algorithm: each pass reads one copy and writes the other.
+// Element i of line b is at i * lines + b, real parts apart from imaginary ones, so that neighbouring threads read
+// neighbouring numbers in every pass.
 #include "fft.h"
 
 #define __device__ __attribute__((device))
@@ -77,7 +79,8 @@ __device__ void WriteReal(const Side& side, Index at, Real value) {
 }
 template <typename Real>
 __device__ Complex<Real> ReadComplex(const Side& side, Index at) {
-  if (side.number == Number::kF16 || side.number == Number::kBf16) return {ReadReal<Real>(side, 2 * at), ReadReal<Real>(side, 2 * at + 1)};
+  if (side.number == Number::kF16 || side.number == Number::kBf16)
+    return {ReadReal<Real>(side, 2 * at), ReadReal<Real>(side, 2 * at + 1)};
   return reinterpret_cast<const Complex<Real>*>(side.address)[at];
 }
 template <typename Real>
@@ -168,7 +171,8 @@ struct Butterfly {
   template <int K, int J>
   static constexpr int kTurn = K* J % R;
   template <int K, int J>
-  __device__ static void Add(const Complex<Real>* sums, const Complex<Real>* differences, Complex<Real>* even, Complex<Real>* odd) {
+  __device__ static void Add(const Complex<Real>* sums, const Complex<Real>* differences, Complex<Real>* even,
+                             Complex<Real>* odd) {
     if constexpr (J <= R / 2) {
       constexpr int kAt = K * J % R <= R / 2 ? K * J % R : R - K * J % R;
       constexpr Real kCos = static_cast<Real>(Circle<R>::kCos[kAt]);
@@ -179,7 +183,8 @@ struct Butterfly {
     }
   }
   template <int K>
-  __device__ static void Output(Complex<Real> first, const Complex<Real>* sums, const Complex<Real>* differences, Complex<Real>* a) {
+  __device__ static void Output(Complex<Real> first, const Complex<Real>* sums, const Complex<Real>* differences,
+                                Complex<Real>* a) {
     if constexpr (K <= R / 2) {
       Complex<Real> even = first, odd{};
       Add<K, 1>(sums, differences, &even, &odd);
@@ -202,7 +207,8 @@ struct Butterfly {
 
 extern __shared__ double gl_fft_memory[];
 
-/// `kForms`: lines lie in memory in any form, not only plainly; `kRadices`: passes of any radix, not only of powers of two.
+/// `kForms`: lines lie in memory in any form, not only plainly; `kRadices`: passes of any radix, not only of powers of
+/// two.
 template <typename Real, bool kForms, bool kRadices>
 struct Lines {
   static constexpr int kTile = TileOf(sizeof(Real));
@@ -236,7 +242,9 @@ struct Lines {
   }
 
   __device__ Complex<Real> Get(int at) const { return {from[at], from[at + kTile]}; }
-  __device__ static void Put(Real* memory, int at, Complex<Real> value) { memory[at] = value.re, memory[at + kTile] = value.im; }
+  __device__ static void Put(Real* memory, int at, Complex<Real> value) {
+    memory[at] = value.re, memory[at + kTile] = value.im;
+  }
 
   /// Number k of the spectrum of n real numbers, from number k of that of h complex ones and the one that mirrors it.
   __device__ Complex<Real> Split(Complex<Real> a, Complex<Real> b, unsigned k) const {
@@ -251,7 +259,8 @@ struct Lines {
     const Side& in = step.in;
     switch (in.form) {
       case Form::kReal: return {ReadReal<Real>(in, start + k * in.step), 0};
-      case Form::kPairs: return {ReadReal<Real>(in, start + 2 * k * in.step), ReadReal<Real>(in, start + (2 * k + 1) * in.step)};
+      case Form::kPairs:
+        return {ReadReal<Real>(in, start + 2 * k * in.step), ReadReal<Real>(in, start + (2 * k + 1) * in.step)};
       case Form::kHermitian: {
         const bool beyond = 2 * k > step.whole;
         Complex<Real> value = ReadComplex<Real>(in, start + (beyond ? step.whole - k : k) * in.step);
@@ -261,7 +270,8 @@ struct Lines {
       }
       case Form::kHalf: {  // even and odd numbers' spectra, from k and from what mirrors it
         const Index half = step.whole / 2;
-        Complex<Real> a = ReadComplex<Real>(in, start + k * in.step), b = ReadComplex<Real>(in, start + (half - k) * in.step);
+        Complex<Real> a = ReadComplex<Real>(in, start + k * in.step),
+                      b = ReadComplex<Real>(in, start + (half - k) * in.step);
         if (k == 0) a.im = b.im = 0;
         b.im = -b.im;
         Complex<Real> root = RootAt<Real>(step.halves, static_cast<unsigned>(k));
@@ -287,7 +297,8 @@ struct Lines {
     const Axis& near = step.axes[0];
     const Index start = first.in_offset + first.in_index * step.in.step;
     const auto* const data = reinterpret_cast<const Complex<Real>*>(step.in.address) + start;
-    const Strides strides{static_cast<int>(step.in_index * step.in.step), static_cast<int>(near.in_offset + near.in_index * step.in.step)};
+    const Strides strides{static_cast<int>(step.in_index * step.in.step),
+                          static_cast<int>(near.in_offset + near.in_index * step.in.step)};
     const float inverse = 1.0f / static_cast<float>(step.length);
     const Real sign = step.in.conjugate ? -1 : 1;
     const int lines = static_cast<int>(first.count);
@@ -337,7 +348,8 @@ struct Lines {
       for (int k = 0; k < R; ++k) a[k] = Get(number + k * count);
       if (done > 1) {
 #pragma unroll
-        for (int k = 1; k < R; ++k) a[k] = a[k] * Complex<Real>{table[(k - 1) * done + turn], table[(R - 1 + k - 1) * done + turn]};
+        for (int k = 1; k < R; ++k)
+          a[k] = a[k] * Complex<Real>{table[(k - 1) * done + turn], table[(R - 1 + k - 1) * done + turn]};
       }
       Butterfly<Real, R>::Run(a);
       const int at = number + ((block * done * (R - 1)) << step.log_lines);
@@ -354,7 +366,8 @@ struct Lines {
     for (int k = 0; k < pass.radix; ++k) {
       for (int number = thread; number < count; number += kThreads) {
         const int j = number >> step.log_lines;
-        const int block = static_cast<int>((static_cast<float>(j) + 0.5f) * pass.inverse_done), turn = j - block * done + k * done;
+        const int block = static_cast<int>((static_cast<float>(j) + 0.5f) * pass.inverse_done),
+                  turn = j - block * done + k * done;
         Complex<Real> sum = Get(number);
         int root = turn;
 #pragma nounroll
@@ -430,7 +443,8 @@ struct Lines {
   }
 
   __device__ Complex<Real> Turn(int element, int turn) const {
-    if (step.turn_pitch != 0) return reinterpret_cast<const Complex<Real>*>(step.turns.coarse)[element * step.turn_pitch + turn];
+    if (step.turn_pitch != 0)
+      return reinterpret_cast<const Complex<Real>*>(step.turns.coarse)[element * step.turn_pitch + turn];
     return RootAt<Real>(step.turns, static_cast<unsigned>(element) * static_cast<unsigned>(turn));
   }
 
@@ -442,7 +456,8 @@ struct Lines {
                           static_cast<int>(near.out_offset + near.out_index * step.out.step)};
     const float inverse = 1.0f / static_cast<float>(step.length);
     const Real sign = step.out.conjugate ? -1 : 1;
-    const int lines = static_cast<int>(first.count), first_turn = static_cast<int>(first.turn), turn = static_cast<int>(near.turn);
+    const int lines = static_cast<int>(first.count), first_turn = static_cast<int>(first.turn),
+              turn = static_cast<int>(near.turn);
     const bool turned = step.turns.coarse != 0;
     for (int number = thread; number < total; number += kThreads) {
       const Place place = PlaceOf(number, step.out_by_lines, step.log_lines, step.length, inverse);
@@ -461,8 +476,10 @@ struct Lines {
       const Place place = PlaceOf(number, step.out_by_lines, step.log_lines, step.stored, inverse);
       const Index k = first.out_index + place.element * step.out_index + place.line * near.out_index;
       if (place.line >= first.count || k >= step.out.end) continue;
-      Complex<Real> value = step.out.form == Form::kHalf ? WholeAt(place.element, place.line) : Result(place.element, place.line, k);
-      if (step.turns.coarse != 0) value = value * Turn(place.element, static_cast<int>(first.turn + place.line * near.turn));
+      Complex<Real> value =
+          step.out.form == Form::kHalf ? WholeAt(place.element, place.line) : Result(place.element, place.line, k);
+      if (step.turns.coarse != 0)
+        value = value * Turn(place.element, static_cast<int>(first.turn + place.line * near.turn));
       WriteOne(first.out_offset + place.line * near.out_offset, k, value);
     }
   }
@@ -491,9 +508,10 @@ __device__ void RunStep(const Step& step) {
 }  // namespace gridloom::fft
 
 // A plan takes the smallest kernel that can make all its steps: what it does not need would be compiled, too.
-#define GL_FFT_KERNEL(name, Real, forms, radices)                                                                        \
-  extern "C" __attribute__((global, launch_bounds(gridloom::fft::kThreads))) void name(const gridloom::fft::Step step) { \
-    gridloom::fft::RunStep<Real, forms, radices>(step);                                                                  \
+#define GL_FFT_KERNEL(name, Real, forms, radices)                                       \
+  extern "C" __attribute__((global, launch_bounds(gridloom::fft::kThreads))) void name( \
+      const gridloom::fft::Step step) {                                                 \
+    gridloom::fft::RunStep<Real, forms, radices>(step);                                 \
   }
 GL_FFT_KERNEL(gridloom_fft_f32, float, true, true)
 GL_FFT_KERNEL(gridloom_fft_f32_powers, float, true, false)

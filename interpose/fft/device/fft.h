@@ -1,4 +1,5 @@
-// What one step of a Fourier transform is told, shared by the host (interpose/fft) and the kernels (fft.cu). Plain data, 64-bit clean.
+// What one step of a Fourier transform is told, shared by the host (interpose/fft) and the kernels (fft.cu). Plain
+// data, 64-bit clean.
 #pragma once
 
 namespace gridloom::fft {
@@ -16,14 +17,16 @@ enum class Form : unsigned char {
   kSplit       ///< read: the spectrum of n real numbers (n/2 + 1) from that of h complex ones, in memory
 };
 
-/// exp(-2 pi i m / size): a table of every 2^shift-th one, and one of the first 2^shift, both complex; or one table, and `fine` is 0.
+/// exp(-2 pi i m / size): a table of every 2^shift-th one, and one of the first 2^shift, both complex; or one table,
+/// and `fine` is 0.
 struct Roots {
   unsigned long long coarse, fine;
   int shift;
 };
 
-/// Where a line is read or written. Element k lies `step` elements (complex or real ones, by the form) after element 0; those from `end`
-/// on are zero when read, and not written. Numbers are multiplied by entry k of `factors` (complex), unless that is 0.
+/// Where a line is read or written. Element k lies `step` elements (complex or real ones, by the form) after element 0;
+/// those from `end` on are zero when read, and not written. Numbers are multiplied by entry k of `factors` (complex),
+/// unless that is 0.
 struct Side {
   unsigned long long address, factors;
   long long step, end;
@@ -32,18 +35,18 @@ struct Side {
   bool conjugate;  ///< when read, before they are multiplied; when written, after
 };
 
-/// Lines are numbered along axes. One step along an axis moves the first element by in_offset and out_offset elements in memory, the
-/// index k of the line's first element by in_index and out_index, and the line's turn by `turn`.
+/// Lines are numbered along axes. One step along an axis moves the first element by in_offset and out_offset elements
+/// in memory, the index k of the line's first element by in_index and out_index, and the line's turn by `turn`.
 struct Axis {
   long long count, in_offset, out_offset, in_index, out_index, turn;
 };
 
-/// Stockham's algorithm: butterflies of `radix` numbers; `done` is the product of the radices before. Radix 1 multiplies by a table
-/// and conjugates (Bluestein's convolution).
+/// Stockham's algorithm: butterflies of `radix` numbers; `done` is the product of the radices before. Radix 1
+/// multiplies by a table and conjugates (Bluestein's convolution).
 struct Pass {
   int radix, done;
   float inverse_done;  ///< 1 / done
-  int table;           ///< where in the tables its factors are, in real numbers: all real parts, then all imaginary ones
+  int table;  ///< where in the tables its factors are, in real numbers: all real parts, then all imaginary ones
 };
 
 inline constexpr int kAxes = 8, kPasses = 32;
@@ -61,7 +64,8 @@ struct Step {
   int length, stored;             ///< numbers in a line when the passes are done: length; written: stored
   int passes, log_lines;
   bool in_by_lines, out_by_lines;  ///< neighbouring threads go along axes[0], not along the line
-  bool in_plain, out_plain;        ///< nothing but complex numbers of the kernel's own precision, all less than 2^31 elements apart
+  bool in_plain,
+      out_plain;  ///< nothing but complex numbers of the kernel's own precision, all less than 2^31 elements apart
   Pass pass[kPasses];
 };
 

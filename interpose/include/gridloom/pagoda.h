@@ -1,15 +1,15 @@
-// Narrow tasks for CUDA programs that ask for them (T. T. Yeh, A. Sabne, P. Sakdhnagool, R. Eigenmann and T. G. Rogers, Pagoda:
-// Fine-Grained GPU Resource Virtualization for Narrow Tasks, PPoPP 2017, Table 1). Tasks are in no order with each other, nor with anything
-// in streams; the host waits for them. A task's kernel is a kernel as any other.
+// Narrow tasks for CUDA programs that ask for them (T. T. Yeh, A. Sabne, P. Sakdhnagool, R. Eigenmann and T. G. Rogers,
+// Pagoda: Fine-Grained GPU Resource Virtualization for Narrow Tasks, PPoPP 2017, Table 1). Tasks are in no order with
+// each other, nor with anything in streams; the host waits for them. A task's kernel is a kernel as any other.
 //
 //   namespace pagoda = gridloom::pagoda;
 //   __global__ void Scale(float* data, float by) { data[pagoda::getTid()] *= by; }
 //
-//   const pagoda::TaskId task = pagoda::taskSpawn(64, 1, 0, false, Scale, data, 2.0f);   // as Scale<<<1, 64>>>(data, 2.0f)
-//   pagoda::wait(task);
+//   const pagoda::TaskId task = pagoda::taskSpawn(64, 1, 0, false, Scale, data, 2.0f);   // as Scale<<<1,
+//   64>>>(data, 2.0f) pagoda::wait(task);
 //
-// Under `gridloom run --policy pagoda` the shim answers (docs/narrow-tasks.md). Everywhere else, without Gridloom too, tasks are launches
-// into 32 streams. Nothing has to be linked but the CUDA runtime and, with old C libraries, -ldl.
+// Under `gridloom run --policy pagoda` the shim answers (docs/narrow-tasks.md). Everywhere else, without Gridloom too,
+// tasks are launches into 32 streams. Nothing has to be linked but the CUDA runtime and, with old C libraries, -ldl.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -34,7 +34,8 @@ constexpr int kNotReady = 600, kNotSupported = 801;  // of CUresult
 
 /// What the shim exports; all null without it.
 struct Shim {
-  int (*spawn)(void* function, const unsigned* grid, const unsigned* block, unsigned shared_bytes, void** params, TaskId* task);
+  int (*spawn)(void* function, const unsigned* grid, const unsigned* block, unsigned shared_bytes, void** params,
+               TaskId* task);
   int (*wait)(TaskId task);
   int (*check)(TaskId task);
   int (*wait_all)();
@@ -73,7 +74,8 @@ class Host {
   }
 
   cudaError_t Wait(TaskId task) {
-    if ((task & kOwn) == 0) return shim_.wait != nullptr ? static_cast<cudaError_t>(shim_.wait(task)) : cudaErrorInvalidValue;
+    if ((task & kOwn) == 0)
+      return shim_.wait != nullptr ? static_cast<cudaError_t>(shim_.wait(task)) : cudaErrorInvalidValue;
     const cudaEvent_t event = Take(task);
     if (event == nullptr) return cudaSuccess;
     const cudaError_t error = cudaEventSynchronize(event);
@@ -82,7 +84,8 @@ class Host {
   }
 
   cudaError_t Check(TaskId task) {
-    if ((task & kOwn) == 0) return shim_.check != nullptr ? static_cast<cudaError_t>(shim_.check(task)) : cudaErrorInvalidValue;
+    if ((task & kOwn) == 0)
+      return shim_.check != nullptr ? static_cast<cudaError_t>(shim_.check(task)) : cudaErrorInvalidValue;
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto found = events_.find(task);
     return found == events_.end() ? cudaSuccess : cudaEventQuery(found->second);
@@ -137,15 +140,17 @@ inline cudaError_t& Error() {
 
 }  // namespace detail
 
-/// Spawns `kernel` with `threads` threads in each of `blocks` blocks, and does not wait. 0 when that failed: lastError tells why. `sync`,
-/// whether the threads of a block wait for each other, is there as in the paper; Gridloom sees it from the code.
+/// Spawns `kernel` with `threads` threads in each of `blocks` blocks, and does not wait. 0 when that failed: lastError
+/// tells why. `sync`, whether the threads of a block wait for each other, is there as in the paper; Gridloom sees it
+/// from the code.
 template <class... Parameters>
 TaskId taskSpawn(dim3 threads, dim3 blocks, unsigned shared_bytes, bool sync, void (*kernel)(Parameters...),
                  typename detail::Exactly<Parameters>::Type... arguments) {
   static_cast<void>(sync);
   void* params[sizeof...(Parameters) + 1] = {const_cast<void*>(static_cast<const void*>(&arguments))..., nullptr};
   TaskId task = 0;
-  detail::Error() = detail::Host::Get().Spawn(reinterpret_cast<const void*>(kernel), blocks, threads, shared_bytes, params, &task);
+  detail::Error() =
+      detail::Host::Get().Spawn(reinterpret_cast<const void*>(kernel), blocks, threads, shared_bytes, params, &task);
   return detail::Error() == cudaSuccess ? task : 0;
 }
 

@@ -49,8 +49,8 @@ Finding LookAtProcessor() {
   cpu_set_t cpus;
   const int count = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
   const std::string cores = std::to_string(count) + (count == 1 ? " core" : " cores");
-  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-                      __builtin_cpu_supports("avx512vl");
+  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   if (avx512) return Good("x86-64 with AVX-512, " + cores);
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return Good("x86-64 with AVX2, " + cores);
   return Note("x86-64 without AVX2, " + cores + ": kernels run, but several times slower than with it");
@@ -71,10 +71,12 @@ Finding LookAtMemory() {
   }
   std::uint64_t limit = 0;
   std::string container;
-  if (ReadNumber("/sys/fs/cgroup/memory.max", limit) && limit < total) container = ", of which this container may use " + SizeText(limit);
+  if (ReadNumber("/sys/fs/cgroup/memory.max", limit) && limit < total)
+    container = ", of which this container may use " + SizeText(limit);
   const std::string text = SizeText(available) + " of " + SizeText(total) + " free" + container;
   if (available < kLittleMemory)
-    return Note(text + ": programs that allocate more device memory than that fail", "close other programs, or use a smaller `--memory`");
+    return Note(text + ": programs that allocate more device memory than that fail",
+                "close other programs, or use a smaller `--memory`");
   return Good(text);
 }
 
@@ -83,7 +85,8 @@ std::string AddressSpaceCure() {
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) return "ulimit -v unlimited";
   std::uint64_t overcommit = 0;
-  if (ReadNumber("/proc/sys/vm/overcommit_memory", overcommit) && overcommit == 2) return "sudo sysctl vm.overcommit_memory=0";
+  if (ReadNumber("/proc/sys/vm/overcommit_memory", overcommit) && overcommit == 2)
+    return "sudo sysctl vm.overcommit_memory=0";
   return "lift the limit on virtual memory of the container or sandbox that this process is in";
 }
 
@@ -92,9 +95,9 @@ Finding LookAtAddressSpace() {
   const auto space = exec::AddressSpace::Reserve(kReservedRange);
   if (!space.ok()) return Problem(space.error().message, AddressSpaceCure());
   if (space->bytes() >= kReservedRange) return Good(SizeText(space->bytes()) + " can be reserved for device memory");
-  return Note(
-      "only " + SizeText(space->bytes()) + " can be reserved for device memory, virtual memory being limited: programs cannot have more",
-      AddressSpaceCure());
+  return Note("only " + SizeText(space->bytes()) +
+                  " can be reserved for device memory, virtual memory being limited: programs cannot have more",
+              AddressSpaceCure());
 }
 
 /// Loads a library to see whether everything it needs is there.
@@ -115,7 +118,8 @@ Finding LookAtCompiler() {
   const auto file = FindLibrary(kCompiler);
   if (!file) return there;
   if (access((file->parent_path() / kCompileService).c_str(), X_OK) != 0)
-    return Problem("no " + std::string(kCompileService) + " beside " + file->string(), "scripts/build, or install Gridloom again");
+    return Problem("no " + std::string(kCompileService) + " beside " + file->string(),
+                   "scripts/build, or install Gridloom again");
   const auto opened = exec::OpenCompiler(file->string());
   return opened.ok() ? there : Problem(opened.error().message, "scripts/build, or install Gridloom again");
 }
@@ -133,10 +137,12 @@ Finding LookAtDevices() {
 
 Finding LookAtCache() {
   const fs::path cache = CacheDirectory();
-  if (cache.empty()) return Note("compiled kernels are not kept: every start compiles again", "unset GRIDLOOM_CACHE_DIR, and set HOME");
+  if (cache.empty())
+    return Note("compiled kernels are not kept: every start compiles again", "unset GRIDLOOM_CACHE_DIR, and set HOME");
   fs::path existing = cache;
   std::error_code error;
-  while (!existing.empty() && existing != existing.root_path() && !fs::exists(existing, error)) existing = existing.parent_path();
+  while (!existing.empty() && existing != existing.root_path() && !fs::exists(existing, error))
+    existing = existing.parent_path();
   if (existing.empty()) existing = ".";
   if (access(existing.c_str(), W_OK | X_OK) != 0 || !fs::is_directory(existing, error)) {
     return Problem("compiled kernels cannot be kept: " + existing.string() + " is not a folder this user can write to",
@@ -144,9 +150,9 @@ Finding LookAtCache() {
   }
   struct statvfs disk {};
   if (statvfs(existing.c_str(), &disk) == 0 && std::uint64_t{disk.f_bavail} * disk.f_frsize < kLittleDisk) {
-    return Problem(
-        "only " + SizeText(std::uint64_t{disk.f_bavail} * disk.f_frsize) + " of disk left for compiled kernels in " + cache.string(),
-        "free some space, or export GRIDLOOM_CACHE_DIR=FOLDER on another disk");
+    return Problem("only " + SizeText(std::uint64_t{disk.f_bavail} * disk.f_frsize) +
+                       " of disk left for compiled kernels in " + cache.string(),
+                   "free some space, or export GRIDLOOM_CACHE_DIR=FOLDER on another disk");
   }
   return Good(cache.string());
 }
@@ -177,7 +183,8 @@ Finding LookAtGpu() {
                    "install NVIDIA's driver libraries (on Debian: sudo apt-get install libcuda1)");
   }
   if (access("/dev/nvidia0", R_OK | W_OK) != 0) {
-    return Problem(count + " in /dev, but this user may not use them: `--device real` cannot work", "sudo chmod a+rw /dev/nvidia*");
+    return Problem(count + " in /dev, but this user may not use them: `--device real` cannot work",
+                   "sudo chmod a+rw /dev/nvidia*");
   }
   return Good(count + ", driver " + driver + ": used with `--device real`");
 }
@@ -186,7 +193,8 @@ Finding LookAtPreload() {
   const char* preload = std::getenv("LD_PRELOAD");
   if (preload == nullptr || *preload == '\0') return Good("LD_PRELOAD is free");
   const bool ours = std::string_view(preload).find(kShim) != std::string_view::npos;
-  return Note("LD_PRELOAD is set already: " + std::string(preload), ours ? "unset LD_PRELOAD; `gridloom run` sets it" : "");
+  return Note("LD_PRELOAD is set already: " + std::string(preload),
+              ours ? "unset LD_PRELOAD; `gridloom run` sets it" : "");
 }
 
 /// "13.0" of "Cuda compilation tools, release 13.0, V13.0.88"; empty when nvcc does not run.
@@ -205,9 +213,11 @@ Finding LookAtNvcc() {
     const std::string version = NvccVersion(nvcc);
     if (version.empty()) continue;
     if (nvcc == "nvcc") return Good("release " + version);
-    return Note("release " + version + " is in /usr/local/cuda/bin, which is not on the PATH", "export PATH=/usr/local/cuda/bin:$PATH");
+    return Note("release " + version + " is in /usr/local/cuda/bin, which is not on the PATH",
+                "export PATH=/usr/local/cuda/bin:$PATH");
   }
-  return Note("nvcc is not installed: programs that are built already run all the same; CUDA sources cannot be built here");
+  return Note(
+      "nvcc is not installed: programs that are built already run all the same; CUDA sources cannot be built here");
 }
 
 /// How code is made for the processor; measured now where nobody has yet.
@@ -220,7 +230,8 @@ Finding LookAtCode() {
     return Problem(applied.error().message, "unset GRIDLOOM_CODE");
   char text[200];
   std::snprintf(text, sizeof text,
-                "%s rows ahead (%.2f times as fast with it), up to %u lanes go on one by one (few %.2f times as fast so, all %.2f)%s",
+                "%s rows ahead (%.2f times as fast with it), up to %u lanes go on one by one (few %.2f times as fast "
+                "so, all %.2f)%s",
                 choices.fetch_ahead ? "fetches" : "does not fetch", known.times.ahead_gain, unsigned{choices.few_lanes},
                 known.times.few_gain, known.times.all_gain,
                 wanted != nullptr    ? ", partly as GRIDLOOM_CODE says"

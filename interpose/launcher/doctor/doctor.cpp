@@ -38,10 +38,11 @@ class Doctor final : public Command {
  private:
   static void Show(const Check& check, const Finding& finding, const VerdictText& verdict) {
     constexpr std::size_t kVerdictWidth = 9, kNameWidth = 11;
-    Print(Coloured(verdict.colour, verdict.shown) + std::string(kVerdictWidth - verdict.shown.size(), ' ') + std::string(check.name) +
-          std::string(kNameWidth - check.name.size(), ' ') + finding.text + "\n");
+    Print(Coloured(verdict.colour, verdict.shown) + std::string(kVerdictWidth - verdict.shown.size(), ' ') +
+          std::string(check.name) + std::string(kNameWidth - check.name.size(), ' ') + finding.text + "\n");
     if (!finding.mend.empty())
-      Print(std::string(kVerdictWidth + kNameWidth, ' ') + "to mend it: " + Coloured(Colour::kBold, finding.mend) + "\n");
+      Print(std::string(kVerdictWidth + kNameWidth, ' ') + "to mend it: " + Coloured(Colour::kBold, finding.mend) +
+            "\n");
   }
 
   static std::string Conclusion(int problems) {

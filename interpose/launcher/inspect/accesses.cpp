@@ -14,7 +14,8 @@ std::string UseText(const analysis::ArgumentPattern& argument) {
 
 std::string WhyText(const analysis::ArgumentPattern& argument) {
   if (argument.irregular.empty()) return "";
-  const std::string line = argument.because_of.line == 0 ? "" : " (line " + std::to_string(argument.because_of.line) + ")";
+  const std::string line =
+      argument.because_of.line == 0 ? "" : " (line " + std::to_string(argument.because_of.line) + ")";
   return argument.irregular + line;
 }
 

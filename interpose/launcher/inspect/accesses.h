@@ -1,4 +1,5 @@
-// The rows of `gridloom inspect` about global memory: per pointer how it is accessed, with expressions (docs/ranges.md).
+// The rows of `gridloom inspect` about global memory: per pointer how it is accessed, with expressions
+// (docs/ranges.md).
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -14,7 +14,8 @@ namespace {
 Result<exec::CompileFn> LoadCompiler() {
   const auto file = FindLibrary(kCompiler);
   if (!file)
-    return Error{"cannot find " + std::string(kCompiler) + " beside " + ToolDirectory().string() + "; build it with scripts/build"};
+    return Error{"cannot find " + std::string(kCompiler) + " beside " + ToolDirectory().string() +
+                 "; build it with scripts/build"};
   GL_TRY(library, exec::OpenCompiler(file->string()));
   const auto compile = reinterpret_cast<exec::CompileFn>(dlsym(library, "gridloom_compile"));
   if (compile == nullptr) return Error{file->string() + " is not Gridloom's compiler"};
@@ -38,7 +39,8 @@ Result<std::unique_ptr<ptx::Module>> LinkParts(InspectReport& report) {
   std::vector<ptx::LinkInput> inputs;
   for (ContainerReport& container : report.containers) {
     if (!container.relocatable || container.module == nullptr) continue;
-    inputs.push_back({"container " + std::to_string(&container - report.containers.data() + 1), std::move(container.module)});
+    inputs.push_back(
+        {"container " + std::to_string(&container - report.containers.data() + 1), std::move(container.module)});
   }
   return ptx::LinkModules(std::move(inputs), [](std::string_view) { return true; });
 }

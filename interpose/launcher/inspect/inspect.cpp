@@ -13,9 +13,12 @@ namespace {
 class Inspect final : public Command {
  public:
   void Describe(CLI::App& app) override {
-    app.add_option("file", file_, "program, shared library, object file, fat binary, cubin or PTX")->required()->type_name("");
+    app.add_option("file", file_, "program, shared library, object file, fat binary, cubin or PTX")
+        ->required()
+        ->type_name("");
     app.add_option("--device,-d", device_, "show the PTX that this device runs")->type_name("NAME|FILE");
-    app.add_option("--kernel,-k", view_.kernel, "only kernels whose name contains this, with details")->type_name("TEXT");
+    app.add_option("--kernel,-k", view_.kernel, "only kernels whose name contains this, with details")
+        ->type_name("TEXT");
     app.add_flag("--brief", brief_, "how much of what is there, without reading it; quick for the largest libraries")
         ->excludes(app.get_option("--kernel"));
     app.add_flag("--details", view_.details, "a paragraph per kernel: parameters with offsets, and all else");
@@ -51,12 +54,14 @@ class Inspect final : public Command {
   bool AnyWanted(const InspectReport& report) const {
     const auto wanted = [this](const auto& kernel) { return Wanted(view_, kernel.name, kernel.demangled); };
     return view_.kernel.empty() || std::ranges::any_of(report.containers, [&](const ContainerReport& container) {
-             return std::ranges::any_of(container.kernels, wanted) || std::ranges::any_of(container.machine_kernels, wanted);
+             return std::ranges::any_of(container.kernels, wanted) ||
+                    std::ranges::any_of(container.machine_kernels, wanted);
            });
   }
   static bool AnyRefused(const InspectReport& report) {
-    return std::ranges::any_of(
-        report.containers, [](const ContainerReport& container) { return std::ranges::any_of(container.kernels, &KernelReport::refused); });
+    return std::ranges::any_of(report.containers, [](const ContainerReport& container) {
+      return std::ranges::any_of(container.kernels, &KernelReport::refused);
+    });
   }
 
   std::string file_, device_;

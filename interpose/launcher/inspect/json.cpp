@@ -83,8 +83,10 @@ Json ToJson(const ContainerReport& container, const InspectView& view) {
   if (!container.machine_kernels.empty()) json["machine_kernels"] = Json::array();
   for (const MachineKernelReport& kernel : container.machine_kernels) {
     if (!Wanted(view, kernel.name, kernel.demangled)) continue;
-    json["machine_kernels"].push_back(
-        {{"name", kernel.name}, {"demangled", kernel.demangled}, {"code_bytes", kernel.code_bytes}, {"shared_bytes", kernel.shared_bytes}});
+    json["machine_kernels"].push_back({{"name", kernel.name},
+                                       {"demangled", kernel.demangled},
+                                       {"code_bytes", kernel.code_bytes},
+                                       {"shared_bytes", kernel.shared_bytes}});
   }
   json["device_functions"] = container.device_functions;
   json["global_bytes"] = container.global_bytes;

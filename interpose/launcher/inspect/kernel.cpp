@@ -13,7 +13,8 @@ namespace gridloom::launcher {
 namespace {
 
 std::string TypeText(const ptx::Variable& variable) {
-  std::string text = (variable.vector > 1 ? "v" + std::to_string(variable.vector) + "." : "") + std::string(Info(variable.type).text);
+  std::string text =
+      (variable.vector > 1 ? "v" + std::to_string(variable.vector) + "." : "") + std::string(Info(variable.type).text);
   for (const std::uint64_t dim : variable.dims) text += "[" + (dim == 0 ? "" : std::to_string(dim)) + "]";
   return text;
 }
@@ -23,8 +24,8 @@ void ReportParameters(const ptx::Function& kernel, KernelReport& report) {
   report.parameter_bytes = layout.bytes;
   for (std::size_t i = 0; i < kernel.params.size(); ++i) {
     const ptx::Variable& param = kernel.params[i];
-    report.parameters.push_back({std::string(param.name), TypeText(param), layout.offsets[i], static_cast<std::uint32_t>(param.bytes()),
-                                 std::max(1u, param.alignment())});
+    report.parameters.push_back({std::string(param.name), TypeText(param), layout.offsets[i],
+                                 static_cast<std::uint32_t>(param.bytes()), std::max(1u, param.alignment())});
   }
 }
 
@@ -32,7 +33,8 @@ void ReportBounds(const ptx::Function& kernel, KernelReport& report) {
   for (const ptx::FunctionDirective& directive : kernel.directives) {
     if (directive.name == "pragma") continue;
     std::string text(directive.name);
-    for (std::size_t i = 0; i < directive.values.size(); ++i) text += (i == 0 ? " " : ", ") + std::to_string(directive.values[i]);
+    for (std::size_t i = 0; i < directive.values.size(); ++i)
+      text += (i == 0 ? " " : ", ") + std::to_string(directive.values[i]);
     if (!directive.text.empty()) text += " " + std::string(directive.text);
     report.launch_bounds.push_back(std::move(text));
   }
@@ -49,7 +51,8 @@ void AddRegisters(const ptx::Variable& variable, KernelReport& report) {
 std::string BarrierOf(const ptx::Instruction& instruction) {
   if (instruction.info().cls != ptx::OpClass::kBarrier) return "";
   const auto has = [&](std::string_view text) {
-    return std::ranges::any_of(instruction.modifiers, [&](const ptx::Modifier& modifier) { return modifier.text == text; });
+    return std::ranges::any_of(instruction.modifiers,
+                               [&](const ptx::Modifier& modifier) { return modifier.text == text; });
   };
   if (has("warp")) return "";
   if (has("cluster")) return "cluster";
@@ -110,7 +113,8 @@ class KernelWalk {
   }
 
   void Look(const ptx::Statement& statement, bool is_kernel) {
-    if (const auto* variable = std::get_if<ptx::Variable*>(&statement); variable != nullptr && is_kernel) AddRegisters(**variable, report_);
+    if (const auto* variable = std::get_if<ptx::Variable*>(&statement); variable != nullptr && is_kernel)
+      AddRegisters(**variable, report_);
     const auto* instruction = std::get_if<ptx::Instruction>(&statement);
     if (instruction == nullptr) return;
     ++(is_kernel ? report_.instructions : report_.callee_instructions);

@@ -25,7 +25,8 @@ constexpr ComputeCapability kDefaultCapability{9, 0};
 
 std::string KindText(const Entry& entry) {
   switch (entry.kind) {
-    case EntryKind::kPtx: return "PTX " + std::to_string(entry.version_major) + "." + std::to_string(entry.version_minor);
+    case EntryKind::kPtx:
+      return "PTX " + std::to_string(entry.version_major) + "." + std::to_string(entry.version_minor);
     case EntryKind::kCubin: return "machine code";
     case EntryKind::kOther: return "kind " + std::to_string(entry.raw_kind);
   }
@@ -117,7 +118,8 @@ void ReportCubins(const Container& container, ContainerReport& report) {
   }
 }
 
-ContainerReport ReportContainer(const Container& container, ComputeCapability device, const std::string& ptx_name, InspectDepth depth) {
+ContainerReport ReportContainer(const Container& container, ComputeCapability device, const std::string& ptx_name,
+                                InspectDepth depth) {
   ContainerReport report;
   report.ptx_name = ptx_name;
   report.member = container.member;
@@ -152,7 +154,8 @@ void AddDiagnostics(const DiagnosticSink& sink, ContainerReport& container) {
   }
 }
 
-Result<InspectReport> InspectFile(const std::filesystem::path& file, std::optional<ComputeCapability> device, InspectDepth depth) {
+Result<InspectReport> InspectFile(const std::filesystem::path& file, std::optional<ComputeCapability> device,
+                                  InspectDepth depth) {
   GL_TRY(set, image::ReadImageFile(file));
   std::string bytes;  // that the containers found in strings point into
   if (set.containers.empty() && set.format != image::Format::kPtx) {

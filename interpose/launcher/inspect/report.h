@@ -36,15 +36,15 @@ struct KernelReport {
   std::string demangled;  ///< as its source spells it
   std::vector<ParameterReport> parameters;
   std::uint32_t parameter_bytes = 0;
-  std::map<std::string, std::uint64_t> registers;    ///< declared, by width: "pred", "b16", "b32", "b64", "b128"
-  std::uint32_t shared_bytes = 0;                    ///< static, callees included
-  bool dynamic_shared = false;                       ///< refers to .extern .shared
-  std::uint32_t local_bytes = 0;                     ///< of the kernel itself
-  std::vector<std::string> barriers;                 ///< which it uses, callees included: "0", "1", "from a register", "cluster"
-  std::vector<std::string> launch_bounds;            ///< directives as written: "maxntid 256, 1, 1"
-  std::uint64_t instructions = 0;                    ///< of the kernel itself
-  std::uint64_t callee_instructions = 0;             ///< of the functions it may call
-  std::vector<std::string> system_calls;             ///< vprintf, malloc, …: called but defined nowhere
+  std::map<std::string, std::uint64_t> registers;  ///< declared, by width: "pred", "b16", "b32", "b64", "b128"
+  std::uint32_t shared_bytes = 0;                  ///< static, callees included
+  bool dynamic_shared = false;                     ///< refers to .extern .shared
+  std::uint32_t local_bytes = 0;                   ///< of the kernel itself
+  std::vector<std::string> barriers;       ///< which it uses, callees included: "0", "1", "from a register", "cluster"
+  std::vector<std::string> launch_bounds;  ///< directives as written: "maxntid 256, 1, 1"
+  std::uint64_t instructions = 0;          ///< of the kernel itself
+  std::uint64_t callee_instructions = 0;   ///< of the functions it may call
+  std::vector<std::string> system_calls;   ///< vprintf, malloc, …: called but defined nowhere
   std::vector<std::string> unknown_opcodes;          ///< not in the instruction table; running them is refused
   std::uint32_t live_registers = 0;                  ///< most 32-bit registers in use at once
   std::vector<PassAnswer> passes;                    ///< in the order of the list of passes
@@ -98,7 +98,8 @@ enum class InspectDepth : std::uint8_t {
 };
 
 /// Reads a file and everything in it. Without `device`, the default device's compute capability or, if the file needs
-/// another one, that. Where a file has no containers, PTX that stands in its strings is read: GCC's programs keep theirs so.
+/// another one, that. Where a file has no containers, PTX that stands in its strings is read: GCC's programs keep
+/// theirs so.
 Result<InspectReport> InspectFile(const std::filesystem::path& file, std::optional<ComputeCapability> device,
                                   InspectDepth depth = InspectDepth::kKernels);
 

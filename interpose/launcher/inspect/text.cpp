@@ -11,7 +11,9 @@
 namespace gridloom::launcher {
 namespace {
 
-std::string Count(std::uint64_t count, const std::string& noun) { return std::to_string(count) + " " + noun + (count == 1 ? "" : "s"); }
+std::string Count(std::uint64_t count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
 
 std::string Joined(const std::vector<std::string>& texts) {
   std::string joined;
@@ -79,8 +81,8 @@ std::string PassText(const PassAnswer& answer) {
 
 /// "line 12 of f(): yes, unless the launch goes into …", or why not.
 std::string PlaceText(const passes::PlaceReport& place) {
-  std::string text =
-      "line " + std::to_string(place.loc.line) + " of " + DemangledName(place.function) + ": " + (place.changed ? "yes" : "no");
+  std::string text = "line " + std::to_string(place.loc.line) + " of " + DemangledName(place.function) + ": " +
+                     (place.changed ? "yes" : "no");
   if (!place.reason.empty()) text += (place.changed ? ", unless " : ": ") + place.reason;
   return text;
 }
@@ -103,8 +105,9 @@ std::string KernelTable(const ContainerReport& container, const InspectView& vie
     std::string name = kernel.demangled;
     if (kernel.refused) name = Coloured(Colour::kRed, "[refused] ") + name;
     else if (!kernel.unknown_opcodes.empty()) name = Coloured(Colour::kRed, "[unknown instructions] ") + name;
-    table.Add({std::to_string(kernel.instructions), RegistersColumn(kernel), SharedText(kernel), SizeText(kernel.local_bytes), parameters,
-               kernel.barriers.empty() ? "-" : Joined(kernel.barriers), BoundsColumn(kernel), PassesColumn(kernel), name});
+    table.Add({std::to_string(kernel.instructions), RegistersColumn(kernel), SharedText(kernel),
+               SizeText(kernel.local_bytes), parameters, kernel.barriers.empty() ? "-" : Joined(kernel.barriers),
+               BoundsColumn(kernel), PassesColumn(kernel), name});
   }
   return table.empty() ? "" : "\n" + table.Text(2);
 }
@@ -118,7 +121,8 @@ std::string ParameterTable(const KernelReport& kernel) {
   Table table({">offset", ">bytes", "type", "name"});
   for (const ParameterReport& parameter : kernel.parameters) {
     const std::string align = parameter.align != parameter.bytes ? " align " + std::to_string(parameter.align) : "";
-    table.Add({std::to_string(parameter.offset), std::to_string(parameter.bytes), parameter.type + align, parameter.name});
+    table.Add(
+        {std::to_string(parameter.offset), std::to_string(parameter.bytes), parameter.type + align, parameter.name});
   }
   return table.Text(6);
 }
@@ -127,7 +131,8 @@ std::string KernelDetails(const KernelReport& kernel) {
   std::string text = "\n  " + Coloured(Colour::kBold, kernel.demangled) + "\n";
   if (kernel.demangled != kernel.name) text += Fact("symbol", kernel.name);
   std::string instructions = std::to_string(kernel.instructions);
-  if (kernel.callee_instructions != 0) instructions += ", and " + std::to_string(kernel.callee_instructions) + " in functions it may call";
+  if (kernel.callee_instructions != 0)
+    instructions += ", and " + std::to_string(kernel.callee_instructions) + " in functions it may call";
   text += Fact("instructions", instructions);
   text += Fact("registers", RegistersText(kernel));
   text += Fact("", std::to_string(kernel.live_registers) + " of 32 bits in use at once");
@@ -141,7 +146,8 @@ std::string KernelDetails(const KernelReport& kernel) {
     text += Fact(answer.pass, PassText(answer));
     for (const passes::PlaceReport& place : answer.places) text += Fact("", PlaceText(place));
   }
-  if (!kernel.check.empty()) text += Fact("check", Coloured(kernel.refused ? Colour::kRed : Colour::kGreen, PrintableText(kernel.check)));
+  if (!kernel.check.empty())
+    text += Fact("check", Coloured(kernel.refused ? Colour::kRed : Colour::kGreen, PrintableText(kernel.check)));
   text += Fact("parameters", kernel.parameters.empty() ? "none" : std::to_string(kernel.parameter_bytes) + " bytes");
   if (!kernel.parameters.empty()) text += ParameterTable(kernel);
   text += Fact("global memory", kernel.arguments.empty() ? "not accessed" : "");
@@ -172,7 +178,8 @@ std::string Refusals(const InspectReport& report, const InspectView& view) {
 
 /// "3 kernels, 2 device functions, 64 B constant"
 std::string ModuleSummary(const ContainerReport& container) {
-  if (container.kernels.empty() && container.device_functions == 0 && container.machine_kernels.empty()) return "no kernels";
+  if (container.kernels.empty() && container.device_functions == 0 && container.machine_kernels.empty())
+    return "no kernels";
   std::string text = Count(container.kernels.size() + container.machine_kernels.size(), "kernel");
   if (container.device_functions != 0) text += ", " + Count(container.device_functions, "device function");
   if (container.global_bytes != 0) text += ", " + SizeText(container.global_bytes) + " global";
@@ -202,7 +209,8 @@ std::string ContainerText(const ContainerReport& container, std::size_t number, 
 /// Machine code that nvcc adds to a program and that says nothing new: of a program without separate compilation there
 /// is one container without kernels, of one with it a container of everything linked together.
 bool IsLinkProduct(const ContainerReport& container, const InspectReport& report) {
-  const bool has_ptx = std::ranges::any_of(container.entries, [](const EntryReport& entry) { return entry.kind.starts_with("PTX"); });
+  const bool has_ptx =
+      std::ranges::any_of(container.entries, [](const EntryReport& entry) { return entry.kind.starts_with("PTX"); });
   const bool has_parts = std::ranges::any_of(report.containers, &ContainerReport::relocatable);
   if (container.section.empty() || container.relocatable || has_ptx) return false;
   return has_parts || container.machine_kernels.empty();
@@ -211,7 +219,8 @@ bool IsLinkProduct(const ContainerReport& container, const InspectReport& report
 }  // namespace
 
 bool Wanted(const InspectView& view, const std::string& name, const std::string& demangled) {
-  return view.kernel.empty() || name.find(view.kernel) != std::string::npos || demangled.find(view.kernel) != std::string::npos;
+  return view.kernel.empty() || name.find(view.kernel) != std::string::npos ||
+         demangled.find(view.kernel) != std::string::npos;
 }
 
 std::string ReportText(const InspectReport& report, const InspectView& view) {
@@ -234,9 +243,11 @@ std::string ReportText(const InspectReport& report, const InspectView& view) {
   text += "\n";
   if (!report.note.empty()) text += Coloured(Colour::kYellow, "note: ") + PrintableText(report.note) + "\n";
   std::string footer;
-  if (any_selected) footer += "* what a device of compute capability " + report.device.text() + " runs; --device chooses another\n";
+  if (any_selected)
+    footer += "* what a device of compute capability " + report.device.text() + " runs; --device chooses another\n";
   if (hidden != 0)
-    footer += Count(hidden, "container") + " of linked machine code, which nvcc adds and Gridloom does not need, not shown\n";
+    footer +=
+        Count(hidden, "container") + " of linked machine code, which nvcc adds and Gridloom does not need, not shown\n";
   if (!footer.empty()) footer = "\n" + Coloured(Colour::kDim, footer);
   return text + containers + Refusals(report, view) + footer;
 }
@@ -264,11 +275,13 @@ std::string BriefText(const InspectReport& report) {
   Table table({" ", "what", "for", ">entries", ">size", ">in the file"});
   bool any_selected = false;
   for (const auto& [key, sum] : sums) {
-    table.Add({sum.selected ? "*" : " ", key.first, key.second, std::to_string(sum.entries), SizeText(sum.bytes), SizeText(sum.stored)});
+    table.Add({sum.selected ? "*" : " ", key.first, key.second, std::to_string(sum.entries), SizeText(sum.bytes),
+               SizeText(sum.stored)});
     any_selected |= sum.selected;
   }
   text += table.Text(2);
-  if (any_selected) text += Coloured(Colour::kDim, "* what a device of compute capability " + report.device.text() + " runs\n");
+  if (any_selected)
+    text += Coloured(Colour::kDim, "* what a device of compute capability " + report.device.text() + " runs\n");
   return text;
 }
 

@@ -35,16 +35,19 @@ void PrintComparison(const ReplayRun& run) {
     const Json& cell = run.cells[i].result;
     const double speed_up = SpeedUp(run, i);
     table.Add({Name(cell, "workload"), Name(cell, "device"), Name(cell, "policy"), Count(cell, "cycles"),
-               Text("%.1f", Value(cell, "seconds") * 1e6), speed_up == 0 ? "" : Text("%.2f", speed_up), Text("%.2f", Value(cell, "ipc")),
-               Text("%.1f", Value(cell, "dram_gb_s")), Name(cell, "bound_by")});
+               Text("%.1f", Value(cell, "seconds") * 1e6), speed_up == 0 ? "" : Text("%.2f", speed_up),
+               Text("%.2f", Value(cell, "ipc")), Text("%.1f", Value(cell, "dram_gb_s")), Name(cell, "bound_by")});
   }
   if (!table.empty()) Print(table.Text(0) + "\n");
 }
 
 /// How well the programs of mixes fare; a dash where it is not known.
 void PrintSharing(const ReplayRun& run) {
-  const auto text = [](const char* format, const Json& value) { return value.is_null() ? "-" : Text(format, value.get<double>()); };
-  Table table({"workload", "device", "policy", ">STP", ">ANTT", ">fairness", ">program us", ">alone us", ">slowdown", "program"});
+  const auto text = [](const char* format, const Json& value) {
+    return value.is_null() ? "-" : Text(format, value.get<double>());
+  };
+  Table table({"workload", "device", "policy", ">STP", ">ANTT", ">fairness", ">program us", ">alone us", ">slowdown",
+               "program"});
   for (std::size_t i = 0; i < run.plan.asked; ++i) {
     if (!run.cells[i].ok() || run.cells[i].result["programs"].size() < 2) continue;
     const Json record = RunRecord(run, i);
@@ -53,8 +56,9 @@ void PrintSharing(const ReplayRun& run) {
       const auto once = [&](const std::string& cell) { return first ? cell : std::string(); };
       const Json alone = program.value("alone_seconds", Json());
       table.Add({once(Name(record, "workload")), once(Name(record, "device")), once(Name(record, "policy")),
-                 once(text("%.3f", record["stp"])), once(text("%.3f", record["antt"])), once(text("%.3f", record["fairness"])),
-                 Text("%.1f", Value(program, "program_seconds") * 1e6), alone.is_null() ? "-" : Text("%.1f", alone.get<double>() * 1e6),
+                 once(text("%.3f", record["stp"])), once(text("%.3f", record["antt"])),
+                 once(text("%.3f", record["fairness"])), Text("%.1f", Value(program, "program_seconds") * 1e6),
+                 alone.is_null() ? "-" : Text("%.1f", alone.get<double>() * 1e6),
                  text("%.3f", program.value("slowdown", Json())), Name(program, "program")});
       first = false;
     }
@@ -68,27 +72,31 @@ std::string PartCounters(const Json& cell, const sim::DeviceSpec& device) {
   const auto counters = hardware::CountersOf(device);
   for (std::size_t i = timing::CounterTable().size(); i < counters.size(); ++i) {
     const std::string name(counters[i].name);
-    table.Add({"  " + name, Count(cell["counters"], name.c_str()), std::string(counters[i].unit), std::string(counters[i].meaning)});
+    table.Add({"  " + name, Count(cell["counters"], name.c_str()), std::string(counters[i].unit),
+               std::string(counters[i].meaning)});
   }
   return table.empty() ? "" : table.Text(0) + "\n";
 }
 
 void PrintCell(const Json& cell, const sim::DeviceSpec& device) {
-  Print(Coloured(Colour::kBold, Name(cell, "workload") + " on " + Name(cell, "device")) + ", policy " + Name(cell, "policy") + ": " +
-        Count(cell, "cycles") + " cycles, " + Text("%.3f ms", Value(cell, "seconds") * 1e3) + "\n\n");
+  Print(Coloured(Colour::kBold, Name(cell, "workload") + " on " + Name(cell, "device")) + ", policy " +
+        Name(cell, "policy") + ": " + Count(cell, "cycles") + " cycles, " +
+        Text("%.3f ms", Value(cell, "seconds") * 1e3) + "\n\n");
   Table table({">launches", ">CTAs", ">cycles", ">time us", ">IPC", ">occupancy", ">DRAM GB/s", "bound by", "kernel"});
   for (const Json& kernel : cell["kernels"]) {
     table.Add({Count(kernel, "launches"), Count(kernel, "kernel_ctas"), Count(kernel, "kernel_cycles"),
                Text("%.1f", Value(kernel, "seconds") * 1e6), Text("%.2f", Value(kernel, "kernel_ipc")),
-               Text("%.0f %%", 100 * Value(kernel, "occupancy")), Text("%.1f", Value(kernel, "dram_gb_s")), Name(kernel, "bound_by"),
-               Name(kernel, "kernel")});
+               Text("%.0f %%", 100 * Value(kernel, "occupancy")), Text("%.1f", Value(kernel, "dram_gb_s")),
+               Name(kernel, "bound_by"), Name(kernel, "kernel")});
   }
   const double instructions = Value(cell["counters"], "warp_instructions"), host = Value(cell, "host_seconds");
   Print(table.Text(2) + "\n  warp instructions " + Count(cell["counters"], "warp_instructions") + ", IPC " +
         Text("%.2f", Value(cell, "ipc")) + ", bound by " + Name(cell, "bound_by") + "\n  L1 hits " +
-        Text("%.1f %%", 100 * Value(cell, "l1_hit_share")) + ", L2 hits " + Text("%.1f %%", 100 * Value(cell, "l2_hit_share")) + ", DRAM " +
-        Text("%.1f GB/s", Value(cell, "dram_gb_s")) + "\n  simulated in " + Text("%.2f s", host) + ", " +
-        Text("%.2f million", host == 0 ? 0 : instructions / host / 1e6) + " warp instructions per second\n\n" + PartCounters(cell, device));
+        Text("%.1f %%", 100 * Value(cell, "l1_hit_share")) + ", L2 hits " +
+        Text("%.1f %%", 100 * Value(cell, "l2_hit_share")) + ", DRAM " + Text("%.1f GB/s", Value(cell, "dram_gb_s")) +
+        "\n  simulated in " + Text("%.2f s", host) + ", " +
+        Text("%.2f million", host == 0 ? 0 : instructions / host / 1e6) + " warp instructions per second\n\n" +
+        PartCounters(cell, device));
 }
 
 Json WithSharing(const ReplayRun& run, std::size_t cell) {

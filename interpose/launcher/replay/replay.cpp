@@ -14,10 +14,13 @@ namespace {
 class ReplayCommand final : public TraceReplay {
  public:
   void Describe(CLI::App& app) override {
-    app.add_option("traces", traces_, "traces, as `gridloom run --trace` writes them; each is replayed alone")->type_name("")->required();
+    app.add_option("traces", traces_, "traces, as `gridloom run --trace` writes them; each is replayed alone")
+        ->type_name("")
+        ->required();
     app.add_flag("--mix", mix_, "all traces together: programs that share the device");
     DescribeReplay(app, options_);
-    app.add_option("--write-profiles", write_profiles_, "profile the kernels on the device, write FILE and replay nothing")
+    app.add_option("--write-profiles", write_profiles_,
+                   "profile the kernels on the device, write FILE and replay nothing")
         ->type_name("FILE");
     app.add_flag("--json", json_, "print JSON, every statistic included");
   }

@@ -62,7 +62,8 @@ class Rewriting {
   /// `in_program`: a program launches the kernels, with their own parameters.
   Result<const Piece*> Add(const std::string& name, const ptx::Module& module, bool in_program = false,
                            image::PtxRole role = image::PtxRole::kModule) {
-    GL_TRY(rewritten, role == image::PtxRole::kPart ? passes::RunOnPart(pipeline_, module) : passes::Run(pipeline_, module));
+    GL_TRY(rewritten,
+           role == image::PtxRole::kPart ? passes::RunOnPart(pipeline_, module) : passes::Run(pipeline_, module));
     const auto has_hidden = [](const passes::KernelOutcome& kernel) { return !kernel.hidden.empty(); };
     if (in_program && std::ranges::any_of(rewritten.kernels, has_hidden)) {
       passes::MarkLaunchFills(*rewritten.module);
@@ -111,7 +112,8 @@ std::string OutcomeText(const Piece& piece) {
   Table table({"", "kernel", "appended parameters, or why not"});
   for (const passes::KernelOutcome& kernel : piece.rewritten.kernels) {
     std::string what;
-    for (const passes::HiddenParam& hidden : kernel.hidden) (what += what.empty() ? "" : " ") += passes::Info(hidden.role).text;
+    for (const passes::HiddenParam& hidden : kernel.hidden)
+      (what += what.empty() ? "" : " ") += passes::Info(hidden.role).text;
     if (kernel.status == KernelStatus::kRefused) what = kernel.refused_by + ": " + kernel.reason + Place(kernel);
     table.Add({std::string(TextOf(kernel.status)), DemangledName(kernel.kernel), what});
     // A kernel that was refused as a whole has said why.
@@ -151,7 +153,10 @@ Json PieceJson(const Piece& piece) {
     kernels.push_back(std::move(json));
   }
   for (const passes::AddedKernel& kernel : piece.rewritten.added) {
-    added.push_back({{"name", kernel.name}, {"of", kernel.of}, {"purpose", kernel.purpose}, {"parameters", HiddenJson(kernel.hidden)}});
+    added.push_back({{"name", kernel.name},
+                     {"of", kernel.of},
+                     {"purpose", kernel.purpose},
+                     {"parameters", HiddenJson(kernel.hidden)}});
   }
   return {{"name", piece.name}, {"kernels", kernels}, {"added", added}};
 }
@@ -163,7 +168,8 @@ Status WriteFile(const std::filesystem::path& path, std::string_view bytes) {
   if (close(file) != 0 && problem == 0) problem = errno;
   if (problem == 0) return {};
   std::error_code error;
-  if (std::filesystem::is_regular_file(path, error)) std::filesystem::remove(path, error);  // a part of a program is none
+  if (std::filesystem::is_regular_file(path, error))
+    std::filesystem::remove(path, error);  // a part of a program is none
   return Error{"cannot write " + path.string() + ": " + std::strerror(problem)};
 }
 
@@ -188,7 +194,8 @@ class Rewrite final : public Command {
   int Run() override {
     auto pipeline = passes::Pipeline::Parse(passes_);
     if (!pipeline.ok()) return Fail(pipeline.error().message);
-    if (output_ == "-" && (diff_ || json_)) return Fail("-o - and " + std::string(diff_ ? "--diff" : "--json") + " both want stdout");
+    if (output_ == "-" && (diff_ || json_))
+      return Fail("-o - and " + std::string(diff_ ? "--diff" : "--json") + " both want stdout");
     Rewriting rewriting(std::move(pipeline).value());
     if (const Status status = Work(rewriting); !status.ok()) return Fail(file_ + ": " + status.error().message);
     Show(rewriting);
@@ -264,19 +271,20 @@ Status Rewrite::WritePtx(const Rewriting& rewriting) {
 Status Rewrite::WorkOnFile(Rewriting& rewriting, bool in_program) {
   GL_TRY(bytes, ReadWholeFile(file_));
   std::size_t number = 0;
-  GL_TRY(edited,
-         image::EditImages(image::AsBytes(bytes), [&](const auto& parts, image::PtxRole role) -> Result<std::optional<std::string>> {
-           const std::string name = file_ + ", PTX " + std::to_string(++number) + " for " + parts.back()->arch.text();
-           std::vector<ptx::LinkInput> modules;
-           for (const image::Entry* part : parts) {
-             GL_TRY(text, part->Read());
-             GL_TRY(module, Parse(name, text));
-             modules.push_back({name, std::move(module)});
-           }
-           GL_TRY(module, Joined(std::move(modules)));
-           GL_TRY(piece, rewriting.Add(name, *module, in_program, role));
-           return piece->after == piece->before ? std::optional<std::string>() : piece->after;
-         }));
+  GL_TRY(edited, image::EditImages(image::AsBytes(bytes),
+                                   [&](const auto& parts, image::PtxRole role) -> Result<std::optional<std::string>> {
+                                     const std::string name = file_ + ", PTX " + std::to_string(++number) + " for " +
+                                                              parts.back()->arch.text();
+                                     std::vector<ptx::LinkInput> modules;
+                                     for (const image::Entry* part : parts) {
+                                       GL_TRY(text, part->Read());
+                                       GL_TRY(module, Parse(name, text));
+                                       modules.push_back({name, std::move(module)});
+                                     }
+                                     GL_TRY(module, Joined(std::move(modules)));
+                                     GL_TRY(piece, rewriting.Add(name, *module, in_program, role));
+                                     return piece->after == piece->before ? std::optional<std::string>() : piece->after;
+                                   }));
   if (output_.empty()) return {};
   const std::string_view out = image::AsText(edited);
   if (output_ == "-") {
@@ -306,11 +314,14 @@ void Rewrite::Show(const Rewriting& rewriting) const {
   }
   if (output_ == "-") return;
   for (const Piece& piece : rewriting.pieces()) {
-    Print(diff_ ? UnifiedDiff(piece.before, piece.after, piece.name, piece.name + " after " + rewriting.pipeline().text())
-                : OutcomeText(piece));
+    Print(diff_
+              ? UnifiedDiff(piece.before, piece.after, piece.name, piece.name + " after " + rewriting.pipeline().text())
+              : OutcomeText(piece));
   }
   if (rewriting.launch_fills() && !output_.empty())
-    Print(output_ + " runs under `gridloom run`, which fills in the appended parameters; another driver would not know of them\n");
+    Print(
+        output_ +
+        " runs under `gridloom run`, which fills in the appended parameters; another driver would not know of them\n");
 }
 
 }  // namespace

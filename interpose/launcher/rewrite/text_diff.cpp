@@ -78,7 +78,8 @@ std::string RangeText(std::size_t begin, std::size_t count) {
 
 }  // namespace
 
-std::string UnifiedDiff(std::string_view old_text, std::string_view new_text, const std::string& old_name, const std::string& new_name) {
+std::string UnifiedDiff(std::string_view old_text, std::string_view new_text, const std::string& old_name,
+                        const std::string& new_name) {
   constexpr std::size_t kAround = 3;
   const Lines before = Split(old_text), after = Split(new_text);
   const std::vector<Change> changes = Differ(before, after).Run();

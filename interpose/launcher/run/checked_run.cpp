@@ -63,7 +63,10 @@ struct Process {
   int pid = 0;
   std::string program;
   bool ended = false;
-  SortedJson all = {{"findings", SortedJson::array()}, {"calls", SortedJson::array()}, {"faults", SortedJson::array()}, {"not_kept", 0}};
+  SortedJson all = {{"findings", SortedJson::array()},
+                    {"calls", SortedJson::array()},
+                    {"faults", SortedJson::array()},
+                    {"not_kept", 0}};
 
   std::size_t errors() const { return all["findings"].size() + all["calls"].size() + all["faults"].size() + leaks(); }
   std::size_t leaks() const {
@@ -80,8 +83,8 @@ bool HasLists(const SortedJson& all) {
   return std::ranges::all_of(kLeakLists, [&](const char* list) { return !all.contains(list) || all[list].is_array(); });
 }
 
-/// A process may become another program by exec, with the same number. Lines that are none of ours are passed over: a program can write
-/// there, too.
+/// A process may become another program by exec, with the same number. Lines that are none of ours are passed over: a
+/// program can write there, too.
 std::vector<Process> ReadJournal(const std::string& text) {
   std::vector<Process> processes;
   std::istringstream lines(text);
@@ -98,7 +101,8 @@ std::vector<Process> ReadJournal(const std::string& text) {
     auto process = processes.rbegin();
     while (process != processes.rend() && process->pid != pid) ++process;
     if (process == processes.rend()) continue;
-    for (const auto& [key, list] : {std::pair("finding", "findings"), std::pair("call", "calls"), std::pair("fault", "faults")}) {
+    for (const auto& [key, list] :
+         {std::pair("finding", "findings"), std::pair("call", "calls"), std::pair("fault", "faults")}) {
       if (json.contains(key) && json[key].is_object()) process->all[list].push_back(json[key]);
     }
     if (json.contains("end") && HasLists(json["end"])) {
@@ -112,7 +116,10 @@ std::vector<Process> ReadJournal(const std::string& text) {
 /// As one process writes it; where several have used a GPU, each entry says which.
 SortedJson Merged(const std::vector<Process>& processes) {
   if (processes.size() == 1) return processes.front().all;
-  SortedJson merged = {{"findings", SortedJson::array()}, {"calls", SortedJson::array()}, {"faults", SortedJson::array()}, {"not_kept", 0}};
+  SortedJson merged = {{"findings", SortedJson::array()},
+                       {"calls", SortedJson::array()},
+                       {"faults", SortedJson::array()},
+                       {"not_kept", 0}};
   std::uint64_t not_kept = 0;
   for (const Process& process : processes) {
     for (const char* const list : {"findings", "calls", "faults", "leaks", "object_leaks"}) {
@@ -193,7 +200,8 @@ Result<CheckedRun> CheckedRun::Make(std::string json) {
   run.folder_ = std::make_unique<TemporaryFolder>("memcheck");
   run.json_ = std::move(json);
   run.journal_ = run.folder_->path() / "journal";
-  const int file = run.folder_->path().empty() ? -1 : open(run.journal_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  const int file =
+      run.folder_->path().empty() ? -1 : open(run.journal_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (file < 0) return Error{std::string("memcheck needs a folder for temporary files: ") + std::strerror(errno)};
   close(file);
   return run;
@@ -209,7 +217,8 @@ Result<bool> CheckedRun::Finish() const {
     std::fprintf(stderr, "gridloom: memcheck: %s (process %d) ended without its exit handlers: %s\n",
                  PrintableText(process.program).c_str(), process.pid, Errors(process.errors()).c_str());
   }
-  if (processes.size() > 1) std::fprintf(stderr, "gridloom: memcheck: %s in %zu processes\n", Errors(errors).c_str(), processes.size());
+  if (processes.size() > 1)
+    std::fprintf(stderr, "gridloom: memcheck: %s in %zu processes\n", Errors(errors).c_str(), processes.size());
   if (json_.empty()) return errors != 0;
   const std::string json = JsonText(Merged(processes), 2) + "\n";
   if (json_ == "-") {

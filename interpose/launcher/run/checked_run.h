@@ -17,7 +17,8 @@ struct ProgramEnd {
   int error = 0;  ///< errno of exec: the program was not started
   int signal = 0, exit_code = 0;
 };
-/// Starts it as a child and waits for it. The terminal's signals are the program's; those that end this process go on to it.
+/// Starts it as a child and waits for it. The terminal's signals are the program's; those that end this process go on
+/// to it.
 ProgramEnd RunToItsEnd(std::vector<std::string>& program);
 /// As the program has ended.
 [[noreturn]] void EndBySignal(int signal);
@@ -28,7 +29,8 @@ class CheckedRun {
   static Result<CheckedRun> Make(std::string json);
   /// The file in which each process of the run says what it finds (interpose/session/memcheck.h).
   const std::string& journal() const { return journal_; }
-  /// Says what processes have found that could not sum it up themselves, and writes the JSON. Whether there was anything.
+  /// Says what processes have found that could not sum it up themselves, and writes the JSON. Whether there was
+  /// anything.
   Result<bool> Finish() const;
 
  private:

@@ -1,5 +1,5 @@
-// gridloom compare: a program is run once, with a trace; the trace is replayed on several devices and under several policies. Each
-// process of the program that uses the GPU has a trace of its own.
+// gridloom compare: a program is run once, with a trace; the trace is replayed on several devices and under several
+// policies. Each process of the program that uses the GPU has a trace of its own.
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -80,13 +80,14 @@ class CompareCommand final : public Command {
  private:
   std::string ProcessTraces() const { return trace_ + ".%p"; }
 
-  /// Gives the traces of processes with launches their names: that of the only one, or numbered ones in the order of the
-  /// processes' numbers. Of several without launches one is left.
+  /// Gives the traces of processes with launches their names: that of the only one, or numbered ones in the order of
+  /// the processes' numbers. Of several without launches one is left.
   std::vector<std::string> NameTraces() const {
     std::vector<std::string> files = trace::FilesOfProcesses(ProcessTraces());
     const auto has_launches = [](const std::string& path) {
       const auto file = trace::TraceFile::Open(path);
-      return file.ok() && std::ranges::any_of((*file)->launches(), [](const auto& launch) { return launch.info.of_program(); });
+      return file.ok() &&
+             std::ranges::any_of((*file)->launches(), [](const auto& launch) { return launch.info.of_program(); });
     };
     auto empty = std::ranges::stable_partition(files, has_launches);
     if (empty.begin() == files.begin() && !empty.empty()) empty.advance(1);

@@ -31,7 +31,8 @@ Result<std::string> CheckDevice(const std::string& name) {
 }
 
 Result<std::string> CheckTimedDevice(const std::string& name) {
-  if (name == "real") return Error{"--timing-device is 'real'; expected a device that `gridloom devices` lists, or a YAML file"};
+  if (name == "real")
+    return Error{"--timing-device is 'real'; expected a device that `gridloom devices` lists, or a YAML file"};
   return CheckDevice(name);
 }
 
@@ -53,7 +54,9 @@ Result<std::string> CheckThreadCount(const char* option, const std::string& text
 
 Result<std::string> CheckThreads(const std::string& text) { return CheckThreadCount("--threads", text, 1024); }
 
-Result<std::string> CheckTimingThreads(const std::string& text) { return CheckThreadCount("--timing-threads", text, 256); }
+Result<std::string> CheckTimingThreads(const std::string& text) {
+  return CheckThreadCount("--timing-threads", text, 256);
+}
 
 Result<std::string> CheckPolicy(const std::string& name) {
   if (name == kTaskPolicy) return name;
@@ -61,7 +64,9 @@ Result<std::string> CheckPolicy(const std::string& name) {
   return std::string(policy->name);
 }
 
-Result<std::string> CheckTaskThreads(const std::string& text) { return CheckThreadCount("--task-threads", text, 1'000'000); }
+Result<std::string> CheckTaskThreads(const std::string& text) {
+  return CheckThreadCount("--task-threads", text, 1'000'000);
+}
 
 Result<std::string> CheckProfiles(const std::string& path) {
   GL_TRY(file, model::LoadProfiles(path));
@@ -90,7 +95,9 @@ Result<std::string> CheckForm(const std::string& text) {
   return Error{"--check-ranges is '" + text + "'; expected interval or strided"};
 }
 
-Result<std::string> CheckRangeLaunches(const std::string& text) { return CheckNumber("--check-range-launches", text, 1'000'000'000); }
+Result<std::string> CheckRangeLaunches(const std::string& text) {
+  return CheckNumber("--check-range-launches", text, 1'000'000'000);
+}
 
 Result<std::string> CheckReorder(const std::string& text) {
   if (exec::ParseReorder(text)) return text;
@@ -101,7 +108,8 @@ Result<std::string> CheckCount(const std::string& text) { return CheckNumber("--
 
 Result<std::string> CheckKinds(const std::string& text) {
   exec::MemcheckFilter filter;
-  if (const Status status = filter.Choose(text); !status.ok()) return Error{"--memcheck-checks: " + status.error().message};
+  if (const Status status = filter.Choose(text); !status.ok())
+    return Error{"--memcheck-checks: " + status.error().message};
   return text;
 }
 
@@ -151,7 +159,8 @@ Result<std::string> CheckStorage(const std::string& text) {
 Result<std::string> CheckOutput(const std::string& path) {
   const fs::path whole = fs::absolute(path);
   std::error_code error;
-  if (!fs::is_directory(whole.parent_path(), error)) return Error{"cannot write " + path + ": no folder " + whole.parent_path().string()};
+  if (!fs::is_directory(whole.parent_path(), error))
+    return Error{"cannot write " + path + ": no folder " + whole.parent_path().string()};
   if (fs::is_directory(whole, error)) return Error{"cannot write " + path + ": it is a folder"};
   return whole.string();
 }
@@ -176,8 +185,16 @@ const std::vector<RunOption>& Options() {
        "virtual GPU: a name that `gridloom devices` lists, a YAML file, or `real` for the GPU of this machine",
        {{"GRIDLOOM_DEVICE", "{}"}},
        CheckDevice},
-      {"--memory", "SIZE", "device memory: 4G, 512M, or a share of this machine's such as 50%", {{"GRIDLOOM_MEMORY", "{}"}}, CheckMemory},
-      {"--threads", "N", "host threads that run kernels (default: one per core)", {{"GRIDLOOM_THREADS", "{}"}}, CheckThreads},
+      {"--memory",
+       "SIZE",
+       "device memory: 4G, 512M, or a share of this machine's such as 50%",
+       {{"GRIDLOOM_MEMORY", "{}"}},
+       CheckMemory},
+      {"--threads",
+       "N",
+       "host threads that run kernels (default: one per core)",
+       {{"GRIDLOOM_THREADS", "{}"}},
+       CheckThreads},
       {"--driver-version",
        "VERSION",
        "driver version that the program sees (default: 13.0), for programs of newer toolkits that compare it",
@@ -190,20 +207,23 @@ const std::vector<RunOption>& Options() {
        CheckSlice},
       {"--aggregate",
        "",
-       "launches by kernels that nothing waits for become groups of thread blocks, which may join kernels that run (--hardware dtbl); "
+       "launches by kernels that nothing waits for become groups of thread blocks, which may join kernels that run "
+       "(--hardware dtbl); "
        "--summary says which do not, and why",
        {{"GRIDLOOM_AGGREGATE", "1"}},
        nullptr},
       {"--consolidate",
        "FORM",
-       "launches by kernels that nothing waits for become one for many; FORM is warp, block or grid, with :N behind it for launches of "
+       "launches by kernels that nothing waits for become one for many; FORM is warp, block or grid, with :N behind it "
+       "for launches of "
        "fewer "
        "than N threads to be the work of the launching thread; --summary says which do not, and why",
        {{"GRIDLOOM_CONSOLIDATE", "{}"}},
        CheckConsolidate},
       {"--check-ranges",
        "FORM",
-       "profile every grid first, and compare the ranges it reports with the pages it touches; FORM is interval or strided",
+       "profile every grid first, and compare the ranges it reports with the pages it touches; FORM is interval or "
+       "strided",
        {{"GRIDLOOM_CHECK_RANGES", "{}"}},
        CheckForm},
       {"--check-range-launches",
@@ -213,7 +233,8 @@ const std::vector<RunOption>& Options() {
        CheckRangeLaunches},
       {"--reorder",
        "SEED[:FORM]",
-       "mix the thread blocks of launches that follow each other, in an order drawn with SEED that their ranges allow; FORM is strided "
+       "mix the thread blocks of launches that follow each other, in an order drawn with SEED that their ranges allow; "
+       "FORM is strided "
        "(default) or interval",
        {{"GRIDLOOM_REORDER", "{}"}},
        CheckReorder},
@@ -234,8 +255,10 @@ const std::vector<RunOption>& Options() {
        CheckCount},
       {"--memcheck-checks",
        "KIND,…",
-       "--memcheck, and report findings of these kinds only: out-of-bounds, use-after-free, misaligned, read-only, uninitialised, race, "
-       "invalid-free, unfinished-copy, barrier-divergence, sync-mask, sync-missing, shuffle-source, stream-order, mbarrier, call, fault, "
+       "--memcheck, and report findings of these kinds only: out-of-bounds, use-after-free, misaligned, read-only, "
+       "uninitialised, race, "
+       "invalid-free, unfinished-copy, barrier-divergence, sync-mask, sync-missing, shuffle-source, stream-order, "
+       "mbarrier, call, fault, "
        "leak, "
        "object-leak",
        {{"GRIDLOOM_MEMCHECK", "1"}, {"GRIDLOOM_MEMCHECK_CHECKS", "{}"}},
@@ -285,10 +308,15 @@ const std::vector<RunOption>& Options() {
        "trace only launches with these numbers from 0: 7, 7- or 7-20",
        {{"GRIDLOOM_TRACE_LAUNCHES", "{}"}},
        CheckTracedLaunches},
-      {"--trace-ctas", "N", "trace at most about N CTAs of each launch, evenly spread", {{"GRIDLOOM_TRACE_CTAS", "{}"}}, CheckTracedCtas},
+      {"--trace-ctas",
+       "N",
+       "trace at most about N CTAs of each launch, evenly spread",
+       {{"GRIDLOOM_TRACE_CTAS", "{}"}},
+       CheckTracedCtas},
       {"--ranges",
        "FORM,...",
-       "with --trace, trace each launch's profiler and its kernel with release code, too; with --policy crcs-... or --hardware crcs, the "
+       "with --trace, trace each launch's profiler and its kernel with release code, too; with --policy crcs-... or "
+       "--hardware crcs, the "
        "ranges that time is simulated with; FORM is interval or strided",
        {{"GRIDLOOM_RANGES", "{}"}},
        CheckRanges},
@@ -304,7 +332,8 @@ const std::vector<RunOption>& Options() {
        nullptr},
       {"--policy,-p",
        "NAME",
-       "--timing, with launches scheduled by this policy (default: leftover); `pagoda`, which simulates nothing: launches of few threads "
+       "--timing, with launches scheduled by this policy (default: leftover); `pagoda`, which simulates nothing: "
+       "launches of few threads "
        "run as "
        "tasks of a kernel that stays, and --summary says which do not, and why",
        {{"GRIDLOOM_TIMING", "1"}, {"GRIDLOOM_POLICY", "{}"}},
@@ -316,7 +345,8 @@ const std::vector<RunOption>& Options() {
        CheckTaskThreads},
       {"--profiles",
        "FILE",
-       "--timing, with profiles of kernels from a file, for a policy that needs them (default: kernels are profiled as they come)",
+       "--timing, with profiles of kernels from a file, for a policy that needs them (default: kernels are profiled as "
+       "they come)",
        {{"GRIDLOOM_TIMING", "1"}, {"GRIDLOOM_PROFILES", "{}"}},
        CheckProfiles},
       {"--timing-device",
@@ -331,7 +361,8 @@ const std::vector<RunOption>& Options() {
        nullptr},
       {"--device-launches",
        "FORM",
-       "--timing, with kernels that launch kernels as on today's GPUs (cdp; the default) or as thread blocks that join others (dtbl), or "
+       "--timing, with kernels that launch kernels as on today's GPUs (cdp; the default) or as thread blocks that join "
+       "others (dtbl), or "
        "either "
        "in no time (cdp-ideal, dtbl-ideal)",
        {{"GRIDLOOM_TIMING", "1"}, {"GRIDLOOM_DEVICE_LAUNCHES", "{}"}},
@@ -343,7 +374,8 @@ const std::vector<RunOption>& Options() {
        nullptr},
       {"--storage",
        "RATE",
-       "--timing, with inputs read from storage at this rate before they are copied, and results written: 500MB/s, 7GB/s",
+       "--timing, with inputs read from storage at this rate before they are copied, and results written: 500MB/s, "
+       "7GB/s",
        {{"GRIDLOOM_TIMING", "1"}, {std::string(kTimingSet), "timing.host.storage_mb_s={}"}},
        CheckStorage},
       {"--timing-json",
@@ -363,17 +395,33 @@ const std::vector<RunOption>& Options() {
        CheckSocket,
        true},
       {"--tenant", "NAME", "broker: the tenant to be (default: the user's own)", {{"GRIDLOOM_TENANT", "{}"}}, nullptr},
-      {"--token-file", "FILE", "broker: file with the secret of that tenant", {{"GRIDLOOM_TOKEN_FILE", "{}"}}, AbsolutePath},
+      {"--token-file",
+       "FILE",
+       "broker: file with the secret of that tenant",
+       {{"GRIDLOOM_TOKEN_FILE", "{}"}},
+       AbsolutePath},
       {"--on-broker-loss",
        "CHOICE",
        "when the broker goes: embedded (go on without it; the default) or fail (end with an error)",
        {{"GRIDLOOM_ON_BROKER_LOSS", "{}"}},
        CheckLoss},
-      {"--summary,-s", "", "at the end, show which kernels ran, how often and how long", {{"GRIDLOOM_SUMMARY", "1"}}, nullptr},
-      {"--quiet,-q", "", "no messages of Gridloom's but errors", {{"GRIDLOOM_SUMMARY", "0"}, {"GRIDLOOM_LOG", "error"}}, nullptr},
+      {"--summary,-s",
+       "",
+       "at the end, show which kernels ran, how often and how long",
+       {{"GRIDLOOM_SUMMARY", "1"}},
+       nullptr},
+      {"--quiet,-q",
+       "",
+       "no messages of Gridloom's but errors",
+       {{"GRIDLOOM_SUMMARY", "0"}, {"GRIDLOOM_LOG", "error"}},
+       nullptr},
       {"--log", "LEVEL", "off, error, warn (default), info, debug or trace", {{"GRIDLOOM_LOG", "{}"}}, CheckLevel},
       {"--log-file", "FILE", "append the log to a file instead of stderr", {{"GRIDLOOM_LOG_FILE", "{}"}}, CheckOutput},
-      {"--cache", "FOLDER|off", "where compiled kernels are kept (default: ~/.cache/gridloom)", {{"GRIDLOOM_CACHE_DIR", "{}"}}, CheckCache},
+      {"--cache",
+       "FOLDER|off",
+       "where compiled kernels are kept (default: ~/.cache/gridloom)",
+       {{"GRIDLOOM_CACHE_DIR", "{}"}},
+       CheckCache},
   };
   return options;
 }
@@ -404,7 +452,8 @@ Result<std::vector<Assignment>> Assignments(const RunOption& option, const std::
   if (checked == kTaskPolicy)
     std::erase_if(assignments, [](const Assignment& assignment) { return assignment.first == "GRIDLOOM_TIMING"; });
   for (Assignment& assignment : assignments) {
-    if (const std::size_t at = assignment.second.find("{}"); at != std::string::npos) assignment.second.replace(at, 2, checked);
+    if (const std::size_t at = assignment.second.find("{}"); at != std::string::npos)
+      assignment.second.replace(at, 2, checked);
   }
   return assignments;
 }

@@ -99,13 +99,15 @@ class RunProgram final : public Command {
     if (!environment.ok()) return Fail(environment.error().message);
     if (dry_run_) return Show(*environment);
     for (const Assignment& assignment : *environment) setenv(assignment.first.c_str(), assignment.second.c_str(), 1);
-    if (IsOn(*environment, "GRIDLOOM_MEMCHECK") || IsOn(*environment, "GRIDLOOM_LEAK_CHECK")) return RunChecked(*environment);
+    if (IsOn(*environment, "GRIDLOOM_MEMCHECK") || IsOn(*environment, "GRIDLOOM_LEAK_CHECK"))
+      return RunChecked(*environment);
     execvp(program_[0].c_str(), Pointers(program_).data());
     return ExplainFailure(program_[0], errno);
   }
 
  private:
-  /// Under memcheck this process stays and counts what the program and those that it starts have found, however they end.
+  /// Under memcheck this process stays and counts what the program and those that it starts have found, however they
+  /// end.
   int RunChecked(const std::vector<Assignment>& environment) {
     auto run = CheckedRun::Make(ValueOf(environment, "GRIDLOOM_MEMCHECK_JSON"));
     if (!run.ok()) return Fail(run.error().message);
@@ -127,8 +129,8 @@ class RunProgram final : public Command {
     std::string text;
   };
 
-  /// Who wants to join a broker wants it to be there; later its loss is dealt with as --on-broker-loss says, and `embedded` given
-  /// in so many words does not mind its absence now.
+  /// Who wants to join a broker wants it to be there; later its loss is dealt with as --on-broker-loss says, and
+  /// `embedded` given in so many words does not mind its absence now.
   static Status CheckBroker(const std::vector<Assignment>& environment) {
     std::string socket, loss;
     for (const auto& [name, value] : environment) {
@@ -162,7 +164,8 @@ class RunProgram final : public Command {
     return !value.empty() && value != "0";
   }
 
-  /// What parts and keys the simulated device gets can be said to be wrong before the program runs. Whether it goes by ranges of CTAs.
+  /// What parts and keys the simulated device gets can be said to be wrong before the program runs. Whether it goes by
+  /// ranges of CTAs.
   static Result<bool> CheckTimedDevice(const std::vector<Assignment>& environment) {
     const auto value = [&](std::string_view variable) { return ValueOf(environment, variable); };
     if (!IsOn(environment, "GRIDLOOM_TIMING")) return false;
@@ -185,7 +188,8 @@ class RunProgram final : public Command {
     if (!asked && !timed) return {};
     if (!timed && !IsOn(environment, "GRIDLOOM_TRACE"))
       return Error{
-          "--ranges is for a trace, or for timing on a device that goes by them: add --trace, --policy crcs-ppcs or --hardware crcs"};
+          "--ranges is for a trace, or for timing on a device that goes by them: add --trace, --policy crcs-ppcs or "
+          "--hardware crcs"};
     constexpr std::pair<std::string_view, std::string_view> kOthers[] = {{"GRIDLOOM_CHECK_RANGES", "--check-ranges"},
                                                                          {"GRIDLOOM_MEMCHECK", "--memcheck"},
                                                                          {"GRIDLOOM_SLICE", "--slice"},
@@ -194,8 +198,8 @@ class RunProgram final : public Command {
     for (const auto& [variable, option] : kOthers) {
       if (!IsOn(environment, variable)) continue;
       if (asked) return Error{"--ranges and " + std::string(option) + " exclude each other: leave one of them out"};
-      return Error{"the ranges of CTAs, which policies crcs-... and the part crcs go by, are not captured with " + std::string(option) +
-                   ": leave that out, or choose another policy and hardware"};
+      return Error{"the ranges of CTAs, which policies crcs-... and the part crcs go by, are not captured with " +
+                   std::string(option) + ": leave that out, or choose another policy and hardware"};
     }
     return {};
   }
@@ -204,10 +208,13 @@ class RunProgram final : public Command {
   static Status CheckTasks(const std::vector<Assignment>& environment) {
     if (ValueOf(environment, "GRIDLOOM_POLICY") != kTaskPolicy) return {};
     if (ValueOf(environment, "GRIDLOOM_DEVICE") == "real")
-      return Error{"--policy pagoda is for virtual devices: on a real GPU launches stay as they are; leave out --policy or --device real"};
+      return Error{
+          "--policy pagoda is for virtual devices: on a real GPU launches stay as they are; leave out --policy or "
+          "--device real"};
     constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
-        {"GRIDLOOM_TIMING", "--timing"},   {"GRIDLOOM_MEMCHECK", "--memcheck"}, {"GRIDLOOM_TRACE", "--trace"},
-        {"GRIDLOOM_RANGES", "--ranges"},   {"GRIDLOOM_SLICE", "--slice"},       {"GRIDLOOM_CHECK_RANGES", "--check-ranges"},
+        {"GRIDLOOM_TIMING", "--timing"},   {"GRIDLOOM_MEMCHECK", "--memcheck"},
+        {"GRIDLOOM_TRACE", "--trace"},     {"GRIDLOOM_RANGES", "--ranges"},
+        {"GRIDLOOM_SLICE", "--slice"},     {"GRIDLOOM_CHECK_RANGES", "--check-ranges"},
         {"GRIDLOOM_REORDER", "--reorder"}, {"GRIDLOOM_CONNECT", "--connect"}};
     for (const auto& [variable, option] : kOthers) {
       if (variable == "GRIDLOOM_TIMING" && policy::FindPolicy(kTaskPolicy).ok()) continue;  // the model has it
@@ -244,12 +251,13 @@ class RunProgram final : public Command {
     }
     // ld.so splits LD_PRELOAD at blanks and colons and knows no quotes.
     if (shim->string().find_first_of(" :") != std::string::npos) {
-      return Error{"the path of the driver shim has a blank or a colon, which LD_PRELOAD cannot carry: " + shim->string() +
-                   "; move Gridloom to another folder"};
+      return Error{"the path of the driver shim has a blank or a colon, which LD_PRELOAD cannot carry: " +
+                   shim->string() + "; move Gridloom to another folder"};
     }
     // Behind what the user preloads, which sees the program's calls first, as it does in front of a driver.
     environment.emplace_back("LD_PRELOAD", Append(shim->string(), "LD_PRELOAD"));
-    if (const auto links = FindDriverLinks()) environment.emplace_back("LD_LIBRARY_PATH", Prepend(links->string(), "LD_LIBRARY_PATH"));
+    if (const auto links = FindDriverLinks())
+      environment.emplace_back("LD_LIBRARY_PATH", Prepend(links->string(), "LD_LIBRARY_PATH"));
     return environment;
   }
 

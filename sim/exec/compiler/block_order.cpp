@@ -43,7 +43,8 @@ class RegionOrder {
     }
   }
 
-  void Successors(const llvm::Loop* region, llvm::BasicBlock* node, llvm::SmallVectorImpl<llvm::BasicBlock*>& next) const {
+  void Successors(const llvm::Loop* region, llvm::BasicBlock* node,
+                  llvm::SmallVectorImpl<llvm::BasicBlock*>& next) const {
     if (const llvm::Loop* child = ChildLoop(region, node)) {
       child->getExitBlocks(next);
     } else {
@@ -52,8 +53,8 @@ class RegionOrder {
   }
 
   // Iterative depth-first walk: a kernel may have thousands of blocks in a chain.
-  void Visit(const llvm::Loop* region, llvm::BasicBlock* entry, llvm::BasicBlock* header, llvm::DenseSet<llvm::BasicBlock*>& seen,
-             std::vector<llvm::BasicBlock*>& nodes) {
+  void Visit(const llvm::Loop* region, llvm::BasicBlock* entry, llvm::BasicBlock* header,
+             llvm::DenseSet<llvm::BasicBlock*>& seen, std::vector<llvm::BasicBlock*>& nodes) {
     struct Frame {
       llvm::BasicBlock* node;
       llvm::SmallVector<llvm::BasicBlock*, 4> next;

@@ -16,7 +16,9 @@ struct BlockOrder {
 
   unsigned IndexOf(const llvm::BasicBlock* block) const { return index.lookup(block); }
   /// An edge that goes back in the order: always latch -> header.
-  bool IsBackEdge(const llvm::BasicBlock* from, const llvm::BasicBlock* to) const { return IndexOf(to) <= IndexOf(from); }
+  bool IsBackEdge(const llvm::BasicBlock* from, const llvm::BasicBlock* to) const {
+    return IndexOf(to) <= IndexOf(from);
+  }
 };
 
 BlockOrder ComputeBlockOrder(llvm::Function& function, llvm::LoopInfo& loops);

@@ -27,7 +27,8 @@ std::uint32_t ByteModule::Signature(const ByteTypes& results, const ByteTypes& p
   return signatures.try_emplace(key, static_cast<std::uint32_t>(signatures.size())).first->second;
 }
 
-ByteFunctionMaker::ByteFunctionMaker(ByteModule& module, llvm::Function& source, const CompileOptions& options, ByteFunction& out)
+ByteFunctionMaker::ByteFunctionMaker(ByteModule& module, llvm::Function& source, const CompileOptions& options,
+                                     ByteFunction& out)
     : module_(module),
       source_(source),
       out_(out),
@@ -70,7 +71,8 @@ Registers ByteFunctionMaker::Read(const Value* value) {
     if (found.size() != types.size()) module_.Refuse("a constant of an unknown form");
     return found;
   }
-  if (const auto* number = llvm::dyn_cast<llvm::ConstantInt>(constant)) return {constants_.Place(types[0], number->getValue())};
+  if (const auto* number = llvm::dyn_cast<llvm::ConstantInt>(constant))
+    return {constants_.Place(types[0], number->getValue())};
   if (const auto* number = llvm::dyn_cast<llvm::ConstantFP>(constant))
     return {constants_.Place(types[0], number->getValueAPF().bitcastToAPInt())};
   if (!llvm::isa<llvm::UndefValue>(constant) && !constant->isNullValue()) module_.Refuse("a constant expression");
@@ -125,8 +127,8 @@ void ByteFunctionMaker::GiveBackAfter(const llvm::Instruction& instruction) {
   }
 }
 
-/// The last block, in their order, that `value` of block `home` lives in; none if it is used in its own block only. A block stands after
-/// those that dominate it, so none is before `home`.
+/// The last block, in their order, that `value` of block `home` lives in; none if it is used in its own block only. A
+/// block stands after those that dominate it, so none is before `home`.
 std::optional<unsigned> ByteFunctionMaker::LastBlockOf(const llvm::Instruction& value, unsigned home) {
   std::vector<unsigned> reading;
   for (const llvm::Use& use : value.uses()) {
@@ -149,13 +151,15 @@ std::optional<unsigned> ByteFunctionMaker::LastBlockOf(const llvm::Instruction& 
   return last;
 }
 
-/// Gives what lives across blocks its registers. Values share one where no thread needs both: lanes that are elsewhere keep theirs, as
-/// kMerge writes for the lanes that are here only. What lives in one block is written for all lanes, and has registers of its own.
+/// Gives what lives across blocks its registers. Values share one where no thread needs both: lanes that are elsewhere
+/// keep theirs, as kMerge writes for the lanes that are here only. What lives in one block is written for all lanes,
+/// and has registers of its own.
 void ByteFunctionMaker::PlaceKept() {
   before_.resize(order_.blocks.size());
   visited_.resize(order_.blocks.size());
   for (unsigned index = 0; index < order_.blocks.size(); ++index)
-    for (const llvm::BasicBlock* after : llvm::successors(order_.blocks[index])) before_[order_.IndexOf(after)].push_back(index);
+    for (const llvm::BasicBlock* after : llvm::successors(order_.blocks[index]))
+      before_[order_.IndexOf(after)].push_back(index);
   using End = std::pair<unsigned, std::size_t>;  // a block, and the number of a value: the same registers in each run
   std::priority_queue<End, std::vector<End>, std::greater<>> ends;
   std::vector<const llvm::Instruction*> values;
@@ -291,7 +295,8 @@ void ByteFunctionMaker::MakeTerminator(ByteBlock& block, llvm::Instruction& term
     block.imm = info->imm;
     block.line = LineOf(*call);
     const std::uint32_t out = Define(*call)[0];
-    block.list = List({out, ReadOne(call->getArgOperand(0)), ReadOne(call->getArgOperand(1)), ReadOne(call->getArgOperand(2))});
+    block.list =
+        List({out, ReadOne(call->getArgOperand(0)), ReadOne(call->getArgOperand(1)), ReadOne(call->getArgOperand(2))});
     block.after_first = static_cast<std::uint32_t>(out_.steps.size());
     Finish(*call);
     block.after_last = static_cast<std::uint32_t>(out_.steps.size());
@@ -305,7 +310,8 @@ void ByteFunctionMaker::MakeTerminator(ByteBlock& block, llvm::Instruction& term
   block.waits = order_.IndexOf(&to) <= here && shapes_->Waits(loops_.getLoopFor(&to));
 }
 
-/// The parallel copy of what flows into the phis of `to`. Where a phi is read by another one, all go through registers of their own.
+/// The parallel copy of what flows into the phis of `to`. Where a phi is read by another one, all go through registers
+/// of their own.
 ByteEdge ByteFunctionMaker::Edge(const llvm::BasicBlock& from, const llvm::BasicBlock& to) {
   ByteEdge edge{order_.IndexOf(&to), static_cast<std::uint32_t>(out_.steps.size()), 0};
   struct Copy {
@@ -343,7 +349,8 @@ ByteEdge ByteFunctionMaker::Edge(const llvm::BasicBlock& from, const llvm::Basic
 // Kernels
 // ---------------------------------------------------------------------------------------------------------------------
 
-BytecodeResult MakeBytecode(SpmdModule& spmd, llvm::Function* kernel, const AddressTaken& address_taken, const CompileOptions& options) {
+BytecodeResult MakeBytecode(SpmdModule& spmd, llvm::Function* kernel, const AddressTaken& address_taken,
+                            const CompileOptions& options) {
   const ThreadEnds thread_ends(spmd, address_taken);
   ByteModule module{spmd, thread_ends};
   std::vector<llvm::Function*> sources{kernel};
@@ -368,8 +375,8 @@ BytecodeResult MakeBytecode(SpmdModule& spmd, llvm::Function* kernel, const Addr
   for (const auto& [index, function] : address_taken) {
     const std::uint32_t number = module.numbers.lookup(function);
     const ByteFunction& made = result.code.functions[number];
-    const std::uint32_t signature =
-        module.Signature({made.result_types.begin(), made.result_types.end()}, {made.parameter_types.begin(), made.parameter_types.end()});
+    const std::uint32_t signature = module.Signature({made.result_types.begin(), made.result_types.end()},
+                                                     {made.parameter_types.begin(), made.parameter_types.end()});
     result.code.pointers.push_back({(std::uint64_t{index} + 1) * 16, number, signature});
   }
   return result;

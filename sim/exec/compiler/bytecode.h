@@ -1,5 +1,5 @@
-// SPMD form -> bytecode (contract/bytecode.h), for the interpreter. Takes some hundredths of the time that machine code takes, since no
-// instruction is selected and no warp form made.
+// SPMD form -> bytecode (contract/bytecode.h), for the interpreter. Takes some hundredths of the time that machine code
+// takes, since no instruction is selected and no warp form made.
 #pragma once
 
 #include <string>
@@ -19,7 +19,9 @@ struct BytecodeResult {
   bool needs_fiber = false;
 };
 
-/// Bytecode of `kernel` and of every device function it needs. `spmd` is optimised (OptimizeSpmd); meetings and give-ways are placed in it.
-BytecodeResult MakeBytecode(SpmdModule& spmd, llvm::Function* kernel, const AddressTaken& address_taken, const CompileOptions& options);
+/// Bytecode of `kernel` and of every device function it needs. `spmd` is optimised (OptimizeSpmd); meetings and
+/// give-ways are placed in it.
+BytecodeResult MakeBytecode(SpmdModule& spmd, llvm::Function* kernel, const AddressTaken& address_taken,
+                            const CompileOptions& options);
 
 }  // namespace gridloom::exec

@@ -14,7 +14,9 @@ namespace {
 using llvm::Value;
 namespace Intrinsic = llvm::Intrinsic;
 
-Value* IsNegative(llvm::IRBuilderBase& b, Value* value) { return b.CreateICmpSLT(value, llvm::Constant::getNullValue(value->getType())); }
+Value* IsNegative(llvm::IRBuilderBase& b, Value* value) {
+  return b.CreateICmpSLT(value, llvm::Constant::getNullValue(value->getType()));
+}
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Intrinsics
@@ -32,7 +34,8 @@ Value* SumWithOverflow(llvm::IRBuilderBase& b, Intrinsic::ID id, Value* x, Value
   switch (id) {
     case Intrinsic::uadd_with_overflow: return WithOverflow(b, result, b.CreateICmpULT(result, x));
     case Intrinsic::usub_with_overflow: return WithOverflow(b, result, b.CreateICmpULT(x, y));
-    // The result's sign is neither of those that were added, or not that of what was subtracted from, with signs that differ.
+    // The result's sign is neither of those that were added, or not that of what was subtracted from, with signs that
+    // differ.
     case Intrinsic::sadd_with_overflow:
       return WithOverflow(b, result, IsNegative(b, b.CreateAnd(b.CreateXor(x, result), b.CreateXor(y, result))));
     default: return WithOverflow(b, result, IsNegative(b, b.CreateAnd(b.CreateXor(x, y), b.CreateXor(x, result))));
@@ -46,10 +49,11 @@ Value* ProductWithOverflow(llvm::IRBuilderBase& b, bool is_signed, Value* x, Val
   Value* const zero = llvm::Constant::getNullValue(type);
   if (width <= 64) {
     llvm::Type* const wide = type->getExtendedType();
-    Value* exact =
-        is_signed ? b.CreateMul(b.CreateSExt(x, wide), b.CreateSExt(y, wide)) : b.CreateMul(b.CreateZExt(x, wide), b.CreateZExt(y, wide));
+    Value* exact = is_signed ? b.CreateMul(b.CreateSExt(x, wide), b.CreateSExt(y, wide))
+                             : b.CreateMul(b.CreateZExt(x, wide), b.CreateZExt(y, wide));
     Value* result = b.CreateTrunc(exact, type);
-    return WithOverflow(b, result, b.CreateICmpNE(exact, is_signed ? b.CreateSExt(result, wide) : b.CreateZExt(result, wide)));
+    return WithOverflow(b, result,
+                        b.CreateICmpNE(exact, is_signed ? b.CreateSExt(result, wide) : b.CreateZExt(result, wide)));
   }
   Value* result = b.CreateMul(x, y);
   Value* by_zero = b.CreateICmpEQ(x, zero);
@@ -103,7 +107,8 @@ Value* SaturatingConversion(llvm::IRBuilderBase& b, bool is_signed, Value* x, ll
   Value* too_small = b.CreateFCmpOLT(x, bound(least));
   Value* too_large = b.CreateFCmpOGT(x, bound(most));
   Value* none = b.CreateFCmpUNO(x, x);
-  Value* fits = b.CreateSelect(b.CreateOr(b.CreateOr(too_small, too_large), none), llvm::Constant::getNullValue(x->getType()), x);
+  Value* fits =
+      b.CreateSelect(b.CreateOr(b.CreateOr(too_small, too_large), none), llvm::Constant::getNullValue(x->getType()), x);
   Value* converted = is_signed ? b.CreateFPToSI(fits, to) : b.CreateFPToUI(fits, to);
   converted = b.CreateSelect(too_small, llvm::ConstantInt::get(to, least), converted);
   return b.CreateSelect(too_large, llvm::ConstantInt::get(to, most), converted);
@@ -140,9 +145,11 @@ Value* HalfClass(llvm::IRBuilderBase& b, Value* x, unsigned classes) {
 Value* HalfOfPredicate(llvm::IRBuilderBase& b, llvm::CastInst& cast) {
   const bool converts = llvm::isa<llvm::UIToFPInst, llvm::SIToFPInst>(cast);
   Value* const predicate = cast.getOperand(0);
-  if (!converts || !cast.getType()->getScalarType()->isHalfTy() || !predicate->getType()->isIntOrIntVectorTy(1)) return nullptr;
+  if (!converts || !cast.getType()->getScalarType()->isHalfTy() || !predicate->getType()->isIntOrIntVectorTy(1))
+    return nullptr;
   const double one = llvm::isa<llvm::SIToFPInst>(cast) ? -1.0 : 1.0;
-  return b.CreateSelect(predicate, llvm::ConstantFP::get(cast.getType(), one), llvm::Constant::getNullValue(cast.getType()));
+  return b.CreateSelect(predicate, llvm::ConstantFP::get(cast.getType(), one),
+                        llvm::Constant::getNullValue(cast.getType()));
 }
 
 Value* Expand(llvm::Instruction& instruction) {
@@ -173,7 +180,8 @@ bool IsOdd(const llvm::Type* type) {
 }
 
 bool TouchesOdd(const llvm::Instruction& instruction) {
-  return IsOdd(instruction.getType()) || llvm::any_of(instruction.operands(), [](const llvm::Use& use) { return IsOdd(use->getType()); });
+  return IsOdd(instruction.getType()) ||
+         llvm::any_of(instruction.operands(), [](const llvm::Use& use) { return IsOdd(use->getType()); });
 }
 
 /// Values of odd widths in the next wider type, whose upper bits mean nothing: what they matter to takes them extended.
@@ -194,7 +202,8 @@ class WidenOdd {
     for (llvm::Instruction* instruction : odd) {
       if (auto* phi = llvm::dyn_cast<llvm::PHINode>(instruction)) FillPhi(*phi);
     }
-    for (llvm::Instruction* instruction : odd) instruction->replaceAllUsesWith(llvm::PoisonValue::get(instruction->getType()));
+    for (llvm::Instruction* instruction : odd)
+      instruction->replaceAllUsesWith(llvm::PoisonValue::get(instruction->getType()));
     for (llvm::Instruction* instruction : odd) instruction->eraseFromParent();
   }
 
@@ -222,7 +231,8 @@ class WidenOdd {
       }
     }
     if (llvm::isa<llvm::BitCastInst>(instruction)) return false;
-    return llvm::isa<llvm::BinaryOperator, llvm::ICmpInst, llvm::SelectInst, llvm::CastInst, llvm::FreezeInst, llvm::PHINode>(instruction);
+    return llvm::isa<llvm::BinaryOperator, llvm::ICmpInst, llvm::SelectInst, llvm::CastInst, llvm::FreezeInst,
+                     llvm::PHINode>(instruction);
   }
 
   llvm::Type* WideType(llvm::Type* type) {
@@ -241,7 +251,8 @@ class WidenOdd {
   Value* Unsigned(Value* value) {
     if (!IsOdd(value->getType())) return value;
     llvm::Type* const wide = WideType(value->getType());
-    return b_.CreateAnd(Any(value), llvm::ConstantInt::get(wide, llvm::APInt::getLowBitsSet(wide->getIntegerBitWidth(), Bits(value))));
+    return b_.CreateAnd(
+        Any(value), llvm::ConstantInt::get(wide, llvm::APInt::getLowBitsSet(wide->getIntegerBitWidth(), Bits(value))));
   }
   Value* Signed(Value* value) {
     if (!IsOdd(value->getType())) return value;
@@ -263,7 +274,8 @@ class WidenOdd {
   }
   void FillPhi(llvm::PHINode& phi) {
     auto* const wide = llvm::cast<llvm::PHINode>(wide_.lookup(&phi));
-    for (unsigned i = 0; i < phi.getNumIncomingValues(); ++i) wide->addIncoming(Any(phi.getIncomingValue(i)), phi.getIncomingBlock(i));
+    for (unsigned i = 0; i < phi.getNumIncomingValues(); ++i)
+      wide->addIncoming(Any(phi.getIncomingValue(i)), phi.getIncomingBlock(i));
   }
 
   Value* Make(llvm::Instruction& instruction, llvm::Type* type) {
@@ -310,7 +322,8 @@ class WidenOdd {
     const auto number = [&](const llvm::APInt& value) { return llvm::ConstantInt::get(type, value); };
     const unsigned width = type->getIntegerBitWidth();
     const auto clamp = [&](Value* value) {
-      Value* least = b_.CreateBinaryIntrinsic(Intrinsic::smin, value, number(llvm::APInt::getSignedMaxValue(bits).sext(width)));
+      Value* least =
+          b_.CreateBinaryIntrinsic(Intrinsic::smin, value, number(llvm::APInt::getSignedMaxValue(bits).sext(width)));
       return b_.CreateBinaryIntrinsic(Intrinsic::smax, least, number(llvm::APInt::getSignedMinValue(bits).sext(width)));
     };
     switch (id) {
@@ -318,9 +331,11 @@ class WidenOdd {
       case Intrinsic::bswap: return b_.CreateLShr(b_.CreateUnaryIntrinsic(id, Any(x)), above);
       case Intrinsic::ctpop: return b_.CreateUnaryIntrinsic(id, Unsigned(x));
       case Intrinsic::ctlz:
-        return b_.CreateSub(b_.CreateBinaryIntrinsic(id, Unsigned(x), b_.getFalse()), llvm::ConstantInt::get(type, above));
+        return b_.CreateSub(b_.CreateBinaryIntrinsic(id, Unsigned(x), b_.getFalse()),
+                            llvm::ConstantInt::get(type, above));
       case Intrinsic::cttz:
-        return b_.CreateBinaryIntrinsic(id, b_.CreateOr(Any(x), number(llvm::APInt::getOneBitSet(width, bits))), b_.getFalse());
+        return b_.CreateBinaryIntrinsic(id, b_.CreateOr(Any(x), number(llvm::APInt::getOneBitSet(width, bits))),
+                                        b_.getFalse());
       case Intrinsic::abs: return b_.CreateBinaryIntrinsic(id, Signed(x), b_.getFalse());
       case Intrinsic::umin:
       case Intrinsic::umax: return b_.CreateBinaryIntrinsic(id, Unsigned(x), Unsigned(y));
@@ -336,7 +351,8 @@ class WidenOdd {
         Value* const distance = b_.CreateURem(Unsigned(call.getArgOperand(2)), llvm::ConstantInt::get(type, bits));
         Value* const rest = b_.CreateSub(llvm::ConstantInt::get(type, bits), distance);
         const bool left = id == Intrinsic::fshl;
-        return b_.CreateOr(b_.CreateShl(Any(x), left ? distance : rest), b_.CreateLShr(Unsigned(y), left ? rest : distance));
+        return b_.CreateOr(b_.CreateShl(Any(x), left ? distance : rest),
+                           b_.CreateLShr(Unsigned(y), left ? rest : distance));
       }
     }
   }
@@ -366,7 +382,8 @@ Value* ExpandIntrinsic(llvm::IRBuilderBase& b, Intrinsic::ID id, llvm::ArrayRef<
     case Intrinsic::fptosi_sat: return SaturatingConversion(b, true, arguments[0], type);
     case Intrinsic::is_fpclass:
       if (!arguments[0]->getType()->getScalarType()->isHalfTy()) return nullptr;
-      return HalfClass(b, arguments[0], static_cast<unsigned>(llvm::cast<llvm::ConstantInt>(arguments[1])->getZExtValue()));
+      return HalfClass(b, arguments[0],
+                       static_cast<unsigned>(llvm::cast<llvm::ConstantInt>(arguments[1])->getZExtValue()));
     default: return nullptr;
   }
 }

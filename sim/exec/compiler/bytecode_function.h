@@ -1,5 +1,5 @@
-// One function on its way from SPMD form to bytecode. bytecode.cpp: blocks, edges, functions; bytecode_plain.cpp: plain computation;
-// bytecode_markers.cpp: what touches the machine.
+// One function on its way from SPMD form to bytecode. bytecode.cpp: blocks, edges, functions; bytecode_plain.cpp: plain
+// computation; bytecode_markers.cpp: what touches the machine.
 #pragma once
 
 #include <llvm/ADT/DenseMap.h>
@@ -75,7 +75,8 @@ class ByteFunctionMaker {
   void MakeBitCast(llvm::CastInst& cast);
   void MakeIntrinsic(llvm::IntrinsicInst& call);
   void MakeElement(llvm::Instruction& instruction);
-  void Elementwise(const llvm::Instruction& instruction, ByteCode code, llvm::ArrayRef<const Value*> operands, std::uint64_t imm = 0);
+  void Elementwise(const llvm::Instruction& instruction, ByteCode code, llvm::ArrayRef<const Value*> operands,
+                   std::uint64_t imm = 0);
 
   // --- bytecode_markers.cpp ---
   void MakeMarker(llvm::CallInst& call, const MarkerInfo& info);

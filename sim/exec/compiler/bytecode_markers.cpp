@@ -42,7 +42,14 @@ void ByteFunctionMaker::MakeMarker(llvm::CallInst& call, const MarkerInfo& info)
       const std::uint32_t line = LineOf(call), a = ReadOne(call.getArgOperand(0)), b = ReadOne(call.getArgOperand(1)),
                           c = ReadOne(call.getArgOperand(2));
       const std::uint32_t out = call.getType()->isVoidTy() ? kNoRegister : Define(call)[0];
-      Add({.code = ByteCode::kAtomic, .type = types[0], .line = line, .dst = out, .a = a, .b = b, .c = c, .imm = info.imm});
+      Add({.code = ByteCode::kAtomic,
+           .type = types[0],
+           .line = line,
+           .dst = out,
+           .a = a,
+           .b = b,
+           .c = c,
+           .imm = info.imm});
       return;
     }
     case MarkerKind::kToGeneric: return simple(ByteCode::kToGeneric, static_cast<std::uint64_t>(info.space));
@@ -150,7 +157,9 @@ void ByteFunctionMaker::MakeHelper(llvm::CallInst& call, const MarkerInfo& info)
 void ByteFunctionMaker::MakeCall(llvm::CallInst& call) {
   const auto number = module_.numbers.find(call.getCalledFunction());
   if (number == module_.numbers.end()) {
-    return module_.Refuse("a call of '" + (call.getCalledFunction() ? call.getCalledFunction()->getName().str() : std::string("?")) + "'");
+    return module_.Refuse("a call of '" +
+                          (call.getCalledFunction() ? call.getCalledFunction()->getName().str() : std::string("?")) +
+                          "'");
   }
   Registers inputs;
   for (const llvm::Use& argument : call.args()) {
@@ -160,7 +169,11 @@ void ByteFunctionMaker::MakeCall(llvm::CallInst& call) {
   Registers all = Define(call);
   const std::size_t results = all.size();
   all.append(inputs.begin(), inputs.end());
-  Add({.code = ByteCode::kCall, .a = number->second, .b = List(all), .c = static_cast<std::uint32_t>(all.size()), .imm = results});
+  Add({.code = ByteCode::kCall,
+       .a = number->second,
+       .b = List(all),
+       .c = static_cast<std::uint32_t>(all.size()),
+       .imm = results});
 }
 
 void ByteFunctionMaker::MakeIndirectCall(llvm::CallInst& call) {
@@ -190,7 +203,11 @@ void ByteFunctionMaker::MakeMet(llvm::CallInst& call, const MarkerInfo& info) {
   const ByteTypes types = TypesOf(call.getType());
   const Registers out = Define(call);
   for (std::size_t i = 0; i < out.size(); ++i)
-    Add({.code = ByteCode::kMet, .type = types[i], .dst = out[i], .a = given[i], .imm = out.size() == 1 ? info.imm : i});
+    Add({.code = ByteCode::kMet,
+         .type = types[i],
+         .dst = out[i],
+         .a = given[i],
+         .imm = out.size() == 1 ? info.imm : i});
 }
 
 }  // namespace gridloom::exec

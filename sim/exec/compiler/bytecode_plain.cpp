@@ -88,8 +88,8 @@ unsigned ValuesOf(llvm::Intrinsic::ID id, unsigned arguments) {
 }  // namespace
 
 /// One step for each part of the result.
-void ByteFunctionMaker::Elementwise(const llvm::Instruction& instruction, ByteCode code, llvm::ArrayRef<const Value*> operands,
-                                    std::uint64_t imm) {
+void ByteFunctionMaker::Elementwise(const llvm::Instruction& instruction, ByteCode code,
+                                    llvm::ArrayRef<const Value*> operands, std::uint64_t imm) {
   const ByteTypes types = TypesOf(operands[0]->getType());
   llvm::SmallVector<Registers, 3> read;
   for (const Value* operand : operands) read.push_back(Read(operand));
@@ -99,7 +99,14 @@ void ByteFunctionMaker::Elementwise(const llvm::Instruction& instruction, ByteCo
     return read[operand][read[operand].size() == 1 ? 0 : i];
   };
   for (std::size_t i = 0; i < out.size(); ++i) {
-    Add({.code = code, .type = types[i], .from = types[i], .dst = out[i], .a = part(0, i), .b = part(1, i), .c = part(2, i), .imm = imm});
+    Add({.code = code,
+         .type = types[i],
+         .from = types[i],
+         .dst = out[i],
+         .a = part(0, i),
+         .b = part(1, i),
+         .c = part(2, i),
+         .imm = imm});
   }
 }
 
@@ -107,8 +114,10 @@ void ByteFunctionMaker::MakePlain(llvm::Instruction& instruction) {
   if (auto* compare = llvm::dyn_cast<llvm::CmpInst>(&instruction)) return MakeCompare(*compare);
   if (auto* cast = llvm::dyn_cast<llvm::CastInst>(&instruction)) return MakeCast(*cast);
   if (auto* select = llvm::dyn_cast<llvm::SelectInst>(&instruction))
-    return Elementwise(instruction, ByteCode::kSelect, {select->getTrueValue(), select->getFalseValue(), select->getCondition()});
-  if (instruction.getOpcode() == llvm::Instruction::FNeg) return Elementwise(instruction, ByteCode::kFNeg, {instruction.getOperand(0)});
+    return Elementwise(instruction, ByteCode::kSelect,
+                       {select->getTrueValue(), select->getFalseValue(), select->getCondition()});
+  if (instruction.getOpcode() == llvm::Instruction::FNeg)
+    return Elementwise(instruction, ByteCode::kFNeg, {instruction.getOperand(0)});
   if (const auto code = BinaryCode(instruction.getOpcode()))
     return Elementwise(instruction, *code, {instruction.getOperand(0), instruction.getOperand(1)});
   if (auto* intrinsic = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction)) return MakeIntrinsic(*intrinsic);
@@ -118,7 +127,8 @@ void ByteFunctionMaker::MakePlain(llvm::Instruction& instruction) {
 
 /// Parts of structs and vectors: registers are moved.
 void ByteFunctionMaker::MakeElement(llvm::Instruction& instruction) {
-  const auto first_of = [&](llvm::Type* type, unsigned index) -> std::size_t {  // part with which element `index` begins
+  const auto first_of = [&](llvm::Type* type,
+                            unsigned index) -> std::size_t {  // part with which element `index` begins
     std::size_t first = 0;
     if (auto* structure = llvm::dyn_cast<llvm::StructType>(type)) {
       for (unsigned i = 0; i < index; ++i) first += TypesOf(structure->getElementType(i)).size();
@@ -128,7 +138,8 @@ void ByteFunctionMaker::MakeElement(llvm::Instruction& instruction) {
   };
   const auto move = [&](const Registers& out, const Registers& from) {
     const ByteTypes& types = TypesOf(instruction.getType());
-    for (std::size_t i = 0; i < out.size(); ++i) Add({.code = ByteCode::kMove, .type = types[i], .dst = out[i], .a = from[i]});
+    for (std::size_t i = 0; i < out.size(); ++i)
+      Add({.code = ByteCode::kMove, .type = types[i], .dst = out[i], .a = from[i]});
   };
   const Value* source = instruction.getNumOperands() != 0 ? instruction.getOperand(0) : nullptr;
   const auto constant_index = [&](unsigned operand) -> std::optional<unsigned> {
@@ -153,7 +164,8 @@ void ByteFunctionMaker::MakeElement(llvm::Instruction& instruction) {
     const Registers second = Read(instruction.getOperand(1));
     both.append(second.begin(), second.end());
     Registers picked;
-    for (const int which : shuffle->getShuffleMask()) picked.push_back(both[which < 0 ? 0 : static_cast<unsigned>(which)]);
+    for (const int which : shuffle->getShuffleMask())
+      picked.push_back(both[which < 0 ? 0 : static_cast<unsigned>(which)]);
     return move(Define(instruction), picked);
   } else if (llvm::isa<llvm::FreezeInst>(instruction)) {
     const Registers from = Read(source);
@@ -167,8 +179,8 @@ void ByteFunctionMaker::MakeElement(llvm::Instruction& instruction) {
     return move(Define(instruction), from);
   }
   const std::size_t parts = TypesOf(instruction.getType()).size();
-  move(Define(instruction),
-       Registers(from.begin() + static_cast<std::ptrdiff_t>(*at), from.begin() + static_cast<std::ptrdiff_t>(*at + parts)));
+  move(Define(instruction), Registers(from.begin() + static_cast<std::ptrdiff_t>(*at),
+                                      from.begin() + static_cast<std::ptrdiff_t>(*at + parts)));
 }
 
 void ByteFunctionMaker::MakeCompare(llvm::CmpInst& compare) {
@@ -179,18 +191,23 @@ void ByteFunctionMaker::MakeCompare(llvm::CmpInst& compare) {
     bool swapped;
   };
   static constexpr Row kRows[] = {
-      {P::ICMP_EQ, ByteCode::kEq, false},    {P::ICMP_NE, ByteCode::kNe, false},    {P::ICMP_ULT, ByteCode::kULt, false},
-      {P::ICMP_ULE, ByteCode::kULe, false},  {P::ICMP_UGT, ByteCode::kULt, true},   {P::ICMP_UGE, ByteCode::kULe, true},
-      {P::ICMP_SLT, ByteCode::kSLt, false},  {P::ICMP_SLE, ByteCode::kSLe, false},  {P::ICMP_SGT, ByteCode::kSLt, true},
-      {P::ICMP_SGE, ByteCode::kSLe, true},   {P::FCMP_OEQ, ByteCode::kFOEq, false}, {P::FCMP_OLT, ByteCode::kFOLt, false},
-      {P::FCMP_OLE, ByteCode::kFOLe, false}, {P::FCMP_OGT, ByteCode::kFOLt, true},  {P::FCMP_OGE, ByteCode::kFOLe, true},
-      {P::FCMP_ONE, ByteCode::kFONe, false}, {P::FCMP_ORD, ByteCode::kFOrd, false}, {P::FCMP_UNO, ByteCode::kFUno, false},
-      {P::FCMP_UEQ, ByteCode::kFUEq, false}, {P::FCMP_ULT, ByteCode::kFULt, false}, {P::FCMP_ULE, ByteCode::kFULe, false},
-      {P::FCMP_UGT, ByteCode::kFULt, true},  {P::FCMP_UGE, ByteCode::kFULe, true},  {P::FCMP_UNE, ByteCode::kFUNe, false},
+      {P::ICMP_EQ, ByteCode::kEq, false},    {P::ICMP_NE, ByteCode::kNe, false},
+      {P::ICMP_ULT, ByteCode::kULt, false},  {P::ICMP_ULE, ByteCode::kULe, false},
+      {P::ICMP_UGT, ByteCode::kULt, true},   {P::ICMP_UGE, ByteCode::kULe, true},
+      {P::ICMP_SLT, ByteCode::kSLt, false},  {P::ICMP_SLE, ByteCode::kSLe, false},
+      {P::ICMP_SGT, ByteCode::kSLt, true},   {P::ICMP_SGE, ByteCode::kSLe, true},
+      {P::FCMP_OEQ, ByteCode::kFOEq, false}, {P::FCMP_OLT, ByteCode::kFOLt, false},
+      {P::FCMP_OLE, ByteCode::kFOLe, false}, {P::FCMP_OGT, ByteCode::kFOLt, true},
+      {P::FCMP_OGE, ByteCode::kFOLe, true},  {P::FCMP_ONE, ByteCode::kFONe, false},
+      {P::FCMP_ORD, ByteCode::kFOrd, false}, {P::FCMP_UNO, ByteCode::kFUno, false},
+      {P::FCMP_UEQ, ByteCode::kFUEq, false}, {P::FCMP_ULT, ByteCode::kFULt, false},
+      {P::FCMP_ULE, ByteCode::kFULe, false}, {P::FCMP_UGT, ByteCode::kFULt, true},
+      {P::FCMP_UGE, ByteCode::kFULe, true},  {P::FCMP_UNE, ByteCode::kFUNe, false},
   };
   for (const Row& row : kRows) {
     if (row.predicate != compare.getPredicate()) continue;
-    return Elementwise(compare, row.code, {compare.getOperand(row.swapped ? 1 : 0), compare.getOperand(row.swapped ? 0 : 1)});
+    return Elementwise(compare, row.code,
+                       {compare.getOperand(row.swapped ? 1 : 0), compare.getOperand(row.swapped ? 0 : 1)});
   }
   module_.Refuse("a comparison that is always true or false");
 }
@@ -201,7 +218,8 @@ void ByteFunctionMaker::MakeCast(llvm::CastInst& cast) {
   if (!code) return module_.Refuse(std::string("a conversion '") + cast.getOpcodeName() + "'");
   const ByteTypes to = TypesOf(cast.getType()), from = TypesOf(cast.getOperand(0)->getType());
   const Registers read = Read(cast.getOperand(0)), out = Define(cast);
-  for (std::size_t i = 0; i < out.size(); ++i) Add({.code = *code, .type = to[i], .from = from[i], .dst = out[i], .a = read[i]});
+  for (std::size_t i = 0; i < out.size(); ++i)
+    Add({.code = *code, .type = to[i], .from = from[i], .dst = out[i], .a = read[i]});
 }
 
 /// Between types of one part each a move; else through one integer of all bits.
@@ -212,11 +230,15 @@ void ByteFunctionMaker::MakeBitCast(llvm::CastInst& cast) {
   if (bits && to != from) return module_.Refuse("a cast between predicates and bits");
   const Registers out = Define(cast);
   if (to.size() == from.size()) {
-    for (std::size_t i = 0; i < out.size(); ++i) Add({.code = ByteCode::kMove, .type = to[i], .dst = out[i], .a = read[i]});
+    for (std::size_t i = 0; i < out.size(); ++i)
+      Add({.code = ByteCode::kMove, .type = to[i], .dst = out[i], .a = read[i]});
     return;
   }
   const unsigned width = cast.getType()->getPrimitiveSizeInBits().getFixedValue();
-  const ByteType whole = width == 16 ? ByteType::kI16 : width == 32 ? ByteType::kI32 : width == 64 ? ByteType::kI64 : ByteType::kI128;
+  const ByteType whole = width == 16   ? ByteType::kI16
+                         : width == 32 ? ByteType::kI32
+                         : width == 64 ? ByteType::kI64
+                                       : ByteType::kI128;
   if (width != BytesOf(whole) * 8) return module_.Refuse("a cast of " + std::to_string(width) + " bits");
   std::uint32_t joined = read[0];
   if (from.size() > 1) {

@@ -56,8 +56,9 @@ std::uint32_t FrameLayout::Take(ByteType type) {
 void FrameLayout::GiveBack(std::uint32_t place, ByteType type) { free_[SizeOf(type)].push_back(place); }
 
 std::uint32_t ConstantPool::Place(ByteType type, const llvm::APInt& bits) {
-  const std::array<std::uint64_t, 2> words{bits.extractBitsAsZExtValue(std::min(64u, bits.getBitWidth()), 0),
-                                           bits.getBitWidth() > 64 ? bits.extractBitsAsZExtValue(bits.getBitWidth() - 64, 64) : 0};
+  const std::array<std::uint64_t, 2> words{
+      bits.extractBitsAsZExtValue(std::min(64u, bits.getBitWidth()), 0),
+      bits.getBitWidth() > 64 ? bits.extractBitsAsZExtValue(bits.getBitWidth() - 64, 64) : 0};
   auto [it, inserted] = places_.try_emplace({type, words}, static_cast<std::uint32_t>(bytes_.size()));
   if (inserted) {
     bytes_.resize(bytes_.size() + std::max(SizeOf(type), 64u));
@@ -66,7 +67,8 @@ std::uint32_t ConstantPool::Place(ByteType type, const llvm::APInt& bits) {
       const std::uint32_t lanes = words[0] != 0 ? ~0u : 0;
       std::memcpy(at, &lanes, sizeof lanes);
     } else {
-      for (unsigned lane = 0; lane < 32; ++lane) std::memcpy(at + std::size_t{lane} * BytesOf(type), words.data(), BytesOf(type));
+      for (unsigned lane = 0; lane < 32; ++lane)
+        std::memcpy(at + std::size_t{lane} * BytesOf(type), words.data(), BytesOf(type));
     }
   }
   return it->second | kConstantOperand;

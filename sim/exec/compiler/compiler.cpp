@@ -55,7 +55,8 @@ bool Verifies(const llvm::Module& module, const char* stage, CompiledKernel& out
   return false;
 }
 
-void Compile(const ptx::Module& module, const char* name, const CompileOptions& options, bool with_lines, CompiledKernel& out) {
+void Compile(const ptx::Module& module, const char* name, const CompileOptions& options, bool with_lines,
+             CompiledKernel& out) {
   const ptx::Function* function = module.FindFunction(name);
   if (!function || !function->is_entry || !function->body) {
     out.error = std::string("no kernel named '") + name + "' in the module";
@@ -83,7 +84,8 @@ void Compile(const ptx::Module& module, const char* name, const CompileOptions& 
   OptimizeSpmd(spmd, lifted.address_taken, options, *machine);  // memcheck needs the lines
   if (!with_lines) llvm::StripDebugInfo(spmd.ir());
   if (options.keep_ir) out.ir += "; ---- SPMD form, optimised\n" + Print(spmd.ir());
-  const VectorizeResult vectorized = Vectorize(spmd, lifted.kernel, lifted.address_taken, options, lifted.static_shared_bytes);
+  const VectorizeResult vectorized =
+      Vectorize(spmd, lifted.kernel, lifted.address_taken, options, lifted.static_shared_bytes);
   if (!vectorized.error.empty()) {
     out.error = vectorized.error;
     return;
@@ -137,18 +139,21 @@ void Interpret(const ptx::Module& module, const char* name, const CompileOptions
 
 }  // namespace
 
-extern "C" void gridloom_compile(const ptx::Module* module, const char* kernel, const CompileOptions* options, CompiledKernel* out) {
+extern "C" void gridloom_compile(const ptx::Module* module, const char* kernel, const CompileOptions* options,
+                                 CompiledKernel* out) {
   *out = {};
   OnDeepStack([&] { Compile(*module, kernel, *options, false, *out); });
 }
 
-extern "C" void gridloom_interpret(const ptx::Module* module, const char* kernel, const CompileOptions* options, InterpretedKernel* out) {
+extern "C" void gridloom_interpret(const ptx::Module* module, const char* kernel, const CompileOptions* options,
+                                   InterpretedKernel* out) {
   *out = {};
   OnDeepStack([&] { Interpret(*module, kernel, *options, *out); });
 }
 
-extern "C" std::uint32_t gridloom_find_line(const ptx::Module* module, const char* kernel, const CompileOptions* options,
-                                            std::uint64_t text_offset, std::uint64_t text_bytes) {
+extern "C" std::uint32_t gridloom_find_line(const ptx::Module* module, const char* kernel,
+                                            const CompileOptions* options, std::uint64_t text_offset,
+                                            std::uint64_t text_bytes) {
   CompiledKernel compiled;
   OnDeepStack([&] { Compile(*module, kernel, *options, true, compiled); });
   return compiled.error.empty() ? LineAt(compiled.object, text_offset, text_bytes) : 0;

@@ -15,7 +15,9 @@ namespace gridloom::exec {
 /// CompileOptions::block of code for any row of whole warps: y = z = 1, x a multiple of 32.
 inline constexpr std::uint32_t kRowOfWarps[3] = {0, 1, 1};
 /// True of such a row's shape, and of kRowOfWarps itself.
-constexpr bool IsRowOfWarps(const std::uint32_t (&block)[3]) { return block[0] % 32 == 0 && block[1] == 1 && block[2] == 1; }
+constexpr bool IsRowOfWarps(const std::uint32_t (&block)[3]) {
+  return block[0] % 32 == 0 && block[1] == 1 && block[2] == 1;
+}
 
 /// Everything a kernel's code depends on besides its PTX. Part of the cache key.
 struct CompileOptions {
@@ -24,10 +26,11 @@ struct CompileOptions {
   bool clusters = false;
   bool memcheck = false;
   Recording record = Recording::kNone;
-  bool fetch_ahead = false;    ///< loops fetch what their lanes will walk through (compiler/fetch_ahead.h)
-  std::uint8_t few_lanes = 8;  ///< lanes that go on one by one where a loop has no more left (compiler/warp_lane_loop.cpp)
-  std::string cpu;             ///< "" = host CPU; otherwise "x86-64-v4", "x86-64-v3", "x86-64"
-  bool keep_ir = false;        ///< fill CompiledKernel::ir
+  bool fetch_ahead = false;  ///< loops fetch what their lanes will walk through (compiler/fetch_ahead.h)
+  std::uint8_t few_lanes =
+      8;                 ///< lanes that go on one by one where a loop has no more left (compiler/warp_lane_loop.cpp)
+  std::string cpu;       ///< "" = host CPU; otherwise "x86-64-v4", "x86-64-v3", "x86-64"
+  bool keep_ir = false;  ///< fill CompiledKernel::ir
 };
 
 struct CompiledKernel {
@@ -55,14 +58,17 @@ struct InterpretedKernel {
   std::string refuses;  ///< not empty: what the interpreter cannot run, though machine code can
 };
 
-/// Bytecode of a kernel: what gridloom_compile takes, in some hundredths of its time. Options with memcheck or records are refused.
+/// Bytecode of a kernel: what gridloom_compile takes, in some hundredths of its time. Options with memcheck or records
+/// are refused.
 extern "C" __attribute__((visibility("default"))) void gridloom_interpret(const ptx::Module* module, const char* kernel,
-                                                                          const CompileOptions* options, InterpretedKernel* out);
+                                                                          const CompileOptions* options,
+                                                                          InterpretedKernel* out);
 using InterpretFn = decltype(&gridloom_interpret);
 
 /// Entry point of the library, found with dlsym. Thread-safe.
 extern "C" __attribute__((visibility("default"))) void gridloom_compile(const ptx::Module* module, const char* kernel,
-                                                                        const CompileOptions* options, CompiledKernel* out);
+                                                                        const CompileOptions* options,
+                                                                        CompiledKernel* out);
 using CompileFn = decltype(&gridloom_compile);
 
 /// Identifies this compiler build (versions of lifter, ABI, LLVM, CPU) for the cache key.

@@ -18,8 +18,8 @@ llvm::DICompileUnit* CompileUnitOf(llvm::Module& module) {
   module.addModuleFlag(llvm::Module::Warning, "Debug Info Version", llvm::DEBUG_METADATA_VERSION);
   module.addModuleFlag(llvm::Module::Warning, "Dwarf Version", 4);
   llvm::DIBuilder builder(module);
-  auto* unit = builder.createCompileUnit(llvm::dwarf::DW_LANG_C, builder.createFile("kernel.ptx", "."), "gridloom", true, "", 0, "",
-                                         llvm::DICompileUnit::LineTablesOnly);
+  auto* unit = builder.createCompileUnit(llvm::dwarf::DW_LANG_C, builder.createFile("kernel.ptx", "."), "gridloom",
+                                         true, "", 0, "", llvm::DICompileUnit::LineTablesOnly);
   builder.finalize();
   return unit;
 }

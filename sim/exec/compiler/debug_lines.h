@@ -1,6 +1,7 @@
-// PTX lines as debug information: the lifter gives every instruction its line, the passes and the vectoriser carry it along, and
-// the code generator writes a line table. Ordinary compilations drop it all right after lifting. A fault inside generated code
-// compiles the kernel once more, with it, and looks its place up: debug information does not change the code.
+// PTX lines as debug information: the lifter gives every instruction its line, the passes and the vectoriser carry it
+// along, and the code generator writes a line table. Ordinary compilations drop it all right after lifting. A fault
+// inside generated code compiles the kernel once more, with it, and looks its place up: debug information does not
+// change the code.
 #pragma once
 
 #include <llvm/IR/Module.h>

@@ -16,7 +16,8 @@ class DeepStack {
  public:
   DeepStack() {
     for (bytes_ = kMost; bytes_ >= kLeast; bytes_ /= 2) {
-      memory_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+      memory_ =
+          mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
       if (memory_ != MAP_FAILED) break;
     }
     if (memory_ == MAP_FAILED) return;
@@ -64,7 +65,8 @@ void OnDeepStack(const std::function<void()>& function) {
   call.callee.uc_stack.ss_size = stack.bytes();
   call.callee.uc_link = &call.caller;
   const auto place = reinterpret_cast<std::uintptr_t>(&call);
-  makecontext(&call.callee, reinterpret_cast<void (*)()>(&Enter), 2, static_cast<unsigned>(place), static_cast<unsigned>(place >> 32));
+  makecontext(&call.callee, reinterpret_cast<void (*)()>(&Enter), 2, static_cast<unsigned>(place),
+              static_cast<unsigned>(place >> 32));
   if (swapcontext(&call.caller, &call.callee) != 0) return function();
   if (call.thrown) std::rethrow_exception(call.thrown);
 }

@@ -45,7 +45,8 @@ const SCEV* Starts::StartOf(const Loop& loop, Value* address) {
     if (!going_on) return false;
     const auto* const step = llvm::dyn_cast<llvm::SCEVConstant>(going_on->getOperand(1));
     goes_on = true;
-    in_small_steps &= going_on->getLoop() == &loop && going_on->isAffine() && step != nullptr && step->getAPInt().abs().ule(kMostStep);
+    in_small_steps &= going_on->getLoop() == &loop && going_on->isAffine() && step != nullptr &&
+                      step->getAPInt().abs().ule(kMostStep);
     return false;
   };
   llvm::SCEVExprContains(whole, look);
@@ -77,9 +78,12 @@ void Starts::Place(const Loop& loop) {
   for (llvm::BasicBlock* block : loop.blocks()) {
     for (llvm::Instruction& instruction : *block) {
       const MarkerInfo* const info = MarkerOf(instruction);
-      if (!info || info->kind != MarkerKind::kLoad || (info->space != Space::kGlobal && info->space != Space::kGeneric)) continue;
+      if (!info || info->kind != MarkerKind::kLoad || (info->space != Space::kGlobal && info->space != Space::kGeneric))
+        continue;
       const SCEV* const start = StartOf(loop, llvm::cast<CallInst>(instruction).getArgOperand(0));
-      const auto beside = [&](const SCEV* other) { return llvm::isa<llvm::SCEVConstant>(evolution_.getMinusSCEV(start, other)); };
+      const auto beside = [&](const SCEV* other) {
+        return llvm::isa<llvm::SCEVConstant>(evolution_.getMinusSCEV(start, other));
+      };
       if (start && std::ranges::none_of(starts, beside)) starts.push_back(start);
     }
   }
@@ -87,7 +91,9 @@ void Starts::Place(const Loop& loop) {
   for (const SCEV* start : starts) {
     Value* const address = expander_.expandCodeFor(start, start->getType(), at);
     llvm::IRBuilder<> b(at);
-    b.CreateCall(spmd_.Marker({.kind = MarkerKind::kFetchAhead, .imm = ArrayOf(start)}, b.getVoidTy(), {b.getInt64Ty()}), {address});
+    b.CreateCall(
+        spmd_.Marker({.kind = MarkerKind::kFetchAhead, .imm = ArrayOf(start)}, b.getVoidTy(), {b.getInt64Ty()}),
+        {address});
   }
 }
 

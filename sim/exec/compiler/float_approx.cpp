@@ -15,7 +15,8 @@ constexpr float kMagic = 0x1.8p+23f;
 
 Value* FloatEmitter::Horner(Value* x, std::initializer_list<float> coefficients) {
   Value* sum = nullptr;
-  for (auto it = std::rbegin(coefficients); it != std::rend(coefficients); ++it) sum = sum ? FmaF(sum, x, F32(*it)) : F32(*it);
+  for (auto it = std::rbegin(coefficients); it != std::rend(coefficients); ++it)
+    sum = sum ? FmaF(sum, x, F32(*it)) : F32(*it);
   return sum;
 }
 
@@ -27,9 +28,12 @@ Value* FloatEmitter::Exp2(Value* x) {
   Value* shifted = b_.CreateFAdd(clamped, F32(kMagic));
   Value* k = b_.CreateSub(Bits(shifted), Bits(F32(kMagic)));
   Value* f = b_.CreateFSub(clamped, b_.CreateFSub(shifted, F32(kMagic)));
-  Value* p = Horner(f, {0x1p+0f, 0x1.62e43p-1f, 0x1.ebfbep-3f, 0x1.c6aeccp-5f, 0x1.3b2a1cp-7f, 0x1.5f48cp-10f, 0x1.444p-13f});
+  Value* p =
+      Horner(f, {0x1p+0f, 0x1.62e43p-1f, 0x1.ebfbep-3f, 0x1.c6aeccp-5f, 0x1.3b2a1cp-7f, 0x1.5f48cp-10f, 0x1.444p-13f});
   Value* half = b_.CreateAShr(k, 1);
-  auto power = [&](Value* n) { return b_.CreateBitCast(b_.CreateShl(b_.CreateAdd(n, b_.getInt32(127)), 23), b_.getFloatTy()); };
+  auto power = [&](Value* n) {
+    return b_.CreateBitCast(b_.CreateShl(b_.CreateAdd(n, b_.getInt32(127)), 23), b_.getFloatTy());
+  };
   Value* result = b_.CreateFMul(b_.CreateFMul(p, power(half)), power(b_.CreateSub(k, half)));
   return b_.CreateSelect(IsNaN(x), FromBits32(0x7fffffff), result);
 }
@@ -45,8 +49,9 @@ Value* FloatEmitter::Log2(Value* x) {
   Value* e = b_.CreateSIToFP(b_.CreateAShr(bits, 23), b_.getFloatTy());
   e = b_.CreateFSub(e, b_.CreateSelect(subnormal, F32(24), F32(0)));
   Value* t = b_.CreateFSub(b_.CreateBitCast(mantissa, b_.getFloatTy()), F32(1));
-  Value* p = Horner(t, {0x1.715476p+0f, -0x1.715476p-1f, 0x1.ec708p-2f, -0x1.7154b2p-2f, 0x1.27805cp-2f, -0x1.ec6fc6p-3f, 0x1.a3ec06p-3f,
-                        -0x1.6efd9p-3f, 0x1.60f528p-3f, -0x1.575928p-3f, 0x1.84608cp-4f});
+  Value* p =
+      Horner(t, {0x1.715476p+0f, -0x1.715476p-1f, 0x1.ec708p-2f, -0x1.7154b2p-2f, 0x1.27805cp-2f, -0x1.ec6fc6p-3f,
+                 0x1.a3ec06p-3f, -0x1.6efd9p-3f, 0x1.60f528p-3f, -0x1.575928p-3f, 0x1.84608cp-4f});
   Value* result = FmaF(t, p, e);
   Value* infinity = llvm::ConstantFP::getInfinity(b_.getFloatTy());
   result = b_.CreateSelect(b_.CreateFCmpOEQ(x, infinity), infinity, result);
@@ -84,7 +89,8 @@ Value* FloatEmitter::Tanh(Value* x) {
   Value* a = Abs(x);
   Value* square = b_.CreateFMul(a, a);
   Value* small =
-      FmaF(b_.CreateFMul(square, a), Horner(square, {-0x1.555554p-2f, 0x1.110eep-3f, -0x1.b955dcp-5f, 0x1.59e1c8p-6f, -0x1.9ada6p-8f}), a);
+      FmaF(b_.CreateFMul(square, a),
+           Horner(square, {-0x1.555554p-2f, 0x1.110eep-3f, -0x1.b955dcp-5f, 0x1.59e1c8p-6f, -0x1.9ada6p-8f}), a);
   Value* capped = b_.CreateSelect(b_.CreateFCmpOLT(a, F32(16)), a, F32(16));
   Value* e = Exp2(b_.CreateFMul(capped, F32(0x1.715476p+1f)));
   Value* large = b_.CreateFSub(F32(1), b_.CreateFDiv(F32(2), b_.CreateFAdd(e, F32(1))));

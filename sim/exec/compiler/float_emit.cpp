@@ -26,7 +26,9 @@ Exact FloatEmitter::Add(Value* a, Value* b, bool down) { return Sum(Extend(a), E
 
 Exact FloatEmitter::Mul(Value* a, Value* b) { return {b_.CreateFMul(Extend(a), Extend(b)), F64(0)}; }
 
-Exact FloatEmitter::Fma(Value* a, Value* b, Value* c, bool down) { return Sum(b_.CreateFMul(Extend(a), Extend(b)), Extend(c), down); }
+Exact FloatEmitter::Fma(Value* a, Value* b, Value* c, bool down) {
+  return Sum(b_.CreateFMul(Extend(a), Extend(b)), Extend(c), down);
+}
 
 // The remainder a - q b is exact and has the sign of the rest times that of b.
 Exact FloatEmitter::Div(Value* a, Value* b) {
@@ -95,7 +97,8 @@ Value* FloatEmitter::RoundToOdd(Exact exact) {
   return b_.CreateSelect(same, cut, odd);
 }
 
-// Nearest sum and its error; where there is one and the last bit is 0, the neighbour on the error's side is the odd one.
+// Nearest sum and its error; where there is one and the last bit is 0, the neighbour on the error's side is the odd
+// one.
 Value* FloatEmitter::AddToOdd(Value* a, Value* b) {
   Value* sum = b_.CreateFAdd(a, b);
   Value* swap = b_.CreateFCmpOLT(Abs(a), Abs(b));
@@ -131,7 +134,8 @@ Value* FloatEmitter::MinMax(Value* a, Value* b, bool max, bool propagate) {
   Value* merged = b_.CreateBitCast(max ? b_.CreateAnd(Bits(a), Bits(b)) : b_.CreateOr(Bits(a), Bits(b)), type);
   chosen = b_.CreateSelect(b_.CreateFCmpOEQ(a, b), merged, chosen);
   const unsigned width = type->getScalarSizeInBits();
-  Value* nan = width == 32 ? static_cast<Value*>(b_.getInt32(0x7fffffff)) : b_.CreateOr(Bits(b), b_.getInt64(std::uint64_t{1} << 51));
+  Value* nan = width == 32 ? static_cast<Value*>(b_.getInt32(0x7fffffff))
+                           : b_.CreateOr(Bits(b), b_.getInt64(std::uint64_t{1} << 51));
   Value* canonical = b_.CreateBitCast(nan, type);
   if (propagate) return b_.CreateSelect(b_.CreateFCmpUNO(a, b), canonical, chosen);
   chosen = b_.CreateSelect(IsNaN(b), a, chosen);
@@ -187,7 +191,8 @@ Value* FloatEmitter::FloatToHalfPortable(Value* x) {
   Value* bits = Bits(x);
   Value* magnitude = b_.CreateAnd(bits, 0x7fffffff);
   Value* odd = b_.CreateAnd(b_.CreateLShr(magnitude, 13), 1);
-  Value* rounded = b_.CreateAdd(b_.CreateSub(magnitude, b_.getInt32(112u << 23)), b_.CreateAdd(odd, b_.getInt32(0xfff)));
+  Value* rounded =
+      b_.CreateAdd(b_.CreateSub(magnitude, b_.getInt32(112u << 23)), b_.CreateAdd(odd, b_.getInt32(0xfff)));
   Value* normal = b_.CreateLShr(rounded, 13);
   Value* sum = b_.CreateFAdd(b_.CreateBitCast(magnitude, b_.getFloatTy()), F32(0.5f));
   Value* subnormal = b_.CreateSub(Bits(sum), Bits(F32(0.5f)));

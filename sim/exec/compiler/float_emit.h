@@ -11,8 +11,8 @@ namespace gridloom::exec {
 /// Rounding of a result; kNa: to nearest, ties away from zero.
 enum class Rounding : std::uint8_t { kRn, kRz, kRm, kRp, kNa };
 
-/// A real number known as `high`, an f64, plus a rest too small to reach a neighbouring f64: `rest` has its sign (an f64,
-/// 0 when `high` is exact).
+/// A real number known as `high`, an f64, plus a rest too small to reach a neighbouring f64: `rest` has its sign (an
+/// f64, 0 when `high` is exact).
 struct Exact {
   llvm::Value* high;
   llvm::Value* rest;
@@ -20,7 +20,8 @@ struct Exact {
 
 class FloatEmitter {
  public:
-  /// `portable`: for CPUs without SSE4.1 and F16C, rounds to integral and converts f16 in plain integer and float steps.
+  /// `portable`: for CPUs without SSE4.1 and F16C, rounds to integral and converts f16 in plain integer and float
+  /// steps.
   FloatEmitter(llvm::IRBuilder<>& ir, bool portable) : b_(ir), portable_(portable) {}
   using Value = llvm::Value;
 
@@ -43,7 +44,8 @@ class FloatEmitter {
   Value* Flush(Value* x);
   /// Into [0, 1]; NaN becomes +0.
   Value* Saturate(Value* x);
-  /// PTX min and max: -0 < +0; a NaN loses unless `propagate`; all NaN: canonical NaN, in f64 the second one, made quiet.
+  /// PTX min and max: -0 < +0; a NaN loses unless `propagate`; all NaN: canonical NaN, in f64 the second one, made
+  /// quiet.
   Value* MinMax(Value* a, Value* b, bool max, bool propagate);
   /// An infinity or NaN stays; the next number up or down otherwise, as an integer step of the bits.
   Value* Next(Value* x, bool up);
@@ -78,7 +80,9 @@ class FloatEmitter {
   Value* Extend(Value* x) { return b_.CreateFPExt(x, b_.getDoubleTy()); }
   Exact Sum(Value* a, Value* b, bool down);
   Value* Horner(Value* x, std::initializer_list<float> coefficients);
-  Value* FmaF(Value* a, Value* b, Value* c) { return b_.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, b, c}); }
+  Value* FmaF(Value* a, Value* b, Value* c) {
+    return b_.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, b, c});
+  }
 
   Value* HalfToFloatPortable(Value* half);
   Value* FloatToHalfPortable(Value* x);

@@ -86,7 +86,11 @@ FloatLanes::Value* FloatLanes::ChangeSigns(Value* packed, ScalarType type, bool 
   return Join(parts, packed->getType());
 }
 
-FloatLanes::Value* FloatLanes::Negate(Value* packed, ScalarType type, bool ftz) { return ChangeSigns(packed, type, ftz, false); }
-FloatLanes::Value* FloatLanes::Absolute(Value* packed, ScalarType type, bool ftz) { return ChangeSigns(packed, type, ftz, true); }
+FloatLanes::Value* FloatLanes::Negate(Value* packed, ScalarType type, bool ftz) {
+  return ChangeSigns(packed, type, ftz, false);
+}
+FloatLanes::Value* FloatLanes::Absolute(Value* packed, ScalarType type, bool ftz) {
+  return ChangeSigns(packed, type, ftz, true);
+}
 
 }  // namespace gridloom::exec

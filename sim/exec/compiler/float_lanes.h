@@ -1,6 +1,6 @@
-// Floating-point values of all types as lanes to compute with: a packed value as its registers hold it, taken apart and put together. Half-
-// width types compute in f32, where one operation on them is exact or keeps enough bits that rounding the result once more cannot change
-// it.
+// Floating-point values of all types as lanes to compute with: a packed value as its registers hold it, taken apart and
+// put together. Half- width types compute in f32, where one operation on them is exact or keeps enough bits that
+// rounding the result once more cannot change it.
 #pragma once
 
 #include <vector>
@@ -28,7 +28,8 @@ class FloatLanes {
 
   /// Lanes of a value of `type` as f32 (f16, bf16, f32) or f64; `ftz` flushes subnormal ones.
   Lanes Unpack(Value* packed, ptx::ScalarType type, bool ftz);
-  /// Applies .sat, .relu and .ftz to every lane and rounds half-width types; `ir_type` is what registers of `type` hold.
+  /// Applies .sat, .relu and .ftz to every lane and rounds half-width types; `ir_type` is what registers of `type`
+  /// hold.
   Value* Pack(Lanes lanes, ptx::ScalarType type, FloatModifiers modifiers, llvm::Type* ir_type);
   /// Subnormal f16 -> zero of the same sign.
   Value* FlushHalf(Value* half);

@@ -273,7 +273,8 @@ bool GiveWays::MayMeet(const CallInst& load, const CallInst& store) {
     return !wraps && end.ule(scev.getUnsignedRangeMin(b));
   };
   if (below(from, read.bytes, to) || below(to, written.bytes, from)) return false;
-  // The distance within one thread is that between any two only where the load's address is the same in all and at all times.
+  // The distance within one thread is that between any two only where the load's address is the same in all and at all
+  // times.
   if (SamenessOf(read.address) != Sameness::kSame) return true;
   for (const llvm::Loop* loop = loops_.getLoopFor(load.getParent()); loop; loop = loop->getParentLoop()) {
     if (loop->contains(store.getParent()) && !scev.isLoopInvariant(from, loop)) return true;
@@ -302,11 +303,12 @@ void GiveWays::Remove(CallInst* give_way) {
 
 /// Some thread may come from one of `loads` to `store` without having waited or given way.
 bool GiveWays::IsOpen(llvm::ArrayRef<CallInst*> loads, const CallInst* store) {
-  return std::ranges::any_of(loads, [&](CallInst* load) { return std::ranges::count(StoresBehind(*load), store) != 0; });
+  return std::ranges::any_of(loads,
+                             [&](CallInst* load) { return std::ranges::count(StoresBehind(*load), store) != 0; });
 }
 
-/// A place that runs less often than `block`, or for whole warps: before a loop without any of the loads, or before a branch at which
-/// threads part. Null when there is none.
+/// A place that runs less often than `block`, or for whole warps: before a loop without any of the loads, or before a
+/// branch at which threads part. Null when there is none.
 llvm::Instruction* GiveWays::Earlier(const BasicBlock* block, llvm::ArrayRef<CallInst*> loads) {
   const llvm::Loop* loop = loops_.getLoopFor(block);
   if (loop && std::ranges::none_of(loads, [&](const CallInst* load) { return loop->contains(load->getParent()); })) {

@@ -34,14 +34,16 @@ unsigned BitsOf(const llvm::Type* type) {
 bool MakesGenericShared(SpmdModule& spmd) {
   for (const llvm::Function& function : spmd.ir()) {
     const MarkerInfo* info = spmd.Find(&function);
-    if (info && info->kind == MarkerKind::kToGeneric && info->space == Space::kShared && !function.use_empty()) return true;
+    if (info && info->kind == MarkerKind::kToGeneric && info->space == Space::kShared && !function.use_empty())
+      return true;
   }
   return false;
 }
 
 class Follower {
  public:
-  Follower(SpmdModule& spmd, llvm::Function& function, bool generic) : spmd_(spmd), function_(function), b_(spmd), generic_(generic) {}
+  Follower(SpmdModule& spmd, llvm::Function& function, bool generic)
+      : spmd_(spmd), function_(function), b_(spmd), generic_(generic) {}
 
   void Run() {
     FindTainted();
@@ -60,7 +62,8 @@ class Follower {
 
  private:
   bool ReadsShared(const MarkerInfo& info) const {
-    return info.kind == MarkerKind::kLoad && (info.space == Space::kShared || (generic_ && info.space == Space::kGeneric));
+    return info.kind == MarkerKind::kLoad &&
+           (info.space == Space::kShared || (generic_ && info.space == Space::kGeneric));
   }
 
   static bool IsShuffle(const MarkerInfo& info) {
@@ -96,8 +99,9 @@ class Follower {
       return llvm::isa<llvm::ConstantInt>(extract->getIndexOperand());
     if (const auto* insert = llvm::dyn_cast<llvm::InsertElementInst>(&instruction))
       return llvm::isa<llvm::ConstantInt>(insert->getOperand(2));
-    return instruction.isBinaryOp() || instruction.isUnaryOp() || instruction.isCast() || llvm::isa<llvm::CmpInst>(instruction) ||
-           llvm::isa<llvm::SelectInst>(instruction) || llvm::isa<llvm::PHINode>(instruction) || llvm::isa<llvm::FreezeInst>(instruction) ||
+    return instruction.isBinaryOp() || instruction.isUnaryOp() || instruction.isCast() ||
+           llvm::isa<llvm::CmpInst>(instruction) || llvm::isa<llvm::SelectInst>(instruction) ||
+           llvm::isa<llvm::PHINode>(instruction) || llvm::isa<llvm::FreezeInst>(instruction) ||
            llvm::isa<llvm::ShuffleVectorInst>(instruction);
   }
 
@@ -108,7 +112,8 @@ class Follower {
       case MarkerKind::kToGeneric:
       case MarkerKind::kFromGeneric:
       case MarkerKind::kIsSpace: return true;
-      case MarkerKind::kHelper: return !call.getType()->isVoidTy() && call.doesNotAccessMemory() && !call.isConvergent();
+      case MarkerKind::kHelper:
+        return !call.getType()->isVoidTy() && call.doesNotAccessMemory() && !call.isConvergent();
       case MarkerKind::kSync: {
         const SyncOp op = UnpackImm<SyncImm>(info->imm).op;
         return (op == SyncOp::kShuffle || op == SyncOp::kBallot) && call.getArgOperand(1) == &operand;
@@ -163,16 +168,18 @@ class Follower {
     llvm::Type* type = instruction.getType();
     if (auto* extract = llvm::dyn_cast<llvm::ExtractValueInst>(&instruction)) {
       const auto found = parts_.find(extract->getAggregateOperand());
-      return found == parts_.end() ? llvm::ConstantInt::get(BitsType(type), 0) : found->second[extract->getIndices()[0]];
+      return found == parts_.end() ? llvm::ConstantInt::get(BitsType(type), 0)
+                                   : found->second[extract->getIndices()[0]];
     }
     if (auto* binary = llvm::dyn_cast<llvm::BinaryOperator>(&instruction)) return BitsOfBinary(*binary);
     if (auto* cast = llvm::dyn_cast<llvm::CastInst>(&instruction)) return BitsOfCast(*cast);
     if (auto* compare = llvm::dyn_cast<llvm::CmpInst>(&instruction)) return BitsOfCompare(*compare);
     if (auto* select = llvm::dyn_cast<llvm::SelectInst>(&instruction)) return BitsOfSelect(*select);
-    if (llvm::isa<llvm::FreezeInst>(instruction) || instruction.isUnaryOp()) return InvalidBits(instruction.getOperand(0));
+    if (llvm::isa<llvm::FreezeInst>(instruction) || instruction.isUnaryOp())
+      return InvalidBits(instruction.getOperand(0));
     if (llvm::isa<llvm::ExtractElementInst>(instruction)) {
-      Value* shifted =
-          b_.CreateLShr(InvalidBits(instruction.getOperand(0)), ElementShift(instruction.getOperand(0), instruction.getOperand(1)));
+      Value* shifted = b_.CreateLShr(InvalidBits(instruction.getOperand(0)),
+                                     ElementShift(instruction.getOperand(0), instruction.getOperand(1)));
       return b_.CreateTrunc(shifted, BitsType(type));
     }
     if (llvm::isa<llvm::InsertElementInst>(instruction)) {
@@ -180,7 +187,8 @@ class Follower {
       Value* const element = InvalidBits(instruction.getOperand(1));
       Value* const ones = llvm::ConstantInt::getAllOnesValue(element->getType());
       Value* const hole = b_.CreateNot(b_.CreateShl(b_.CreateZExt(ones, BitsType(type)), shift));
-      return Or(And(InvalidBits(instruction.getOperand(0)), hole), b_.CreateShl(b_.CreateZExt(element, BitsType(type)), shift));
+      return Or(And(InvalidBits(instruction.getOperand(0)), hole),
+                b_.CreateShl(b_.CreateZExt(element, BitsType(type)), shift));
     }
     return AllOrNone(AnyOperand(instruction), type);
   }
@@ -241,7 +249,8 @@ class Follower {
     Value* any = IsAny(invalid);
     if (!llvm::isa<llvm::ICmpInst>(compare) || !compare.isEquality() || IsNull(invalid)) return any;
     // Two that differ where both are valid are not equal, whatever the rest is.
-    Value* const differs = b_.CreateAnd(b_.CreateXor(compare.getOperand(0), compare.getOperand(1)), b_.CreateNot(invalid));
+    Value* const differs =
+        b_.CreateAnd(b_.CreateXor(compare.getOperand(0), compare.getOperand(1)), b_.CreateNot(invalid));
     return b_.CreateAnd(any, b_.CreateNot(IsAny(differs)));
   }
 
@@ -271,14 +280,15 @@ class Follower {
     }
     if (auto* structure = llvm::dyn_cast<llvm::StructType>(call.getType())) {
       Value* const any = AnyOperand(call);
-      for (llvm::Type* part : structure->elements()) parts_[&call].push_back(BitsOf(part) == 0 ? nullptr : AllOrNone(any, part));
+      for (llvm::Type* part : structure->elements())
+        parts_[&call].push_back(BitsOf(part) == 0 ? nullptr : AllOrNone(any, part));
       return;
     }
     if (BitsOf(call.getType()) != 0) bits_[&call] = BitsOfIntrinsic(call);
   }
 
-  /// A lane that takes no part gives zero: of the valid bits, which says that it has none. So each shuffle has one of its own for them,
-  /// as lanes may meet in two that stand at different places.
+  /// A lane that takes no part gives zero: of the valid bits, which says that it has none. So each shuffle has one of
+  /// its own for them, as lanes may meet in two that stand at different places.
   Value* BitsOfShuffle(llvm::CallInst& shuffle, SyncImm imm) {
     imm.shadow = 1;
     Value* const members = shuffle.getArgOperand(0);
@@ -296,8 +306,9 @@ class Follower {
       return b_.CreateUnaryIntrinsic(id, InvalidBits(call.getArgOperand(0)));
     const bool funnel = id == llvm::Intrinsic::fshl || id == llvm::Intrinsic::fshr;
     if (funnel && !tainted_.contains(call.getArgOperand(2)))
-      return b_.CreateIntrinsic(id, {call.getType()},
-                                {InvalidBits(call.getArgOperand(0)), InvalidBits(call.getArgOperand(1)), call.getArgOperand(2)});
+      return b_.CreateIntrinsic(
+          id, {call.getType()},
+          {InvalidBits(call.getArgOperand(0)), InvalidBits(call.getArgOperand(1)), call.getArgOperand(2)});
     if (call.getType()->isFloatingPointTy()) {
       Value* bits = llvm::ConstantInt::get(BitsType(call.getType()), 0);
       bool alike = true;
@@ -364,8 +375,9 @@ class Follower {
     }
     if (!any) return;
     b_.SetInsertPoint(store.getNextNode());
-    const ShadowImm imm{
-        .bytes = static_cast<std::uint8_t>(BitsOf(info.element) / 8), .count = static_cast<std::uint8_t>(info.count), .space = info.space};
+    const ShadowImm imm{.bytes = static_cast<std::uint8_t>(BitsOf(info.element) / 8),
+                        .count = static_cast<std::uint8_t>(info.count),
+                        .space = info.space};
     b_.CallHelper(Helper::kStoredBits, {}, inputs, PackImm(imm));
   }
 

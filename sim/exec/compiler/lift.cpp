@@ -28,7 +28,8 @@ ScalarType BitsType(unsigned bits) {
   }
 }
 
-ModuleLifter::ModuleLifter(const ptx::Module& module, const ptx::Function& kernel, const CompileOptions& options, SpmdModule& out)
+ModuleLifter::ModuleLifter(const ptx::Module& module, const ptx::Function& kernel, const CompileOptions& options,
+                           SpmdModule& out)
     : module_(module),
       kernel_(kernel),
       options_(options),
@@ -42,14 +43,16 @@ ModuleLifter::ModuleLifter(const ptx::Module& module, const ptx::Function& kerne
     throw Refusal{kernel.loc.line, "has too many instructions to be recorded"};
 }
 
-llvm::FunctionType* ModuleLifter::Signature(const std::deque<ptx::Variable>& returns, const std::deque<ptx::Variable>& params) {
+llvm::FunctionType* ModuleLifter::Signature(const std::deque<ptx::Variable>& returns,
+                                            const std::deque<ptx::Variable>& params) {
   llvm::LLVMContext& context = out_.ir().getContext();
   llvm::Type* offset = llvm::Type::getInt64Ty(context);
   llvm::SmallVector<llvm::Type*, 8> types{offset};
   const bool direct = returns.size() == 1 && IsDirect(returns[0]);
   if (!direct) types.append(returns.size(), offset);
   for (const ptx::Variable& param : params) types.push_back(IsDirect(param) ? IrType(context, param.type) : offset);
-  return llvm::FunctionType::get(direct ? IrType(context, returns[0].type) : llvm::Type::getVoidTy(context), types, false);
+  return llvm::FunctionType::get(direct ? IrType(context, returns[0].type) : llvm::Type::getVoidTy(context), types,
+                                 false);
 }
 
 llvm::Function* ModuleLifter::FunctionFor(const ptx::Function& function) {
@@ -59,7 +62,8 @@ llvm::Function* ModuleLifter::FunctionFor(const ptx::Function& function) {
   auto [it, inserted] = functions_.try_emplace(&definition, nullptr);
   if (!inserted) return it->second;
   auto* type = Signature(definition.returns, definition.params);
-  it->second = llvm::Function::Create(type, llvm::Function::InternalLinkage, "gl_func_" + std::to_string(number->second), out_.ir());
+  it->second = llvm::Function::Create(type, llvm::Function::InternalLinkage,
+                                      "gl_func_" + std::to_string(number->second), out_.ir());
   if (definition.name.starts_with("gridloom_")) it->second->addFnAttr(kOfPass);
   AddSubprogram(*it->second, definition.name, lines_.Begin(definition));
   pending_.push_back(&definition);
@@ -83,13 +87,16 @@ void ModuleLifter::NoteIndirectCall() {
   for (const ptx::Variable& variable : module_.variables) {
     for (const ptx::Initializer& element : variable.initializer) {
       const auto* symbol = std::get_if<Operand>(&element.value);
-      if (symbol && symbol->function && symbols_.function_index.contains(symbol->function)) TakeAddress(*symbol->function, 0);
+      if (symbol && symbol->function && symbols_.function_index.contains(symbol->function))
+        TakeAddress(*symbol->function, 0);
     }
   }
 }
 
-/// The deepest sum of frames from the function on. `reached`: the functions that it may call are added, itself included.
-std::uint32_t ModuleLifter::StackBytes(const ptx::Function& function, std::unordered_set<const ptx::Function*>& reached, bool& recursive) {
+/// The deepest sum of frames from the function on. `reached`: the functions that it may call are added, itself
+/// included.
+std::uint32_t ModuleLifter::StackBytes(const ptx::Function& function, std::unordered_set<const ptx::Function*>& reached,
+                                       bool& recursive) {
   std::vector<const ptx::Function*> taken;  // that a call of no name may reach
   for (const auto& [number, callee] : address_taken_) taken.push_back(callee);
   const CallDepth depth = DeepestCalls(&function, [&](const ptx::Function* one) {
@@ -121,7 +128,8 @@ LiftedKernel ModuleLifter::Run() {
     for (const auto& [number, function] : address_taken_) FunctionFor(*function);
   } while (!pending_.empty());
   if (calls_indirectly) {
-    for (const auto& [number, function] : address_taken_) result.address_taken.emplace_back(number, functions_[function]);
+    for (const auto& [number, function] : address_taken_)
+      result.address_taken.emplace_back(number, functions_[function]);
   } else {
     address_taken_.clear();
   }
@@ -134,7 +142,8 @@ LiftedKernel ModuleLifter::Run() {
   return result;
 }
 
-LiftedKernel LiftKernel(const ptx::Module& module, const ptx::Function& kernel, const CompileOptions& options, SpmdModule& out) {
+LiftedKernel LiftKernel(const ptx::Module& module, const ptx::Function& kernel, const CompileOptions& options,
+                        SpmdModule& out) {
   try {
     return ModuleLifter(module, kernel, options, out).Run();
   } catch (const Refusal& refusal) {

@@ -26,9 +26,10 @@ struct LiftedKernel {
 /// An attribute of functions that a pass has added (their names begin with gridloom_).
 inline constexpr const char* kOfPass = "gl-of-pass";
 
-/// Signature of a device function `f` in SPMD form: (i64 frame base, i64 local offset of every return value that does not
-/// come back in a register, then the parameters). Scalar parameters are values of their PTX type, all others i64 local
-/// offsets. A single scalar return value is the LLVM return value.
-LiftedKernel LiftKernel(const ptx::Module& module, const ptx::Function& kernel, const CompileOptions& options, SpmdModule& out);
+/// Signature of a device function `f` in SPMD form: (i64 frame base, i64 local offset of every return value that does
+/// not come back in a register, then the parameters). Scalar parameters are values of their PTX type, all others i64
+/// local offsets. A single scalar return value is the LLVM return value.
+LiftedKernel LiftKernel(const ptx::Module& module, const ptx::Function& kernel, const CompileOptions& options,
+                        SpmdModule& out);
 
 }  // namespace gridloom::exec

@@ -65,7 +65,8 @@ void FunctionLifter::PlaceParams() {
   // The caller aligns frames to kFrameAlign; a function that wants more moves its base up and pays the difference.
   const std::uint32_t slack = function_.is_entry ? 0 : frame_align - kFrameAlign;
   frame_base_ = function_.is_entry ? b_.getInt64(0) : static_cast<Value*>(ir_->getArg(0));
-  if (slack != 0) frame_base_ = b_.CreateAnd(b_.CreateAdd(frame_base_, b_.getInt64(slack)), ~std::uint64_t{frame_align - 1});
+  if (slack != 0)
+    frame_base_ = b_.CreateAnd(b_.CreateAdd(frame_base_, b_.getInt64(slack)), ~std::uint64_t{frame_align - 1});
   frame_bytes_ = local_.bytes;
   auto reserve = [&](const ptx::Variable& variable) {
     frame_bytes_ = RoundUp(frame_bytes_, std::max<std::uint32_t>(variable.alignment(), 8));
@@ -127,7 +128,8 @@ void FunctionLifter::ReceiveParams() {
   for (const ptx::Variable& variable : function_.params) {
     llvm::Argument* value = arg++;
     if (variable.space == StateSpace::kReg) {
-      if (!IsDirect(variable)) Refuse("vector register '" + std::string(variable.name) + "' as a parameter is not supported");
+      if (!IsDirect(variable))
+        Refuse("vector register '" + std::string(variable.name) + "' as a parameter is not supported");
       b_.CreateStore(value, RegisterSlot(variable, 0, 0));
     } else if (const auto it = memory_params_.find(&variable); it != memory_params_.end()) {
       b_.StoreMem(Space::kLocal, {value}, it->second, false);
@@ -182,7 +184,8 @@ FunctionLifter::Place FunctionLifter::Locate(const Operand& operand, StateSpace 
     return {.kind = Place::Kind::kScalarParam, .slot = scalar_params_[variable], .offset = address.offset};
   }
   if (base && base->kind == OperandKind::kName) Refuse("'" + std::string(base->text) + "' is not declared");
-  if (base && base->kind == OperandKind::kRegister && ptx::BitsOf(base->variable->type) == 32 && space != StateSpace::kNone) {
+  if (base && base->kind == OperandKind::kRegister && ptx::BitsOf(base->variable->type) == 32 &&
+      space != StateSpace::kNone) {
     // 32-bit addresses wrap at 32 bits, constant offset included.
     Value* low = b_.CreateAdd(Read(*base, ScalarType::kB32), b_.getInt32(static_cast<std::uint32_t>(address.offset)));
     place.address = b_.CreateZExt(low, b_.getInt64Ty());
@@ -192,7 +195,8 @@ FunctionLifter::Place FunctionLifter::Locate(const Operand& operand, StateSpace 
     if (base && address.offset != 0) place.address = b_.CreateAdd(place.address, offset);
   }
   if (IsParamSpace(space)) {
-    const bool formal = variable ? kernel_params_.contains(variable) : function_.is_entry && space != StateSpace::kParamFunc;
+    const bool formal =
+        variable ? kernel_params_.contains(variable) : function_.is_entry && space != StateSpace::kParamFunc;
     if (formal) place.kind = Place::Kind::kKernelParam;
     place.space = Space::kLocal;
   } else {

@@ -1,5 +1,5 @@
-// Asynchronous copies and mbarriers (PTX ISA, 9.7.9.25 to 9.7.9.30, 9.7.13.15). Copies happen at once, in order: groups are complete when
-// they are committed, and transaction bytes are reported when the copy is made.
+// Asynchronous copies and mbarriers (PTX ISA, 9.7.9.25 to 9.7.9.30, 9.7.13.15). Copies happen at once, in order: groups
+// are complete when they are committed, and transaction bytes are reported when the copy is made.
 #include <cstddef>
 #include <iterator>
 
@@ -19,11 +19,13 @@ void OrderCopies(SpmdBuilder& b, const Instruction& inst) {
   b.CallHelper(Helper::kCheckOrder, {}, {}, order);
 }
 
-/// memcheck: the bytes at `to` in shared memory are to be waited for. `mbarrier`: the host address of the one that tells of it, or null.
+/// memcheck: the bytes at `to` in shared memory are to be waited for. `mbarrier`: the host address of the one that
+/// tells of it, or null.
 void BeginCopy(SpmdBuilder& b, Value* to, Value* bytes, Value* mbarrier) {
   auto* i64 = b.getInt64Ty();
   b.CallHelper(Helper::kCheckOrder, {},
-               {b.CreateZExtOrTrunc(to, i64), b.CreateZExtOrTrunc(bytes, i64), mbarrier ? mbarrier : b.getInt64(0)}, kCopyBegins);
+               {b.CreateZExtOrTrunc(to, i64), b.CreateZExtOrTrunc(bytes, i64), mbarrier ? mbarrier : b.getInt64(0)},
+               kCopyBegins);
 }
 
 }  // namespace
@@ -61,7 +63,8 @@ void FunctionLifter::Lift<semantic::Mbarrier>(const Instruction& inst) {
   if (inst.Has(Mod::kTestWait) || inst.Has(Mod::kTryWait)) {
     const bool parity = inst.Has(Mod::kParity);
     Value* operand = Read(Op(2), parity ? ScalarType::kU32 : ScalarType::kB64);
-    Value* over = Mbarrier(parity ? MbarrierOp::kTestParity : MbarrierOp::kTestState, MbarrierAddress(Op(1), space()), operand, nullptr);
+    Value* over = Mbarrier(parity ? MbarrierOp::kTestParity : MbarrierOp::kTestState, MbarrierAddress(Op(1), space()),
+                           operand, nullptr);
     return Write(Op(0), b_.CreateICmpNE(over, b_.getInt64(0)), ScalarType::kPred);
   }
   const bool drop = inst.Has(Mod::kArriveDrop);
@@ -86,18 +89,20 @@ void FunctionLifter::Lift<semantic::Mbarrier>(const Instruction& inst) {
   if (at == 1) Write(Op(0), state, ScalarType::kB64);
 }
 
-// clusterlaunchcontrol.try_cancel … [response], [mbarrier]: asks for the place of a cluster that has not begun, which then never does. A
-// GPU answers that there is none once all have begun; here that is so from the start, so each cluster does its own part. A response is
-// 1 in its lowest word where a place was given, then the CTA's x, y, z.
+// clusterlaunchcontrol.try_cancel … [response], [mbarrier]: asks for the place of a cluster that has not begun, which
+// then never does. A GPU answers that there is none once all have begun; here that is so from the start, so each
+// cluster does its own part. A response is 1 in its lowest word where a place was given, then the CTA's x, y, z.
 template <>
 void FunctionLifter::Lift<semantic::ClusterLaunchControl>(const Instruction& inst) {
   if (HasText(inst, "try_cancel")) return LiftTryCancel(inst);
   const std::vector<Value*> response = SplitLanes(Read(Op(1), ScalarType::kB128), 4);
-  if (HasText(inst, "is_canceled")) return Write(Op(0), b_.CreateICmpNE(response[0], b_.getInt32(0)), ScalarType::kPred);
+  if (HasText(inst, "is_canceled"))
+    return Write(Op(0), b_.CreateICmpNE(response[0], b_.getInt32(0)), ScalarType::kPred);
   const std::vector<Operand> to = Components(Op(0));
   const std::size_t first = HasText(inst, "get_first_ctaid::z") ? 3 : HasText(inst, "get_first_ctaid::y") ? 2 : 1;
   for (std::size_t i = 0; i < to.size(); ++i) {
-    Value* const part = first + i < response.size() ? response[first + i] : b_.getInt32(0);  // of v4 the last is not said
+    Value* const part =
+        first + i < response.size() ? response[first + i] : b_.getInt32(0);  // of v4 the last is not said
     Write(to[i], part, ScalarType::kB32);
   }
 }
@@ -129,19 +134,23 @@ void FunctionLifter::Lift<semantic::Cp>(const Instruction& inst) {
   if (inst.Has(Mod::kTensor)) return LiftTensorCopy(inst);
   if (!inst.Has(Mod::kAsync)) RefuseInstruction();
   if (inst.Has(Mod::kMbarrier) && inst.Has(Mod::kArrive)) {
-    if (module_.options().memcheck) b_.CallHelper(Helper::kCheckOrder, {}, {MbarrierAddress(Op(0), inst.space())}, kCopiesToMbarrier);
+    if (module_.options().memcheck)
+      b_.CallHelper(Helper::kCheckOrder, {}, {MbarrierAddress(Op(0), inst.space())}, kCopiesToMbarrier);
     // Without .noinc the barrier expects one arrival more, which follows at once: nothing changes.
-    if (inst.Has(Mod::kNoinc)) Mbarrier(MbarrierOp::kArrive, MbarrierAddress(Op(0), inst.space()), b_.getInt32(1), nullptr);
+    if (inst.Has(Mod::kNoinc))
+      Mbarrier(MbarrierOp::kArrive, MbarrierAddress(Op(0), inst.space()), b_.getInt32(1), nullptr);
     return;
   }
   if (bulk) return LiftBulkCopy(inst);
   LiftSmallCopy(inst);
 }
 
-// cp.async.{ca,cg}.shared.global [dst], [src], cp-size {, src-size | ignore-src} {, policy}: bytes beyond src-size are zero.
+// cp.async.{ca,cg}.shared.global [dst], [src], cp-size {, src-size | ignore-src} {, policy}: bytes beyond src-size are
+// zero.
 void FunctionLifter::LiftSmallCopy(const Instruction& inst) {
   const std::uint64_t size = Op(2).int_literal.value;
-  if (Op(2).kind != OperandKind::kInt || (size != 4 && size != 8 && size != 16)) RefuseInstruction("needs a size of 4, 8 or 16");
+  if (Op(2).kind != OperandKind::kInt || (size != 4 && size != 8 && size != 16))
+    RefuseInstruction("needs a size of 4, 8 or 16");
   Value* to = AddressOf(Op(0), StateSpace::kShared);
   Value* from = AddressOf(Op(1), StateSpace::kGlobal);
   const bool has_policy = inst.Has(Mod::kL2CacheHint);
@@ -160,8 +169,9 @@ void FunctionLifter::LiftSmallCopy(const Instruction& inst) {
     return;
   }
   const bool predicate = Op(3).kind == OperandKind::kRegister && Op(3).variable->type == ScalarType::kPred;
-  Value* count = predicate ? b_.CreateSelect(ReadPredicate(Op(3)), b_.getInt32(0), b_.getInt32(static_cast<std::uint32_t>(size)))
-                           : Read(Op(3), ScalarType::kU32);
+  Value* count =
+      predicate ? b_.CreateSelect(ReadPredicate(Op(3)), b_.getInt32(0), b_.getInt32(static_cast<std::uint32_t>(size)))
+                : Read(Op(3), ScalarType::kU32);
   auto* full = NewBlock("full");
   auto* partial = NewBlock("partial");
   auto* done = NewBlock("done");
@@ -255,7 +265,8 @@ void FunctionLifter::CopyMasked(Value* to, Value* from, Value* bytes, Value* mas
   ForOffsets(bytes, 1, [&](Value* offset) {
     auto* chosen = NewBlock("byte");
     auto* next = NewBlock("next.byte");
-    b_.CreateCondBr(b_.CreateTrunc(b_.CreateLShr(bits, b_.CreateAnd(offset, b_.getInt64(15))), b_.getInt1Ty()), chosen, next);
+    b_.CreateCondBr(b_.CreateTrunc(b_.CreateLShr(bits, b_.CreateAnd(offset, b_.getInt64(15))), b_.getInt1Ty()), chosen,
+                    next);
     b_.SetInsertPoint(chosen);
     Value* const loaded = b_.LoadMem(Space::kShared, b_.getInt8Ty(), 1, b_.CreateAdd(from, offset), false);
     b_.StoreMem(Space::kGlobal, {loaded}, b_.CreateAdd(to, offset), false);
@@ -264,15 +275,17 @@ void FunctionLifter::CopyMasked(Value* to, Value* from, Value* bytes, Value* mas
   });
 }
 
-// .ignore_oob: the first `left` and last `right` bytes, up to 15 each, may lie outside of the memory, and what comes of them is anything.
-// They are not read and not written. Between the first and the last 16 bytes nothing is left out.
+// .ignore_oob: the first `left` and last `right` bytes, up to 15 each, may lie outside of the memory, and what comes of
+// them is anything. They are not read and not written. Between the first and the last 16 bytes nothing is left out.
 void FunctionLifter::CopyWithin(Value* to, Value* from, Value* bytes, Value* left, Value* right) {
   const auto less = [&](Value* a, Value* b) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::usub_sat, a, b); };
   const auto copy = [&](Value* begin, Value* end, unsigned step) {
-    CopyBytes(Space::kShared, b_.CreateAdd(to, begin), Space::kGlobal, b_.CreateAdd(from, begin), less(end, begin), step);
+    CopyBytes(Space::kShared, b_.CreateAdd(to, begin), Space::kGlobal, b_.CreateAdd(from, begin), less(end, begin),
+              step);
   };
   Value *zero = b_.getInt64(0), *chunk = b_.getInt64(16), *end = less(bytes, right);
-  Value* head = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, bytes, b_.CreateSelect(b_.CreateICmpNE(left, zero), chunk, zero));
+  Value* head =
+      b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, bytes, b_.CreateSelect(b_.CreateICmpNE(left, zero), chunk, zero));
   Value* tail = less(bytes, b_.CreateSelect(b_.CreateICmpNE(right, zero), chunk, zero));
   copy(left, b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, head, end), 1);
   copy(head, tail, 16);
@@ -280,7 +293,8 @@ void FunctionLifter::CopyWithin(Value* to, Value* from, Value* bytes, Value* lef
 }
 
 // Element-wise atomics, as the ISA defines bulk reductions.
-void FunctionLifter::ReduceBytes(const Instruction& inst, Space to_space, Value* to, Space from_space, Value* from, Value* bytes) {
+void FunctionLifter::ReduceBytes(const Instruction& inst, Space to_space, Value* to, Space from_space, Value* from,
+                                 Value* bytes) {
   const ScalarType type = inst.type();
   if (type == ScalarType::kNone) RefuseInstruction("has no type");
   const AtomicOp op = AtomicOpOf(inst, type);
@@ -304,7 +318,9 @@ void FunctionLifter::ForMembers(Value* mask, Body body) {
     auto* next = NewBlock("next.member");
     b_.CreateCondBr(b_.CreateTrunc(b_.CreateLShr(members, rank), b_.getInt1Ty()), chosen, next);
     b_.SetInsertPoint(chosen);
-    body([&](Value* offset) { return clusters ? b_.CreateAdd(b_.CreateURem(offset, guarded), b_.CreateMul(rank, stride)) : offset; });
+    body([&](Value* offset) {
+      return clusters ? b_.CreateAdd(b_.CreateURem(offset, guarded), b_.CreateMul(rank, stride)) : offset;
+    });
     b_.CreateBr(next);
     b_.SetInsertPoint(next);
   });
@@ -316,7 +332,8 @@ void FunctionLifter::CompleteBytes(Value* barrier, Value* bytes) {
 }
 
 // The same place in the shared window of every CTA named by the mask; its barrier hears of it there.
-void FunctionLifter::MulticastCopy(Value* to, Space from_space, Value* from, Value* bytes, Value* barrier, Value* mask) {
+void FunctionLifter::MulticastCopy(Value* to, Space from_space, Value* from, Value* bytes, Value* barrier,
+                                   Value* mask) {
   ForMembers(mask, [&](auto place) {
     CopyBytes(Space::kShared, place(to), from_space, from, bytes, 16);
     if (module_.options().memcheck) BeginCopy(b_, place(to), bytes, b_.ToGeneric(Space::kShared, place(barrier)));
@@ -356,21 +373,25 @@ std::uint8_t RankOf(const Instruction& inst) {
 void FunctionLifter::LiftTensorCopy(const Instruction& inst) {
   const std::vector<StateSpace> spaces = CopySpaces(inst);
   const bool load = spaces[1] == StateSpace::kGlobal;
-  for (const Mod mode : {Mod::kIm2col, Mod::kIm2colW, Mod::kIm2colW128, Mod::kIm2colNoOffs, Mod::kTileGather4, Mod::kTileScatter4}) {
+  for (const Mod mode :
+       {Mod::kIm2col, Mod::kIm2colW, Mod::kIm2colW128, Mod::kIm2colNoOffs, Mod::kTileGather4, Mod::kTileScatter4}) {
     if (inst.Has(mode)) RefuseInstruction();
   }
   TensorCopyImm imm{.op = load ? TensorCopyOp::kLoad : TensorCopyOp::kStore, .rank = RankOf(inst)};
   if (inst.Has(Mod::kReduce)) {
-    const auto* const found = std::ranges::find_if(kReductions, [&](const NamedReduction& row) { return inst.Has(row.mod); });
+    const auto* const found =
+        std::ranges::find_if(kReductions, [&](const NamedReduction& row) { return inst.Has(row.mod); });
     if (found == std::end(kReductions)) RefuseInstruction();
     imm.op = TensorCopyOp::kReduce;
     imm.reduction = found->reduction;
   }
   const Operand& tensor = Op(load ? 1 : 0);
   const bool named = tensor.kind == OperandKind::kAddress && tensor.address->elements.size() == 1;
-  if (!named || imm.rank == 0 || Components(tensor.address->elements[0]).size() != imm.rank) RefuseInstruction("names no box of a tensor");
+  if (!named || imm.rank == 0 || Components(tensor.address->elements[0]).size() != imm.rank)
+    RefuseInstruction("names no box of a tensor");
   llvm::SmallVector<Value*, 5> coordinates;
-  for (const Operand& coordinate : Components(tensor.address->elements[0])) coordinates.push_back(Read(coordinate, ScalarType::kS32));
+  for (const Operand& coordinate : Components(tensor.address->elements[0]))
+    coordinates.push_back(Read(coordinate, ScalarType::kS32));
   Value* map = HostAddress(Locate(tensor, StateSpace::kNone));
   Value* shared = AddressOf(Op(load ? 0 : 1), StateSpace::kShared);
   if (!load) {
@@ -388,7 +409,8 @@ void FunctionLifter::LiftTensorCopy(const Instruction& inst) {
 }
 
 /// Returns the bytes of the box (i64).
-Value* FunctionLifter::TensorCopy(const TensorCopyImm& imm, llvm::ArrayRef<Value*> coordinates, Value* map, Value* shared) {
+Value* FunctionLifter::TensorCopy(const TensorCopyImm& imm, llvm::ArrayRef<Value*> coordinates, Value* map,
+                                  Value* shared) {
   llvm::SmallVector<Value*, 7> inputs{map, b_.ToGeneric(Space::kShared, shared)};
   inputs.append(coordinates.begin(), coordinates.end());
   Value* bytes = b_.CallHelper(Helper::kTensorCopy, {b_.getInt64Ty()}, inputs, PackImm(imm));
@@ -397,8 +419,8 @@ Value* FunctionLifter::TensorCopy(const TensorCopyImm& imm, llvm::ArrayRef<Value
 }
 
 /// In records a tensor copy is what a plain bulk copy is: 16 bytes at a time, what lies outside of the tensor left out.
-void FunctionLifter::RecordTensorCopy(const TensorCopyImm& imm, llvm::ArrayRef<Value*> coordinates, Value* map, Value* shared,
-                                      Value* bytes) {
+void FunctionLifter::RecordTensorCopy(const TensorCopyImm& imm, llvm::ArrayRef<Value*> coordinates, Value* map,
+                                      Value* shared, Value* bytes) {
   if (b_.record == Recording::kNone) return;
   constexpr unsigned kBytes = 16;
   const bool load = imm.op == TensorCopyOp::kLoad;
@@ -411,8 +433,11 @@ void FunctionLifter::RecordTensorCopy(const TensorCopyImm& imm, llvm::ArrayRef<V
     b_.CreateCondBr(b_.CreateICmpNE(place, b_.getInt64(0)), inside, next);
     b_.SetInsertPoint(inside);
     if (load) b_.RecordAccess(AccessKind::kRead, Space::kGlobal, kBytes, place);
-    b_.RecordAccess(load ? AccessKind::kWrite : AccessKind::kRead, Space::kShared, kBytes, b_.CreateAdd(shared, offset));
-    if (!load) b_.RecordAccess(imm.op == TensorCopyOp::kStore ? AccessKind::kWrite : AccessKind::kAtomic, Space::kGlobal, kBytes, place);
+    b_.RecordAccess(load ? AccessKind::kWrite : AccessKind::kRead, Space::kShared, kBytes,
+                    b_.CreateAdd(shared, offset));
+    if (!load)
+      b_.RecordAccess(imm.op == TensorCopyOp::kStore ? AccessKind::kWrite : AccessKind::kAtomic, Space::kGlobal, kBytes,
+                      place);
     b_.CreateBr(next);
     b_.SetInsertPoint(next);
   });
@@ -441,8 +466,8 @@ constexpr MapField kMapFields[] = {
 
 }  // namespace
 
-// tensormap.replace.tile.field{.ss}.b1024.type [map], {axis,} value: a store to the field; what it makes of the map is looked at when
-// the map is used. tensormap.cp_fenceproxy.…  [to], [from], 128 copies.
+// tensormap.replace.tile.field{.ss}.b1024.type [map], {axis,} value: a store to the field; what it makes of the map is
+// looked at when the map is used. tensormap.cp_fenceproxy.…  [to], [from], 128 copies.
 template <>
 void FunctionLifter::Lift<semantic::Tensormap>(const Instruction& inst) {
   if (inst.Has(Mod::kCpFenceproxy)) {
@@ -459,7 +484,8 @@ void FunctionLifter::Lift<semantic::Tensormap>(const Instruction& inst) {
   Value* value = Read(Op(OpCount() - 1), field->bytes == 8 ? ScalarType::kB64 : ScalarType::kB32);
   if (field->mod == Mod::kRank) value = b_.CreateAdd(value, b_.getInt32(1));  // counted from zero
   // What does not fit must not become something that does.
-  if (field->bytes == 1) value = b_.CreateTrunc(b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, value, b_.getInt32(0xff)), b_.getInt8Ty());
+  if (field->bytes == 1)
+    value = b_.CreateTrunc(b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, value, b_.getInt32(0xff)), b_.getInt8Ty());
   Value* address = b_.CreateAdd(place.address, b_.getInt64(field->offset));
   if (has_axis) {
     const std::uint64_t axes = (field->mod == Mod::kGlobalStride ? kMostTensorAxes - 1 : kMostTensorAxes);
@@ -473,23 +499,25 @@ void FunctionLifter::Lift<semantic::Tensormap>(const Instruction& inst) {
 void FunctionLifter::LiftBulkStore(const Instruction& inst) {
   const Place place = Locate(Op(0), inst.space());
   if (place.kind != Place::Kind::kMemory) RefuseInstruction("works on a parameter");
-  ForOffsets(Read(Op(1), ScalarType::kU64), 8,
-             [&](Value* offset) { b_.StoreMem(place.space, {b_.getInt64(0)}, b_.CreateAdd(place.address, offset), false); });
+  ForOffsets(Read(Op(1), ScalarType::kU64), 8, [&](Value* offset) {
+    b_.StoreMem(place.space, {b_.getInt64(0)}, b_.CreateAdd(place.address, offset), false);
+  });
 }
 
 // st.async and red.async: the plain form, then the bytes are reported to the mbarrier given last.
 void FunctionLifter::LiftAsyncTail(const Instruction& inst, std::size_t values) {
   if (!HasText(inst, "mbarrier::complete_tx::bytes") && !inst.Has(Mod::kMbarrier)) return;
   const auto bytes = static_cast<std::uint32_t>(values * ptx::BytesOf(inst.type()));
-  Mbarrier(MbarrierOp::kCompleteTx, MbarrierAddress(Op(OpCount() - 1), StateSpace::kShared), b_.getInt32(bytes), nullptr);
+  Mbarrier(MbarrierOp::kCompleteTx, MbarrierAddress(Op(OpCount() - 1), StateSpace::kShared), b_.getInt32(bytes),
+           nullptr);
 }
 
 // mapa: the place in CTA b's shared window that corresponds to a place in ours; getctarank: whose window it is.
 template <>
 void FunctionLifter::Lift<semantic::Mapa>(const Instruction& inst) {
   const ScalarType type = inst.type();
-  const bool shared =
-      inst.space() == StateSpace::kShared || inst.space() == StateSpace::kSharedCluster || inst.space() == StateSpace::kSharedCta;
+  const bool shared = inst.space() == StateSpace::kShared || inst.space() == StateSpace::kSharedCluster ||
+                      inst.space() == StateSpace::kSharedCta;
   auto* i64 = b_.getInt64Ty();
   const bool rank_of = inst.opcode == Opcode::kGetctarank;
   Value* address = Resize(Read(Op(1), Op(1).kind == OperandKind::kSymbol ? ScalarType::kB64 : type), i64, false);

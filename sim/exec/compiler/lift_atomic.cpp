@@ -10,11 +10,16 @@ struct AtomicName {
 };
 
 constexpr AtomicName kAtomicNames[] = {
-    {Mod::kAdd, AtomicOp::kAdd, AtomicOp::kAdd, AtomicOp::kFAdd},    {Mod::kMin, AtomicOp::kMin, AtomicOp::kUMin, AtomicOp::kFMin},
-    {Mod::kMax, AtomicOp::kMax, AtomicOp::kUMax, AtomicOp::kFMax},   {Mod::kInc, AtomicOp::kInc, AtomicOp::kInc, AtomicOp::kInc},
-    {Mod::kDec, AtomicOp::kDec, AtomicOp::kDec, AtomicOp::kDec},     {Mod::kAnd, AtomicOp::kAnd, AtomicOp::kAnd, AtomicOp::kAnd},
-    {Mod::kOr, AtomicOp::kOr, AtomicOp::kOr, AtomicOp::kOr},         {Mod::kXor, AtomicOp::kXor, AtomicOp::kXor, AtomicOp::kXor},
-    {Mod::kExch, AtomicOp::kExch, AtomicOp::kExch, AtomicOp::kExch}, {Mod::kCas, AtomicOp::kCas, AtomicOp::kCas, AtomicOp::kCas},
+    {Mod::kAdd, AtomicOp::kAdd, AtomicOp::kAdd, AtomicOp::kFAdd},
+    {Mod::kMin, AtomicOp::kMin, AtomicOp::kUMin, AtomicOp::kFMin},
+    {Mod::kMax, AtomicOp::kMax, AtomicOp::kUMax, AtomicOp::kFMax},
+    {Mod::kInc, AtomicOp::kInc, AtomicOp::kInc, AtomicOp::kInc},
+    {Mod::kDec, AtomicOp::kDec, AtomicOp::kDec, AtomicOp::kDec},
+    {Mod::kAnd, AtomicOp::kAnd, AtomicOp::kAnd, AtomicOp::kAnd},
+    {Mod::kOr, AtomicOp::kOr, AtomicOp::kOr, AtomicOp::kOr},
+    {Mod::kXor, AtomicOp::kXor, AtomicOp::kXor, AtomicOp::kXor},
+    {Mod::kExch, AtomicOp::kExch, AtomicOp::kExch, AtomicOp::kExch},
+    {Mod::kCas, AtomicOp::kCas, AtomicOp::kCas, AtomicOp::kCas},
 };
 
 }  // namespace
@@ -47,8 +52,8 @@ AtomicOp FunctionLifter::AtomicOpOf(const Instruction& inst, ScalarType type) co
   RefuseInstruction("has no known operation");
 }
 
-// "atom.add.f32 on global memory flushes subnormal inputs and results to sign-preserving zero", on shared memory it does not (9.7.13.5);
-// .noftz (PTX 9.4) does not anywhere. A generic address decides when it is used.
+// "atom.add.f32 on global memory flushes subnormal inputs and results to sign-preserving zero", on shared memory it
+// does not (9.7.13.5); .noftz (PTX 9.4) does not anywhere. A generic address decides when it is used.
 AtomicFlush FunctionLifter::AtomicFlushOf(const Instruction& inst, AtomicOp op, ScalarType type) {
   const bool flushes = op == AtomicOp::kFAdd && type == ScalarType::kF32 && !inst.Has(Mod::kNoftz);
   return flushes ? AtomicFlush::kOutsideShared : AtomicFlush::kNever;
@@ -69,8 +74,8 @@ void FunctionLifter::Lift<semantic::Atom>(const Instruction& inst) {
   std::vector<Value*> b;
   for (const Operand& source : sources) b.push_back(Read(source, type));
   // Every atomic is as strong as can be here; memcheck has to know which ones the program may rely on.
-  const bool ordered =
-      module_.options().memcheck && (inst.Has(Mod::kAcquire) || inst.Has(Mod::kRelease) || inst.Has(Mod::kAcqRel) || inst.Has(Mod::kSc));
+  const bool ordered = module_.options().memcheck && (inst.Has(Mod::kAcquire) || inst.Has(Mod::kRelease) ||
+                                                      inst.Has(Mod::kAcqRel) || inst.Has(Mod::kSc));
   if (ordered) Fence(kFenceOrder);
   Value* c = op == AtomicOp::kCas ? Read(Op(first + 2), type) : nullptr;
   for (std::size_t i = 0; i < b.size(); ++i) {

@@ -27,8 +27,8 @@ void FunctionLifter::Lift<semantic::Bfind>(const Instruction& inst) {
   Write(Op(0), b_.CreateSelect(none, b_.getInt32(~0u), place), ScalarType::kU32);
 }
 
-// fns: place of the n-th set bit of `mask` counted from `base`, upwards for a positive `offset`, downwards for a negative
-// one; offset 0 asks for bit `base` itself. Searched by halves, counting set bits.
+// fns: place of the n-th set bit of `mask` counted from `base`, upwards for a positive `offset`, downwards for a
+// negative one; offset 0 asks for bit `base` itself. Searched by halves, counting set bits.
 template <>
 void FunctionLifter::Lift<semantic::Fns>(const Instruction&) {
   Value* mask = Read(Op(1), ScalarType::kB32);
@@ -44,7 +44,8 @@ void FunctionLifter::Lift<semantic::Fns>(const Instruction&) {
   downwards = b_.CreateSelect(b_.CreateICmpUGE(base, b_.getInt32(32)), zero, downwards);
   Value* bits = b_.CreateSelect(backwards, b_.CreateUnaryIntrinsic(llvm::Intrinsic::bitreverse, downwards), upwards);
   bits = b_.CreateSelect(itself, b_.CreateAnd(mask, bit), bits);
-  Value* rank = b_.CreateSelect(itself, zero, b_.CreateSub(b_.CreateSelect(backwards, b_.CreateNeg(offset), offset), one));
+  Value* rank =
+      b_.CreateSelect(itself, zero, b_.CreateSub(b_.CreateSelect(backwards, b_.CreateNeg(offset), offset), one));
   Value* found = b_.CreateICmpULT(rank, b_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, bits));
   Value* place = zero;
   for (std::uint32_t half = 16; half != 0; half /= 2) {
@@ -76,8 +77,8 @@ void FunctionLifter::Lift<semantic::Bfe>(const Instruction& inst) {
   // Bits above the word are copies of its sign, and so is the extracted field's sign when it reaches beyond.
   Value* field = ShiftSigned(a, position);
   Value* width = b_.getInt32(a->getType()->getIntegerBitWidth());
-  Value* unused =
-      b_.CreateZExtOrTrunc(b_.CreateSub(width, MinMax(MinMax(length, width, false, false), b_.getInt32(1), false, true)), a->getType());
+  Value* unused = b_.CreateZExtOrTrunc(
+      b_.CreateSub(width, MinMax(MinMax(length, width, false, false), b_.getInt32(1), false, true)), a->getType());
   field = b_.CreateAShr(b_.CreateShl(field, unused), unused);
   Value* empty = b_.CreateICmpEQ(length, b_.getInt32(0));
   Write(Op(0), b_.CreateSelect(empty, llvm::Constant::getNullValue(a->getType()), field), type);

@@ -8,9 +8,9 @@
 namespace gridloom::exec {
 namespace {
 
-/// Functions of the device runtime library that are system calls themselves, whatever the library says: those that every launch
-/// makes (one call instead of three functions), and the wait for children, which its PTX defines to fail. Likewise launches of aggregated
-/// groups, which gridloom/agg_group.h defines as ordinary launches for other drivers.
+/// Functions of the device runtime library that are system calls themselves, whatever the library says: those that
+/// every launch makes (one call instead of three functions), and the wait for children, which its PTX defines to fail.
+/// Likewise launches of aggregated groups, which gridloom/agg_group.h defines as ordinary launches for other drivers.
 struct ReplacedFunction {
   std::string_view name;  ///< without its prefix
   DeviceCall call;
@@ -27,7 +27,8 @@ constexpr ReplacedFunction kReplaced[] = {
 
 /// The row named as `name` is behind the first of `prefixes` it starts with; null when there is none.
 template <typename Row, std::size_t count>
-const Row* FindBehind(std::initializer_list<std::string_view> prefixes, const Row (&rows)[count], std::string_view name) {
+const Row* FindBehind(std::initializer_list<std::string_view> prefixes, const Row (&rows)[count],
+                      std::string_view name) {
   for (const std::string_view prefix : prefixes) {
     if (!name.starts_with(prefix)) continue;
     const auto* found = std::ranges::find(rows, name.substr(prefix.size()), &Row::name);
@@ -36,7 +37,9 @@ const Row* FindBehind(std::initializer_list<std::string_view> prefixes, const Ro
   return nullptr;
 }
 
-const ReplacedFunction* FindReplaced(std::string_view name) { return FindBehind({"__cudaCDP2", "__cuda", "cuda"}, kReplaced, name); }
+const ReplacedFunction* FindReplaced(std::string_view name) {
+  return FindBehind({"__cudaCDP2", "__cuda", "cuda"}, kReplaced, name);
+}
 
 }  // namespace
 
@@ -96,7 +99,8 @@ Value* FunctionLifter::ReadArgument(const Operand& operand, const ptx::Variable&
   if (!IsDirect(formal)) {
     if (!is_symbol) RefuseInstruction("passes an array parameter that is not a .param variable");
     const auto it = memory_params_.find(operand.variable);
-    if (it == memory_params_.end()) RefuseInstruction("passes '" + std::string(operand.text) + "' where an array is expected");
+    if (it == memory_params_.end())
+      RefuseInstruction("passes '" + std::string(operand.text) + "' where an array is expected");
     return it->second;
   }
   if (!is_symbol) return Read(operand, formal.type);
@@ -121,10 +125,12 @@ void FunctionLifter::WriteReturn(const Operand& operand, Value* value, ScalarTyp
   }
 }
 
-void FunctionLifter::EmitCall(const Call& call, const std::deque<ptx::Variable>& returns, const std::deque<ptx::Variable>& params,
-                              llvm::Function* direct, Value* indirect) {
-  if (call.args->size() != params.size()) RefuseInstruction("passes another number of arguments than the function takes");
-  if (call.returns->size() != returns.size()) RefuseInstruction("takes another number of results than the function returns");
+void FunctionLifter::EmitCall(const Call& call, const std::deque<ptx::Variable>& returns,
+                              const std::deque<ptx::Variable>& params, llvm::Function* direct, Value* indirect) {
+  if (call.args->size() != params.size())
+    RefuseInstruction("passes another number of arguments than the function takes");
+  if (call.returns->size() != returns.size())
+    RefuseInstruction("takes another number of results than the function returns");
   llvm::SmallVector<Value*, 8> args{CalleeFrame()};
   const bool direct_return = returns.size() == 1 && IsDirect(returns[0]);
   if (!direct_return) {
@@ -179,7 +185,11 @@ const SystemFunction kSystemFunctions[] = {
      {ScalarType::kB64, ScalarType::kB64, ScalarType::kB32, ScalarType::kB64, ScalarType::kB64}},
     {"cudaGraphSetConditional", Helper::kSetConditional, kNoResult, {ScalarType::kB64, ScalarType::kB32}},
     // What the profile and release passes call (docs/ranges.md).
-    {"gridloom_set_range", Helper::kRange, kNoResult, {kAddress, kAddress, kAddress, kFlags}, PackImm(RangeImm{RangeOp::kSet, false})},
+    {"gridloom_set_range",
+     Helper::kRange,
+     kNoResult,
+     {kAddress, kAddress, kAddress, kFlags},
+     PackImm(RangeImm{RangeOp::kSet, false})},
     {"gridloom_release_range",
      Helper::kRange,
      kNoResult,
@@ -197,8 +207,9 @@ const SystemFunction kSystemFunctions[] = {
      PackImm(RangeImm{RangeOp::kRelease, true})},
 };
 
-// Cooperative groups of the device runtime library (cudaCGSynchronize and the like): a handle is the address of the grid's workspace, 0
-// in launches that are not cooperative. With one device, all grids of a multi-device launch are one grid.
+// Cooperative groups of the device runtime library (cudaCGSynchronize and the like): a handle is the address of the
+// grid's workspace, 0 in launches that are not cooperative. With one device, all grids of a multi-device launch are one
+// grid.
 
 llvm::Value* Workspace(SpmdBuilder& b) {
   const auto word = [&](Special half) { return b.CreateZExt(b.SpecialReg(half), b.getInt64Ty()); };
@@ -220,8 +231,8 @@ constexpr Special kBlock[] = {Special::kNtidX, Special::kNtidY, Special::kNtidZ}
 
 llvm::Value* EmitGetHandle(SpmdBuilder& b, llvm::ArrayRef<llvm::Value*>) { return Workspace(b); }
 
-/// Adds one for a CTA to the count behind the workspace's size, as grid.sync does, and waits for all others: the first CTA of the grid adds
-/// so much that the top bit changes when all have come.
+/// Adds one for a CTA to the count behind the workspace's size, as grid.sync does, and waits for all others: the first
+/// CTA of the grid adds so much that the top bit changes when all have come.
 void EmitMeetCtas(SpmdBuilder& b, llvm::Value* workspace) {
   constexpr std::uint32_t kTop = 0x80000000u;
   llvm::Function* const function = b.GetInsertBlock()->getParent();
@@ -239,9 +250,9 @@ void EmitMeetCtas(SpmdBuilder& b, llvm::Value* workspace) {
   b.SetInsertPoint(done);
 }
 
-// One thread of each CTA comes here, between two barriers of its CTA (bit 0 of the flags), or all threads do. Of all threads, those that
-// have ended do not count, as at any barrier of a CTA: the barrier tells how many have come, and the last one to say so goes on for its
-// CTA.
+// One thread of each CTA comes here, between two barriers of its CTA (bit 0 of the flags), or all threads do. Of all
+// threads, those that have ended do not count, as at any barrier of a CTA: the barrier tells how many have come, and
+// the last one to say so goes on for its CTA.
 llvm::Value* EmitGridSync(SpmdBuilder& b, llvm::ArrayRef<llvm::Value*> args) {
   llvm::Function* const function = b.GetInsertBlock()->getParent();
   const auto block = [&](const char* name) { return llvm::BasicBlock::Create(b.getContext(), name, function); };
@@ -254,7 +265,8 @@ llvm::Value* EmitGridSync(SpmdBuilder& b, llvm::ArrayRef<llvm::Value*> args) {
   b.CreateCondBr(by_cta, meet, gather);
   b.SetInsertPoint(gather);
   llvm::Value* const threads = b.Barrier(BarrierOp::kRedPopc, zero, zero, b.getTrue());
-  llvm::Value* const before = b.Atomic(Space::kGlobal, AtomicOp::kAdd, AtomicType::kI32, arrivals, b.getInt32(1), nullptr, false);
+  llvm::Value* const before =
+      b.Atomic(Space::kGlobal, AtomicOp::kAdd, AtomicType::kI32, arrivals, b.getInt32(1), nullptr, false);
   b.CreateCondBr(b.CreateICmpEQ(b.CreateAdd(before, b.getInt32(1)), threads), meet, met);
   b.SetInsertPoint(meet);
   b.StoreMem(Space::kGlobal, {zero}, arrivals, true);  // for the next time
@@ -284,7 +296,8 @@ llvm::Value* StoreWords(SpmdBuilder& b, llvm::ArrayRef<llvm::Value*> pointers, l
   return b.getInt32(0);
 }
 llvm::Value* EmitGetSize(SpmdBuilder& b, llvm::ArrayRef<llvm::Value*> args) {
-  llvm::Value* const threads = b.CreateMul(Volume(b, kGrid[0], kGrid[1], kGrid[2]), Volume(b, kBlock[0], kBlock[1], kBlock[2]));
+  llvm::Value* const threads =
+      b.CreateMul(Volume(b, kGrid[0], kGrid[1], kGrid[2]), Volume(b, kBlock[0], kBlock[1], kBlock[2]));
   return StoreWords(b, args, {threads, b.getInt32(1)});
 }
 llvm::Value* EmitGetRank(SpmdBuilder& b, llvm::ArrayRef<llvm::Value*> args) {
@@ -301,15 +314,22 @@ struct GridFunction {
 const GridFunction kGridFunctions[] = {
     {"__cuda_syscall_CGS_get_intrinsic_handle", ScalarType::kB64, {ScalarType::kB32}, EmitGetHandle},
     {"__cuda_syscall_CGS_sync", ScalarType::kB32, {ScalarType::kB64, ScalarType::kB32}, EmitGridSync},
-    {"__cuda_syscall_CGS_get_size", ScalarType::kB32, {ScalarType::kB64, ScalarType::kB64, ScalarType::kB64}, EmitGetSize},
-    {"__cuda_syscall_CGS_get_rank", ScalarType::kB32, {ScalarType::kB64, ScalarType::kB64, ScalarType::kB64}, EmitGetRank},
+    {"__cuda_syscall_CGS_get_size",
+     ScalarType::kB32,
+     {ScalarType::kB64, ScalarType::kB64, ScalarType::kB64},
+     EmitGetSize},
+    {"__cuda_syscall_CGS_get_rank",
+     ScalarType::kB32,
+     {ScalarType::kB64, ScalarType::kB64, ScalarType::kB64},
+     EmitGetRank},
 };
 
 }  // namespace
 
 /// A system call of the device runtime library: every argument becomes 64 bits, a dim3 three of them.
 void FunctionLifter::LiftDeviceCall(const Call& call, std::uint64_t imm, unsigned bits, std::string_view params) {
-  if (call.args->size() != params.size()) RefuseInstruction("passes a wrong number of arguments to a function of the device runtime");
+  if (call.args->size() != params.size())
+    RefuseInstruction("passes a wrong number of arguments to a function of the device runtime");
   llvm::SmallVector<Value*, 8> inputs;
   for (std::size_t i = 0; i < params.size(); ++i) {
     ptx::Variable formal;
@@ -327,19 +347,22 @@ void FunctionLifter::LiftDeviceCall(const Call& call, std::uint64_t imm, unsigne
   }
   Value* result = b_.CallHelper(Helper::kDeviceRuntime, {b_.getInt64Ty()}, inputs, imm);
   if (call.returns->empty()) return;
-  WriteReturn((*call.returns)[0], b_.CreateTrunc(result, b_.getIntNTy(bits)), bits == 64 ? ScalarType::kB64 : ScalarType::kB32);
+  WriteReturn((*call.returns)[0], b_.CreateTrunc(result, b_.getIntNTy(bits)),
+              bits == 64 ? ScalarType::kB64 : ScalarType::kB32);
 }
 
 bool FunctionLifter::LiftSystemCall(const Call& call, std::string_view name) {
   const ReplacedFunction* const replaced = FindReplaced(name);
-  const DeviceFunction* const system = replaced ? &kDeviceFunctions[static_cast<std::size_t>(replaced->call)] : FindDeviceFunction(name);
+  const DeviceFunction* const system =
+      replaced ? &kDeviceFunctions[static_cast<std::size_t>(replaced->call)] : FindDeviceFunction(name);
   if (system) {
     const std::uint64_t imm = static_cast<std::uint64_t>(system->call) | (replaced ? kDeviceCallByLibrary : 0);
     LiftDeviceCall(call, imm, system->bits, system->params);
     return true;
   }
   const auto arguments = [&](const std::initializer_list<ScalarType>& params) {
-    if (call.args->size() != params.size()) RefuseInstruction("passes a wrong number of arguments to " + std::string(name));
+    if (call.args->size() != params.size())
+      RefuseInstruction("passes a wrong number of arguments to " + std::string(name));
     llvm::SmallVector<Value*, 5> inputs;
     for (std::size_t i = 0; i < params.size(); ++i) {
       ptx::Variable formal;

@@ -58,7 +58,9 @@ std::vector<Value*> FunctionLifter::Compare(const Instruction& inst, ScalarType 
   const Comparison* comparison = FindComparison(inst);
   if (!comparison) RefuseInstruction("has no comparison operator");
   const bool is_float = ptx::IsFloat(type);
-  const Predicate predicate = is_float ? comparison->floating : ptx::IsSigned(type) ? comparison->signed_int : comparison->unsigned_int;
+  const Predicate predicate = is_float              ? comparison->floating
+                              : ptx::IsSigned(type) ? comparison->signed_int
+                                                    : comparison->unsigned_int;
   if (predicate == kNone) RefuseInstruction("has a comparison operator that does not go with its type");
   std::vector<Value*> results;
   if (is_float) {
@@ -127,8 +129,8 @@ void FunctionLifter::Lift<semantic::Slct>(const Instruction& inst) {
   Write(Op(0), b_.CreateSelect(condition, Read(Op(1), type), Read(Op(2), type)), type);
 }
 
-// mov, with packing `mov.b64 d, {lo, hi}` and unpacking `mov.b64 {lo, hi}, a`, where a register declared with .v2 or .v4 may be the vector;
-// vectors move component by component.
+// mov, with packing `mov.b64 d, {lo, hi}` and unpacking `mov.b64 {lo, hi}, a`, where a register declared with .v2 or
+// .v4 may be the vector; vectors move component by component.
 template <>
 void FunctionLifter::Lift<semantic::Mov>(const Instruction& inst) {
   const ScalarType type = inst.type();
@@ -138,7 +140,8 @@ void FunctionLifter::Lift<semantic::Mov>(const Instruction& inst) {
     const std::vector<Operand> to = Components(dst);
     std::vector<Operand> from = Components(src);
     if (from.size() == 1 && src.kind == OperandKind::kSpecial) {
-      for (std::size_t i = 0; i < to.size(); ++i) Write(to[i], Resize(ReadSpecialComponent(src.text, i), TypeOf(type), false), type);
+      for (std::size_t i = 0; i < to.size(); ++i)
+        Write(to[i], Resize(ReadSpecialComponent(src.text, i), TypeOf(type), false), type);
       return;
     }
     if (to.size() != from.size()) RefuseInstruction("moves between vectors of different widths");
@@ -148,12 +151,14 @@ void FunctionLifter::Lift<semantic::Mov>(const Instruction& inst) {
     return;
   }
   const std::vector<Operand> to = Components(dst), from = Components(src);
-  const bool packs = src.kind == OperandKind::kVector || from.size() > 1, unpacks = dst.kind == OperandKind::kVector || to.size() > 1;
+  const bool packs = src.kind == OperandKind::kVector || from.size() > 1,
+             unpacks = dst.kind == OperandKind::kVector || to.size() > 1;
   if (packs && unpacks) RefuseInstruction("moves a vector to a vector without saying how wide they are");
   const auto fits = [&](const Operand& operand, std::size_t parts) {
     return operand.kind == OperandKind::kVector || ptx::BitsOf(operand.variable->type) * parts == ptx::BitsOf(type);
   };
-  if ((packs && !fits(src, from.size())) || (unpacks && !fits(dst, to.size()))) RefuseInstruction("has a vector of another size");
+  if ((packs && !fits(src, from.size())) || (unpacks && !fits(dst, to.size())))
+    RefuseInstruction("has a vector of another size");
   if (packs) {
     const std::size_t lanes = from.size();
     std::vector<Value*> parts;
@@ -166,7 +171,8 @@ void FunctionLifter::Lift<semantic::Mov>(const Instruction& inst) {
   }
   if (unpacks) {
     const std::vector<Value*> parts = SplitLanes(Read(src, type), static_cast<unsigned>(to.size()));
-    for (std::size_t i = 0; i < parts.size(); ++i) Write(to[i], parts[i], BitsType(parts[i]->getType()->getIntegerBitWidth()));
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      Write(to[i], parts[i], BitsType(parts[i]->getType()->getIntegerBitWidth()));
     return;
   }
   Write(dst, Read(src, type), type);

@@ -87,7 +87,9 @@ void FunctionLifter::Lift<semantic::Bar>(const Instruction& inst) {
     return;
   }
   const std::size_t last = OpCount() - 1;
-  const BarrierOp op = inst.Has(Mod::kPopc) ? BarrierOp::kRedPopc : inst.Has(Mod::kAnd) ? BarrierOp::kRedAnd : BarrierOp::kRedOr;
+  const BarrierOp op = inst.Has(Mod::kPopc)  ? BarrierOp::kRedPopc
+                       : inst.Has(Mod::kAnd) ? BarrierOp::kRedAnd
+                                             : BarrierOp::kRedOr;
   Value* result = b_.Barrier(op, number(1), last >= 3 ? number(2) : zero, ReadPredicate(Op(last)), flags);
   if (op == BarrierOp::kRedPopc) return Write(Op(0), result, ScalarType::kU32);
   Write(Op(0), b_.CreateICmpNE(result, zero), ScalarType::kPred);

@@ -1,5 +1,5 @@
-// cvt between integers, f16, bf16, f32 and f64 (PTX ISA, 9.7.9.21). Formats of 8 bits and less, tf32 and packed results are
-// in lift_convert_packed.cpp.
+// cvt between integers, f16, bf16, f32 and f64 (PTX ISA, 9.7.9.21). Formats of 8 bits and less, tf32 and packed results
+// are in lift_convert_packed.cpp.
 #include <algorithm>
 #include <cmath>
 
@@ -28,8 +28,9 @@ template <>
 void FunctionLifter::Lift<semantic::Cvt>(const Instruction& inst) {
   const ScalarType to = inst.type(0), from = inst.type(1);
   auto simple = [](ScalarType type) {
-    return ptx::IsInteger(type) ? ptx::BitsOf(type) >= 8 && ptx::BitsOf(type) <= 64 && ptx::Info(type).lanes == 1
-                                : IsOneHalf(type) || IsOneBFloat(type) || type == ScalarType::kF32 || type == ScalarType::kF64;
+    return ptx::IsInteger(type)
+               ? ptx::BitsOf(type) >= 8 && ptx::BitsOf(type) <= 64 && ptx::Info(type).lanes == 1
+               : IsOneHalf(type) || IsOneBFloat(type) || type == ScalarType::kF32 || type == ScalarType::kF64;
   };
   if (!simple(to) || !simple(from) || OpCount() != 2) return LiftCvtPacked(inst);
   Value* source = Read(Op(1), from);
@@ -51,9 +52,10 @@ Value* FunctionLifter::IntToInt(const Instruction& inst, Value* source, ScalarTy
     Value* value = ptx::BitsOf(from) < 64 && bits < 64 ? Resize(source, b_.getInt64Ty(), ptx::IsSigned(from))
                                                        : Resize(source, wide, ptx::IsSigned(from));
     const unsigned width = value->getType()->getIntegerBitWidth();
-    const llvm::APInt low = ptx::IsSigned(to) ? llvm::APInt::getSignedMinValue(bits).sext(width) : llvm::APInt(width, 0);
-    const llvm::APInt high =
-        ptx::IsSigned(to) ? llvm::APInt::getSignedMaxValue(bits).sext(width) : llvm::APInt::getMaxValue(bits).zext(width);
+    const llvm::APInt low =
+        ptx::IsSigned(to) ? llvm::APInt::getSignedMinValue(bits).sext(width) : llvm::APInt(width, 0);
+    const llvm::APInt high = ptx::IsSigned(to) ? llvm::APInt::getSignedMaxValue(bits).sext(width)
+                                               : llvm::APInt::getMaxValue(bits).zext(width);
     value = MinMax(MinMax(value, b_.getInt(low), true, true), b_.getInt(high), true, false);
     return Resize(value, TypeOf(to), false);
   }
@@ -134,9 +136,10 @@ Value* FunctionLifter::FloatToFloat(const Instruction& inst, Value* x, ScalarTyp
   const Exact exact{x, llvm::ConstantFP::get(x->getType(), 0.0)};
   if (to == ScalarType::kF64 || to == ScalarType::kF32) {
     if (to == ScalarType::kF32 && from_double) x = emit_.Round(exact, rounding);
-    // Without an instruction for it, an f16 is widened by integers, which no pass takes for arithmetic (lift_nan.h). So is a bf16, whose
-    // NaN a GPU keeps in f32 (a shift) and ptxas makes anew in f64.
-    const bool by_integers = (IsOneHalf(from) && module_.options().cpu == "x86-64") || (IsOneBFloat(from) && to == ScalarType::kF64);
+    // Without an instruction for it, an f16 is widened by integers, which no pass takes for arithmetic (lift_nan.h). So
+    // is a bf16, whose NaN a GPU keeps in f32 (a shift) and ptxas makes anew in f64.
+    const bool by_integers =
+        (IsOneHalf(from) && module_.options().cpu == "x86-64") || (IsOneBFloat(from) && to == ScalarType::kF64);
     if (by_integers) x = b_.CreateSelect(emit_.IsNaN(x), emit_.FromBits32(0x7fffffff), x);
     if (to == ScalarType::kF32) return ftz ? emit_.Flush(x) : x;
     if (from_double) return x;
@@ -156,8 +159,8 @@ Value* FunctionLifter::SaturateHalf(Value* half, ScalarType type) {
   return b_.CreateSelect(is_infinite, b_.CreateSub(half, b_.getInt16(1)), half);
 }
 
-// Rounds to integral, clamps to the destination's range. NaN: 0, but the most negative number (as bits) when the source is
-// f64 or the destination has 64 bits.
+// Rounds to integral, clamps to the destination's range. NaN: 0, but the most negative number (as bits) when the source
+// is f64 or the destination has 64 bits.
 Value* FunctionLifter::FloatToInt(const Instruction& inst, Value* x, ScalarType from, ScalarType to) {
   if (IsOneHalf(from) || IsOneBFloat(from)) x = HalfToFloat(x, from);
   if (inst.Has(Mod::kFtz) && from == ScalarType::kF32) x = emit_.Flush(x);

@@ -1,5 +1,5 @@
-// cvt to and from packed and narrow formats: f16x2, bf16x2, tf32, 8 bits and less, ue8m0; cvt.pack (PTX ISA, 9.7.9.21 and
-// 9.7.9.22).
+// cvt to and from packed and narrow formats: f16x2, bf16x2, tf32, 8 bits and less, ue8m0; cvt.pack (PTX ISA, 9.7.9.21
+// and 9.7.9.22).
 #include "sim/exec/compiler/lifter.h"
 
 namespace gridloom::exec {
@@ -14,8 +14,9 @@ struct NarrowFormat {
 };
 
 constexpr NarrowFormat kNarrowFormats[] = {
-    {ScalarType::kE4M3x2, 3, 7, 0x7e, 0x7f, 8}, {ScalarType::kE5M2x2, 2, 15, 0x7b, 0x7f, 8}, {ScalarType::kE2M1x2, 1, 1, 0x7, 0x7, 4},
-    {ScalarType::kE2M3x2, 3, 1, 0x1f, 0x1f, 8}, {ScalarType::kE3M2x2, 2, 3, 0x1f, 0x1f, 8},
+    {ScalarType::kE4M3x2, 3, 7, 0x7e, 0x7f, 8}, {ScalarType::kE5M2x2, 2, 15, 0x7b, 0x7f, 8},
+    {ScalarType::kE2M1x2, 1, 1, 0x7, 0x7, 4},   {ScalarType::kE2M3x2, 3, 1, 0x1f, 0x1f, 8},
+    {ScalarType::kE3M2x2, 2, 3, 0x1f, 0x1f, 8},
 };
 
 const NarrowFormat* NarrowFormatOf(ScalarType type) {
@@ -50,7 +51,8 @@ static Value* EncodeNarrow(llvm::IRBuilder<>& ir, FloatEmitter& emit, Value* x, 
   Value* rebased = ir.CreateSub(magnitude, ir.getInt32((127 - format.bias) << 23));
   Value* normal = ir.CreateLShr(ir.CreateAdd(rebased, ir.CreateAdd(odd, ir.getInt32((1u << (drop - 1)) - 1))), drop);
   Value* step = emit.FromBits32((127 + 23 + 1 - format.bias - format.mantissa) << 23);
-  Value* small = ir.CreateSub(emit.Bits(ir.CreateFAdd(ir.CreateBitCast(magnitude, ir.getFloatTy()), step)), emit.Bits(step));
+  Value* small =
+      ir.CreateSub(emit.Bits(ir.CreateFAdd(ir.CreateBitCast(magnitude, ir.getFloatTy()), step)), emit.Bits(step));
   Value* is_small = ir.CreateICmpULT(magnitude, ir.getInt32((128 - format.bias) << 23));
   Value* code = ir.CreateSelect(is_small, small, normal);
   code = ir.CreateBinaryIntrinsic(llvm::Intrinsic::umin, code, ir.getInt32(format.largest));
@@ -65,12 +67,14 @@ static Value* DecodeNarrow(llvm::IRBuilder<>& ir, FloatEmitter& emit, Value* cod
   Value* placed = ir.CreateBitCast(ir.CreateShl(magnitude, 23 - format.mantissa), ir.getFloatTy());
   Value* value = ir.CreateFMul(placed, emit.FromBits32((127 + 127 - format.bias) << 23));
   const bool has_infinity = format.pair == ScalarType::kE5M2x2;
-  if (has_infinity) value = ir.CreateSelect(ir.CreateICmpEQ(magnitude, ir.getInt32(0x7c)), emit.FromBits32(0x7f800000), value);
+  if (has_infinity)
+    value = ir.CreateSelect(ir.CreateICmpEQ(magnitude, ir.getInt32(0x7c)), emit.FromBits32(0x7f800000), value);
   const bool has_nan = has_infinity || format.pair == ScalarType::kE4M3x2;
   Value* sign = ir.CreateShl(ir.CreateAnd(ir.CreateLShr(code, sign_bit), 1), 31);
   value = ir.CreateBitCast(ir.CreateOr(emit.Bits(value), sign), ir.getFloatTy());
   if (has_nan)
-    value = ir.CreateSelect(ir.CreateICmpUGE(magnitude, ir.getInt32(has_infinity ? 0x7d : 0x7f)), emit.FromBits32(0x7fffffff), value);
+    value = ir.CreateSelect(ir.CreateICmpUGE(magnitude, ir.getInt32(has_infinity ? 0x7d : 0x7f)),
+                            emit.FromBits32(0x7fffffff), value);
   return value;
 }
 
@@ -107,10 +111,12 @@ void FunctionLifter::LiftCvtPacked(const Instruction& inst) {
     RefuseInstruction();
   }
   if (HasText(inst, "scaled::n2::ue8m0")) {
-    // A scale for each element. What is stored in so few bits times a power of two is exact in f32, or beyond bf16, too.
+    // A scale for each element. What is stored in so few bits times a power of two is exact in f32, or beyond bf16,
+    // too.
     if (!narrow_from || to != ScalarType::kBF16x2) RefuseInstruction();
     const std::vector<Value*> scales = SplitLanes(Read(Op(2), ScalarType::kB16), 2);
-    for (std::size_t i = 0; i < lanes.size(); ++i) lanes[i] = b_.CreateFMul(lanes[i], DecodeScale(b_, emit_, scales[i]));
+    for (std::size_t i = 0; i < lanes.size(); ++i)
+      lanes[i] = b_.CreateFMul(lanes[i], DecodeScale(b_, emit_, scales[i]));
   }
   if (inst.Has(Mod::kRelu)) {
     for (Value*& lane : lanes) lane = emit_.MinMax(lane, emit_.F32(0), true, true);
@@ -178,13 +184,14 @@ void FunctionLifter::LiftCvtScale(const Instruction& inst) {
   Write(Op(0), JoinLanes(lanes, b_.getInt16Ty()), inst.type(0));
 }
 
-// cvt.pack.sat.type.s32 {.b32} d, a, b {, c}: a and b saturated to the type and packed, b lowest; with c its bits move up
-// by two elements to make room.
+// cvt.pack.sat.type.s32 {.b32} d, a, b {, c}: a and b saturated to the type and packed, b lowest; with c its bits move
+// up by two elements to make room.
 void FunctionLifter::LiftCvtPack(const Instruction& inst) {
   const ScalarType type = inst.type(0);
   const unsigned bits = ptx::BitsOf(type);
   auto narrow = [&](const Operand& operand) {
-    Value* value = ClampTo(Resize(Read(operand, inst.type(1)), b_.getInt64Ty(), ptx::IsSigned(inst.type(1))), bits, ptx::IsSigned(type));
+    Value* value = ClampTo(Resize(Read(operand, inst.type(1)), b_.getInt64Ty(), ptx::IsSigned(inst.type(1))), bits,
+                           ptx::IsSigned(type));
     return b_.CreateAnd(b_.CreateTrunc(value, b_.getInt32Ty()), b_.getInt32((1u << bits) - 1));
   };
   Value* packed = b_.CreateOr(b_.CreateShl(narrow(Op(1)), bits), narrow(Op(2)));

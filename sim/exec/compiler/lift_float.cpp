@@ -10,9 +10,11 @@ FloatModifiers ModifiersOf(const Instruction& inst) {
   return {.ftz = inst.Has(Mod::kFtz), .sat = inst.Has(Mod::kSat), .relu = inst.Has(Mod::kRelu)};
 }
 
-// "An add instruction with an explicit rounding modifier is treated conservatively by the code optimizer" (ISA, add; sub and mul say the
-// same).
-bool SaysRounding(const Instruction& inst) { return inst.Has(Mod::kRn) || inst.Has(Mod::kRz) || inst.Has(Mod::kRm) || inst.Has(Mod::kRp); }
+// "An add instruction with an explicit rounding modifier is treated conservatively by the code optimizer" (ISA, add;
+// sub and mul say the same).
+bool SaysRounding(const Instruction& inst) {
+  return inst.Has(Mod::kRn) || inst.Has(Mod::kRz) || inst.Has(Mod::kRm) || inst.Has(Mod::kRp);
+}
 
 }  // namespace
 
@@ -22,8 +24,8 @@ void FunctionLifter::WriteFloatLanes(const Instruction& inst, std::vector<Value*
   Write(Op(0), lanes_.Pack(std::move(lanes), type, ModifiersOf(inst), TypeOf(type)), type);
 }
 
-// f64 results other than to nearest: exactly, by instructions with a rounding mode of their own (warp_rounded.cpp) or a helper that sets
-// the host's for itself.
+// f64 results other than to nearest: exactly, by instructions with a rounding mode of their own (warp_rounded.cpp) or a
+// helper that sets the host's for itself.
 Value* FunctionLifter::RoundedF64(F64Op op, Rounding rounding, Value* a, Value* b, Value* c) {
   Value* zero = llvm::ConstantFP::get(b_.getDoubleTy(), 0.0);
   return b_.CallHelper(Helper::kF64Rounded, {b_.getDoubleTy()}, {a, b ? b : zero, c ? c : zero},
@@ -48,11 +50,14 @@ void FunctionLifter::LiftFloatArithmetic(const Instruction& inst) {
     const bool mul = inst.opcode == Opcode::kMul;
     Value* y = inst.opcode == Opcode::kSub ? b_.CreateFNeg(b[i]) : b[i];
     if (rounding == Rounding::kRn) {
-      results.push_back(mul ? b_.CreateFMul(a[i], y) : inst.opcode == Opcode::kSub ? b_.CreateFSub(a[i], b[i]) : b_.CreateFAdd(a[i], y));
+      results.push_back(mul                           ? b_.CreateFMul(a[i], y)
+                        : inst.opcode == Opcode::kSub ? b_.CreateFSub(a[i], b[i])
+                                                      : b_.CreateFAdd(a[i], y));
     } else if (type == ScalarType::kF64) {
       results.push_back(RoundedF64(mul ? F64Op::kMul : F64Op::kAdd, rounding, a[i], y, nullptr));
     } else {
-      results.push_back(emit_.Round(mul ? emit_.Mul(a[i], y) : emit_.Add(a[i], y, rounding == Rounding::kRm), rounding));
+      results.push_back(
+          emit_.Round(mul ? emit_.Mul(a[i], y) : emit_.Add(a[i], y, rounding == Rounding::kRm), rounding));
     }
   }
   WriteFloatLanes(inst, results, type);
@@ -123,7 +128,8 @@ void FunctionLifter::LiftFloatMinMax(const Instruction& inst) {
       result = emit_.MinMax(result, sources[i][lane], inst.opcode == Opcode::kMax, inst.Has(Mod::kNaN));
     }
     if (xorsign) {
-      Value* signed_result = b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, result, b_.CreateBitCast(sign, result->getType()));
+      Value* signed_result =
+          b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, result, b_.CreateBitCast(sign, result->getType()));
       result = b_.CreateSelect(emit_.IsNaN(result), result, signed_result);
     }
     results[lane] = result;
@@ -136,7 +142,8 @@ void FunctionLifter::LiftSign(const Instruction& inst) {
   const ScalarType type = inst.type();
   Value* x = Read(Op(1), type);
   if (inst.opcode == Opcode::kAbs) return Write(Op(0), lanes_.Absolute(x, type, inst.Has(Mod::kFtz)), type);
-  Write(Op(0), MarkFloat(b_, {.opcode = Opcode::kNeg, .type = type, .modifiers = {.ftz = inst.Has(Mod::kFtz)}}, {x}), type);
+  Write(Op(0), MarkFloat(b_, {.opcode = Opcode::kNeg, .type = type, .modifiers = {.ftz = inst.Has(Mod::kFtz)}}, {x}),
+        type);
 }
 
 // testp: zeros count as normal numbers.
@@ -190,7 +197,8 @@ void FunctionLifter::Lift<semantic::FloatUnary>(const Instruction& inst) {
   WriteFloatLanes(inst, lanes, type);
 }
 
-// Sine or cosine of an angle in turns: what is left of the nearest quarter, exactly, as radians. The sign of a zero stays.
+// Sine or cosine of an angle in turns: what is left of the nearest quarter, exactly, as radians. The sign of a zero
+// stays.
 static Value* SinCosOfTurns(llvm::IRBuilder<>& ir, FloatEmitter& emit, Value* x, bool cosine) {
   Value* quarters = ir.CreateFMul(ir.CreateFSub(x, emit.RoundNearest(x)), emit.F32(4));
   Value* quarter = emit.RoundNearest(quarters);
@@ -209,13 +217,16 @@ Value* FunctionLifter::UnaryF32(const Instruction& inst, Value* x) {
   const Rounding rounding = RoundingOf(inst);
   switch (inst.opcode) {
     case Opcode::kRcp:
-      return rounding == Rounding::kRn ? b_.CreateFDiv(emit_.F32(1), x) : emit_.Round(emit_.Div(emit_.F32(1), x), rounding);
+      return rounding == Rounding::kRn ? b_.CreateFDiv(emit_.F32(1), x)
+                                       : emit_.Round(emit_.Div(emit_.F32(1), x), rounding);
     case Opcode::kSqrt:
-      return rounding == Rounding::kRn ? b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x) : emit_.Round(emit_.Sqrt(x), rounding);
+      return rounding == Rounding::kRn ? b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x)
+                                       : emit_.Round(emit_.Sqrt(x), rounding);
     case Opcode::kRsqrt: return b_.CreateFDiv(emit_.F32(1), b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x));
     case Opcode::kSin:
     case Opcode::kCos:
-      return HasText(inst, "2pi") ? SinCosOfTurns(b_, emit_, x, inst.opcode == Opcode::kCos) : emit_.SinCos(x, inst.opcode == Opcode::kCos);
+      return HasText(inst, "2pi") ? SinCosOfTurns(b_, emit_, x, inst.opcode == Opcode::kCos)
+                                  : emit_.SinCos(x, inst.opcode == Opcode::kCos);
     case Opcode::kLg2: return emit_.Log2(x);
     case Opcode::kEx2: return emit_.Exp2(x);
     case Opcode::kTanh: return emit_.Tanh(x);
@@ -235,7 +246,8 @@ Value* FunctionLifter::UnaryF64(const Instruction& inst, Value* x) {
   Value* result = nullptr;
   switch (inst.opcode) {
     case Opcode::kRcp:
-      result = rounding == Rounding::kRn ? b_.CreateFDiv(emit_.F64(1), x) : RoundedF64(F64Op::kDiv, rounding, emit_.F64(1), x, nullptr);
+      result = rounding == Rounding::kRn ? b_.CreateFDiv(emit_.F64(1), x)
+                                         : RoundedF64(F64Op::kDiv, rounding, emit_.F64(1), x, nullptr);
       break;
     case Opcode::kSqrt:
       result = rounding == Rounding::kRn ? b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x)

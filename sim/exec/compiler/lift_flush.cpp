@@ -15,8 +15,8 @@ constexpr const char* kFlushMark = "gl.flush.f32";
 
 using Visited = llvm::SmallPtrSet<const llvm::Value*, 16>;
 
-// Whether an f32, or the i32 that holds its bits, is never subnormal. Values on a cycle of phis count as such until one is found that may
-// be.
+// Whether an f32, or the i32 that holds its bits, is never subnormal. Values on a cycle of phis count as such until one
+// is found that may be.
 bool IsNormal(const llvm::Value* value, const llvm::Function* mark, Visited& visited) {
   if (!visited.insert(value).second) return true;
   if (const auto* constant = llvm::dyn_cast<llvm::ConstantFP>(value)) return !constant->getValueAPF().isDenormal();
@@ -34,7 +34,8 @@ bool IsNormal(const llvm::Value* value, const llvm::Function* mark, Visited& vis
   if (const auto* call = llvm::dyn_cast<llvm::CallInst>(value)) {
     if (call->getCalledFunction() == mark) return true;
     const llvm::Intrinsic::ID id = call->getIntrinsicID();
-    return (id == llvm::Intrinsic::fabs || id == llvm::Intrinsic::copysign) && IsNormal(call->getArgOperand(0), mark, visited);
+    return (id == llvm::Intrinsic::fabs || id == llvm::Intrinsic::copysign) &&
+           IsNormal(call->getArgOperand(0), mark, visited);
   }
   if (const auto* unary = llvm::dyn_cast<llvm::UnaryOperator>(value)) {
     return unary->getOpcode() == llvm::Instruction::FNeg && IsNormal(unary->getOperand(0), mark, visited);

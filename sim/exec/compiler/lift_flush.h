@@ -1,6 +1,6 @@
-// Flushing of subnormal f32 values. An .ftz instruction flushes what it reads and what it writes, and most of what it reads
-// was written by another one: the lifter marks every flush as a call of `gl.flush.f32`, and once registers are SSA values
-// the calls whose operand cannot be subnormal go away; the rest becomes plain IR.
+// Flushing of subnormal f32 values. An .ftz instruction flushes what it reads and what it writes, and most of what it
+// reads was written by another one: the lifter marks every flush as a call of `gl.flush.f32`, and once registers are
+// SSA values the calls whose operand cannot be subnormal go away; the rest becomes plain IR.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>

@@ -15,11 +15,20 @@ bool IsPure(const Instruction& inst) { return ptx::IsArithmetic(inst.info().cls)
 }  // namespace
 
 FunctionLifter::FunctionLifter(ModuleLifter& module, const ptx::Function& function, llvm::Function* ir)
-    : module_(module), function_(function), ir_(ir), b_(module.out()), emit_(b_, module.options().cpu == "x86-64"), lanes_(b_, emit_) {}
+    : module_(module),
+      function_(function),
+      ir_(ir),
+      b_(module.out()),
+      emit_(b_, module.options().cpu == "x86-64"),
+      lanes_(b_, emit_) {}
 
-void FunctionLifter::Refuse(const std::string& what) const { throw Refusal{inst_ ? inst_->loc.line : function_.loc.line, what}; }
+void FunctionLifter::Refuse(const std::string& what) const {
+  throw Refusal{inst_ ? inst_->loc.line : function_.loc.line, what};
+}
 
-void FunctionLifter::RefuseInstruction(const std::string& why) const { Refuse("instruction '" + inst_->FullName() + "' " + why); }
+void FunctionLifter::RefuseInstruction(const std::string& why) const {
+  Refuse("instruction '" + inst_->FullName() + "' " + why);
+}
 
 void FunctionLifter::RefuseUnknown(const Instruction& inst) const {
   const ptx::Modifier* unknown = ptx::UnknownModifierOf(inst);
@@ -31,7 +40,8 @@ void FunctionLifter::RefuseUnknown(const Instruction& inst) const {
   // What the tables describe was looked at when the module was loaded.
   if (version <= ptx::kNewestPtx || inst.Has(ptx::Trait::kCalls)) return;
   DiagnosticSink sink;
-  if (!ptx::VerifyInstruction(module, inst, sink)) RefuseInstruction("is not known: " + sink.diagnostics().front().message);
+  if (!ptx::VerifyInstruction(module, inst, sink))
+    RefuseInstruction("is not known: " + sink.diagnostics().front().message);
 }
 
 const Operand& FunctionLifter::Op(std::size_t n) const {
@@ -52,7 +62,9 @@ void FunctionLifter::Flatten(const ptx::Block& block) {
   }
 }
 
-llvm::BasicBlock* FunctionLifter::NewBlock(const char* name) { return llvm::BasicBlock::Create(b_.getContext(), name, ir_); }
+llvm::BasicBlock* FunctionLifter::NewBlock(const char* name) {
+  return llvm::BasicBlock::Create(b_.getContext(), name, ir_);
+}
 
 llvm::BasicBlock* FunctionLifter::BlockOf(const ptx::Label& label) {
   auto [it, inserted] = label_blocks_.try_emplace(&label, nullptr);
@@ -110,8 +122,9 @@ void FunctionLifter::LiftFrom(std::size_t index) {
 bool FunctionLifter::LiftInstruction(const Instruction& inst) {
   inst_ = &inst;
   b_.line = module_.lines().Of(function_, inst.loc.line);
-  b_.record =
-      inst.space() == StateSpace::kConst && module_.options().record == Recording::kGlobal ? Recording::kNone : module_.options().record;
+  b_.record = inst.space() == StateSpace::kConst && module_.options().record == Recording::kGlobal
+                  ? Recording::kNone
+                  : module_.options().record;
   b_.SetCurrentDebugLocation(llvm::DILocation::get(b_.getContext(), b_.line, 0, ir_->getSubprogram()));
   terminated_ = false;
   RefuseUnknown(inst);

@@ -105,8 +105,8 @@ class Fuser {
     }
   }
 
-  // ptxas computes what is constant in f32 and f64, rounded step by step, before it fuses anything; not what is in f16 and bf16, and
-  // not what a program says is fused (a call of llvm.fma).
+  // ptxas computes what is constant in f32 and f64, rounded step by step, before it fuses anything; not what is in f16
+  // and bf16, and not what a program says is fused (a call of llvm.fma).
   void FoldConstants() {
     const llvm::DataLayout& layout = function_.getParent()->getDataLayout();
     for (llvm::BasicBlock* block : llvm::ReversePostOrderTraversal<llvm::Function*>(&function_)) {
@@ -151,7 +151,8 @@ class Fuser {
 
   void Add(CallInst& mark, std::uint32_t block) {
     const FloatOperation operation = Decode(mark);
-    if (operation.opcode != Opcode::kNeg) nodes_.push_back({.mark = &mark, .operation = operation, .block = block, .side = {}});
+    if (operation.opcode != Opcode::kNeg)
+      nodes_.push_back({.mark = &mark, .operation = operation, .block = block, .side = {}});
   }
 
   void FindUses() {
@@ -181,7 +182,8 @@ class Fuser {
     if (!IsMark(&user)) return std::nullopt;
     const FloatOperation operation = Decode(llvm::cast<CallInst>(user));
     if (operation.opcode != Opcode::kNeg || operation.type != product.operation.type) return std::nullopt;
-    if (operation.type == ScalarType::kBF16x2 || (operation.modifiers.ftz && !product.operation.modifiers.ftz)) return std::nullopt;
+    if (operation.type == ScalarType::kBF16x2 || (operation.modifiers.ftz && !product.operation.modifiers.ftz))
+      return std::nullopt;
     return true;
   }
 
@@ -190,8 +192,8 @@ class Fuser {
     const auto found = by_mark_.find(use.getUser());
     if (found == by_mark_.end()) return false;
     Node& sum = *found->second;
-    if (sum.operation.opcode == Opcode::kMul || sum.operation.type != product.operation.type || sum.block != product.block ||
-        sum.operation.modifiers.ftz != product.operation.modifiers.ftz) {
+    if (sum.operation.opcode == Opcode::kMul || sum.operation.type != product.operation.type ||
+        sum.block != product.block || sum.operation.modifiers.ftz != product.operation.modifiers.ftz) {
       return false;
     }
     const unsigned side = use.getOperandNo() - 1;
@@ -224,11 +226,13 @@ class Fuser {
     FloatLanes lanes(b, emit);
     const FloatLanes::Lanes x = lanes.Unpack(side.product->mark->getArgOperand(1), type, modifiers.ftz);
     const FloatLanes::Lanes y = lanes.Unpack(side.product->mark->getArgOperand(2), type, modifiers.ftz);
-    const FloatLanes::Lanes z = lanes.Unpack(sum.mark->getArgOperand(2 - static_cast<unsigned>(sum.fused)), type, modifiers.ftz);
+    const FloatLanes::Lanes z =
+        lanes.Unpack(sum.mark->getArgOperand(2 - static_cast<unsigned>(sum.fused)), type, modifiers.ftz);
     const bool subtracted = sum.operation.opcode == Opcode::kSub && sum.fused == 0;
     FloatLanes::Lanes results;
     for (std::size_t i = 0; i < x.size(); ++i) {
-      results.push_back(lanes.Fma(type, side.negated ? b.CreateFNeg(x[i]) : x[i], y[i], subtracted ? b.CreateFNeg(z[i]) : z[i]));
+      results.push_back(
+          lanes.Fma(type, side.negated ? b.CreateFNeg(x[i]) : x[i], y[i], subtracted ? b.CreateFNeg(z[i]) : z[i]));
     }
     sum.mark->replaceAllUsesWith(lanes.Pack(results, type, modifiers, sum.mark->getType()));
   }
@@ -246,8 +250,8 @@ Value* MarkFloat(llvm::IRBuilder<>& builder, const FloatOperation& operation, ll
   llvm::SmallVector<llvm::Type*, 3> types{builder.getInt32Ty()};
   types.append(inputs.size(), type);
   // One mark per shape; an i32 and a float of as many bits are two.
-  const std::string name =
-      kFloatMark + std::to_string(inputs.size()) + (type->isIntegerTy() ? ".i" : ".f") + std::to_string(type->getScalarSizeInBits());
+  const std::string name = kFloatMark + std::to_string(inputs.size()) + (type->isIntegerTy() ? ".i" : ".f") +
+                           std::to_string(type->getScalarSizeInBits());
   llvm::Module& module = *builder.GetInsertBlock()->getModule();
   llvm::FunctionCallee mark = module.getOrInsertFunction(name, llvm::FunctionType::get(type, types, false));
   auto* function = llvm::cast<llvm::Function>(mark.getCallee());
@@ -271,7 +275,8 @@ void FuseProducts(llvm::Module& module, bool portable) {
   }
   llvm::SmallPtrSet<llvm::Function*, 8> functions;
   for (const llvm::Function* mark : marks) {
-    for (const llvm::User* user : mark->users()) functions.insert(const_cast<llvm::Function*>(llvm::cast<CallInst>(user)->getFunction()));
+    for (const llvm::User* user : mark->users())
+      functions.insert(const_cast<llvm::Function*>(llvm::cast<CallInst>(user)->getFunction()));
   }
   for (llvm::Function* function : functions) {
     PromoteRegisters(*function);

@@ -26,10 +26,10 @@ llvm::AllocaInst* FunctionLifter::CarrySlot() {
   return carry_;
 }
 
-// d = a + b (+ CC), or a - b (- borrow), and the carry out of it. A GPU subtracts as a + ~b + 1: after sub.cc the flag is set where
-// nothing was borrowed, and subc borrows where it is clear. PTX ISA 9.7.2 does not tell, but the code that NVVM emits for
-// division of 128-bit numbers reads the flag of sub.cc by addc, and add.cc of 0 and 0 makes a subc borrow on real devices
-// (stackoverflow.com/questions/66403252).
+// d = a + b (+ CC), or a - b (- borrow), and the carry out of it. A GPU subtracts as a + ~b + 1: after sub.cc the flag
+// is set where nothing was borrowed, and subc borrows where it is clear. PTX ISA 9.7.2 does not tell, but the code that
+// NVVM emits for division of 128-bit numbers reads the flag of sub.cc by addc, and add.cc of 0 and 0 makes a subc
+// borrow on real devices (stackoverflow.com/questions/66403252).
 void FunctionLifter::LiftCarry(const Instruction& inst, Value* a, Value* b, bool subtract) {
   const bool with_carry = inst.opcode == Opcode::kAddc || inst.opcode == Opcode::kSubc || inst.opcode == Opcode::kMadc;
   Value* result = subtract ? b_.CreateSub(a, b) : b_.CreateAdd(a, b);
@@ -55,7 +55,8 @@ void FunctionLifter::Lift<semantic::AddSub>(const Instruction& inst) {
   const bool subtract = inst.opcode == Opcode::kSub || inst.opcode == Opcode::kSubc;
   Value* a = Read(Op(1), type);
   Value* b = Read(Op(2), type);
-  if (inst.Has(Mod::kCc) || inst.opcode == Opcode::kAddc || inst.opcode == Opcode::kSubc) return LiftCarry(inst, a, b, subtract);
+  if (inst.Has(Mod::kCc) || inst.opcode == Opcode::kAddc || inst.opcode == Opcode::kSubc)
+    return LiftCarry(inst, a, b, subtract);
   auto combine = [&](Value* x, Value* y) -> Value* {
     if (!inst.Has(Mod::kSat)) return subtract ? b_.CreateSub(x, y) : b_.CreateAdd(x, y);
     const bool is_signed = IsSignedType(type);
@@ -102,13 +103,15 @@ void FunctionLifter::Lift<semantic::Mad>(const Instruction& inst) {
   Value* product = Product(inst, type);
   Value* c = Read(Op(3), type);
   if (inst.Has(Mod::kCc) || inst.opcode == Opcode::kMadc) return LiftCarry(inst, product, c, false);
-  Value* sum = inst.Has(Mod::kSat) ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::sadd_sat, product, c) : b_.CreateAdd(product, c);
+  Value* sum =
+      inst.Has(Mod::kSat) ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::sadd_sat, product, c) : b_.CreateAdd(product, c);
   Write(Op(0), sum, type);
 }
 
-// clmad.{lo,hi}.u64 d, a, b, c (ISA 9.3, 9.7.1.5): half of the product of polynomials over GF(2), xor c. Factors of every fourth bit have
-// an ordinary product whose columns stand four bits apart. A column adds up 16 ones at most, its parity is its lowest bit, and only in the
-// last one do they make a carry, which leaves the 64 bits. The high half is the low one of the factors with their bits in reverse.
+// clmad.{lo,hi}.u64 d, a, b, c (ISA 9.3, 9.7.1.5): half of the product of polynomials over GF(2), xor c. Factors of
+// every fourth bit have an ordinary product whose columns stand four bits apart. A column adds up 16 ones at most, its
+// parity is its lowest bit, and only in the last one do they make a carry, which leaves the 64 bits. The high half is
+// the low one of the factors with their bits in reverse.
 template <>
 void FunctionLifter::Lift<semantic::Clmad>(const Instruction& inst) {
   constexpr std::uint64_t kEveryFourth = 0x1111'1111'1111'1111;
@@ -145,7 +148,8 @@ void FunctionLifter::Lift<semantic::Mul24>(const Instruction& inst) {
   Value* result = b_.CreateTrunc(product, b_.getInt32Ty());
   if (inst.opcode == Opcode::kMad24) {
     Value* c = Read(Op(3), type);
-    result = inst.Has(Mod::kSat) ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::sadd_sat, result, c) : b_.CreateAdd(result, c);
+    result =
+        inst.Has(Mod::kSat) ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::sadd_sat, result, c) : b_.CreateAdd(result, c);
   }
   Write(Op(0), result, type);
 }
@@ -197,8 +201,8 @@ void FunctionLifter::Lift<semantic::AbsNeg>(const Instruction& inst) {
 
 Value* FunctionLifter::MinMax(Value* a, Value* b, bool is_signed, bool max) {
   using llvm::Intrinsic::ID;
-  const ID id =
-      max ? (is_signed ? llvm::Intrinsic::smax : llvm::Intrinsic::umax) : (is_signed ? llvm::Intrinsic::smin : llvm::Intrinsic::umin);
+  const ID id = max ? (is_signed ? llvm::Intrinsic::smax : llvm::Intrinsic::umax)
+                    : (is_signed ? llvm::Intrinsic::smin : llvm::Intrinsic::umin);
   return b_.CreateBinaryIntrinsic(id, a, b);
 }
 

@@ -32,7 +32,8 @@ Value* Lut2(llvm::IRBuilder<>& ir, Value* a, Value* b, unsigned table) {
 Value* FunctionLifter::ShiftOrZero(Value* a, Value* count, bool left) {
   const unsigned bits = a->getType()->getIntegerBitWidth();
   Value* inside = b_.CreateICmpULT(count, llvm::ConstantInt::get(count->getType(), bits));
-  Value* amount = b_.CreateZExtOrTrunc(b_.CreateSelect(inside, count, llvm::Constant::getNullValue(count->getType())), a->getType());
+  Value* amount = b_.CreateZExtOrTrunc(b_.CreateSelect(inside, count, llvm::Constant::getNullValue(count->getType())),
+                                       a->getType());
   Value* shifted = left ? b_.CreateShl(a, amount) : b_.CreateLShr(a, amount);
   return b_.CreateSelect(inside, shifted, llvm::Constant::getNullValue(a->getType()));
 }
@@ -60,7 +61,8 @@ void FunctionLifter::Lift<semantic::Logic>(const Instruction& inst) {
 template <>
 void FunctionLifter::Lift<semantic::Cnot>(const Instruction& inst) {
   Value* a = Read(Op(1), inst.type());
-  Write(Op(0), b_.CreateZExt(b_.CreateICmpEQ(a, llvm::Constant::getNullValue(a->getType())), a->getType()), inst.type());
+  Write(Op(0), b_.CreateZExt(b_.CreateICmpEQ(a, llvm::Constant::getNullValue(a->getType())), a->getType()),
+        inst.type());
 }
 
 template <>
@@ -79,7 +81,8 @@ void FunctionLifter::Lift<semantic::FunnelShift>(const Instruction& inst) {
   Value* b = Read(Op(2), ScalarType::kB32);
   Value* count = Read(Op(3), ScalarType::kU32);
   const bool left = inst.Has(Mod::kL);
-  Value* result = b_.CreateIntrinsic(left ? llvm::Intrinsic::fshl : llvm::Intrinsic::fshr, {b_.getInt32Ty()}, {b, a, count});
+  Value* result =
+      b_.CreateIntrinsic(left ? llvm::Intrinsic::fshl : llvm::Intrinsic::fshr, {b_.getInt32Ty()}, {b, a, count});
   if (inst.Has(Mod::kClamp)) result = b_.CreateSelect(b_.CreateICmpUGE(count, b_.getInt32(32)), left ? a : b, result);
   Write(Op(0), result, ScalarType::kB32);
 }
@@ -124,8 +127,8 @@ void FunctionLifter::Lift<semantic::Prmt>(const Instruction& inst) {
     if (inst.Has(Mod::kRc16)) return b_.CreateOr(b_.CreateShl(b_.CreateAnd(s, 1), 1), b_.getInt32(i & 1));
     return b_.CreateAnd(b_.CreateLShr(selector, 4 * i), 7);
   };
-  const bool modal = inst.Has(Mod::kF4e) || inst.Has(Mod::kB4e) || inst.Has(Mod::kRc8) || inst.Has(Mod::kEcl) || inst.Has(Mod::kEcr) ||
-                     inst.Has(Mod::kRc16);
+  const bool modal = inst.Has(Mod::kF4e) || inst.Has(Mod::kB4e) || inst.Has(Mod::kRc8) || inst.Has(Mod::kEcl) ||
+                     inst.Has(Mod::kEcr) || inst.Has(Mod::kRc16);
   std::vector<Value*> result;
   for (std::uint32_t i = 0; i < 4; ++i) {
     Value* shift = b_.CreateZExt(b_.CreateShl(index(i), 3), i64);

@@ -13,9 +13,9 @@ bool IsStrong(const Instruction& inst) {
          inst.Has(Mod::kMmio) || inst.Has(Mod::kCv) || inst.Has(Mod::kWt);
 }
 
-// Strong vector accesses are made as one: other threads never see half of one. The ISA leaves that open (9.7.9.8), hardware
-// does it up to 16 bytes, and programs rely on it: tile descriptors of scans are pairs of status and value. Those of 16 bytes
-// are the vectoriser's business.
+// Strong vector accesses are made as one: other threads never see half of one. The ISA leaves that open (9.7.9.8),
+// hardware does it up to 16 bytes, and programs rely on it: tile descriptors of scans are pairs of status and value.
+// Those of 16 bytes are the vectoriser's business.
 bool IsOneAccess(std::size_t width, unsigned element_bytes) { return width > 1 && width * element_bytes <= 8; }
 
 }  // namespace
@@ -48,7 +48,8 @@ void FunctionLifter::Lift<semantic::Ld>(const Instruction& inst) {
     if (place.kind == Place::Kind::kKernelParam) {
       value = b_.LoadParam(element, i == 0 ? place.address : b_.CreateAdd(place.address, b_.getInt64(step)));
     } else {
-      value = b_.CreateLoad(element, b_.CreateConstGEP1_64(b_.getInt8Ty(), place.slot, static_cast<std::uint64_t>(place.offset) + step));
+      value = b_.CreateLoad(
+          element, b_.CreateConstGEP1_64(b_.getInt8Ty(), place.slot, static_cast<std::uint64_t>(place.offset) + step));
     }
     Write(dst[i], value, type);
   }
@@ -83,12 +84,14 @@ void FunctionLifter::Lift<semantic::St>(const Instruction& inst) {
   }
 }
 
-// cvta.space: offset in the window -> generic; cvta.to.space: back. Global and constant addresses are generic as they are.
+// cvta.space: offset in the window -> generic; cvta.to.space: back. Global and constant addresses are generic as they
+// are.
 template <>
 void FunctionLifter::Lift<semantic::Cvta>(const Instruction& inst) {
   const ScalarType type = inst.type();
   const StateSpace space = inst.space();
-  Value* address = Resize(Read(Op(1), Op(1).kind == OperandKind::kSymbol ? ScalarType::kB64 : type), b_.getInt64Ty(), false);
+  Value* address =
+      Resize(Read(Op(1), Op(1).kind == OperandKind::kSymbol ? ScalarType::kB64 : type), b_.getInt64Ty(), false);
   switch (space) {
     case StateSpace::kGlobal:
     case StateSpace::kConst: break;
@@ -200,9 +203,9 @@ void FunctionLifter::Lift<semantic::Fence>(const Instruction& inst) {
   Fence(full && !inst.Has(Mod::kCta) ? kFenceFull : kFenceOrder);
 }
 
-// Caches are not modelled: hints to them are legal no-ops (prefetch, prefetchu, applypriority), and discard leaves undefined bytes as they
-// are. So are setmaxnreg (there is no register file to share), pmevent (no counters), griddepcontrol (grids that depend on each other run
-// one after the other).
+// Caches are not modelled: hints to them are legal no-ops (prefetch, prefetchu, applypriority), and discard leaves
+// undefined bytes as they are. So are setmaxnreg (there is no register file to share), pmevent (no counters),
+// griddepcontrol (grids that depend on each other run one after the other).
 template <>
 void FunctionLifter::Lift<semantic::NoOp>(const Instruction&) {}
 

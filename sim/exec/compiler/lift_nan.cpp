@@ -50,8 +50,8 @@ bool IsResult(const Value& value) {
   return select ? IsResult(*select->getTrueValue()) || IsResult(*select->getFalseValue()) : IsArithmetic(*instruction);
 }
 
-/// Whether the instruction computes an f32: its NaN is not an operand's. Changes of sign count, as those of a GPU do; so does what is
-/// rounded from an exact result in f64, but not an f64 of the program's.
+/// Whether the instruction computes an f32: its NaN is not an operand's. Changes of sign count, as those of a GPU do;
+/// so does what is rounded from an exact result in f64, but not an f64 of the program's.
 bool Computes(const llvm::Instruction& instruction) {
   if (!instruction.getType()->isFloatTy()) return false;
   switch (instruction.getOpcode()) {
@@ -72,13 +72,15 @@ bool IsWord(const llvm::Type* type) { return type->isFloatTy() || type->isIntege
 
 /// Whether the instruction sees the bits of an operand. Arithmetic and the lifter's own casts do not.
 bool Sees(const llvm::Instruction& instruction) {
-  if (Computes(instruction) || Carries(instruction) || llvm::isa<llvm::FCmpInst, llvm::BitCastInst>(instruction)) return false;
+  if (Computes(instruction) || Carries(instruction) || llvm::isa<llvm::FCmpInst, llvm::BitCastInst>(instruction))
+    return false;
   if (llvm::isa<llvm::CastInst>(instruction))
     return instruction.getOperand(0)->getType()->isIntegerTy() || instruction.getMetadata(kConversion) != nullptr;
   return !IsFloatIntrinsic(instruction);
 }
 
-/// Whether the instruction gives no NaN, or one with the right bits: numbers made of integers, and what the lifter puts together itself.
+/// Whether the instruction gives no NaN, or one with the right bits: numbers made of integers, and what the lifter puts
+/// together itself.
 bool IsRightAnyway(const llvm::Instruction& instruction) {
   if (llvm::isa<llvm::SIToFPInst, llvm::UIToFPInst>(instruction)) return true;
   return llvm::isa<llvm::BitCastInst>(instruction) && instruction.getMetadata(kRegisterCast) == nullptr;

@@ -36,7 +36,9 @@ std::uint64_t LiteralBits(const ptx::FloatLiteral& literal, ScalarType type) {
   switch (ptx::BitsOf(type)) {
     case 64: return FloatBits(literal, llvm::APFloat::IEEEdouble());
     case 32:
-      return type == ScalarType::kF16x2 || type == ScalarType::kBF16x2 ? literal.bits : FloatBits(literal, llvm::APFloat::IEEEsingle());
+      return type == ScalarType::kF16x2 || type == ScalarType::kBF16x2
+                 ? literal.bits
+                 : FloatBits(literal, llvm::APFloat::IEEEsingle());
     case 16: return FloatBits(literal, type == ScalarType::kBF16 ? llvm::APFloat::BFloat() : llvm::APFloat::IEEEhalf());
     default: return literal.bits;
   }
@@ -51,7 +53,8 @@ llvm::AllocaInst* FunctionLifter::EntryAlloca(llvm::Type* type, const llvm::Twin
   return slot;
 }
 
-llvm::AllocaInst* FunctionLifter::RegisterSlot(const ptx::Variable& variable, std::uint32_t index, std::uint32_t component) {
+llvm::AllocaInst* FunctionLifter::RegisterSlot(const ptx::Variable& variable, std::uint32_t index,
+                                               std::uint32_t component) {
   llvm::AllocaInst*& slot = registers_[{&variable, index, component}];
   if (!slot) {
     llvm::Twine name = llvm::Twine(llvm::StringRef(variable.name.data(), variable.name.size()));
@@ -65,8 +68,8 @@ Value* FunctionLifter::ReadRegister(const ptx::Variable& variable, std::uint32_t
   return b_.CreateLoad(TypeOf(variable.type), RegisterSlot(variable, index, component));
 }
 
-void FunctionLifter::WriteRegister(const ptx::Variable& variable, std::uint32_t index, std::uint32_t component, Value* value,
-                                   ScalarType type) {
+void FunctionLifter::WriteRegister(const ptx::Variable& variable, std::uint32_t index, std::uint32_t component,
+                                   Value* value, ScalarType type) {
   llvm::AllocaInst* slot = RegisterSlot(variable, index, component);
   value = Resize(value, slot->getAllocatedType(), ptx::IsSigned(type));
   if (guard_) value = b_.CreateSelect(guard_, value, b_.CreateLoad(slot->getAllocatedType(), slot));

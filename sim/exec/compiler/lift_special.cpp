@@ -35,7 +35,8 @@ std::uint64_t FunctionLifter::LeastDimension(unsigned axis) {
 
 Value* FunctionLifter::Dimension(unsigned axis) {
   const std::uint32_t known = module_.options().block[axis];
-  return known != 0 ? b_.getInt32(known) : RangedSpecial(At(Special::kNtidX, axis), LeastDimension(axis), kMaxBlock[axis] + 1);
+  return known != 0 ? b_.getInt32(known)
+                    : RangedSpecial(At(Special::kNtidX, axis), LeastDimension(axis), kMaxBlock[axis] + 1);
 }
 
 /// What the kernel itself has of shared memory, static and dynamic.
@@ -52,11 +53,14 @@ Value* FunctionLifter::ReadSpecial(std::string_view text) {
   const unsigned axis = Axis(ref->component);
   const bool is_w = ref->component == 'w' || ref->component == 'a';
   const std::uint64_t ntid = options.block[axis];
-  const std::uint64_t max_grid = options.small_grid ? std::min(kMaxGrid[axis], (kSmallGrid - 1) / LeastDimension(axis)) : kMaxGrid[axis];
+  const std::uint64_t max_grid =
+      options.small_grid ? std::min(kMaxGrid[axis], (kSmallGrid - 1) / LeastDimension(axis)) : kMaxGrid[axis];
   auto lane_bit = [&] { return b_.CreateShl(b_.getInt32(1), RangedSpecial(Special::kLaneId, 0, kWarpSize)); };
   auto clock = [&](std::uint64_t which) { return b_.CallHelper(Helper::kClock, {b_.getInt64Ty()}, {}, which); };
   auto high = [&](Value* value) { return b_.CreateTrunc(b_.CreateLShr(value, 32), b_.getInt32Ty()); };
-  auto ceil_div = [&](Value* a, Value* b) { return b_.CreateUDiv(b_.CreateAdd(a, b_.CreateSub(b, b_.getInt32(1))), b); };
+  auto ceil_div = [&](Value* a, Value* b) {
+    return b_.CreateUDiv(b_.CreateAdd(a, b_.CreateSub(b, b_.getInt32(1))), b);
+  };
   auto cluster_dim = [&](unsigned a) { return RangedSpecial(At(Special::kClusterDimX, a), 1, 1025); };
   using S = ptx::Special;
   switch (ref->special) {

@@ -1,5 +1,5 @@
-// mma, wmma, ldmatrix, stmatrix and movmatrix (PTX ISA, 9.7.14) as calls of runtime helpers. All of them need the whole warp:
-// the ISA lets a program reach them with all lanes or not at all. Block-scaled products are refused.
+// mma, wmma, ldmatrix, stmatrix and movmatrix (PTX ISA, 9.7.14) as calls of runtime helpers. All of them need the whole
+// warp: the ISA lets a program reach them with all lanes or not at all. Block-scaled products are refused.
 #include <algorithm>
 #include <charconv>
 #include <optional>
@@ -60,15 +60,24 @@ struct ShapeRow {
 
 bool IsKnownShape(MatrixType type, const MatrixShape& shape, MatrixInstruction instruction) {
   static const ShapeRow kRows[] = {
-      {{MatrixType::kF16}, {{8, 8, 4}, {16, 8, 8}, {16, 8, 16}}, {{16, 8, 16}, {16, 8, 32}}, {{16, 16, 16}, {32, 8, 16}, {8, 32, 16}}},
-      {{MatrixType::kBF16}, {{16, 8, 8}, {16, 8, 16}}, {{16, 8, 16}, {16, 8, 32}}, {{16, 16, 16}, {32, 8, 16}, {8, 32, 16}}},
+      {{MatrixType::kF16},
+       {{8, 8, 4}, {16, 8, 8}, {16, 8, 16}},
+       {{16, 8, 16}, {16, 8, 32}},
+       {{16, 16, 16}, {32, 8, 16}, {8, 32, 16}}},
+      {{MatrixType::kBF16},
+       {{16, 8, 8}, {16, 8, 16}},
+       {{16, 8, 16}, {16, 8, 32}},
+       {{16, 16, 16}, {32, 8, 16}, {8, 32, 16}}},
       {{MatrixType::kTF32}, {{16, 8, 4}, {16, 8, 8}}, {{16, 8, 8}, {16, 8, 16}}, {{16, 16, 8}}},
       {{MatrixType::kF64}, {{8, 8, 4}, {16, 8, 4}, {16, 8, 8}, {16, 8, 16}}, {}, {{8, 8, 4}}},
       {{MatrixType::kS8, MatrixType::kU8},
        {{8, 8, 16}, {16, 8, 16}, {16, 8, 32}},
        {{16, 8, 32}, {16, 8, 64}},
        {{16, 16, 16}, {32, 8, 16}, {8, 32, 16}}},
-      {{MatrixType::kS4, MatrixType::kU4}, {{8, 8, 32}, {16, 8, 32}, {16, 8, 64}}, {{16, 8, 64}, {16, 8, 128}}, {{8, 8, 32}}},
+      {{MatrixType::kS4, MatrixType::kU4},
+       {{8, 8, 32}, {16, 8, 32}, {16, 8, 64}},
+       {{16, 8, 64}, {16, 8, 128}},
+       {{8, 8, 32}}},
       {{MatrixType::kB1}, {{8, 8, 128}, {16, 8, 128}, {16, 8, 256}}, {}, {{8, 8, 128}}},
       {{MatrixType::kE4M3, MatrixType::kE5M2, MatrixType::kE3M2, MatrixType::kE2M3, MatrixType::kE2M1},
        {{16, 8, 16}, {16, 8, 32}},
@@ -117,7 +126,9 @@ std::uint8_t LayoutFlags(const Instruction& inst) {
 
 MmaImm FunctionLifter::MmaImmOf(const Instruction& inst) const {
   const bool wmma = inst.opcode == Opcode::kWmma, sparse = inst.Has(Mod::kSp) || HasText(inst, "sp::ordered_metadata");
-  const MatrixInstruction instruction = wmma ? MatrixInstruction::kWmma : sparse ? MatrixInstruction::kSparse : MatrixInstruction::kMma;
+  const MatrixInstruction instruction = wmma     ? MatrixInstruction::kWmma
+                                        : sparse ? MatrixInstruction::kSparse
+                                                 : MatrixInstruction::kMma;
   const std::optional<MatrixShape> shape = ShapeOf(inst);
   if (!shape || HasText(inst, "block_scale")) RefuseInstruction();
   // d, a, b, c; wmma with halves names only d and c.
@@ -129,9 +140,10 @@ MmaImm FunctionLifter::MmaImmOf(const Instruction& inst) const {
     return *found;
   };
   const MatrixType d = type(0, 0), a = type(1, 2), b = type(2, 2), c = type(3, 1);
-  const bool matching =
-      BitsOf(a) == BitsOf(b) && IsIntegerMatrix(a) == IsIntegerMatrix(b) && (BitsOf(a) == 8 || IsIntegerMatrix(a) || a == b);
-  if (!matching || !IsKnownShape(a, *shape, instruction) || !IsAccumulator(a, c) || !IsAccumulator(a, d)) RefuseInstruction();
+  const bool matching = BitsOf(a) == BitsOf(b) && IsIntegerMatrix(a) == IsIntegerMatrix(b) &&
+                        (BitsOf(a) == 8 || IsIntegerMatrix(a) || a == b);
+  if (!matching || !IsKnownShape(a, *shape, instruction) || !IsAccumulator(a, c) || !IsAccumulator(a, d))
+    RefuseInstruction();
   MmaImm imm{.m = static_cast<std::uint8_t>(shape->m), .n = static_cast<std::uint8_t>(shape->n), .k = shape->k};
   imm.types = static_cast<std::uint8_t>(static_cast<unsigned>(a) | static_cast<unsigned>(b) << 4);
   imm.accumulators = static_cast<std::uint8_t>(static_cast<unsigned>(c) | static_cast<unsigned>(d) << 4);
@@ -145,27 +157,32 @@ MmaImm FunctionLifter::MmaImmOf(const Instruction& inst) const {
   // d, a, b, c, metadata, selector
   if (OpCount() != 6 || Op(5).kind != OperandKind::kInt) RefuseInstruction("needs metadata and a constant selector");
   imm.flags |= MmaImm::kSparse;
-  if (Op(5).int_literal.value >= 4 / MetadataThreads(imm)) RefuseInstruction("has a selector beyond the threads of a quad");
+  if (Op(5).int_literal.value >= 4 / MetadataThreads(imm))
+    RefuseInstruction("has a selector beyond the threads of a quad");
   imm.flags |= static_cast<std::uint8_t>(Op(5).int_literal.value << MmaImm::kSelectorShift);
   return imm;
 }
 
 /// Appends the `count` different registers of a fragment; wmma repeats those of halves when there are fewer than eight.
-void FunctionLifter::ReadFragment(const Operand& operand, unsigned count, bool wide, llvm::SmallVectorImpl<Value*>& out) {
+void FunctionLifter::ReadFragment(const Operand& operand, unsigned count, bool wide,
+                                  llvm::SmallVectorImpl<Value*>& out) {
   const std::vector<Operand> registers = Components(operand);
   if (registers.size() % count != 0 || registers.empty()) RefuseInstruction("has a fragment of another size");
-  for (unsigned i = 0; i < count; ++i) out.push_back(AsInt(Read(registers[i], wide ? ScalarType::kB64 : ScalarType::kB32)));
+  for (unsigned i = 0; i < count; ++i)
+    out.push_back(AsInt(Read(registers[i], wide ? ScalarType::kB64 : ScalarType::kB32)));
 }
 
 void FunctionLifter::WriteFragment(const Operand& operand, Value* result, unsigned count, bool wide) {
   const std::vector<Operand> registers = Components(operand);
   if (registers.size() % count != 0 || registers.empty()) RefuseInstruction("has a fragment of another size");
   for (unsigned i = 0; i < registers.size(); ++i) {
-    Write(registers[i], count == 1 ? result : b_.CreateExtractValue(result, i % count), wide ? ScalarType::kB64 : ScalarType::kB32);
+    Write(registers[i], count == 1 ? result : b_.CreateExtractValue(result, i % count),
+          wide ? ScalarType::kB64 : ScalarType::kB32);
   }
 }
 
-// mma{.sp}.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d, a, b, c {, metadata, selector};  wmma.mma likewise
+// mma{.sp}.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d, a, b, c {, metadata, selector};  wmma.mma
+// likewise
 template <>
 void FunctionLifter::Lift<semantic::Mma>(const Instruction& inst) {
   const MmaImm imm = MmaImmOf(inst);
@@ -190,7 +207,8 @@ void FunctionLifter::Lift<semantic::Wmma>(const Instruction& inst) {
   MatrixMemoryImm imm{.role = MatrixRole::kAccumulator, .type = *type};
   if (load && HasText(inst, "a")) imm.role = MatrixRole::kA;
   if (load && HasText(inst, "b")) imm.role = MatrixRole::kB;
-  if (imm.role != MatrixRole::kAccumulator && !IsKnownShape(*type, *shape, MatrixInstruction::kWmma)) RefuseInstruction();
+  if (imm.role != MatrixRole::kAccumulator && !IsKnownShape(*type, *shape, MatrixInstruction::kWmma))
+    RefuseInstruction();
   imm.rows = static_cast<std::uint8_t>(imm.role == MatrixRole::kB ? shape->k : shape->m);
   imm.columns = static_cast<std::uint8_t>(imm.role == MatrixRole::kA ? shape->k : shape->n);
   imm.column_major = inst.Has(Mod::kCol);
@@ -198,7 +216,8 @@ void FunctionLifter::Lift<semantic::Wmma>(const Instruction& inst) {
   if (BitsOf(*type) < 8 && !along_k) RefuseInstruction();
   const Place place = Locate(Op(load ? 1 : 0), inst.space());
   imm.space = place.space;
-  Value* stride = OpCount() > 2 ? Read(Op(2), ScalarType::kU32) : b_.getInt32(imm.column_major ? imm.rows : imm.columns);
+  Value* stride =
+      OpCount() > 2 ? Read(Op(2), ScalarType::kU32) : b_.getInt32(imm.column_major ? imm.rows : imm.columns);
   llvm::SmallVector<Value*, 12> inputs{HostAddress(place), stride};
   RecordMatrix(imm, place, stride, load ? AccessKind::kRead : AccessKind::kWrite);
   const unsigned count = FragmentRegisters(imm.role, imm.type, imm.rows, imm.columns);
@@ -215,12 +234,14 @@ void FunctionLifter::Lift<semantic::Wmma>(const Instruction& inst) {
 /// In records every lane has an equal piece of the matrix, neighbours in a line lying together.
 void FunctionLifter::RecordMatrix(const MatrixMemoryImm& imm, const Place& place, Value* stride, AccessKind kind) {
   if (b_.record == Recording::kNone) return;
-  const unsigned lines = imm.column_major ? imm.columns : imm.rows, elements = imm.column_major ? imm.rows : imm.columns;
+  const unsigned lines = imm.column_major ? imm.columns : imm.rows,
+                 elements = imm.column_major ? imm.rows : imm.columns;
   const unsigned pieces = std::max(kWarpSize / lines, 1u);
   const unsigned piece_bytes = std::max(elements * BitsOf(imm.type) / 8 / pieces, 1u);
   llvm::Type* i64 = b_.getInt64Ty();
   Value* lane = b_.CreateZExt(b_.SpecialReg(Special::kLaneId), i64);
-  Value* line_bytes = b_.CreateUDiv(b_.CreateMul(b_.CreateZExt(stride, i64), b_.getInt64(BitsOf(imm.type))), b_.getInt64(8));
+  Value* line_bytes =
+      b_.CreateUDiv(b_.CreateMul(b_.CreateZExt(stride, i64), b_.getInt64(BitsOf(imm.type))), b_.getInt64(8));
   Value* line = b_.CreateMul(b_.CreateUDiv(lane, b_.getInt64(pieces)), line_bytes);
   Value* piece = b_.CreateMul(b_.CreateURem(lane, b_.getInt64(pieces)), b_.getInt64(piece_bytes));
   b_.RecordAccess(kind, place.space, piece_bytes, b_.CreateAdd(place.address, b_.CreateAdd(line, piece)));
@@ -243,7 +264,8 @@ void FunctionLifter::RecordRows(const MatrixRowsImm& imm, const Place& place, Ac
 /// Helpers take host addresses.
 Value* FunctionLifter::HostAddress(const Place& place) {
   if (place.kind != Place::Kind::kMemory) RefuseInstruction("cannot access a parameter");
-  return place.space == Space::kShared || place.space == Space::kLocal ? b_.ToGeneric(place.space, place.address) : place.address;
+  return place.space == Space::kShared || place.space == Space::kLocal ? b_.ToGeneric(place.space, place.address)
+                                                                       : place.address;
 }
 
 MatrixRowsImm FunctionLifter::MatrixRowsImmOf(const Instruction& inst, Space space) const {
@@ -287,7 +309,8 @@ void FunctionLifter::Lift<semantic::Stmatrix>(const Instruction& inst) {
 // movmatrix.sync.aligned.m8n8.trans.b16 d, a
 template <>
 void FunctionLifter::Lift<semantic::Movmatrix>(const Instruction&) {
-  Write(Op(0), b_.CallHelper(Helper::kTransposeMatrix, {b_.getInt32Ty()}, {Read(Op(1), ScalarType::kB32)}), ScalarType::kB32);
+  Write(Op(0), b_.CallHelper(Helper::kTransposeMatrix, {b_.getInt32Ty()}, {Read(Op(1), ScalarType::kB32)}),
+        ScalarType::kB32);
 }
 
 }  // namespace gridloom::exec

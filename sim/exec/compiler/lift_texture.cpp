@@ -1,5 +1,5 @@
-// tex, tld4, txq, suld, sust, sured, suq and istypep (PTX ISA, 9.7.10 and 9.7.11) as calls of runtime helpers, which know
-// the objects. Operands are handed over in the order image_immediates.h gives.
+// tex, tld4, txq, suld, sust, sured, suq and istypep (PTX ISA, 9.7.10 and 9.7.11) as calls of runtime helpers, which
+// know the objects. Operands are handed over in the order image_immediates.h gives.
 #include <array>
 #include <optional>
 
@@ -10,10 +10,10 @@ namespace gridloom::exec {
 namespace {
 
 std::optional<ImageGeometry> GeometryOf(const Instruction& inst) {
-  static constexpr std::pair<Mod, ImageGeometry> kGeometries[] = {{Mod::kDim1d, ImageGeometry::k1d},   {Mod::kDim2d, ImageGeometry::k2d},
-                                                                  {Mod::kDim3d, ImageGeometry::k3d},   {Mod::kA1d, ImageGeometry::kA1d},
-                                                                  {Mod::kA2d, ImageGeometry::kA2d},    {Mod::kCube, ImageGeometry::kCube},
-                                                                  {Mod::kAcube, ImageGeometry::kAcube}};
+  static constexpr std::pair<Mod, ImageGeometry> kGeometries[] = {
+      {Mod::kDim1d, ImageGeometry::k1d},   {Mod::kDim2d, ImageGeometry::k2d}, {Mod::kDim3d, ImageGeometry::k3d},
+      {Mod::kA1d, ImageGeometry::kA1d},    {Mod::kA2d, ImageGeometry::kA2d},  {Mod::kCube, ImageGeometry::kCube},
+      {Mod::kAcube, ImageGeometry::kAcube}};
   for (const auto& [mod, geometry] : kGeometries) {
     if (inst.Has(mod)) return geometry;
   }
@@ -55,7 +55,8 @@ std::optional<std::uint8_t> ComponentOf(const Instruction& inst) {
   return static_cast<std::uint8_t>(component);
 }
 
-/// Settings in the initialiser of a .samplerref variable (PTX ISA, 5.3); what is not set is wrapped, nearest, normalised.
+/// Settings in the initialiser of a .samplerref variable (PTX ISA, 5.3); what is not set is wrapped, nearest,
+/// normalised.
 std::uint8_t SettingsOf(const ptx::Variable& sampler) {
   std::array<unsigned, 3> modes{};
   bool linear = false, unnormalized = false;
@@ -67,7 +68,10 @@ std::uint8_t SettingsOf(const ptx::Variable& sampler) {
     if (element.field == "filter_mode") linear = value == "linear";
     if (element.field == "force_unnormalized_coords") unnormalized = is_true;
     if (element.field.starts_with("addr_mode_") && element.field.size() == 11) {
-      const unsigned mode = value == "mirror" ? 2 : value == "clamp_to_border" ? 3 : value.starts_with("clamp") ? 1 : 0;  // AddressMode
+      const unsigned mode = value == "mirror"            ? 2
+                            : value == "clamp_to_border" ? 3
+                            : value.starts_with("clamp") ? 1
+                                                         : 0;  // AddressMode
       const auto axis = static_cast<std::size_t>(element.field.back() - '0');
       if (axis < modes.size()) modes[axis] = mode;
     }
@@ -90,8 +94,8 @@ std::uint32_t SamplerQuery(std::uint8_t settings, ImageQuery query) {
 
 }  // namespace
 
-// The operand that names a texture, sampler or surface: a handle in a register or parameter, or the address of the variable
-// that holds it.
+// The operand that names a texture, sampler or surface: a handle in a register or parameter, or the address of the
+// variable that holds it.
 Value* FunctionLifter::ImageHandle(const Operand& operand) {
   if (operand.kind == OperandKind::kSymbol && operand.variable) {
     if (const auto it = kernel_params_.find(operand.variable); it != kernel_params_.end())
@@ -112,7 +116,8 @@ void FunctionLifter::ReadCoordinates(const Operand& operand, bool layered, unsig
   for (unsigned i = 0; i < count; ++i) out.push_back(Read(components[at++], type));
 }
 
-/// Result of a texture fetch: four words, or their halves. `destination` may be a pair with a predicate (always resident).
+/// Result of a texture fetch: four words, or their halves. `destination` may be a pair with a predicate (always
+/// resident).
 void FunctionLifter::WriteTexels(const Operand& destination, Value* texels, ScalarType type) {
   const bool pair = destination.kind == OperandKind::kPair;
   const std::vector<Operand> components = Components(pair ? destination.elements[0] : destination);
@@ -130,7 +135,8 @@ void FunctionLifter::WriteTexels(const Operand& destination, Value* texels, Scal
 }
 
 // [texture, {sampler,} coordinates]; the brackets are optional.
-void FunctionLifter::ReadTextureOperands(TextureImm& imm, ScalarType type, std::size_t& next, llvm::SmallVectorImpl<Value*>& inputs) {
+void FunctionLifter::ReadTextureOperands(TextureImm& imm, ScalarType type, std::size_t& next,
+                                         llvm::SmallVectorImpl<Value*>& inputs) {
   std::vector<Operand> operands;
   if (Op(1).kind == OperandKind::kAddress) {
     operands = Op(1).address->base;
@@ -184,7 +190,8 @@ void FunctionLifter::Lift<semantic::Texture>(const Instruction& inst) {
   imm.gather = gather;
   RecordImage(Helper::kTextureAddress, AccessKind::kRead, 1, inputs, PackImm(imm));
   llvm::Type* word = b_.getInt32Ty();
-  Value* texels = b_.CallHelper(gather ? Helper::kTextureGather : Helper::kTexture, {word, word, word, word}, inputs, PackImm(imm));
+  Value* texels =
+      b_.CallHelper(gather ? Helper::kTextureGather : Helper::kTexture, {word, word, word, word}, inputs, PackImm(imm));
   WriteTexels(Op(0), texels, inst.type(0));
 }
 
@@ -194,8 +201,10 @@ void FunctionLifter::Lift<semantic::ImageQuery>(const Instruction& inst) {
   const std::optional<ImageQuery> query = QueryOf(inst);
   if (!query) RefuseInstruction();
   const ImageQueryImm imm{.query = *query, .surface = inst.opcode == Opcode::kSuq, .has_level = inst.Has(Mod::kLevel)};
-  const Operand& name = Op(1).kind == OperandKind::kAddress && !Op(1).address->base.empty() ? Op(1).address->base[0] : Op(1);
-  const bool is_sampler = name.variable && name.variable->type == ScalarType::kSamplerRef && name.variable->has_initializer;
+  const Operand& name =
+      Op(1).kind == OperandKind::kAddress && !Op(1).address->base.empty() ? Op(1).address->base[0] : Op(1);
+  const bool is_sampler =
+      name.variable && name.variable->type == ScalarType::kSamplerRef && name.variable->has_initializer;
   if (is_sampler) return Write(Op(0), b_.getInt32(SamplerQuery(SettingsOf(*name.variable), *query)), ScalarType::kB32);
   llvm::SmallVector<Value*, 2> inputs{ImageHandle(name)};
   if (imm.has_level) inputs.push_back(Read(Op(2), ScalarType::kU32));
@@ -205,14 +214,17 @@ void FunctionLifter::Lift<semantic::ImageQuery>(const Instruction& inst) {
 template <>
 void FunctionLifter::Lift<semantic::Istypep>(const Instruction& inst) {
   const ImageQuery query = inst.type() == ScalarType::kSurfRef ? ImageQuery::kIsSurface : ImageQuery::kIsTexture;
-  Value* found = b_.CallHelper(Helper::kImageQuery, {b_.getInt32Ty()}, {ImageHandle(Op(1))}, PackImm(ImageQueryImm{.query = query}));
+  Value* found = b_.CallHelper(Helper::kImageQuery, {b_.getInt32Ty()}, {ImageHandle(Op(1))},
+                               PackImm(ImageQueryImm{.query = query}));
   Write(Op(0), b_.CreateICmpNE(found, b_.getInt32(0)), ScalarType::kPred);
 }
 
 SurfaceImm FunctionLifter::SurfaceImmOf(const Instruction& inst, ScalarType type, std::size_t count) const {
   const std::optional<ImageGeometry> geometry = GeometryOf(inst);
   if (!geometry || IsCube(*geometry) || type == ScalarType::kNone || count == 0 || count > 4) RefuseInstruction();
-  SurfaceImm imm{.geometry = *geometry, .bytes = static_cast<std::uint8_t>(ptx::BytesOf(type)), .count = static_cast<std::uint8_t>(count)};
+  SurfaceImm imm{.geometry = *geometry,
+                 .bytes = static_cast<std::uint8_t>(ptx::BytesOf(type)),
+                 .count = static_cast<std::uint8_t>(count)};
   if (inst.Has(Mod::kClamp)) imm.out_of_range = OutOfRange::kClamp;
   if (inst.Has(Mod::kZero)) imm.out_of_range = OutOfRange::kZero;
   imm.formatted = inst.Has(Mod::kP);
@@ -220,16 +232,20 @@ SurfaceImm FunctionLifter::SurfaceImmOf(const Instruction& inst, ScalarType type
 }
 
 /// Inputs of a surface helper: [a, b] of the instruction.
-void FunctionLifter::ReadSurfaceOperands(const Operand& operand, const SurfaceImm& imm, llvm::SmallVectorImpl<Value*>& inputs) {
+void FunctionLifter::ReadSurfaceOperands(const Operand& operand, const SurfaceImm& imm,
+                                         llvm::SmallVectorImpl<Value*>& inputs) {
   if (operand.kind != OperandKind::kAddress || operand.address->base.empty() || operand.address->elements.size() != 1) {
     RefuseInstruction("needs [surface, coordinates]");
   }
   inputs.push_back(ImageHandle(operand.address->base[0]));
-  ReadCoordinates(operand.address->elements[0], IsLayered(imm.geometry), CoordinateCount(imm.geometry), ScalarType::kS32, inputs);
+  ReadCoordinates(operand.address->elements[0], IsLayered(imm.geometry), CoordinateCount(imm.geometry),
+                  ScalarType::kS32, inputs);
 }
 
-/// Where an instruction accesses an image is known to the runtime only. Whoever wants accesses to memory alone is not told of images'.
-void FunctionLifter::RecordImage(Helper locate, AccessKind kind, std::size_t bytes, llvm::ArrayRef<Value*> inputs, std::uint64_t imm) {
+/// Where an instruction accesses an image is known to the runtime only. Whoever wants accesses to memory alone is not
+/// told of images'.
+void FunctionLifter::RecordImage(Helper locate, AccessKind kind, std::size_t bytes, llvm::ArrayRef<Value*> inputs,
+                                 std::uint64_t imm) {
   if (b_.record != Recording::kAll) return;
   b_.RecordAccess(kind, Space::kGlobal, bytes, b_.CallHelper(locate, {b_.getInt64Ty()}, inputs, imm));
 }
@@ -252,7 +268,8 @@ void FunctionLifter::Lift<semantic::Surface>(const Instruction& inst) {
   }
   const llvm::SmallVector<llvm::Type*, 4> outputs(values.size(), b_.getIntNTy(ptx::BitsOf(type)));
   Value* loaded = b_.CallHelper(Helper::kSurfaceLoad, outputs, inputs, PackImm(imm));
-  for (unsigned i = 0; i < values.size(); ++i) Write(values[i], values.size() == 1 ? loaded : b_.CreateExtractValue(loaded, i), type);
+  for (unsigned i = 0; i < values.size(); ++i)
+    Write(values[i], values.size() == 1 ? loaded : b_.CreateExtractValue(loaded, i), type);
 }
 
 // sured.b or .p .op.geom.ctype.clamp [a, b], c

@@ -82,14 +82,15 @@ Value* FunctionLifter::VideoValue(const Instruction& inst, Value* a, Value* b) {
 Value* FunctionLifter::ClampTo(Value* value, unsigned bits, bool is_signed) {
   const unsigned width = value->getType()->getIntegerBitWidth();
   const llvm::APInt low = is_signed ? llvm::APInt::getSignedMinValue(bits).sext(width) : llvm::APInt(width, 0);
-  const llvm::APInt high = is_signed ? llvm::APInt::getSignedMaxValue(bits).sext(width) : llvm::APInt::getMaxValue(bits).zext(width);
+  const llvm::APInt high =
+      is_signed ? llvm::APInt::getSignedMaxValue(bits).sext(width) : llvm::APInt::getMaxValue(bits).zext(width);
   return MinMax(MinMax(value, b_.getInt(low), true, true), b_.getInt(high), true, false);
 }
 
 // vop.dtype.atype.btype{.sat} d{.dsel}, a{.asel}, b{.bsel} {, c}; vset has no dtype.
 //   tmp = a op b;  tmp = saturate(tmp, size of dsel);  d = op2 ? op2(tmp, c) : dsel ? merge(tmp, c) : tmp
-// The second operation sees all bits of tmp: 0xffffffff of unsigned operands is more than 1, also when dtype is .s32. Not so of a sum or
-// difference, which a GPU cuts to 32 bits before (docs/gpu-checks.md).
+// The second operation sees all bits of tmp: 0xffffffff of unsigned operands is more than 1, also when dtype is .s32.
+// Not so of a sum or difference, which a GPU cuts to 32 bits before (docs/gpu-checks.md).
 template <>
 void FunctionLifter::Lift<semantic::VideoScalar>(const Instruction& inst) {
   const VideoOp op = OpOf(inst.opcode);
@@ -162,8 +163,8 @@ void FunctionLifter::Lift<semantic::Vmad>(const Instruction& inst) {
   Write(Op(0), b_.CreateTrunc(sum, b_.getInt32Ty()), ScalarType::kB32);
 }
 
-// vop2 and vop4: lanes of a and b picked out of the pair {b, a}; lanes the mask of d leaves out come from c, or with .add
-// all lanes are added up on c.
+// vop2 and vop4: lanes of a and b picked out of the pair {b, a}; lanes the mask of d leaves out come from c, or with
+// .add all lanes are added up on c.
 template <>
 void FunctionLifter::Lift<semantic::VideoSimd>(const Instruction& inst) {
   const bool is_set = OpOf(inst.opcode) == VideoOp::kSet;
@@ -177,7 +178,8 @@ void FunctionLifter::Lift<semantic::VideoSimd>(const Instruction& inst) {
   // The selector names the highest lane first: "h32" is lane 1 = part 3, lane 0 = part 2.
   auto pick = [&](const Operand& operand, unsigned lane, unsigned from, ScalarType type) {
     const std::string_view selector = operand.selector;
-    const unsigned part = selector.size() == lanes + 1 ? static_cast<unsigned>(selector[lanes - lane] - '0') : from + lane;
+    const unsigned part =
+        selector.size() == lanes + 1 ? static_cast<unsigned>(selector[lanes - lane] - '0') : from + lane;
     return Resize(pool.at(part & (2 * lanes - 1)), b_.getInt32Ty(), ptx::IsSigned(type));
   };
   std::vector<Value*> c = SplitLanes(Read(Op(3), ScalarType::kB32), lanes);

@@ -1,5 +1,5 @@
-// Instructions between the lanes of a warp (PTX ISA, 9.7.9.5, 9.7.13.7 to 9.7.13.11). The .sync forms first bring the lanes
-// of the member mask together (meetings.h).
+// Instructions between the lanes of a warp (PTX ISA, 9.7.9.5, 9.7.13.7 to 9.7.13.11). The .sync forms first bring the
+// lanes of the member mask together (meetings.h).
 #include <optional>
 
 #include "sim/exec/compiler/lifter.h"
@@ -34,13 +34,16 @@ std::optional<Mode> ModeOf(const Instruction& inst, std::initializer_list<std::p
 // vote.{all,any,uni}.pred p, {!}a;  vote.ballot.b32 d, {!}a
 template <>
 void FunctionLifter::Lift<semantic::Vote>(const Instruction& inst) {
-  const auto mode = ModeOf<VoteMode>(
-      inst, {{Mod::kBallot, VoteMode::kBallot}, {Mod::kAny, VoteMode::kAny}, {Mod::kAll, VoteMode::kAll}, {Mod::kUni, VoteMode::kUni}});
+  const auto mode = ModeOf<VoteMode>(inst, {{Mod::kBallot, VoteMode::kBallot},
+                                            {Mod::kAny, VoteMode::kAny},
+                                            {Mod::kAll, VoteMode::kAll},
+                                            {Mod::kUni, VoteMode::kUni}});
   if (!mode) RefuseInstruction();
   Value* predicate = ReadPredicate(Op(1));
   Value* members = SyncMembers(inst);
   const auto qualifiers = static_cast<std::uint16_t>(*mode);
-  if (*mode == VoteMode::kUni) return Write(Op(0), Sync(SyncOp::kUni, qualifiers, members, {predicate}), ScalarType::kPred);
+  if (*mode == VoteMode::kUni)
+    return Write(Op(0), Sync(SyncOp::kUni, qualifiers, members, {predicate}), ScalarType::kPred);
   if (*mode == VoteMode::kAll) predicate = b_.CreateNot(predicate);
   Value* bits = Sync(SyncOp::kBallot, qualifiers, members, {predicate});
   if (members) bits = b_.CreateAnd(bits, members);
@@ -49,15 +52,17 @@ void FunctionLifter::Lift<semantic::Vote>(const Instruction& inst) {
   Write(Op(0), *mode == VoteMode::kAny ? any : b_.CreateNot(any), ScalarType::kPred);
 }
 
-// shfl d|p, a, b, c: lane arithmetic of the ISA, 9.7.9.6. c holds the segment mask in bits 8 to 12, the clamp in bits 0 to 4.
+// shfl d|p, a, b, c: lane arithmetic of the ISA, 9.7.9.6. c holds the segment mask in bits 8 to 12, the clamp in bits 0
+// to 4.
 template <>
 void FunctionLifter::Lift<semantic::Shfl>(const Instruction& inst) {
   Value* value = Read(Op(1), ScalarType::kB32);
   Value* b = b_.CreateAnd(Read(Op(2), ScalarType::kU32), 31);
   Value* c = Read(Op(3), ScalarType::kU32);
-  const auto mode = ModeOf<ShuffleMode>(
-      inst,
-      {{Mod::kUp, ShuffleMode::kUp}, {Mod::kDown, ShuffleMode::kDown}, {Mod::kBfly, ShuffleMode::kBfly}, {Mod::kIdx, ShuffleMode::kIdx}});
+  const auto mode = ModeOf<ShuffleMode>(inst, {{Mod::kUp, ShuffleMode::kUp},
+                                               {Mod::kDown, ShuffleMode::kDown},
+                                               {Mod::kBfly, ShuffleMode::kBfly},
+                                               {Mod::kIdx, ShuffleMode::kIdx}});
   if (!mode) RefuseInstruction();
   Value* lane = RangedSpecial(Special::kLaneId, 0, kWarpSize);
   Value* segment = b_.CreateAnd(b_.CreateLShr(c, 8), 31);
@@ -95,13 +100,15 @@ void FunctionLifter::Lift<semantic::Elect>(const Instruction& inst) {
   if (pair) Write(Op(0).elements[1], is_leader, ScalarType::kPred);
 }
 
-// match.any.sync d, a, members: lanes with our value; match.all.sync d|p: the members when all values are the same, else 0.
+// match.any.sync d, a, members: lanes with our value; match.all.sync d|p: the members when all values are the same,
+// else 0.
 template <>
 void FunctionLifter::Lift<semantic::Match>(const Instruction& inst) {
   const bool all = inst.Has(Mod::kAll);
   Value* value = b_.CreateZExt(Read(Op(1), inst.type()), b_.getInt64Ty());
   Value* members = SyncMembers(inst);
-  Value* result = Sync(all ? SyncOp::kMatchAll : SyncOp::kMatchAny, static_cast<std::uint16_t>(ptx::BitsOf(inst.type())), members, {value});
+  Value* result = Sync(all ? SyncOp::kMatchAll : SyncOp::kMatchAny,
+                       static_cast<std::uint16_t>(ptx::BitsOf(inst.type())), members, {value});
   if (!all) return Write(Op(0), result, ScalarType::kB32);
   const bool pair = Op(0).kind == OperandKind::kPair;
   Write(pair ? Op(0).elements[0] : Op(0), b_.CreateExtractValue(result, 0), ScalarType::kB32);
@@ -111,10 +118,13 @@ void FunctionLifter::Lift<semantic::Match>(const Instruction& inst) {
 // redux.sync.op.type d, a, members
 template <>
 void FunctionLifter::Lift<semantic::Redux>(const Instruction& inst) {
-  static constexpr std::pair<Mod, ReduxOp> kOps[] = {{Mod::kAdd, ReduxOp::kAdd}, {Mod::kMin, ReduxOp::kMin}, {Mod::kMax, ReduxOp::kMax},
-                                                     {Mod::kAnd, ReduxOp::kAnd}, {Mod::kOr, ReduxOp::kOr},   {Mod::kXor, ReduxOp::kXor}};
+  static constexpr std::pair<Mod, ReduxOp> kOps[] = {{Mod::kAdd, ReduxOp::kAdd}, {Mod::kMin, ReduxOp::kMin},
+                                                     {Mod::kMax, ReduxOp::kMax}, {Mod::kAnd, ReduxOp::kAnd},
+                                                     {Mod::kOr, ReduxOp::kOr},   {Mod::kXor, ReduxOp::kXor}};
   const ScalarType type = inst.type();
-  const ReduxType kind = type == ScalarType::kF32 ? ReduxType::kF32 : ptx::IsSigned(type) ? ReduxType::kS32 : ReduxType::kU32;
+  const ReduxType kind = type == ScalarType::kF32 ? ReduxType::kF32
+                         : ptx::IsSigned(type)    ? ReduxType::kS32
+                                                  : ReduxType::kU32;
   for (const auto& [mod, op] : kOps) {
     if (!inst.Has(mod)) continue;
     std::uint64_t imm = ReduxImm(op, kind);

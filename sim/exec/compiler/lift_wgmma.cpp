@@ -1,6 +1,7 @@
-// wgmma (PTX ISA, 9.7.15): products of a warp group. A product is computed when it is issued, by each warp for its own 16 rows; groups
-// of products are complete when they are committed. But a warp that has waited for a group may tell others that the matrices in shared
-// memory may go, for all four warps: wait_group therefore waits until all of them have come that far.
+// wgmma (PTX ISA, 9.7.15): products of a warp group. A product is computed when it is issued, by each warp for its own
+// 16 rows; groups of products are complete when they are committed. But a warp that has waited for a group may tell
+// others that the matrices in shared memory may go, for all four warps: wait_group therefore waits until all of them
+// have come that far.
 #include "sim/exec/compiler/lifter.h"
 #include "sim/exec/compiler/matrix_forms.h"
 
@@ -31,7 +32,8 @@ bool IsShape(const MatrixShape& shape, MatrixType factor) {
 GroupMmaImm FunctionLifter::GroupMmaImmOf(const Instruction& inst) const {
   const std::optional<MatrixShape> shape = ShapeOf(inst);
   const auto d = MatrixTypeOf(inst.type(0)), a = MatrixTypeOf(inst.type(1)), b = MatrixTypeOf(inst.type(2));
-  if (inst.Has(Mod::kSp) || !shape || !d || !a || !b || !AreTypes(*a, *b, *d) || !IsShape(*shape, *a)) RefuseInstruction();
+  if (inst.Has(Mod::kSp) || !shape || !d || !a || !b || !AreTypes(*a, *b, *d) || !IsShape(*shape, *a))
+    RefuseInstruction();
   if (*a == MatrixType::kB1 && !inst.Has(Mod::kAnd)) RefuseInstruction();
   GroupMmaImm imm{.columns8 = static_cast<std::uint8_t>(shape->n / 8),
                   .types = static_cast<std::uint8_t>(static_cast<unsigned>(*a) | static_cast<unsigned>(*b) << 4),
@@ -45,7 +47,8 @@ GroupMmaImm FunctionLifter::GroupMmaImmOf(const Instruction& inst) const {
   // d, a, b, scale-d {, scale-a, scale-b {, transpose-a} {, transpose-b}}: an A in registers is not transposed.
   const auto sign = [&](std::size_t n, std::uint8_t flag) {
     const std::int64_t value = constant(n);
-    if (value != 1 && static_cast<std::int32_t>(value) != -1) RefuseInstruction("scales by something else than 1 and -1");
+    if (value != 1 && static_cast<std::int32_t>(value) != -1)
+      RefuseInstruction("scales by something else than 1 and -1");
     if (value != 1) imm.flags |= flag;
   };
   if (OpCount() > 5) {
@@ -53,7 +56,8 @@ GroupMmaImm FunctionLifter::GroupMmaImmOf(const Instruction& inst) const {
     sign(5, GroupMmaImm::kNegateB);
   }
   std::size_t next = 6;
-  if (next < OpCount() && !imm.has(GroupMmaImm::kRegistersA) && constant(next++) != 0) imm.flags |= GroupMmaImm::kColumnA;
+  if (next < OpCount() && !imm.has(GroupMmaImm::kRegistersA) && constant(next++) != 0)
+    imm.flags |= GroupMmaImm::kColumnA;
   if (next < OpCount() && constant(next++) != 0) imm.flags |= GroupMmaImm::kRowB;
   const bool across = imm.has(GroupMmaImm::kColumnA) || imm.has(GroupMmaImm::kRowB);
   if (across && BitsOf(*a) != 16) RefuseInstruction();

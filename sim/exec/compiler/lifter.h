@@ -1,6 +1,6 @@
-// Inside of the lifter. ModuleLifter owns what a whole lifting shares; a FunctionLifter lifts one function, instruction by
-// instruction: the last column of the instruction table (rewriter/ptx/opcodes.def) says by which function. An instruction group is one
-// lift_*.cpp file of them.
+// Inside of the lifter. ModuleLifter owns what a whole lifting shares; a FunctionLifter lifts one function, instruction
+// by instruction: the last column of the instruction table (rewriter/ptx/opcodes.def) says by which function. An
+// instruction group is one lift_*.cpp file of them.
 #pragma once
 
 #include <algorithm>
@@ -95,15 +95,16 @@ class ModuleLifter {
   };
   Frame& frame(const ptx::Function& function) { return frames_[&function]; }
 
-  /// Local memory of a thread that holds a copy of the kernel's parameters, for those that ask for their addresses (cvta.param). The
-  /// kernel's lifter fills it before it lifts an instruction; without a copy it is empty.
+  /// Local memory of a thread that holds a copy of the kernel's parameters, for those that ask for their addresses
+  /// (cvta.param). The kernel's lifter fills it before it lifts an instruction; without a copy it is empty.
   struct ParamCopy {
     std::uint32_t offset = 0, bytes = 0;
   };
   ParamCopy& param_copy() { return param_copy_; }
 
  private:
-  std::uint32_t StackBytes(const ptx::Function& function, std::unordered_set<const ptx::Function*>& path, bool& recursive);
+  std::uint32_t StackBytes(const ptx::Function& function, std::unordered_set<const ptx::Function*>& path,
+                           bool& recursive);
 
   const ptx::Module& module_;
   const ptx::Function& kernel_;
@@ -143,7 +144,8 @@ class FunctionLifter {
   void Lift(const Instruction& inst);
 
  private:
-  // ------------------------------------------------------------------------------------------------------ lift_function.cpp
+  // ------------------------------------------------------------------------------------------------------
+  // lift_function.cpp
   struct Item {
     const Instruction* instruction = nullptr;  ///< null: a label
     const ptx::Label* label = nullptr;
@@ -163,7 +165,8 @@ class FunctionLifter {
   /// Refuses an instruction that no table knows, or that has a word none knows: what it would change is unknown.
   void RefuseUnknown(const Instruction& inst) const;
 
-  // ------------------------------------------------------------------------------------------------------- lift_operand.cpp
+  // -------------------------------------------------------------------------------------------------------
+  // lift_operand.cpp
   llvm::Type* TypeOf(ScalarType type) { return IrType(b_.getContext(), type); }
   /// Value of a source operand as an instruction of that type sees it: wider registers are cut, narrower ones extended.
   Value* Read(const Operand& operand, ScalarType type);
@@ -173,7 +176,8 @@ class FunctionLifter {
   /// Stores a result of that type; a wider register gets it sign- or zero-extended as the type says. Under a guard the
   /// register keeps its old value where the guard is off.
   void Write(const Operand& operand, Value* value, ScalarType type);
-  void WriteRegister(const ptx::Variable& variable, std::uint32_t index, std::uint32_t component, Value* value, ScalarType type);
+  void WriteRegister(const ptx::Variable& variable, std::uint32_t index, std::uint32_t component, Value* value,
+                     ScalarType type);
   Value* ReadRegister(const ptx::Variable& variable, std::uint32_t index, std::uint32_t component);
   llvm::AllocaInst* RegisterSlot(const ptx::Variable& variable, std::uint32_t index, std::uint32_t component);
   llvm::AllocaInst* EntryAlloca(llvm::Type* type, const llvm::Twine& name);
@@ -186,7 +190,8 @@ class FunctionLifter {
   bool IsUnused(const Operand& operand) const { return operand.kind == OperandKind::kSink; }
   Value* GuardValue(const ptx::Guard& guard);
 
-  // -------------------------------------------------------------------------------------------------------- lift_address.cpp
+  // --------------------------------------------------------------------------------------------------------
+  // lift_address.cpp
   struct Place {
     enum class Kind : std::uint8_t { kMemory, kKernelParam, kScalarParam } kind = Kind::kMemory;
     Space space = Space::kGeneric;
@@ -216,14 +221,16 @@ class FunctionLifter {
 
   void Fence(std::uint64_t imm);
 
-  // --------------------------------------------------------------------------------------------------------- lift_special.cpp
+  // ---------------------------------------------------------------------------------------------------------
+  // lift_special.cpp
   Value* ReadSpecial(std::string_view text);
   Value* OwnSharedBytes();
   std::uint64_t LeastDimension(unsigned axis);
   Value* Dimension(unsigned axis);
   Value* RangedSpecial(Special special, std::uint64_t low, std::uint64_t high);
 
-  // ------------------------------------------------------------------------------------------------------------ shared parts
+  // ------------------------------------------------------------------------------------------------------------ shared
+  // parts
   Value* MulHigh(Value* a, Value* b, bool is_signed);
   Value* MinMax(Value* a, Value* b, bool is_signed, bool max);
   void LiftCarry(const Instruction& inst, Value* a, Value* b, bool subtract);
@@ -249,7 +256,8 @@ class FunctionLifter {
   Value* Combine(const Instruction& inst, Value* compared, std::size_t operand);
   Value* Lut3(Value* a, Value* b, Value* c, unsigned table);
 
-  // ----------------------------------------------------------------------------------------- lift_float.cpp, lift_convert.cpp
+  // ----------------------------------------------------------------------------------------- lift_float.cpp,
+  // lift_convert.cpp
   /// Lanes of an operand as f32 (f16, bf16, f32) or f64; `ftz` flushes subnormal inputs.
   std::vector<Value*> ReadFloatLanes(const Operand& operand, ScalarType type, bool ftz) {
     return lanes_.Unpack(Read(operand, type), type, ftz);
@@ -280,7 +288,8 @@ class FunctionLifter {
   Value* VideoValue(const Instruction& inst, Value* a, Value* b);
   llvm::CmpInst::Predicate ComparisonOf(const Instruction& inst, bool is_signed) const;
 
-  // ------------------------------------------------------------------------------------------------- lift_warp, lift_atomic …
+  // ------------------------------------------------------------------------------------------------- lift_warp,
+  // lift_atomic …
   Value* SyncMembers(const Instruction& inst);
   Value* Sync(SyncOp op, std::uint16_t qualifiers, Value* members, llvm::ArrayRef<Value*> inputs);
   static AtomicType AtomicTypeOf(ScalarType type);
@@ -295,7 +304,8 @@ class FunctionLifter {
   void MulticastCopy(Value* to, Space from_space, Value* from, Value* bytes, Value* barrier, Value* mask);
   template <typename Body>
   void ForOffsets(Value* end, std::uint64_t step, Body body);
-  /// Calls body(place) for each CTA of the cluster that the mask names, where place(offset) is the same place in its shared window.
+  /// Calls body(place) for each CTA of the cluster that the mask names, where place(offset) is the same place in its
+  /// shared window.
   template <typename Body>
   void ForMembers(Value* mask, Body body);
   void CompleteBytes(Value* barrier, Value* bytes);
@@ -307,20 +317,24 @@ class FunctionLifter {
   void CopyBytes(Space to_space, Value* to, Space from_space, Value* from, Value* bytes, unsigned step);
   void LiftTensorCopy(const Instruction& inst);
   Value* TensorCopy(const TensorCopyImm& imm, llvm::ArrayRef<Value*> coordinates, Value* map, Value* shared);
-  void RecordTensorCopy(const TensorCopyImm& imm, llvm::ArrayRef<Value*> coordinates, Value* map, Value* shared, Value* bytes);
+  void RecordTensorCopy(const TensorCopyImm& imm, llvm::ArrayRef<Value*> coordinates, Value* map, Value* shared,
+                        Value* bytes);
   void LiftClusterBarrier(const Instruction& inst);
   Value* ReadSpecialComponent(std::string_view text, std::size_t component);
 
-  // -------------------------------------------------------------------------------------------------------- lift_texture.cpp
+  // --------------------------------------------------------------------------------------------------------
+  // lift_texture.cpp
   Value* ImageHandle(const Operand& operand);
-  void ReadCoordinates(const Operand& operand, bool layered, unsigned count, ScalarType type, llvm::SmallVectorImpl<Value*>& out);
+  void ReadCoordinates(const Operand& operand, bool layered, unsigned count, ScalarType type,
+                       llvm::SmallVectorImpl<Value*>& out);
   void ReadTextureOperands(TextureImm& imm, ScalarType type, std::size_t& next, llvm::SmallVectorImpl<Value*>& inputs);
   void WriteTexels(const Operand& destination, Value* texels, ScalarType type);
   void RecordImage(Helper locate, AccessKind kind, std::size_t bytes, llvm::ArrayRef<Value*> inputs, std::uint64_t imm);
   SurfaceImm SurfaceImmOf(const Instruction& inst, ScalarType type, std::size_t count) const;
   void ReadSurfaceOperands(const Operand& operand, const SurfaceImm& imm, llvm::SmallVectorImpl<Value*>& inputs);
 
-  // --------------------------------------------------------------------------------------------------------- lift_tensor.cpp
+  // ---------------------------------------------------------------------------------------------------------
+  // lift_tensor.cpp
   MmaImm MmaImmOf(const Instruction& inst) const;
   GroupMmaImm GroupMmaImmOf(const Instruction& inst) const;
   MatrixRowsImm MatrixRowsImmOf(const Instruction& inst, Space space) const;
@@ -337,8 +351,8 @@ class FunctionLifter {
     const ptx::LabelDirective* prototype = nullptr;
   };
   Call ParseCall(const Instruction& inst) const;
-  void EmitCall(const Call& call, const std::deque<ptx::Variable>& returns, const std::deque<ptx::Variable>& params, llvm::Function* direct,
-                Value* indirect);
+  void EmitCall(const Call& call, const std::deque<ptx::Variable>& returns, const std::deque<ptx::Variable>& params,
+                llvm::Function* direct, Value* indirect);
   bool LiftSystemCall(const Call& call, std::string_view name);
   void LiftDeviceCall(const Call& call, std::uint64_t imm, unsigned bits, std::string_view params);
   Value* ReadArgument(const Operand& operand, const ptx::Variable& formal);

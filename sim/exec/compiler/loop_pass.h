@@ -1,4 +1,5 @@
-// What passes over the loops of an SPMD function look at: which loops there are, and how values go on from round to round.
+// What passes over the loops of an SPMD function look at: which loops there are, and how values go on from round to
+// round.
 #pragma once
 
 #include <llvm/Analysis/AssumptionCache.h>

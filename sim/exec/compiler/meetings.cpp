@@ -25,7 +25,8 @@ void Lower(SpmdModule& spmd, llvm::CallInst& sync) {
   const auto imm = UnpackImm<SyncImm>(spmd.Find(sync.getCalledFunction())->imm);
   SpmdBuilder b(spmd);
   b.SetInsertPoint(&sync);
-  b.line = static_cast<std::uint32_t>(llvm::cast<llvm::ConstantInt>(sync.getArgOperand(sync.arg_size() - 1))->getZExtValue());
+  b.line = static_cast<std::uint32_t>(
+      llvm::cast<llvm::ConstantInt>(sync.getArgOperand(sync.arg_size() - 1))->getZExtValue());
   llvm::Value* members = sync.getArgOperand(0);
   const llvm::SmallVector<llvm::Value*, 4> inputs(sync.arg_begin() + 1, sync.arg_end() - 1);
   b.WarpSync(imm, members);
@@ -74,7 +75,8 @@ void LowerSyncs(SpmdModule& spmd) {
   }
 }
 
-// A meeting lets groups of lanes overtake each other, so that further ones may be reached by part of the lanes: until none is left.
+// A meeting lets groups of lanes overtake each other, so that further ones may be reached by part of the lanes: until
+// none is left.
 void PlaceMeetings(SpmdModule& spmd, llvm::Function& function, const CompileOptions& options) {
   while (true) {
     std::vector<llvm::CallInst*> alone = CallsOf(function, spmd, MarkerKind::kWarpSync);

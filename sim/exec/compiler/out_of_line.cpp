@@ -4,7 +4,8 @@
 
 namespace gridloom::exec {
 
-llvm::Function* FunctionBeside(llvm::IRBuilder<>& b, const char* name, llvm::FunctionType* type, llvm::IRBuilder<>& inside) {
+llvm::Function* FunctionBeside(llvm::IRBuilder<>& b, const char* name, llvm::FunctionType* type,
+                               llvm::IRBuilder<>& inside) {
   const llvm::Function& beside = *b.GetInsertBlock()->getParent();
   llvm::Module& module = *b.GetInsertBlock()->getModule();
   if (llvm::Function* const known = module.getFunction(name)) return known;

@@ -14,7 +14,9 @@ constexpr unsigned kMostWordsInLine = 4;
 constexpr unsigned kMostElementsInLine = 64;  // that are stored one by one
 
 /// Both within one word, first <= last.
-std::uint64_t BitsFromTo(unsigned first, unsigned last) { return (~std::uint64_t{0} >> (63 - last)) & (~std::uint64_t{0} << first); }
+std::uint64_t BitsFromTo(unsigned first, unsigned last) {
+  return (~std::uint64_t{0} >> (63 - last)) & (~std::uint64_t{0} << first);
+}
 
 unsigned CountOf(const llvm::AllocaInst* array) {
   return static_cast<unsigned>(llvm::cast<llvm::ArrayType>(array->getAllocatedType())->getNumElements());
@@ -65,8 +67,8 @@ llvm::Function* AnyBetweenFunction(llvm::IRBuilder<>& caller) {
   return function;
 }
 
-/// i64 @gl.next_after(ptr set, i64 words, i64 current, i64 but_not): from the word of `current` around to it, which is looked at twice:
-/// first at the bits behind `current`, in the end at the others.
+/// i64 @gl.next_after(ptr set, i64 words, i64 current, i64 but_not): from the word of `current` around to it, which is
+/// looked at twice: first at the bits behind `current`, in the end at the others.
 llvm::Function* NextAfterFunction(llvm::IRBuilder<>& caller) {
   llvm::IRBuilder<> b(caller.getContext());
   llvm::Function* const function = SetFunction(caller, "gl.next_after", 3, b);
@@ -79,8 +81,8 @@ llvm::Function* NextAfterFunction(llvm::IRBuilder<>& caller) {
   Value* const other = b.CreateNot(b.CreateShl(b.getInt64(1), b.CreateAnd(but_not, 63)));
   BasicBlock *const entry = b.GetInsertBlock(), *const loop = BasicBlock::Create(b.getContext(), "word", function),
                     *const found = BasicBlock::Create(b.getContext(), "found", function);
-  BasicBlock *const next = BasicBlock::Create(b.getContext(), "next", function), *const end =
-                                                                                     BasicBlock::Create(b.getContext(), "none", function);
+  BasicBlock *const next = BasicBlock::Create(b.getContext(), "next", function), *const end = BasicBlock::Create(
+                                                                                     b.getContext(), "none", function);
   b.CreateBr(loop);
   b.SetInsertPoint(loop);
   llvm::PHINode* const step = b.CreatePHI(b.getInt64Ty(), 2);
@@ -106,7 +108,8 @@ llvm::Function* NextAfterFunction(llvm::IRBuilder<>& caller) {
 }  // namespace
 
 Value* AnyBetween(llvm::IRBuilder<>& b, llvm::AllocaInst* set, unsigned from, unsigned to) {
-  if (to / 64 - from / 64 >= kMostWordsInLine) return b.CreateCall(AnyBetweenFunction(b), {set, b.getInt64(from), b.getInt64(to)});
+  if (to / 64 - from / 64 >= kMostWordsInLine)
+    return b.CreateCall(AnyBetweenFunction(b), {set, b.getInt64(from), b.getInt64(to)});
   Value* any = nullptr;
   for (unsigned word = from / 64; word <= to / 64; ++word) {
     const unsigned first = word == from / 64 ? from % 64 : 0;
@@ -126,7 +129,8 @@ Value* NextAfter(llvm::IRBuilder<>& b, llvm::AllocaInst* set, unsigned current, 
     if (but_not / 64 == word) bits &= ~(std::uint64_t{1} << (but_not % 64));
     if (bits == 0) return;
     Value* found = b.CreateAnd(WordOf(b, set, word), b.getInt64(bits));
-    Value* index = b.CreateAdd(b.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, found, b.getFalse()), b.getInt64(64 * word));
+    Value* index =
+        b.CreateAdd(b.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, found, b.getFalse()), b.getInt64(64 * word));
     choice = b.CreateSelect(b.CreateICmpNE(found, b.getInt64(0)), index, choice);
   };
   // Least preferred first: what comes before the current block, then what comes after it, nearest last.
@@ -142,7 +146,8 @@ void ClearArray(llvm::IRBuilder<>& b, llvm::AllocaInst* array) {
   if (CountOf(array) <= kMostElementsInLine) {
     b.CreateStore(llvm::Constant::getNullValue(array->getAllocatedType()), array);
   } else {
-    b.CreateMemSet(array, b.getInt8(0), std::uint64_t{CountOf(array)} * type->getElementType()->getScalarSizeInBits() / 8,
+    b.CreateMemSet(array, b.getInt8(0),
+                   std::uint64_t{CountOf(array)} * type->getElementType()->getScalarSizeInBits() / 8,
                    array->getAlign());
   }
 }

@@ -1,6 +1,6 @@
-// Sets of blocks in a warp's frame: an array of 64-bit words, a bit for each block. A question to a set of few words is a few instructions
-// in line. One to a set of many is a call of a function that walks the words, so that a kernel of n blocks, which asks at each of them, is
-// not n * n / 64 instructions.
+// Sets of blocks in a warp's frame: an array of 64-bit words, a bit for each block. A question to a set of few words is
+// a few instructions in line. One to a set of many is a call of a function that walks the words, so that a kernel of n
+// blocks, which asks at each of them, is not n * n / 64 instructions.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>

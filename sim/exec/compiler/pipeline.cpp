@@ -33,22 +33,27 @@
 namespace gridloom::exec {
 namespace {
 
-/// Instructions of a warp form above which compile time counts for more than the last bit of speed: first the register allocator looks less
-/// far, then passes and scheduler that take more than linear time are left out.
+/// Instructions of a warp form above which compile time counts for more than the last bit of speed: first the register
+/// allocator looks less far, then passes and scheduler that take more than linear time are left out.
 constexpr std::size_t kMediumModule = 5000;
 constexpr std::size_t kLargeModule = 20000;
-/// Above this the register allocator's live-range splitting takes minutes: such kernels get the allocator of unoptimised code.
+/// Above this the register allocator's live-range splitting takes minutes: such kernels get the allocator of
+/// unoptimised code.
 constexpr std::size_t kHugeModule = 80000;
 
-/// Keeps out of code generation what costs more than it brings: the pass that moves scalar integer work into mask registers
-/// walks the whole function once per candidate (84 % of the time in kernels of hundreds of blocks) and finds nothing to gain.
+/// Keeps out of code generation what costs more than it brings: the pass that moves scalar integer work into mask
+/// registers walks the whole function once per candidate (84 % of the time in kernels of hundreds of blocks) and finds
+/// nothing to gain.
 class CodeGenGate : public llvm::OptPassGate {
  public:
-  bool shouldRunPass(const llvm::StringRef pass, llvm::StringRef) override { return pass != "X86 Domain Reassignment Pass"; }
+  bool shouldRunPass(const llvm::StringRef pass, llvm::StringRef) override {
+    return pass != "X86 Domain Reassignment Pass";
+  }
   bool isEnabled() const override { return true; }
 };
 
-/// Machine vectors a 32-lane operation becomes, relative to AVX-512: narrower processors have that much more code to compile.
+/// Machine vectors a 32-lane operation becomes, relative to AVX-512: narrower processors have that much more code to
+/// compile.
 std::size_t PiecesPerOperation(const llvm::TargetMachine& machine) {
   const llvm::MCSubtargetInfo* info = machine.getMCSubtargetInfo();
   if (info->checkFeatures("+avx512f")) return 1;
@@ -89,16 +94,16 @@ bool IsSelfRecursive(const llvm::Function& function) {
   return false;
 }
 
-/// Whether it becomes part of its callers as far as it alone says: it is called from one place, or small. Not what passes have added, which
-/// is called rarely: code generation takes more than twice as long for twice the code.
+/// Whether it becomes part of its callers as far as it alone says: it is called from one place, or small. Not what
+/// passes have added, which is called rarely: code generation takes more than twice as long for twice the code.
 bool MayInline(const llvm::Function& function) {
   constexpr unsigned kSmall = 200;
   if (!function.hasInternalLinkage() || IsSelfRecursive(function)) return false;
   return function.hasOneUse() || (function.getInstructionCount() <= kSmall && !function.hasFnAttribute(kOfPass));
 }
 
-/// Device functions become part of their callers: a call costs a spill of all lanes. Callees first, as what is part of them comes along;
-/// small functions that call each other twice would become 2^depth copies.
+/// Device functions become part of their callers: a call costs a spill of all lanes. Callees first, as what is part of
+/// them comes along; small functions that call each other twice would become 2^depth copies.
 void MarkForInlining(SpmdModule& spmd) {
   constexpr std::uint64_t kMostAdded = 250'000;  // instructions, by functions that are called from several places
   llvm::CallGraph calls(spmd.ir());
@@ -126,8 +131,8 @@ void MarkForInlining(SpmdModule& spmd) {
   }
 }
 
-/// A barrier is the last instruction before its block's branch: the vectoriser parks lanes between blocks. So is a call from
-/// which not all threads may come back.
+/// A barrier is the last instruction before its block's branch: the vectoriser parks lanes between blocks. So is a call
+/// from which not all threads may come back.
 void SplitAtBarriers(SpmdModule& spmd, const AddressTaken& address_taken) {
   const ThreadEnds ends(spmd, address_taken);
   std::vector<llvm::Instruction*> after;
@@ -141,15 +146,16 @@ void SplitAtBarriers(SpmdModule& spmd, const AddressTaken& address_taken) {
   }
   // What is split off is moved: from the back, each instruction is moved once.
   for (llvm::Instruction* instruction : llvm::reverse(after)) {
-    if (instruction->isTerminator() && instruction->getNumSuccessors() == 1 && instruction->getSuccessor(0)->getSinglePredecessor()) {
+    if (instruction->isTerminator() && instruction->getNumSuccessors() == 1 &&
+        instruction->getSuccessor(0)->getSinglePredecessor()) {
       continue;
     }
     llvm::SplitBlock(instruction->getParent(), instruction);
   }
 }
 
-/// exit in a kernel (also from an inlined function) is a return. In a function it stays, and a return follows: the caller looks
-/// who is left (ThreadEnds).
+/// exit in a kernel (also from an inlined function) is a return. In a function it stays, and a return follows: the
+/// caller looks who is left (ThreadEnds).
 void LowerExits(SpmdModule& spmd) {
   for (llvm::Function& function : spmd.ir()) {
     if (function.isDeclaration()) continue;
@@ -164,7 +170,8 @@ void LowerExits(SpmdModule& spmd) {
       llvm::SplitBlock(block, function.hasInternalLinkage() ? exit->getNextNode() : exit);
       block->getTerminator()->eraseFromParent();
       llvm::Type* type = function.getReturnType();
-      llvm::ReturnInst::Create(function.getContext(), type->isVoidTy() ? nullptr : llvm::Constant::getNullValue(type), block);
+      llvm::ReturnInst::Create(function.getContext(), type->isVoidTy() ? nullptr : llvm::Constant::getNullValue(type),
+                               block);
     }
   }
 }
@@ -177,7 +184,8 @@ void DedicateLatches(llvm::Module& module) {
     llvm::LoopInfo loops(dominators);
     for (llvm::Loop* loop : loops.getLoopsInPreorder()) {
       llvm::BasicBlock* latch = loop->getLoopLatch();
-      if (latch && latch->getTerminator()->getNumSuccessors() > 1) llvm::SplitEdge(latch, loop->getHeader(), &dominators, &loops);
+      if (latch && latch->getTerminator()->getNumSuccessors() > 1)
+        llvm::SplitEdge(latch, loop->getHeader(), &dominators, &loops);
     }
   }
 }
@@ -198,35 +206,38 @@ std::unique_ptr<llvm::TargetMachine> MakeTargetMachine(const std::string& cpu, s
   std::string name = cpu;
   if (cpu.empty()) {
     name = llvm::sys::getHostCPUName().str();
-    for (const auto& feature : llvm::sys::getHostCPUFeatures()) features.AddFeature(feature.getKey(), feature.getValue());
+    for (const auto& feature : llvm::sys::getHostCPUFeatures())
+      features.AddFeature(feature.getKey(), feature.getValue());
   }
   llvm::TargetOptions options;
   options.NoTrappingFPMath = true;
   options.EmitStackSizeSection = true;  // FrameBytes
-  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(triple, name, features.getString(), options, llvm::Reloc::PIC_,
-                                                                          llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(triple, name, features.getString(), options,
+                                                                          llvm::Reloc::PIC_, llvm::CodeModel::Small,
+                                                                          llvm::CodeGenOptLevel::Default));
 }
 
 void SetFunctionTarget(llvm::Function& function, const llvm::TargetMachine& machine) {
   function.addFnAttr("target-cpu", machine.getTargetCPU());
   std::string features = machine.getTargetFeatureString().str();
   const llvm::MCSubtargetInfo* info = machine.getMCSubtargetInfo();
-  const bool avx512 = info->checkFeatures("+avx512f") && info->checkFeatures("+avx512bw") && info->checkFeatures("+avx512vl") &&
-                      info->checkFeatures("+avx512dq");
+  const bool avx512 = info->checkFeatures("+avx512f") && info->checkFeatures("+avx512bw") &&
+                      info->checkFeatures("+avx512vl") && info->checkFeatures("+avx512dq");
   const auto name = [&](const char* feature) {  // the vectoriser looks for it
     if (!llvm::StringRef(features).contains(feature)) features += (features.empty() ? "" : ",") + std::string(feature);
   };
   if (avx512) name("+avx512f");
   if (info->checkFeatures("+avx2")) name("+avx2");
-  // Without it LLVM makes gathers of AVX2 from branches and loads, lane by lane, on all processors but some of Intel's: on Zen 3 SpMV took
-  // seven times as long so.
+  // Without it LLVM makes gathers of AVX2 from branches and loads, lane by lane, on all processors but some of Intel's:
+  // on Zen 3 SpMV took seven times as long so.
   if (info->checkFeatures("+avx2") && !avx512) name("+fast-gather");
   function.addFnAttr("target-features", features);
   // Both, or LLVM splits everything into 256-bit pieces.
   function.addFnAttr("prefer-vector-width", avx512 ? "512" : "256");
   function.addFnAttr("min-legal-vector-width", avx512 ? "512" : "256");
   function.addFnAttr("no-trapping-math", "true");
-  // A frame wider than half a stack guard is touched step by step, so that it cannot reach past the guard (stack_area.cpp).
+  // A frame wider than half a stack guard is touched step by step, so that it cannot reach past the guard
+  // (stack_area.cpp).
   function.addFnAttr("probe-stack", "inline-asm");
   function.addFnAttr("stack-probe-size", "32768");
   function.addFnAttr(llvm::Attribute::NoRedZone);  // the ring switch pushes onto the stack
@@ -241,7 +252,8 @@ void SetTarget(llvm::Module& module, const llvm::TargetMachine& machine) {
   }
 }
 
-void OptimizeSpmd(SpmdModule& spmd, const AddressTaken& address_taken, const CompileOptions& options, llvm::TargetMachine& machine) {
+void OptimizeSpmd(SpmdModule& spmd, const AddressTaken& address_taken, const CompileOptions& options,
+                  llvm::TargetMachine& machine) {
   // Functions reached only through pointers have no use the optimiser could see.
   for (const auto& [index, function] : address_taken) function->setLinkage(llvm::GlobalValue::ExternalLinkage);
   MarkForInlining(spmd);

@@ -23,7 +23,8 @@ void SetFunctionTarget(llvm::Function& function, const llvm::TargetMachine& mach
 /// Optimises the SPMD form and brings its control flow into the shape the vectoriser needs: no switches, reducible,
 /// loops with one latch that ends in an unconditional branch, LCSSA, barriers at block ends.
 /// `address_taken` functions are kept although nothing in the module refers to them.
-void OptimizeSpmd(SpmdModule& spmd, const AddressTaken& address_taken, const CompileOptions& options, llvm::TargetMachine& machine);
+void OptimizeSpmd(SpmdModule& spmd, const AddressTaken& address_taken, const CompileOptions& options,
+                  llvm::TargetMachine& machine);
 
 /// Optimises the warp form.
 void OptimizeWarp(llvm::Module& module, const CompileOptions& options, llvm::TargetMachine& machine);

@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::size_t kLongBlock = 4096;  // instructions
 
-/// The reads and writes of a register's slot. Every slot is written once at the function's beginning, with zero, whatever else is.
+/// The reads and writes of a register's slot. Every slot is written once at the function's beginning, with zero,
+/// whatever else is.
 struct Accesses {
   explicit Accesses(llvm::AllocaInst& slot) {
     for (llvm::User* user : slot.users()) {
@@ -33,7 +34,8 @@ struct Accesses {
   bool others = false;
 };
 
-/// What compilers make has most registers written in one place, before all reads: they need no search for places of phis.
+/// What compilers make has most registers written in one place, before all reads: they need no search for places of
+/// phis.
 bool PromoteWrittenOnce(llvm::AllocaInst& slot, const Accesses& accesses, const llvm::DominatorTree& tree) {
   if (accesses.others || accesses.stores.empty() || accesses.stores.size() > 2) return false;
   llvm::StoreInst* first = accesses.stores.front();
@@ -41,7 +43,8 @@ bool PromoteWrittenOnce(llvm::AllocaInst& slot, const Accesses& accesses, const 
   if (first != last && !tree.dominates(first, last)) std::swap(first, last);
   if (first != last && !tree.dominates(first, last)) return false;
   if (!tree.isReachableFromEntry(last->getParent())) return false;  // it may write what it reads
-  if (!llvm::all_of(accesses.loads, [&](const llvm::LoadInst* load) { return tree.dominates(last, load); })) return false;
+  if (!llvm::all_of(accesses.loads, [&](const llvm::LoadInst* load) { return tree.dominates(last, load); }))
+    return false;
   llvm::Value* const value = last->getValueOperand();
   for (llvm::LoadInst* load : accesses.loads) {
     load->replaceAllUsesWith(value);
@@ -52,8 +55,9 @@ bool PromoteWrittenOnce(llvm::AllocaInst& slot, const Accesses& accesses, const 
   return true;
 }
 
-/// Makes values of registers one by one. What one takes grows with the blocks that it is live in, and not with all others: phis are placed
-/// in the iterated dominance frontier of its writes, which is looked for among the blocks where it is live and those before them.
+/// Makes values of registers one by one. What one takes grows with the blocks that it is live in, and not with all
+/// others: phis are placed in the iterated dominance frontier of its writes, which is looked for among the blocks where
+/// it is live and those before them.
 class Promoter {
  public:
   Promoter(llvm::Function& function, llvm::DominatorTree& tree, llvm::ArrayRef<llvm::AllocaInst*> slots)
@@ -130,7 +134,8 @@ class Promoter {
     MakePhis(phis);
     GiveValues(accesses, phis);
     for (const Access& access : accesses) {
-      if (!access.instruction->use_empty()) access.instruction->replaceAllUsesWith(llvm::PoisonValue::get(access.instruction->getType()));
+      if (!access.instruction->use_empty())
+        access.instruction->replaceAllUsesWith(llvm::PoisonValue::get(access.instruction->getType()));
       access.instruction->eraseFromParent();
     }
     slots_[slot]->eraseFromParent();
@@ -192,7 +197,8 @@ class Promoter {
     looked_at_ += nodes_.size();
   }
 
-  /// Sreedhar and Gao's search, from the writes that are deepest in the tree upwards, so that each of its nodes is walked through once.
+  /// Sreedhar and Gao's search, from the writes that are deepest in the tree upwards, so that each of its nodes is
+  /// walked through once.
   std::vector<Block> PlacesOfPhis() {
     std::vector<Block> phis;
     if (live_.empty() || defs_.empty()) return phis;
@@ -225,8 +231,9 @@ class Promoter {
   void MakePhis(const std::vector<Block>& phis) {
     for (std::size_t i = 0; i < phis.size(); ++i) {
       const BlockInfo& info = blocks_[phis[i]];
-      auto* const phi = llvm::PHINode::Create(slots_[slot_]->getAllocatedType(), static_cast<unsigned>(info.before.size()),
-                                              slots_[slot_]->getName() + "." + std::to_string(i));
+      auto* const phi =
+          llvm::PHINode::Create(slots_[slot_]->getAllocatedType(), static_cast<unsigned>(info.before.size()),
+                                slots_[slot_]->getName() + "." + std::to_string(i));
       phi->insertBefore(*info.block, info.block->begin());
       marks_[phis[i]].value = phi;
       phis_.push_back(phi);
@@ -333,7 +340,8 @@ Promotion PromoteRegisters(llvm::Function& function) {
 
 void PromoteRegistersOfLongBlocks(llvm::Module& module) {
   for (llvm::Function& function : module) {
-    if (std::ranges::any_of(function, [](const llvm::BasicBlock& block) { return block.size() > kLongBlock; })) PromoteRegisters(function);
+    if (std::ranges::any_of(function, [](const llvm::BasicBlock& block) { return block.size() > kLongBlock; }))
+      PromoteRegisters(function);
   }
 }
 

@@ -58,9 +58,10 @@ std::pair<Value*, llvm::APInt> SplitAddress(Value* address) {
   for (;;) {
     Value* more = nullptr;
     const llvm::APInt* constant = nullptr;
-    const bool adds = llvm::isa<llvm::Instruction>(address) &&
-                      llvm::PatternMatch::match(
-                          address, llvm::PatternMatch::m_AddLike(llvm::PatternMatch::m_Value(more), llvm::PatternMatch::m_APInt(constant)));
+    const bool adds =
+        llvm::isa<llvm::Instruction>(address) &&
+        llvm::PatternMatch::match(address, llvm::PatternMatch::m_AddLike(llvm::PatternMatch::m_Value(more),
+                                                                         llvm::PatternMatch::m_APInt(constant)));
     if (!adds || llvm::isa<llvm::Constant>(more)) return {address, add};
     add += *constant;
     address = more;
@@ -133,7 +134,8 @@ void LoopRecords::Place(Loop& loop) {
     made.slots.push_back(slot.header);
   }
   llvm::IRBuilder<> b(at);
-  made.marker = b.CreateCall(spmd_.Marker({.kind = MarkerKind::kRecordLoop, .imm = number}, b.getVoidTy(), types), operands);
+  made.marker =
+      b.CreateCall(spmd_.Marker({.kind = MarkerKind::kRecordLoop, .imm = number}, b.getVoidTy(), types), operands);
   table.by_header[made.header] = number;
   table.loops.push_back(std::move(made));
 }
@@ -145,7 +147,8 @@ void LoopRecords::AddConstants(llvm::Function& function) {
     auto& record = llvm::cast<CallInst>(instruction);
     const auto [root, add] = SplitAddress(record.getArgOperand(0));
     if (root == record.getArgOperand(0)) continue;
-    record.setArgOperand(0, llvm::BinaryOperator::CreateAdd(root, llvm::ConstantInt::get(root->getType(), add), "", record.getIterator()));
+    record.setArgOperand(0, llvm::BinaryOperator::CreateAdd(root, llvm::ConstantInt::get(root->getType(), add), "",
+                                                            record.getIterator()));
   }
 }
 

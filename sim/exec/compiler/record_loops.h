@@ -1,5 +1,5 @@
-// Accesses in loops whose addresses go on by one step a round: what records (sim/exec/contract/records.h) tell of them once, before the
-// loop.
+// Accesses in loops whose addresses go on by one step a round: what records (sim/exec/contract/records.h) tell of them
+// once, before the loop.
 //
 //   before:  loop: … record(%p)  %p = phi [%start, entry], [%p + %step, loop]
 //   after:   entry: … record_loop(%start, %step)
@@ -22,8 +22,8 @@ struct RecordInLoop {
   std::uint64_t add = 0;
 };
 
-/// A loop that records are told of. Its marker (MarkerKind::kRecordLoop) stands at the end of `preheader` and has a start and a step for
-/// each slot.
+/// A loop that records are told of. Its marker (MarkerKind::kRecordLoop) stands at the end of `preheader` and has a
+/// start and a step for each slot.
 struct RecordLoop {
   llvm::BasicBlock* header = nullptr;
   llvm::CallInst* marker = nullptr;
@@ -36,8 +36,9 @@ struct RecordLoopTable {
   llvm::DenseMap<const llvm::CallInst*, RecordInLoop> accesses;
 };
 
-/// Fills the module's RecordLoopTable and adds the markers. The functions are in LoopSimplify form. Further, what an address adds to a
-/// value of another block is added in the block of its record, where accesses at constant distances are recognised.
+/// Fills the module's RecordLoopTable and adds the markers. The functions are in LoopSimplify form. Further, what an
+/// address adds to a value of another block is added in the block of its record, where accesses at constant distances
+/// are recognised.
 void PlaceRecordLoops(SpmdModule& spmd);
 
 }  // namespace gridloom::exec

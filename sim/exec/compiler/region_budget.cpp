@@ -13,8 +13,9 @@ namespace {
 constexpr const char* kOption = "grow-region-complexity-budget";
 constexpr const char* kSmallValue = "100";  // usual: 10,000
 
-/// Who generates code now. With the process's number: in the child of a fork, threads that did so in the parent are not there any more.
-/// Only the first of them touches LLVM's option, and the last one, who puts it back; all others wait meanwhile.
+/// Who generates code now. With the process's number: in the child of a fork, threads that did so in the parent are not
+/// there any more. Only the first of them touches LLVM's option, and the last one, who puts it back; all others wait
+/// meanwhile.
 struct Users {
   std::uint32_t process;
   std::uint32_t count : 30;

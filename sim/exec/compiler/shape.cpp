@@ -16,7 +16,9 @@ namespace {
 bool IsIndexType(const llvm::Type* type) { return type->isIntegerTy(32) || type->isIntegerTy(64); }
 
 /// The pattern as its width holds it: sign-extended from 32 bits for an i32.
-std::int64_t Wrap(std::int64_t value, const llvm::Type* type) { return type->isIntegerTy(32) ? static_cast<std::int32_t>(value) : value; }
+std::int64_t Wrap(std::int64_t value, const llvm::Type* type) {
+  return type->isIntegerTy(32) ? static_cast<std::int32_t>(value) : value;
+}
 
 Shape Affine(const LanePattern& pattern, std::uint8_t base_align, const llvm::Type* type) {
   Shape shape;
@@ -31,7 +33,9 @@ Shape Affine(const LanePattern& pattern, std::uint8_t base_align, const llvm::Ty
   return shape;
 }
 
-std::uint8_t AlignOf(std::uint64_t value) { return value == 0 ? 63 : static_cast<std::uint8_t>(__builtin_ctzll(value)); }
+std::uint8_t AlignOf(std::uint64_t value) {
+  return value == 0 ? 63 : static_cast<std::uint8_t>(__builtin_ctzll(value));
+}
 
 template <typename Fn>
 LanePattern Map(const LanePattern& a, Fn fn) {
@@ -57,8 +61,8 @@ Shape VectorShape() {
   return shape;
 }
 
-ShapeAnalysis::ShapeAnalysis(llvm::Function& function, const SpmdModule& spmd, llvm::LoopInfo& loops, const BlockOrder& order,
-                             const CompileOptions& options)
+ShapeAnalysis::ShapeAnalysis(llvm::Function& function, const SpmdModule& spmd, llvm::LoopInfo& loops,
+                             const BlockOrder& order, const CompileOptions& options)
     : function_(function), spmd_(spmd), loops_(loops), order_(order), options_(options) {
   FindWaitingLoops();
   lockstep_ = waiting_loops_.empty();
@@ -100,9 +104,10 @@ namespace {
 
 /// What makes the plain loads of a loop wait.
 struct LoopOrder {
-  bool orders = false;                            ///< a fence or a barrier-like helper may order them
-  llvm::DenseSet<const llvm::Value*> atomically;  ///< places that are changed so: others change them as well, and shall have their turns
-                                                  ///< (as in `while (count < enough) atomicAdd(&count, 1)`)
+  bool orders = false;  ///< a fence or a barrier-like helper may order them
+  llvm::DenseSet<const llvm::Value*>
+      atomically;  ///< places that are changed so: others change them as well, and shall have their turns
+                   ///< (as in `while (count < enough) atomicAdd(&count, 1)`)
 };
 
 LoopOrder OrderIn(const llvm::Loop& loop, const SpmdModule& spmd) {
@@ -134,9 +139,9 @@ bool ReadsStrongly(const llvm::CallInst& call, const LoopOrder& order, const Spm
   }
 }
 
-/// Whether the way out of a loop depends on such a read. Where a branch in the loop does, so may what an iteration does to a value:
-/// `while (i < n) if (flag[i]) ++i`. Which of the branches leads to which phi is not looked at. Without recursion: a kernel may have 10^5
-/// values in a chain.
+/// Whether the way out of a loop depends on such a read. Where a branch in the loop does, so may what an iteration does
+/// to a value: `while (i < n) if (flag[i]) ++i`. Which of the branches leads to which phi is not looked at. Without
+/// recursion: a kernel may have 10^5 values in a chain.
 bool WaitsForOthers(const llvm::Loop& loop, const SpmdModule& spmd) {
   llvm::SmallVector<const llvm::Value*> left;
   llvm::DenseSet<const llvm::Value*> seen;
@@ -177,8 +182,8 @@ void ShapeAnalysis::FindWaitingLoops() {
 // Divergence of control
 // ---------------------------------------------------------------------------------------------------------------------
 
-// Finds where lanes that part at `block` can meet again having come different ways (phis there differ per lane) and which loops
-// they leave at different iterations. One pass over the order after `block`; labels name the way taken.
+// Finds where lanes that part at `block` can meet again having come different ways (phis there differ per lane) and
+// which loops they leave at different iterations. One pass over the order after `block`; labels name the way taken.
 ShapeAnalysis::Spread ShapeAnalysis::SpreadFrom(const llvm::BasicBlock* block) const {
   Spread spread;
   const unsigned start = order_.IndexOf(block);
@@ -210,7 +215,8 @@ ShapeAnalysis::Spread ShapeAnalysis::SpreadFrom(const llvm::BasicBlock* block) c
       if (!loop->contains(block) || order_.IndexOf(loop->getLoopLatch()) != i - 1) continue;
       llvm::SmallVector<llvm::BasicBlock*, 8> exits;
       loop->getExitBlocks(exits);
-      const bool left = std::any_of(exits.begin(), exits.end(), [&](auto* exit) { return label[order_.IndexOf(exit)] != nullptr; });
+      const bool left =
+          std::any_of(exits.begin(), exits.end(), [&](auto* exit) { return label[order_.IndexOf(exit)] != nullptr; });
       if (!left) continue;
       spread.left.insert(loop);
       for (llvm::BasicBlock* exit : exits) {
@@ -223,8 +229,9 @@ ShapeAnalysis::Spread ShapeAnalysis::SpreadFrom(const llvm::BasicBlock* block) c
     if (!label[i]) continue;
     --live;
     // All lanes that have not ended meet here, and no loop around the branch still has some of them.
-    const bool loops_done =
-        std::all_of(latched.begin(), latched.end(), [&](const llvm::Loop* loop) { return order_.IndexOf(loop->getLoopLatch()) < i; });
+    const bool loops_done = std::all_of(latched.begin(), latched.end(), [&](const llvm::Loop* loop) {
+      return order_.IndexOf(loop->getLoopLatch()) < i;
+    });
     if (label[i] == current && live == 0 && loops_done) break;
     spread.region.push_back(current);
     for (const llvm::BasicBlock* next : llvm::successors(current)) leave(current, next, label[i]);
@@ -269,7 +276,8 @@ void ShapeAnalysis::Solve() {
         if (slot.vector()) continue;
         Shape next = Transfer(instruction);
         if (next == slot) continue;
-        // Descend only: unknown -> uniform -> affine -> indexed -> vector; a different shape of the same kind is a vector.
+        // Descend only: unknown -> uniform -> affine -> indexed -> vector; a different shape of the same kind is a
+        // vector.
         if (slot.kind != ShapeKind::kUnknown && next.kind <= slot.kind) {
           Shape aligned = next;
           aligned.base_align = slot.base_align;
@@ -309,17 +317,20 @@ Shape ShapeAnalysis::Transfer(const llvm::Instruction& instruction) const {
   if (const auto* cast = llvm::dyn_cast<llvm::CastInst>(&instruction)) return TransferCast(*cast);
   if (instruction.isBinaryOp()) return TransferBinary(instruction);
   if (llvm::isa<llvm::FreezeInst>(instruction)) return Of(instruction.getOperand(0));
-  if (const auto* select = llvm::dyn_cast<llvm::SelectInst>(&instruction); select && Of(select->getCondition()).uniform()) {
+  if (const auto* select = llvm::dyn_cast<llvm::SelectInst>(&instruction);
+      select && Of(select->getCondition()).uniform()) {
     Shape a = Of(select->getTrueValue()), b = Of(select->getFalseValue());
     a.base_align = b.base_align = std::min(a.base_align, b.base_align);
     if (a == b) return a;
   }
-  if (const auto* compare = llvm::dyn_cast<llvm::ICmpInst>(&instruction); compare && SameOnBothSides(*compare)) return UniformShape();
+  if (const auto* compare = llvm::dyn_cast<llvm::ICmpInst>(&instruction); compare && SameOnBothSides(*compare))
+    return UniformShape();
   return AllUniform(instruction) ? UniformShape() : VectorShape();
 }
 
-// `tid.x < 64` in a row of whole warps: the lanes lie in [base, base + 32), base and bound are multiples of 32, so no warp has lanes on
-// both sides, and the base alone tells. `tid.x > 63` is the same the other way round. Signed and unsigned order agree on this.
+// `tid.x < 64` in a row of whole warps: the lanes lie in [base, base + 32), base and bound are multiples of 32, so no
+// warp has lanes on both sides, and the base alone tells. `tid.x > 63` is the same the other way round. Signed and
+// unsigned order agree on this.
 bool ShapeAnalysis::SameOnBothSides(const llvm::ICmpInst& compare) const {
   const bool turned = Of(compare.getOperand(0)).uniform();
   const auto predicate = turned ? compare.getSwappedPredicate() : compare.getPredicate();
@@ -380,8 +391,9 @@ Shape ShapeAnalysis::TransferBinary(const llvm::Instruction& instruction) const 
   const auto combine = [&](int sign) -> Shape {
     LanePattern pattern;
     for (unsigned lane = 0; lane < kWarpSize; ++lane) {
-      pattern[lane] = static_cast<std::int64_t>(static_cast<std::uint64_t>(a.pattern[lane]) +
-                                                static_cast<std::uint64_t>(sign) * static_cast<std::uint64_t>(b.pattern[lane]));
+      pattern[lane] =
+          static_cast<std::int64_t>(static_cast<std::uint64_t>(a.pattern[lane]) +
+                                    static_cast<std::uint64_t>(sign) * static_cast<std::uint64_t>(b.pattern[lane]));
     }
     Shape out = Affine(pattern, std::min(a.base_align, b.base_align), type);
     if (a.kind != ShapeKind::kIndexed && b.kind != ShapeKind::kIndexed) return out;
@@ -401,10 +413,13 @@ Shape ShapeAnalysis::TransferBinary(const llvm::Instruction& instruction) const 
   const auto scaled = [&](const Shape& value, std::int64_t factor) -> Shape {
     Shape out = Affine(
         Map(value.pattern,
-            [&](std::int64_t v) { return static_cast<std::int64_t>(static_cast<std::uint64_t>(v) * static_cast<std::uint64_t>(factor)); }),
+            [&](std::int64_t v) {
+              return static_cast<std::int64_t>(static_cast<std::uint64_t>(v) * static_cast<std::uint64_t>(factor));
+            }),
         static_cast<std::uint8_t>(std::min(63, value.base_align + AlignOf(static_cast<std::uint64_t>(factor)))), type);
     if (value.kind == ShapeKind::kIndexed) {
-      if (__builtin_mul_overflow(value.scale, factor, &out.scale) || std::abs(out.scale) > (std::int64_t{1} << 30)) return VectorShape();
+      if (__builtin_mul_overflow(value.scale, factor, &out.scale) || std::abs(out.scale) > (std::int64_t{1} << 30))
+        return VectorShape();
       out.kind = ShapeKind::kIndexed;
       out.index = value.index;
       out.index_signed = value.index_signed;
@@ -417,7 +432,8 @@ Shape ShapeAnalysis::TransferBinary(const llvm::Instruction& instruction) const 
   switch (opcode) {
     case llvm::Instruction::Add: return combine(1);
     case llvm::Instruction::Sub: return combine(-1);
-    case llvm::Instruction::Or: return llvm::cast<llvm::PossiblyDisjointInst>(instruction).isDisjoint() ? combine(1) : VectorShape();
+    case llvm::Instruction::Or:
+      return llvm::cast<llvm::PossiblyDisjointInst>(instruction).isDisjoint() ? combine(1) : VectorShape();
     case llvm::Instruction::Mul: return right && constant != 0 ? scaled(a, constant) : VectorShape();
     case llvm::Instruction::Shl: return right && constant < 48 ? scaled(a, std::int64_t{1} << constant) : VectorShape();
     default: break;
@@ -425,7 +441,8 @@ Shape ShapeAnalysis::TransferBinary(const llvm::Instruction& instruction) const 
   // What follows looks at single bits: only where the base leaves the low ones free and the pattern stays inside them.
   if (!right || !affine) return VectorShape();
   const std::int64_t room = a.base_align >= 62 ? std::int64_t{1} << 62 : std::int64_t{1} << a.base_align;
-  const bool inside = std::all_of(a.pattern.begin(), a.pattern.end(), [&](std::int64_t v) { return v >= 0 && v < room; });
+  const bool inside =
+      std::all_of(a.pattern.begin(), a.pattern.end(), [&](std::int64_t v) { return v >= 0 && v < room; });
   if (!inside) return VectorShape();
   if (opcode == llvm::Instruction::And) {
     const bool low_bits = constant >= 0 && constant < room;
@@ -438,7 +455,8 @@ Shape ShapeAnalysis::TransferBinary(const llvm::Instruction& instruction) const 
   }
   if (opcode == llvm::Instruction::LShr && constant >= 0 && constant < 32) {
     if (a.base_align < constant) return VectorShape();
-    return Affine(Map(a.pattern, [&](std::int64_t v) { return v >> constant; }), static_cast<std::uint8_t>(a.base_align - constant), type);
+    return Affine(Map(a.pattern, [&](std::int64_t v) { return v >> constant; }),
+                  static_cast<std::uint8_t>(a.base_align - constant), type);
   }
   return VectorShape();
 }
@@ -448,8 +466,10 @@ Shape ShapeAnalysis::TransferCast(const llvm::CastInst& cast) const {
   const llvm::Type* from = cast.getSrcTy();
   const llvm::Type* to = cast.getDestTy();
   if (in.uniform())
-    return UniformShape(
-        llvm::isa<llvm::TruncInst>(cast) || llvm::isa<llvm::ZExtInst>(cast) || llvm::isa<llvm::SExtInst>(cast) ? in.base_align : 0);
+    return UniformShape(llvm::isa<llvm::TruncInst>(cast) || llvm::isa<llvm::ZExtInst>(cast) ||
+                                llvm::isa<llvm::SExtInst>(cast)
+                            ? in.base_align
+                            : 0);
   const bool widen = llvm::isa<llvm::SExtInst>(cast) || llvm::isa<llvm::ZExtInst>(cast);
   if (widen && from->isIntegerTy(32) && to->isIntegerTy(64)) {
     if (in.kind == ShapeKind::kAffine && in.pattern[0] == 0) {
@@ -465,7 +485,8 @@ Shape ShapeAnalysis::TransferCast(const llvm::CastInst& cast) const {
     out.index_signed = llvm::isa<llvm::SExtInst>(cast);
     return out;
   }
-  if (llvm::isa<llvm::TruncInst>(cast) && from->isIntegerTy(64) && to->isIntegerTy(32) && in.kind == ShapeKind::kAffine) {
+  if (llvm::isa<llvm::TruncInst>(cast) && from->isIntegerTy(64) && to->isIntegerTy(32) &&
+      in.kind == ShapeKind::kAffine) {
     return Affine(in.pattern, std::min<std::uint8_t>(in.base_align, 31), to);
   }
   return VectorShape();
@@ -479,8 +500,9 @@ Shape ShapeAnalysis::TransferCall(const llvm::CallInst& call) const {
     for (const llvm::Use& arg : call.args()) {
       if (Of(arg).kind == ShapeKind::kUnknown) return {};
     }
-    return std::all_of(call.arg_begin(), call.arg_end(), [&](const llvm::Use& arg) { return Of(arg).uniform(); }) ? UniformShape()
-                                                                                                                  : VectorShape();
+    return std::all_of(call.arg_begin(), call.arg_end(), [&](const llvm::Use& arg) { return Of(arg).uniform(); })
+               ? UniformShape()
+               : VectorShape();
   }
   for (const llvm::Use& arg : call.args()) {
     if (Of(arg).kind == ShapeKind::kUnknown) return {};
@@ -490,8 +512,9 @@ Shape ShapeAnalysis::TransferCall(const llvm::CallInst& call) const {
     case MarkerKind::kSymbol: return UniformShape(4);
     case MarkerKind::kParam: return Of(call.getArgOperand(0)).uniform() ? UniformShape() : VectorShape();
     case MarkerKind::kLoad:
-      return InStep(call.getParent()) && info->space != Space::kLocal && Of(call.getArgOperand(0)).uniform() ? UniformShape()
-                                                                                                             : VectorShape();
+      return InStep(call.getParent()) && info->space != Space::kLocal && Of(call.getArgOperand(0)).uniform()
+                 ? UniformShape()
+                 : VectorShape();
     case MarkerKind::kToGeneric:
     case MarkerKind::kFromGeneric: {
       if (info->space == Space::kLocal) return VectorShape();
@@ -505,8 +528,9 @@ Shape ShapeAnalysis::TransferCall(const llvm::CallInst& call) const {
     case MarkerKind::kBarrier: return InStep(call.getParent()) ? UniformShape() : VectorShape();
     // A broadcast of what is the same everywhere. Other shuffles may read lanes that do not take part (EmitShuffle).
     case MarkerKind::kShuffle:
-      return InStep(call.getParent()) && Of(call.getArgOperand(0)).uniform() && Of(call.getArgOperand(1)).uniform() ? UniformShape()
-                                                                                                                    : VectorShape();
+      return InStep(call.getParent()) && Of(call.getArgOperand(0)).uniform() && Of(call.getArgOperand(1)).uniform()
+                 ? UniformShape()
+                 : VectorShape();
     // What lanes elsewhere gave to a shuffle is another value.
     case MarkerKind::kMet: {
       const auto* given = llvm::cast<llvm::CallInst>(call.getArgOperand(0));
@@ -528,7 +552,8 @@ Shape ShapeAnalysis::SpecialShape(Special special) const {
     case Special::kTidX:
       if (x == 0 && !IsRowOfWarps(options_.block)) return VectorShape();
       if (x == 0) return pattern_or_zero([](std::int64_t l) { return l; }, 5);
-      if (std::uint64_t{x} * y * z <= kWarpSize || kWarpSize % x == 0) return pattern_or_zero([&](std::int64_t l) { return l % x; }, 63);
+      if (std::uint64_t{x} * y * z <= kWarpSize || kWarpSize % x == 0)
+        return pattern_or_zero([&](std::int64_t l) { return l % x; }, 63);
       if (x % kWarpSize == 0) return pattern_or_zero([](std::int64_t l) { return l; }, 5);
       if (y == 1 && z == 1) return pattern_or_zero([](std::int64_t l) { return l; }, 5);  // one ragged row
       return VectorShape();
@@ -547,7 +572,8 @@ Shape ShapeAnalysis::SpecialShape(Special special) const {
       if (z == 1) return UniformShape(63);
       if (x * y % kWarpSize == 0) return UniformShape();
       if (std::uint64_t{x} * y * z <= kWarpSize || kWarpSize % (x * y) == 0) {
-        return pattern_or_zero([&](std::int64_t l) { return l / (x * y); }, AlignOf(kWarpSize % (x * y) == 0 ? kWarpSize / (x * y) : 32));
+        return pattern_or_zero([&](std::int64_t l) { return l / (x * y); },
+                               AlignOf(kWarpSize % (x * y) == 0 ? kWarpSize / (x * y) : 32));
       }
       return VectorShape();
     default: return UniformShape();

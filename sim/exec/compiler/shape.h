@@ -51,11 +51,12 @@ class ShapeAnalysis {
   Shape Of(const llvm::Value* value) const;
   /// True when control may split here: a conditional branch whose condition is not uniform.
   bool IsDivergent(const llvm::Instruction* terminator) const { return divergent_branches_.contains(terminator); }
-  /// False when groups of lanes may overtake each other (loops that wait for other threads, barriers in divergent loops):
-  /// then only values fixed for the whole life of the warp are uniform, and every definition is merged under its mask.
+  /// False when groups of lanes may overtake each other (loops that wait for other threads, barriers in divergent
+  /// loops): then only values fixed for the whole life of the warp are uniform, and every definition is merged under
+  /// its mask.
   bool lockstep() const { return lockstep_; }
-  /// The same of one block. Where lanes wait for others of their warp at meetings (meetings.h) while those run on, the blocks that both run
-  /// are out of step: `shape_steps.cpp` finds them.
+  /// The same of one block. Where lanes wait for others of their warp at meetings (meetings.h) while those run on, the
+  /// blocks that both run are out of step: `shape_steps.cpp` finds them.
   bool InStep(const llvm::BasicBlock* block) const { return lockstep_ && !out_of_step_.contains(block); }
   /// True when lanes of the warp that do not run `block` with the others may be alive elsewhere.
   bool MayLackLanes(const llvm::BasicBlock* block) const;

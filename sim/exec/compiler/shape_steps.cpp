@@ -1,5 +1,5 @@
-// Lanes of a warp that are apart: which blocks part of them may reach alone, and which blocks groups of them may run at different
-// times because one waits at a meeting (meetings.h) while the other runs on.
+// Lanes of a warp that are apart: which blocks part of them may reach alone, and which blocks groups of them may run at
+// different times because one waits at a meeting (meetings.h) while the other runs on.
 #include <llvm/ADT/MapVector.h>
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/Instructions.h>
@@ -29,14 +29,16 @@ bool ShapeAnalysis::MayLackLanes(const llvm::BasicBlock* block) const {
   if (lockstep_) return false;
   // Behind a loop in which lanes spin, or a barrier at which they park, groups come one by one.
   const auto behind = [&](const llvm::BasicBlock* hold) { return ReachableFrom(hold).contains(block); };
-  if (std::any_of(waiting_loops_.begin(), waiting_loops_.end(), [&](const llvm::Loop* loop) { return behind(loop->getHeader()); }))
+  if (std::any_of(waiting_loops_.begin(), waiting_loops_.end(),
+                  [&](const llvm::Loop* loop) { return behind(loop->getHeader()); }))
     return true;
   return waiting_loops_.empty() && std::any_of(divergent_region_.begin(), divergent_region_.end(), behind);
 }
 
-// Lanes that arrive at a meeting together wait and go on together, unless each brings its own member mask. So what they run is out of step
-// with those only that went another way before, and only where both ways lead: at a divergent branch before the meeting, which is on
-// one side of it or in a loop that lanes leave there, what follows the meeting and what the other side leads to have in common.
+// Lanes that arrive at a meeting together wait and go on together, unless each brings its own member mask. So what they
+// run is out of step with those only that went another way before, and only where both ways lead: at a divergent branch
+// before the meeting, which is on one side of it or in a loop that lanes leave there, what follows the meeting and what
+// the other side leads to have in common.
 bool ShapeAnalysis::FindOutOfStep() {
   llvm::MapVector<const llvm::BasicBlock*, bool> meetings;  // whether each lane brings its own mask
   for (const llvm::BasicBlock* block : order_.blocks) {
@@ -61,7 +63,8 @@ bool ShapeAnalysis::FindOutOfStep() {
     const BlockSet region(spread.region.begin(), spread.region.end());
     for (const auto& [meeting, own_masks] : meetings) {
       const llvm::BasicBlock* at = meeting;
-      if (!region.contains(at) && std::none_of(spread.left.begin(), spread.left.end(), [&](auto* loop) { return loop->contains(at); }))
+      if (!region.contains(at) &&
+          std::none_of(spread.left.begin(), spread.left.end(), [&](auto* loop) { return loop->contains(at); }))
         continue;
       for (const unsigned side : {0u, 1u}) {
         if (!reach(branch->getSuccessor(side)).contains(at)) continue;

@@ -58,14 +58,16 @@ Effects EffectsOf(const MarkerInfo& info) {
 std::string NameOf(const MarkerInfo& info, llvm::FunctionType* type) {
   std::string text;
   llvm::raw_string_ostream out(text);
-  out << "gl." << static_cast<int>(info.kind) << '.' << static_cast<int>(info.space) << '.' << static_cast<int>(info.special) << '.'
-      << static_cast<int>(info.helper) << '.' << info.strong << '.' << info.count << '.' << info.imm << '.' << *type;
+  out << "gl." << static_cast<int>(info.kind) << '.' << static_cast<int>(info.space) << '.'
+      << static_cast<int>(info.special) << '.' << static_cast<int>(info.helper) << '.' << info.strong << '.'
+      << info.count << '.' << info.imm << '.' << *type;
   return text;
 }
 
 }  // namespace
 
-SpmdModule::SpmdModule(llvm::LLVMContext& context, llvm::StringRef name) : module_(std::make_unique<llvm::Module>(name, context)) {}
+SpmdModule::SpmdModule(llvm::LLVMContext& context, llvm::StringRef name)
+    : module_(std::make_unique<llvm::Module>(name, context)) {}
 
 const MarkerInfo* SpmdModule::Find(const llvm::Function* callee) const {
   const auto it = info_.find(callee);
@@ -120,12 +122,17 @@ void SpmdBuilder::RecordBlock() {
 void SpmdBuilder::RecordAccess(AccessKind kind, Space space, std::size_t bytes, llvm::Value* address) {
   const bool global = space == Space::kGlobal || space == Space::kGeneric;
   if (record == Recording::kNone || (record == Recording::kGlobal && !global)) return;
-  const RecordHeader header{
-      .kind = RecordKind::kLanes, .access = kind, .space = space, .bytes = static_cast<std::uint32_t>(bytes), .instruction = number};
-  CreateCall(module_.Marker({.kind = MarkerKind::kRecord, .imm = header.Pack()}, getVoidTy(), {getInt64Ty()}), {address});
+  const RecordHeader header{.kind = RecordKind::kLanes,
+                            .access = kind,
+                            .space = space,
+                            .bytes = static_cast<std::uint32_t>(bytes),
+                            .instruction = number};
+  CreateCall(module_.Marker({.kind = MarkerKind::kRecord, .imm = header.Pack()}, getVoidTy(), {getInt64Ty()}),
+             {address});
 }
 
-void SpmdBuilder::RecordElements(AccessKind kind, Space space, llvm::Type* element, std::size_t count, llvm::Value* address) {
+void SpmdBuilder::RecordElements(AccessKind kind, Space space, llvm::Type* element, std::size_t count,
+                                 llvm::Value* address) {
   RecordAccess(kind, space, element->getScalarSizeInBits() / 8 * count, address);
 }
 
@@ -155,8 +162,8 @@ void SpmdBuilder::StoreMem(Space space, llvm::ArrayRef<llvm::Value*> values, llv
   CreateCall(module_.Marker(info, getVoidTy(), types), args);
 }
 
-llvm::Value* SpmdBuilder::Atomic(Space space, AtomicOp op, AtomicType type, llvm::Value* address, llvm::Value* b, llvm::Value* c,
-                                 bool result_unused, AtomicFlush flush) {
+llvm::Value* SpmdBuilder::Atomic(Space space, AtomicOp op, AtomicType type, llvm::Value* address, llvm::Value* b,
+                                 llvm::Value* c, bool result_unused, AtomicFlush flush) {
   RecordElements(AccessKind::kAtomic, space, b->getType(), 1, address);
   MarkerInfo info{.kind = MarkerKind::kAtomic,
                   .space = space,
@@ -169,29 +176,36 @@ llvm::Value* SpmdBuilder::Atomic(Space space, AtomicOp op, AtomicType type, llvm
 }
 
 llvm::Value* SpmdBuilder::ToGeneric(Space space, llvm::Value* offset) {
-  return CreateCall(module_.Marker({.kind = MarkerKind::kToGeneric, .space = space}, getInt64Ty(), {getInt64Ty()}), {offset});
+  return CreateCall(module_.Marker({.kind = MarkerKind::kToGeneric, .space = space}, getInt64Ty(), {getInt64Ty()}),
+                    {offset});
 }
 
 llvm::Value* SpmdBuilder::FromGeneric(Space space, llvm::Value* address) {
-  return CreateCall(module_.Marker({.kind = MarkerKind::kFromGeneric, .space = space}, getInt64Ty(), {getInt64Ty()}), {address});
+  return CreateCall(module_.Marker({.kind = MarkerKind::kFromGeneric, .space = space}, getInt64Ty(), {getInt64Ty()}),
+                    {address});
 }
 
 llvm::Value* SpmdBuilder::IsSpace(Space space, llvm::Value* address) {
-  return CreateCall(module_.Marker({.kind = MarkerKind::kIsSpace, .space = space}, getInt1Ty(), {getInt64Ty()}), {address});
+  return CreateCall(module_.Marker({.kind = MarkerKind::kIsSpace, .space = space}, getInt1Ty(), {getInt64Ty()}),
+                    {address});
 }
 
 llvm::Value* SpmdBuilder::Ballot(llvm::Value* predicate) {
   return CreateCall(module_.Marker({.kind = MarkerKind::kBallot}, getInt32Ty(), {getInt1Ty()}), {predicate});
 }
 
-llvm::Value* SpmdBuilder::ActiveMask() { return CreateCall(module_.Marker({.kind = MarkerKind::kActiveMask}, getInt32Ty(), {})); }
-
-llvm::Value* SpmdBuilder::Shuffle(llvm::Value* value, llvm::Value* source_lane, llvm::Value* valid) {
-  return CreateCall(module_.Marker({.kind = MarkerKind::kShuffle}, getInt32Ty(), {getInt32Ty(), getInt32Ty(), getInt1Ty()}),
-                    {value, source_lane, valid});
+llvm::Value* SpmdBuilder::ActiveMask() {
+  return CreateCall(module_.Marker({.kind = MarkerKind::kActiveMask}, getInt32Ty(), {}));
 }
 
-llvm::Value* SpmdBuilder::Barrier(BarrierOp op, llvm::Value* id, llvm::Value* threads, llvm::Value* predicate, std::uint64_t flags) {
+llvm::Value* SpmdBuilder::Shuffle(llvm::Value* value, llvm::Value* source_lane, llvm::Value* valid) {
+  return CreateCall(
+      module_.Marker({.kind = MarkerKind::kShuffle}, getInt32Ty(), {getInt32Ty(), getInt32Ty(), getInt1Ty()}),
+      {value, source_lane, valid});
+}
+
+llvm::Value* SpmdBuilder::Barrier(BarrierOp op, llvm::Value* id, llvm::Value* threads, llvm::Value* predicate,
+                                  std::uint64_t flags) {
   MarkerInfo info{.kind = MarkerKind::kBarrier, .imm = static_cast<std::uint64_t>(op) | flags};
   return CreateCall(module_.Marker(info, getInt32Ty(), {getInt32Ty(), getInt32Ty(), getInt1Ty(), getInt32Ty()}),
                     {id, threads, predicate, getInt32(line)});
@@ -218,11 +232,13 @@ llvm::Value* SpmdBuilder::Sync(const SyncImm& imm, llvm::Value* members, llvm::A
   values.push_back(getInt32(line));
   llvm::SmallVector<llvm::Type*, 8> types;
   for (llvm::Value* value : values) types.push_back(value->getType());
-  return CreateCall(module_.Marker({.kind = MarkerKind::kSync, .imm = PackImm(imm)}, ExchangeType(*this, imm.op), types), values);
+  return CreateCall(
+      module_.Marker({.kind = MarkerKind::kSync, .imm = PackImm(imm)}, ExchangeType(*this, imm.op), types), values);
 }
 
 void SpmdBuilder::WarpSync(const SyncImm& imm, llvm::Value* members) {
-  CreateCall(module_.Marker({.kind = MarkerKind::kWarpSync, .imm = PackImm(imm)}, getVoidTy(), {getInt32Ty()}), {members});
+  CreateCall(module_.Marker({.kind = MarkerKind::kWarpSync, .imm = PackImm(imm)}, getVoidTy(), {getInt32Ty()}),
+             {members});
 }
 
 llvm::Value* SpmdBuilder::Exchange(const SyncImm& imm, llvm::Value* members, llvm::ArrayRef<llvm::Value*> inputs) {
@@ -240,7 +256,8 @@ llvm::Value* SpmdBuilder::Exchange(const SyncImm& imm, llvm::Value* members, llv
     case SyncOp::kShuffle: return Shuffle(inputs[0], inputs[1], inputs[2]);
     case SyncOp::kMatchAny: return CallHelper(Helper::kMatchAny, {getInt32Ty()}, {inputs[0], members});
     case SyncOp::kMatchAll: return CallHelper(Helper::kMatchAll, {getInt32Ty(), getInt1Ty()}, {inputs[0], members});
-    case SyncOp::kRedux: return CallHelper(Helper::kRedux, {getInt32Ty()}, {inputs[0], members}, ReduxImmOf(imm.qualifiers));
+    case SyncOp::kRedux:
+      return CallHelper(Helper::kRedux, {getInt32Ty()}, {inputs[0], members}, ReduxImmOf(imm.qualifiers));
   }
   return nullptr;
 }
@@ -257,8 +274,8 @@ llvm::Value* SpmdBuilder::IndirectCall(llvm::Type* result, llvm::Value* function
   return CreateCall(module_.Marker({.kind = MarkerKind::kIndirectCall}, result, types), values);
 }
 
-llvm::Value* SpmdBuilder::CallHelper(Helper helper, llvm::ArrayRef<llvm::Type*> outputs, llvm::ArrayRef<llvm::Value*> inputs,
-                                     std::uint64_t imm) {
+llvm::Value* SpmdBuilder::CallHelper(Helper helper, llvm::ArrayRef<llvm::Type*> outputs,
+                                     llvm::ArrayRef<llvm::Value*> inputs, std::uint64_t imm) {
   if (record == Recording::kAll && MayRecordEvents(helper, imm)) imm |= std::uint64_t{number} << kEventInstructionShift;
   llvm::Type* result = getVoidTy();
   if (outputs.size() == 1) result = outputs[0];

@@ -31,28 +31,30 @@
 namespace gridloom::exec {
 
 enum class MarkerKind : std::uint8_t {
-  kSpecial,       ///< special register; `special`
-  kParam,         ///< load from the kernel parameter block: (i64 offset); `element`, `count`
-  kSymbol,        ///< device address of module variable number `imm`: () -> i64
-  kLoad,          ///< (i64 address, i32 line) -> element or {element x count}; `space`, `strong`
-  kStore,         ///< (i64 address, element x count, i32 line)
-  kAtomic,        ///< (i64 address, b, c, i32 line) -> old value; `space`, `imm` = AtomicImm
-  kToGeneric,     ///< (i64 offset in `space`) -> i64 host address
-  kFromGeneric,   ///< (i64 host address) -> i64 offset in `space`
-  kIsSpace,       ///< (i64 host address) -> i1: does it lie in `space`
-  kBallot,        ///< (i1) -> i32: the predicate of every active lane
-  kActiveMask,    ///< () -> i32
-  kShuffle,       ///< (i32 value, i32 source lane, i1 valid) -> i32: value of the source lane, own value where not valid
-  kBarrier,       ///< (i32 id, i32 threads or 0, i1 predicate, i32 line) -> i32; `imm` = BarrierOp, kBarrierAligned
-  kSync,          ///< (i32 membermask, inputs…, i32 line) -> what Exchange gives; `imm` = SyncImm. LowerSyncs replaces all of them
-  kWarpSync,      ///< (i32 membermask); `imm` = SyncImm. What Exchange makes of it comes right behind
-  kMeet,          ///< (i32 membermask, inputs…): a kWarpSync whose members may come from elsewhere (meetings.h); ends its block
+  kSpecial,      ///< special register; `special`
+  kParam,        ///< load from the kernel parameter block: (i64 offset); `element`, `count`
+  kSymbol,       ///< device address of module variable number `imm`: () -> i64
+  kLoad,         ///< (i64 address, i32 line) -> element or {element x count}; `space`, `strong`
+  kStore,        ///< (i64 address, element x count, i32 line)
+  kAtomic,       ///< (i64 address, b, c, i32 line) -> old value; `space`, `imm` = AtomicImm
+  kToGeneric,    ///< (i64 offset in `space`) -> i64 host address
+  kFromGeneric,  ///< (i64 host address) -> i64 offset in `space`
+  kIsSpace,      ///< (i64 host address) -> i1: does it lie in `space`
+  kBallot,       ///< (i1) -> i32: the predicate of every active lane
+  kActiveMask,   ///< () -> i32
+  kShuffle,      ///< (i32 value, i32 source lane, i1 valid) -> i32: value of the source lane, own value where not valid
+  kBarrier,      ///< (i32 id, i32 threads or 0, i1 predicate, i32 line) -> i32; `imm` = BarrierOp, kBarrierAligned
+  kSync,  ///< (i32 membermask, inputs…, i32 line) -> what Exchange gives; `imm` = SyncImm. LowerSyncs replaces all of
+          ///< them
+  kWarpSync,  ///< (i32 membermask); `imm` = SyncImm. What Exchange makes of it comes right behind
+  kMeet,  ///< (i32 membermask, inputs…): a kWarpSync whose members may come from elsewhere (meetings.h); ends its block
   kMet,           ///< (what Exchange gave) -> the same of the lanes that have met; `imm`: which of its results
   kGiveWay,       ///< (): the other warps of the CTA run first, each up to where it waits (give_way.h)
   kExit,          ///< () noreturn-like: the thread ends (in functions; kernels simply return)
   kRecord,        ///< (i64 address) or, of a block, (): `imm` = RecordHeader without mask
   kRecordLoop,    ///< (i64 start, i64 step, …): loop number `imm` of SpmdModule::record_loops begins
-  kFetchAhead,    ///< (i64 start): lanes are about to go through memory from there; `imm`: the number of an array (fetch_ahead.h)
+  kFetchAhead,    ///< (i64 start): lanes are about to go through memory from there; `imm`: the number of an array
+                  ///< (fetch_ahead.h)
   kIndirectCall,  ///< (i64 function address, arguments…) -> result: call through a pointer
   kHelper,        ///< (inputs…, i32 line) -> output or {outputs…}: runtime helper `helper` with immediate `imm`
 };
@@ -119,7 +121,8 @@ class SpmdModule {
   llvm::DenseMap<const llvm::Function*, MarkerInfo> info_;
 };
 
-/// Convenience for the lifter: IRBuilder plus one method per marker. `line` is the current PTX line, set per instruction.
+/// Convenience for the lifter: IRBuilder plus one method per marker. `line` is the current PTX line, set per
+/// instruction.
 class SpmdBuilder : public llvm::IRBuilder<> {
  public:
   SpmdBuilder(SpmdModule& module) : llvm::IRBuilder<>(module.ir().getContext()), module_(module) {}
@@ -136,8 +139,8 @@ class SpmdBuilder : public llvm::IRBuilder<> {
   llvm::Value* LoadMem(Space space, llvm::Type* element, unsigned count, llvm::Value* address, bool strong);
   void StoreMem(Space space, llvm::ArrayRef<llvm::Value*> values, llvm::Value* address, bool strong);
   /// `c` is the swap value of compare-and-swap (b = compare), otherwise null. Old value returned in b's type.
-  llvm::Value* Atomic(Space space, AtomicOp op, AtomicType type, llvm::Value* address, llvm::Value* b, llvm::Value* c, bool result_unused,
-                      AtomicFlush flush = AtomicFlush::kNever);
+  llvm::Value* Atomic(Space space, AtomicOp op, AtomicType type, llvm::Value* address, llvm::Value* b, llvm::Value* c,
+                      bool result_unused, AtomicFlush flush = AtomicFlush::kNever);
   llvm::Value* ToGeneric(Space space, llvm::Value* offset);
   llvm::Value* FromGeneric(Space space, llvm::Value* address);
   llvm::Value* IsSpace(Space space, llvm::Value* address);
@@ -145,12 +148,14 @@ class SpmdBuilder : public llvm::IRBuilder<> {
   llvm::Value* ActiveMask();
   llvm::Value* Shuffle(llvm::Value* value, llvm::Value* source_lane, llvm::Value* valid);
   /// `flags`: kBarrierAligned or 0.
-  llvm::Value* Barrier(BarrierOp op, llvm::Value* id, llvm::Value* threads, llvm::Value* predicate, std::uint64_t flags = 0);
+  llvm::Value* Barrier(BarrierOp op, llvm::Value* id, llvm::Value* threads, llvm::Value* predicate,
+                       std::uint64_t flags = 0);
   /// A .sync instruction of `members`. Result and inputs as those of Exchange.
   llvm::Value* Sync(const SyncImm& imm, llvm::Value* members, llvm::ArrayRef<llvm::Value*> inputs);
   void WarpSync(const SyncImm& imm, llvm::Value* members);
-  /// What `imm` stands for among the active lanes. Inputs and result: elect () -> i32 who is active; ballot (i1) -> i32; uni (i1) -> i1;
-  /// shuffle as kShuffle; match (i64) -> as kMatchAny and kMatchAll; redux (i32) -> i32. Null for a barrier.
+  /// What `imm` stands for among the active lanes. Inputs and result: elect () -> i32 who is active; ballot (i1) ->
+  /// i32; uni (i1) -> i1; shuffle as kShuffle; match (i64) -> as kMatchAny and kMatchAll; redux (i32) -> i32. Null for
+  /// a barrier.
   llvm::Value* Exchange(const SyncImm& imm, llvm::Value* members, llvm::ArrayRef<llvm::Value*> inputs);
   void ExitThread();
   llvm::Value* IndirectCall(llvm::Type* result, llvm::Value* function, llvm::ArrayRef<llvm::Value*> args);
@@ -159,7 +164,8 @@ class SpmdBuilder : public llvm::IRBuilder<> {
   /// The current instruction accesses `bytes` at `address`. LoadMem, StoreMem and Atomic record themselves.
   void RecordAccess(AccessKind kind, Space space, std::size_t bytes, llvm::Value* address);
   /// Calls runtime helper `helper`. Outputs: none -> void, one -> that type, more -> a struct of them.
-  llvm::Value* CallHelper(Helper helper, llvm::ArrayRef<llvm::Type*> outputs, llvm::ArrayRef<llvm::Value*> inputs, std::uint64_t imm = 0);
+  llvm::Value* CallHelper(Helper helper, llvm::ArrayRef<llvm::Type*> outputs, llvm::ArrayRef<llvm::Value*> inputs,
+                          std::uint64_t imm = 0);
 
  private:
   void RecordElements(AccessKind kind, Space space, llvm::Type* element, std::size_t count, llvm::Value* address);

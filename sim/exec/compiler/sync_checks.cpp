@@ -34,7 +34,9 @@ bool IsAlignedBarrier(const MarkerInfo& info) {
 }
 
 /// What other lanes may have to come to, too.
-bool IsSync(const MarkerInfo& info) { return info.kind == MarkerKind::kSync && UnpackImm<SyncImm>(info.imm).shadow == 0; }
+bool IsSync(const MarkerInfo& info) {
+  return info.kind == MarkerKind::kSync && UnpackImm<SyncImm>(info.imm).shadow == 0;
+}
 
 /// Whether a thread does anything in the block besides going on or ending.
 bool DoesSomething(const BasicBlock& block) {
@@ -49,7 +51,8 @@ class Placer {
   void Run() {
     for (llvm::Instruction& instruction : llvm::instructions(function_)) {
       const MarkerInfo* info = MarkerOf(spmd_, instruction);
-      if (info && (info->kind == MarkerKind::kBarrier || IsSync(*info))) AddSync(llvm::cast<llvm::CallInst>(instruction), *info);
+      if (info && (info->kind == MarkerKind::kBarrier || IsSync(*info)))
+        AddSync(llvm::cast<llvm::CallInst>(instruction), *info);
     }
     if (!MayCount()) {
       for (const auto& [block, region] : regions_) region->has_others = true;
@@ -65,7 +68,8 @@ class Placer {
  private:
   struct Region {
     std::uint16_t number = 0;
-    bool has_counted = false, has_others = false;  ///< barriers before it that each thread comes to once at most; others
+    bool has_counted = false,
+         has_others = false;  ///< barriers before it that each thread comes to once at most; others
     bool IsCounted() const { return has_counted && !has_others; }
   };
   struct Sync {
@@ -82,7 +86,8 @@ class Placer {
     if (!barrier || !IsAlignedBarrier(info)) {
       for (Region* region : regions) region->has_others |= barrier;
     } else {
-      sync.imm.counted = IsZero(call.getArgOperand(1)) && loops_.getLoopFor(call.getParent()) == nullptr && !regions.empty();
+      sync.imm.counted =
+          IsZero(call.getArgOperand(1)) && loops_.getLoopFor(call.getParent()) == nullptr && !regions.empty();
       for (Region* region : regions) (sync.imm.counted ? region->has_counted : region->has_others) = true;
     }
     if (!barrier || IsAlignedBarrier(info)) syncs_.push_back(sync);
@@ -91,10 +96,12 @@ class Placer {
   void Surround(Sync& sync) {
     llvm::CallInst& call = *sync.call;
     SpmdBuilder b(spmd_);
-    b.line = static_cast<std::uint32_t>(llvm::cast<llvm::ConstantInt>(call.getArgOperand(call.arg_size() - 1))->getZExtValue());
+    b.line = static_cast<std::uint32_t>(
+        llvm::cast<llvm::ConstantInt>(call.getArgOperand(call.arg_size() - 1))->getZExtValue());
     b.SetInsertPoint(&call);
     sync.imm.counted = sync.imm.counted && sync.region->IsCounted();
-    b.CallHelper(Helper::kEnterSync, {}, {sync.imm.barrier ? b.getInt32(~0u) : call.getArgOperand(0)}, PackImm(sync.imm));
+    b.CallHelper(Helper::kEnterSync, {}, {sync.imm.barrier ? b.getInt32(~0u) : call.getArgOperand(0)},
+                 PackImm(sync.imm));
     // A barrier ends its block.
     if (sync.imm.barrier) b.SetInsertPoint(&*call.getParent()->getSingleSuccessor()->getFirstInsertionPt());
     else b.SetInsertPoint(call.getNextNode());
@@ -108,7 +115,8 @@ class Placer {
       const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
       if (!call) return false;
       const MarkerInfo* info = MarkerOf(spmd_, instruction);
-      return info ? info->kind == MarkerKind::kIndirectCall : !call->getCalledFunction() || !call->getCalledFunction()->isDeclaration();
+      return info ? info->kind == MarkerKind::kIndirectCall
+                  : !call->getCalledFunction() || !call->getCalledFunction()->isDeclaration();
     });
   }
 

@@ -15,7 +15,9 @@ unsigned BitsOf(const llvm::Value& value) {
   return type && type->getBitWidth() <= 64 ? type->getBitWidth() : 0;
 }
 
-std::uint64_t Clip(std::uint64_t value, unsigned bits) { return bits == 64 ? value : value & ((std::uint64_t{1} << bits) - 1); }
+std::uint64_t Clip(std::uint64_t value, unsigned bits) {
+  return bits == 64 ? value : value & ((std::uint64_t{1} << bits) - 1);
+}
 
 std::optional<std::uint64_t> Binary(unsigned opcode, std::uint64_t a, std::uint64_t b, unsigned bits) {
   using llvm::Instruction;
@@ -94,7 +96,8 @@ std::unique_ptr<ThreadValues::Values> ThreadValues::OfSpecial(Special special) c
   return values;
 }
 
-std::unique_ptr<ThreadValues::Values> ThreadValues::OfInstruction(const llvm::Instruction& instruction, unsigned depth) {
+std::unique_ptr<ThreadValues::Values> ThreadValues::OfInstruction(const llvm::Instruction& instruction,
+                                                                  unsigned depth) {
   const bool cast = llvm::isa<llvm::ZExtInst, llvm::SExtInst, llvm::TruncInst>(instruction);
   const auto* compare = llvm::dyn_cast<llvm::ICmpInst>(&instruction);
   const bool select = llvm::isa<llvm::SelectInst>(instruction);
@@ -109,7 +112,8 @@ std::unique_ptr<ThreadValues::Values> ThreadValues::OfInstruction(const llvm::In
   for (std::uint32_t thread = 0; thread < threads_; ++thread) {
     const auto operand = [&](unsigned i) { return (*operands[i])[thread]; };
     std::optional<std::uint64_t> value;
-    if (llvm::isa<llvm::SExtInst>(instruction)) value = static_cast<std::uint64_t>(llvm::SignExtend64(operand(0), from));
+    if (llvm::isa<llvm::SExtInst>(instruction))
+      value = static_cast<std::uint64_t>(llvm::SignExtend64(operand(0), from));
     else if (cast) value = operand(0);
     else if (compare) value = llvm::ICmpInst::compare({from, operand(0)}, {from, operand(1)}, compare->getPredicate());
     else if (select) value = operand(0) != 0 ? operand(1) : operand(2);

@@ -1,5 +1,5 @@
-// What an integer expression of thread indices and constants gives in every thread of a block: who passes a guard, which threads use the
-// same address.
+// What an integer expression of thread indices and constants gives in every thread of a block: who passes a guard,
+// which threads use the same address.
 #pragma once
 
 #include <llvm/ADT/DenseMap.h>
@@ -17,10 +17,12 @@ namespace gridloom::exec {
 
 class ThreadValues {
  public:
-  /// Of code for any shape nothing is known. Of kRowOfWarps all that such a row can be is: it stands for the longest one.
+  /// Of code for any shape nothing is known. Of kRowOfWarps all that such a row can be is: it stands for the longest
+  /// one.
   ThreadValues(const SpmdModule& spmd, const CompileOptions& options);
 
-  /// One value a thread, zero-extended, in linear order; null where `value` depends on something else. Lives as long as this.
+  /// One value a thread, zero-extended, in linear order; null where `value` depends on something else. Lives as long as
+  /// this.
   const std::vector<std::uint64_t>* Of(const llvm::Value* value);
   std::uint32_t warps() const { return (threads_ + kWarpSize - 1) / kWarpSize; }
   bool knows_block() const { return threads_ != 0; }

@@ -54,9 +54,9 @@ void WarpFunction::Emit() {
   }
 }
 
-// In registers, every value that lives across blocks becomes a phi at every block the dispatcher can enter: the product of
-// both explodes in large kernels. There the slots stay in memory, by letting their addresses escape into an empty assembly.
-// What only barriers touch stays in memory always.
+// In registers, every value that lives across blocks becomes a phi at every block the dispatcher can enter: the product
+// of both explodes in large kernels. There the slots stay in memory, by letting their addresses escape into an empty
+// assembly. What only barriers touch stays in memory always.
 void WarpFunction::KeepSlotsInMemory() {
   constexpr std::size_t kMostPhis = 12000;
   b_.SetInsertPoint(entry_->getTerminator());
@@ -104,8 +104,8 @@ bool UsesMarker(const std::vector<llvm::Function*>& functions, const SpmdModule&
 
 bool IsBarrier(const MarkerInfo& info) { return info.kind == MarkerKind::kBarrier; }
 
-/// Whether a loop over the warps of a CTA is worth it: what it saves is a warp's start, some 3 to 5 ns. Memcheck wants to know each warp,
-/// and the CTAs of a cluster are not one CTA.
+/// Whether a loop over the warps of a CTA is worth it: what it saves is a warp's start, some 3 to 5 ns. Memcheck wants
+/// to know each warp, and the CTAs of a cluster are not one CTA.
 bool GainsByCta(const llvm::Function& kernel, const CompileOptions& options) {
   constexpr unsigned kMostInstructions = 500;  // of one thread
   return !options.memcheck && !options.clusters && kernel.getInstructionCount() <= kMostInstructions;
@@ -125,8 +125,9 @@ llvm::Function* DeclareWarpForm(llvm::Function& source, bool is_kernel, bool by_
   if (!is_kernel) types.push_back(llvm::Type::getInt32Ty(context));
   for (const llvm::Argument& argument : source.args()) types.push_back(WarpType(argument.getType()));
   auto* type = llvm::FunctionType::get(WarpType(source.getReturnType()), types, false);
-  auto* target = llvm::Function::Create(type, is_kernel ? llvm::Function::ExternalLinkage : llvm::Function::InternalLinkage,
-                                        is_kernel ? "gl_kernel" : source.getName() + ".warp", source.getParent());
+  auto* target =
+      llvm::Function::Create(type, is_kernel ? llvm::Function::ExternalLinkage : llvm::Function::InternalLinkage,
+                             is_kernel ? "gl_kernel" : source.getName() + ".warp", source.getParent());
   target->setDoesNotThrow();
   target->setSubprogram(source.getSubprogram());
   return target;
@@ -142,7 +143,9 @@ std::vector<llvm::Function*> DeviceFunctions(SpmdModule& spmd, const llvm::Funct
   return functions;
 }
 
-bool HasBarriers(const std::vector<llvm::Function*>& functions, const SpmdModule& spmd) { return UsesMarker(functions, spmd, IsBarrier); }
+bool HasBarriers(const std::vector<llvm::Function*>& functions, const SpmdModule& spmd) {
+  return UsesMarker(functions, spmd, IsBarrier);
+}
 
 bool WaitsForChildren(const std::vector<llvm::Function*>& functions, const SpmdModule& spmd) {
   return UsesMarker(functions, spmd, [](const MarkerInfo& info) {
@@ -151,8 +154,8 @@ bool WaitsForChildren(const std::vector<llvm::Function*>& functions, const SpmdM
   });
 }
 
-VectorizeResult Vectorize(SpmdModule& spmd, llvm::Function* kernel, const AddressTaken& address_taken, const CompileOptions& options,
-                          std::uint32_t static_shared_bytes) {
+VectorizeResult Vectorize(SpmdModule& spmd, llvm::Function* kernel, const AddressTaken& address_taken,
+                          const CompileOptions& options, std::uint32_t static_shared_bytes) {
   const ThreadEnds thread_ends(spmd, address_taken);
   WarpModule module(spmd, options, address_taken, thread_ends);
   module.static_shared_bytes = static_shared_bytes;
@@ -175,7 +178,9 @@ VectorizeResult Vectorize(SpmdModule& spmd, llvm::Function* kernel, const Addres
     yields |= functions.back()->needs_yield();
   }
   if (options.memcheck) module.simple_barriers = false;  // the runtime must see every barrier
-  const auto sleeps = [](const MarkerInfo& info) { return info.kind == MarkerKind::kHelper && info.helper == Helper::kNanosleep; };
+  const auto sleeps = [](const MarkerInfo& info) {
+    return info.kind == MarkerKind::kHelper && info.helper == Helper::kNanosleep;
+  };
   yields |= WaitsForChildren(sources, spmd);
   if (yields || !kInlineRingSwitch || UsesMarker(sources, spmd, sleeps)) module.simple_barriers = false;
   result.needs_fiber = any_barrier || yields;

@@ -1,10 +1,11 @@
 // SPMD form -> warp form: one function per warp of 32 threads (docs/design/executor.md).
 //
-// Every block exists twice. The converged copy runs when all 32 lanes are active: no masks. The divergent copy runs under
-// an active mask; lanes that went another way wait in a pending set, and the earliest pending block always runs next.
+// Every block exists twice. The converged copy runs when all 32 lanes are active: no masks. The divergent copy runs
+// under an active mask; lanes that went another way wait in a pending set, and the earliest pending block always runs
+// next.
 //
-//   kernel  void @gl_kernel(ptr warp), or, where no warp waits for another, a loop over the CTA's warps (CtaEntry in abi.h)
-//   device  R    @f.warp(ptr warp, i32 mask, 32-lane arguments…)
+//   kernel  void @gl_kernel(ptr warp), or, where no warp waits for another, a loop over the CTA's warps (CtaEntry in
+//   abi.h) device  R    @f.warp(ptr warp, i32 mask, 32-lane arguments…)
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -39,7 +40,7 @@ bool WaitsForChildren(const std::vector<llvm::Function*>& functions, const SpmdM
 
 /// Adds the warp form of `kernel` and of every device function it needs to `spmd`'s module and removes the SPMD form.
 /// `static_shared_bytes`: shared memory every launch has at least, so that accesses proven below it need no check.
-VectorizeResult Vectorize(SpmdModule& spmd, llvm::Function* kernel, const AddressTaken& address_taken, const CompileOptions& options,
-                          std::uint32_t static_shared_bytes);
+VectorizeResult Vectorize(SpmdModule& spmd, llvm::Function* kernel, const AddressTaken& address_taken,
+                          const CompileOptions& options, std::uint32_t static_shared_bytes);
 
 }  // namespace gridloom::exec

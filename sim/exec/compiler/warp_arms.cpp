@@ -34,14 +34,17 @@ bool WarpFunction::RunsThrough(const llvm::Instruction& instruction) const {
 bool WarpFunction::IsSmallArm(const BasicBlock* block, const BasicBlock* from) const {
   constexpr unsigned kMostCost = 40, kMarkerCost = 6;
   if (block->getSinglePredecessor() != from || !block->getSingleSuccessor()) return false;
-  if (order_.IndexOf(block) <= order_.IndexOf(from) || order_.IndexOf(block->getSingleSuccessor()) <= order_.IndexOf(block)) return false;
+  if (order_.IndexOf(block) <= order_.IndexOf(from) ||
+      order_.IndexOf(block->getSingleSuccessor()) <= order_.IndexOf(block))
+    return false;
   unsigned cost = 0;
   for (const llvm::Instruction& instruction : *block) {
     if (!RunsThrough(instruction)) return false;
     const MarkerInfo* info = module_.MarkerOf(instruction);
     if (info && info->kind == MarkerKind::kRecord) continue;  // what is recorded takes the same way as what is not
     ++cost;
-    if (info && info->kind != MarkerKind::kSpecial && info->kind != MarkerKind::kParam && info->kind != MarkerKind::kSymbol) {
+    if (info && info->kind != MarkerKind::kSpecial && info->kind != MarkerKind::kParam &&
+        info->kind != MarkerKind::kSymbol) {
       cost += kMarkerCost;
     }
   }
@@ -56,7 +59,8 @@ BasicBlock* WarpFunction::JoinOfArms(const llvm::BranchInst& branch) const {
   const bool arm_true = IsSmallArm(on_true, from), arm_false = IsSmallArm(on_false, from);
   if (arm_true && on_true->getSingleSuccessor() == on_false) return on_false;
   if (arm_false && on_false->getSingleSuccessor() == on_true) return on_true;
-  if (arm_true && arm_false && on_true->getSingleSuccessor() == on_false->getSingleSuccessor()) return on_true->getSingleSuccessor();
+  if (arm_true && arm_false && on_true->getSingleSuccessor() == on_false->getSingleSuccessor())
+    return on_true->getSingleSuccessor();
   return nullptr;
 }
 
@@ -79,7 +83,8 @@ void WarpFunction::EmitArm(BasicBlock* arm, BasicBlock* join, Value* mask, bool 
     mask_ = mask;
     mask_lanes_ = nullptr;
     for (llvm::Instruction& instruction : *arm) {
-      if (!instruction.isTerminator() && !(UsedOutside(instruction) && IsEntryValue(&instruction))) EmitInstruction(instruction);
+      if (!instruction.isTerminator() && !(UsedOutside(instruction) && IsEntryValue(&instruction)))
+        EmitInstruction(instruction);
     }
     SaveRecordCursor();
     CopyPhis(join, mask);

@@ -1,6 +1,6 @@
-// Atomics of the warp form. Integer operations of 32 and 64 bits and f32/f64 addition run in line, lane after lane in lane
-// order; lanes that add to one address without wanting the old value are summed first. Everything else, and every access
-// that fails the window check, goes to the runtime helper.
+// Atomics of the warp form. Integer operations of 32 and 64 bits and f32/f64 addition run in line, lane after lane in
+// lane order; lanes that add to one address without wanting the old value are summed first. Everything else, and every
+// access that fails the window check, goes to the runtime helper.
 #include <llvm/IR/Intrinsics.h>
 
 #include <optional>
@@ -49,15 +49,18 @@ llvm::Type* WithElements(llvm::Type* like, llvm::Type* element) {
 Value* Flushed(llvm::IRBuilder<>& b, Value* number, Value* flushes) {
   llvm::Type* type = WithElements(number->getType(), b.getInt32Ty());
   Value* bits = b.CreateBitCast(number, type);
-  Value* no_exponent = b.CreateICmpEQ(b.CreateAnd(bits, llvm::ConstantInt::get(type, 0x7f800000)), llvm::ConstantInt::get(type, 0));
+  Value* no_exponent =
+      b.CreateICmpEQ(b.CreateAnd(bits, llvm::ConstantInt::get(type, 0x7f800000)), llvm::ConstantInt::get(type, 0));
   Value* sign = b.CreateAnd(bits, llvm::ConstantInt::get(type, 0x80000000u));
   Value* flushed = b.CreateBitCast(b.CreateSelect(no_exponent, sign, bits), number->getType());
   return b.CreateSelect(flushes, flushed, number);
 }
 
-/// Sums of f32 and f64 with the bits of NaNs as helpers_atomic.cpp has them. `flushes`: i1, or null where nothing is flushed.
+/// Sums of f32 and f64 with the bits of NaNs as helpers_atomic.cpp has them. `flushes`: i1, or null where nothing is
+/// flushed.
 Value* Sum(llvm::IRBuilder<>& b, Value* old, Value* operand, Value* flushes) {
-  if (old->getType()->getScalarType()->isDoubleTy()) return b.CreateFAdd(old, b.CreateSelect(b.CreateFCmpUNO(old, old), old, operand));
+  if (old->getType()->getScalarType()->isDoubleTy())
+    return b.CreateFAdd(old, b.CreateSelect(b.CreateFCmpUNO(old, old), old, operand));
   if (flushes) {
     old = Flushed(b, old, flushes);
     operand = Flushed(b, operand, flushes);
@@ -84,8 +87,9 @@ Value* Combine(llvm::IRBuilder<>& b, AtomicRMWInst::BinOp op, Value* old, Value*
   }
 }
 
-/// Locked operations of all lanes on neighbouring places, 16 bytes at a time: one cmpxchg16b does four lanes of 32 bits in half the time
-/// of four locked instructions (2.8 against 6.0 ns a lane). Several lanes in one step are as good as one after the other.
+/// Locked operations of all lanes on neighbouring places, 16 bytes at a time: one cmpxchg16b does four lanes of 32 bits
+/// in half the time of four locked instructions (2.8 against 6.0 ns a lane). Several lanes in one step are as good as
+/// one after the other.
 struct AtomicRow {
   AtomicRMWInst::BinOp op;
   llvm::Type* element;
@@ -135,7 +139,8 @@ void EmitAtomicRow(llvm::IRBuilder<>& b, const AtomicRow& row) {
   b.SetInsertPoint(done);
 }
 
-/// A locked sum of floats, which no processor has: tried until nobody came between. Returns the old value and leaves the builder behind it.
+/// A locked sum of floats, which no processor has: tried until nobody came between. Returns the old value and leaves
+/// the builder behind it.
 Value* EmitLockedSum(llvm::IRBuilder<>& b, Value* place, Value* operand, Value* flushes) {
   llvm::Type* number = operand->getType();
   llvm::Type* word = b.getIntNTy(number->getScalarSizeInBits());
@@ -199,8 +204,8 @@ Value* WarpFunction::FlushesAt(std::uint64_t imm, Space space, Value* pointer) {
   return b_.CreateICmpUGE(b_.CreateSub(b_.CreatePtrToInt(pointer, b_.getInt64Ty()), shared.host), shared.limit);
 }
 
-/// One lane's operation at `pointer`. A CTA stays on one host thread, so its own shared memory needs no lock; with clusters
-/// other CTAs reach it, too.
+/// One lane's operation at `pointer`. A CTA stays on one host thread, so its own shared memory needs no lock; with
+/// clusters other CTAs reach it, too.
 Value* WarpFunction::LaneAtomic(std::uint64_t imm, Space space, Value* pointer, Value* b, Value* c) {
   const bool locked = space != Space::kShared || module_.options.clusters;
   const llvm::Align align(b->getType()->getScalarSizeInBits() / 8);
@@ -223,18 +228,19 @@ Value* WarpFunction::LaneAtomic(std::uint64_t imm, Space space, Value* pointer, 
   return old;
 }
 
-/// The operation for every active lane in turn; old values go to `out` when it is not null. `same_b`: the scalar where all lanes have
-/// the same operand, else null. (Several lanes a trip are slower: their accesses get in each other's way.)
-void WarpFunction::AtomicLoop(std::uint64_t imm, const Irregular& at, const Access& access, const Window& window, Value* out, Value* b,
-                              Value* same_b, Value* c) {
+/// The operation for every active lane in turn; old values go to `out` when it is not null. `same_b`: the scalar where
+/// all lanes have the same operand, else null. (Several lanes a trip are slower: their accesses get in each other's
+/// way.)
+void WarpFunction::AtomicLoop(std::uint64_t imm, const Irregular& at, const Access& access, const Window& window,
+                              Value* out, Value* b, Value* same_b, Value* c) {
   llvm::Type* type = b->getType()->getScalarType();
   Value* pointers = SpillPointers(at, access, window);
   Value* b_buffer = same_b ? nullptr : SpillLanes(2, b);
   Value* c_buffer = OpOf(imm) == AtomicOp::kCas ? SpillLanes(3, c) : nullptr;
   ForEachActiveLane([&](Value* lane) {
     const auto element = [&](Value* buffer) { return b_.CreateLoad(type, b_.CreateGEP(type, buffer, lane)); };
-    Value* old = LaneAtomic(imm, access.space, LanePointer(at, pointers, window, lane), same_b ? same_b : element(b_buffer),
-                            c_buffer ? element(c_buffer) : nullptr);
+    Value* old = LaneAtomic(imm, access.space, LanePointer(at, pointers, window, lane),
+                            same_b ? same_b : element(b_buffer), c_buffer ? element(c_buffer) : nullptr);
     if (out) b_.CreateStore(old, b_.CreateGEP(type, out, lane));
   });
 }
@@ -250,9 +256,9 @@ void WarpFunction::EmitAtomic(llvm::CallInst& call, const MarkerInfo& info) {
   Value* same_b = ShapeOf(call.getArgOperand(1)).uniform() ? Base(call.getArgOperand(1)) : nullptr;
   Value* c = Lanes(call.getArgOperand(2));
   const std::optional<AtomicRMWInst::BinOp> op = InlineOp(info.imm);
-  const bool in_line =
-      (op || (OpOf(info.imm) == AtomicOp::kCas && (TypeOf(info.imm) == AtomicType::kI32 || TypeOf(info.imm) == AtomicType::kI64))) &&
-      info.space != Space::kLocal;
+  const bool in_line = (op || (OpOf(info.imm) == AtomicOp::kCas &&
+                               (TypeOf(info.imm) == AtomicType::kI32 || TypeOf(info.imm) == AtomicType::kI64))) &&
+                       info.space != Space::kLocal;
   const auto finish = [&] {
     CompilerFence();
     if (wanted) Define(&call, ReloadLanes(out, WarpType(call.getType())));
@@ -275,8 +281,11 @@ void WarpFunction::EmitAtomic(llvm::CallInst& call, const MarkerInfo& info) {
     if (row->pattern[lane] - row->pattern[0] != static_cast<std::int64_t>(lane) * bytes) row.reset();
   const bool fills = OpOf(info.imm) == AtomicOp::kExch && !wanted;  // needs no value before it
   Value* ok = nullptr;
-  if (memcheck() && info.space == Space::kShared) ok = SharedChecked(address, access, fills ? AccessKind::kWrite : AccessKind::kAtomic);
-  else ok = same_address ? LinearInRange({Base(address), LanePattern{}, nullptr}, access, window) : IrregularInRange(at, access, window);
+  if (memcheck() && info.space == Space::kShared)
+    ok = SharedChecked(address, access, fills ? AccessKind::kWrite : AccessKind::kAtomic);
+  else
+    ok = same_address ? LinearInRange({Base(address), LanePattern{}, nullptr}, access, window)
+                      : IrregularInRange(at, access, window);
   if (divergent_) MaskLanes();
   BasicBlock* fast = NewBlock("atomic");
   BasicBlock* slow = NewBlock("atomic_slow");
@@ -286,7 +295,8 @@ void WarpFunction::EmitAtomic(llvm::CallInst& call, const MarkerInfo& info) {
     Scope scope(*this);
     b_.SetInsertPoint(fast);
     if (reduction) {
-      Value* values = divergent_ ? b_.CreateSelect(MaskLanes(), b, llvm::ConstantInt::get(b->getType(), reduction->neutral)) : b;
+      Value* values =
+          divergent_ ? b_.CreateSelect(MaskLanes(), b, llvm::ConstantInt::get(b->getType(), reduction->neutral)) : b;
       Value* sum = b_.CreateIntrinsic(reduction->intrinsic, {values->getType()}, {values});
       Value* host = window.host ? b_.CreateAdd(Base(address), window.host) : Base(address);
       LaneAtomic(info.imm, info.space, b_.CreateIntToPtr(host, b_.getPtrTy()), sum, nullptr);
@@ -304,8 +314,8 @@ void WarpFunction::EmitAtomic(llvm::CallInst& call, const MarkerInfo& info) {
         b_.SetInsertPoint(together);
         Value* operands = SpillLanes(2, b);
         Value* place = b_.CreateIntToPtr(host, b_.getPtrTy());
-        EmitAtomicRow(
-            b_, {*op, b->getType()->getScalarType(), place, operands, wanted ? out : nullptr, FlushesAt(info.imm, info.space, place)});
+        EmitAtomicRow(b_, {*op, b->getType()->getScalarType(), place, operands, wanted ? out : nullptr,
+                           FlushesAt(info.imm, info.space, place)});
         b_.CreateBr(after);
         b_.SetInsertPoint(apart);
       }

@@ -1,6 +1,7 @@
-// Loads and stores of any addresses by call. In line such an access is a dozen blocks in each of the two copies of its own, and code
-// generation takes most of the compile time. So where a function has many, only those in the deepest loops stay in line; the others call
-// a function of the module, one for each kind of access. It has the code that would stand in line.
+// Loads and stores of any addresses by call. In line such an access is a dozen blocks in each of the two copies of its
+// own, and code generation takes most of the compile time. So where a function has many, only those in the deepest
+// loops stay in line; the others call a function of the module, one for each kind of access. It has the code that would
+// stand in line.
 #include <algorithm>
 #include <cstddef>
 #include <functional>
@@ -14,7 +15,8 @@ using llvm::Value;
 
 namespace {
 
-/// Arguments of such a function. An index follows the scalar it counts from, then the lines of further parts of a load, or what is stored.
+/// Arguments of such a function. An index follows the scalar it counts from, then the lines of further parts of a load,
+/// or what is stored.
 enum Argument : unsigned { kWarp, kMask, kLine, kImm, kPlace, kMore };
 
 }  // namespace
@@ -123,10 +125,11 @@ WarpFunction::Irregular WarpFunction::PassedAs(const Irregular& at) {
 }
 
 /// The module's function for accesses of this kind. `made`: it is new, and its body is still to be emitted.
-llvm::Function* WarpFunction::AccessFunction(const char* what, const Irregular& at, const Access& access, llvm::Type* result,
-                                             llvm::ArrayRef<llvm::Type*> more, bool& made) {
+llvm::Function* WarpFunction::AccessFunction(const char* what, const Irregular& at, const Access& access,
+                                             llvm::Type* result, llvm::ArrayRef<llvm::Type*> more, bool& made) {
   std::string name = std::string("gl.") + what;
-  const unsigned space = access.space == Space::kGeneric ? static_cast<unsigned>(Space::kGlobal) : static_cast<unsigned>(access.space);
+  const unsigned space =
+      access.space == Space::kGeneric ? static_cast<unsigned>(Space::kGlobal) : static_cast<unsigned>(access.space);
   const unsigned index = at.index ? 2 + 2 * at.shift + (at.index_signed ? 1 : 0) : 0;
   for (const unsigned part : {space, access.element_bytes, access.count, access.align, access.strong ? 1u : 0u, index})
     name += "." + std::to_string(part);
@@ -150,7 +153,8 @@ WarpFunction::Irregular WarpFunction::PlaceIn(llvm::Function* function, const Ir
 }
 
 llvm::SmallVector<Value*, 8> WarpFunction::AccessArguments(const Irregular& at, const Access& access) {
-  llvm::SmallVector<Value*, 8> arguments{warp_, mask_, access.line, SlowImm(access), at.index ? Base(at.address) : at.lanes};
+  llvm::SmallVector<Value*, 8> arguments{warp_, mask_, access.line, SlowImm(access),
+                                         at.index ? Base(at.address) : at.lanes};
   if (at.index) arguments.push_back(at.index);
   return arguments;
 }
@@ -165,25 +169,29 @@ void WarpFunction::NoteAccessLine(Value* line) {
   b_.CreateStore(line, b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), warp_, offsetof(WarpCtx, access_line)), true);
 }
 
-/// What LoadIrregularGroup does for one place, by call. `whole` is what each lane loads: several accesses like `row` to neighbouring words,
-/// whose lines are `lines`, or that access itself.
-std::vector<Value*> WarpFunction::CallLoad(const Irregular& place, const Access& whole, const Access& row, llvm::ArrayRef<Value*> lines) {
+/// What LoadIrregularGroup does for one place, by call. `whole` is what each lane loads: several accesses like `row` to
+/// neighbouring words, whose lines are `lines`, or that access itself.
+std::vector<Value*> WarpFunction::CallLoad(const Irregular& place, const Access& whole, const Access& row,
+                                           llvm::ArrayRef<Value*> lines) {
   const Irregular at = PassedAs(place);
   llvm::Type* part = WarpType(b_.getIntNTy(whole.element_bytes * 8));
   auto* result = llvm::StructType::get(context_, llvm::SmallVector<llvm::Type*, 4>(whole.count, part));
   bool made = false;
   const llvm::SmallVector<llvm::Type*, 4> line_types(lines.size() - 1, b_.getInt32Ty());
-  llvm::Function* function = AccessFunction(lines.size() > 1 ? "load_words" : "load", at, whole, result, line_types, made);
+  llvm::Function* function =
+      AccessFunction(lines.size() > 1 ? "load_words" : "load", at, whole, result, line_types, made);
   if (made) EmitLoadFunction(function, at, whole, row, static_cast<unsigned>(lines.size()));
   llvm::SmallVector<Value*, 8> arguments = AccessArguments(at, row);
   arguments.append(lines.begin() + 1, lines.end());
   Value* loaded = b_.CreateCall(function, arguments);
   std::vector<Value*> parts;
-  for (unsigned i = 0; i < whole.count; ++i) parts.push_back(b_.CreateBitCast(b_.CreateExtractValue(loaded, i), LanesType(whole.element)));
+  for (unsigned i = 0; i < whole.count; ++i)
+    parts.push_back(b_.CreateBitCast(b_.CreateExtractValue(loaded, i), LanesType(whole.element)));
   return parts;
 }
 
-void WarpFunction::EmitLoadFunction(llvm::Function* function, const Irregular& passed, Access whole, Access row, unsigned lines) {
+void WarpFunction::EmitLoadFunction(llvm::Function* function, const Irregular& passed, Access whole, Access row,
+                                    unsigned lines) {
   const Nested nested(*this, function);
   whole.element = row.element = b_.getIntNTy(whole.element_bytes * 8);
   whole.line = row.line = function->getArg(kLine);

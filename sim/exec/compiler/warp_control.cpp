@@ -1,5 +1,5 @@
-// Control flow of the warp form: two copies of every block, branches, edges. What waits and who runs next: warp_dispatch.cpp and
-// warp_waiting.cpp.
+// Control flow of the warp form: two copies of every block, branches, edges. What waits and who runs next:
+// warp_dispatch.cpp and warp_waiting.cpp.
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/MDBuilder.h>
 
@@ -36,7 +36,8 @@ void WarpFunction::PrepareBlocks() {
       if (info && info->kind == MarkerKind::kMeet) met_blocks_.insert(block->getSingleSuccessor());
     }
     const auto* branch = llvm::dyn_cast<llvm::BranchInst>(block->getTerminator());
-    const BasicBlock* join = branch && branch->isConditional() && shapes_->IsDivergent(branch) ? JoinOfArms(*branch) : nullptr;
+    const BasicBlock* join =
+        branch && branch->isConditional() && shapes_->IsDivergent(branch) ? JoinOfArms(*branch) : nullptr;
     for (BasicBlock* next : llvm::successors(block)) {
       if (join && next != join) arms_.insert(next);
     }
@@ -72,11 +73,12 @@ void WarpFunction::EmitEntry() {
   b_.CreateCondBr(b_.CreateICmpEQ(mask, b_.getInt32(-1)), converged_[0], divergent_blocks_[0], Likely());
 }
 
-/// The head of the loop over a CTA's warps (CtaEntry). The warps of a CTA have launch and CTA in common: what is loaded from there
-/// does not depend on the loop, and the optimiser moves it out.
+/// The head of the loop over a CTA's warps (CtaEntry). The warps of a CTA have launch and CTA in common: what is loaded
+/// from there does not depend on the loop, and the optimiser moves it out.
 void WarpFunction::EmitLoopHead() {
   for (const std::size_t offset : {offsetof(WarpCtx, cta), offsetof(WarpCtx, launch)}) {
-    auto* common = b_.CreateLoad(b_.getPtrTy(), b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), target_->getArg(0), offset));
+    auto* common =
+        b_.CreateLoad(b_.getPtrTy(), b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), target_->getArg(0), offset));
     common->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context_, {}));
     entry_values_[FieldKey('w', offset)] = common;
   }
@@ -91,14 +93,15 @@ void WarpFunction::EmitLoopHead() {
   if (!module_.warp_of.empty()) b_.CreateStore(b_.getInt32(0), ExitedMask());
 }
 
-/// Behind a warp's end: the next one. What the slots held is of the last one, and must not be carried around the loop. Undefined, not
-/// poison: where lanes are off, bits of it may stand beside those of lanes that are on.
+/// Behind a warp's end: the next one. What the slots held is of the last one, and must not be carried around the loop.
+/// Undefined, not poison: where lanes are off, bits of it may stand beside those of lanes that are on.
 void WarpFunction::EmitLoopEnd() {
   BasicBlock* last = NewBlock("last");
   b_.SetInsertPoint(done_);
-  // An assembly of nothing keeps the trail alive up to here. It touches no memory that anything else does, or loads could not be moved
-  // out of the loop.
-  auto* keep = llvm::InlineAsm::get(llvm::FunctionType::get(b_.getInt64Ty(), {b_.getInt64Ty()}, false), "", "=r,0", true);
+  // An assembly of nothing keeps the trail alive up to here. It touches no memory that anything else does, or loads
+  // could not be moved out of the loop.
+  auto* keep =
+      llvm::InlineAsm::get(llvm::FunctionType::get(b_.getInt64Ty(), {b_.getInt64Ty()}, false), "", "=r,0", true);
   auto* kept = b_.CreateCall(keep, {trail_});
   kept->setMemoryEffects(llvm::MemoryEffects::inaccessibleMemOnly());
   kept->addFnAttr(llvm::Attribute::NoUnwind);
@@ -112,7 +115,8 @@ void WarpFunction::EmitLoopEnd() {
   b_.CreateCondBr(ends, last, head_);
   b_.SetInsertPoint(last);
   // The first warp of the next CTA goes on there.
-  if (record_cursor_slot_) b_.CreateStore(b_.CreateLoad(b_.getPtrTy(), record_cursor_slot_), RecordCursorOf(target_->getArg(0)));
+  if (record_cursor_slot_)
+    b_.CreateStore(b_.CreateLoad(b_.getPtrTy(), record_cursor_slot_), RecordCursorOf(target_->getArg(0)));
   b_.CreateRetVoid();
   b_.SetInsertPoint(head_, head_->getFirstNonPHIIt());
   for (const auto& [instruction, slot] : slots_) b_.CreateStore(llvm::UndefValue::get(slot->getAllocatedType()), slot);
@@ -145,7 +149,8 @@ void WarpFunction::EmitBlock(unsigned index, bool divergent) {
   for (llvm::Instruction& instruction : *order_.blocks[index]) {
     if (!module_.error.empty()) return;
     if (llvm::isa<llvm::PHINode>(instruction)) continue;
-    if (UsedOutside(instruction) && IsEntryValue(&instruction)) continue;  // made at the entry when it is first asked for
+    if (UsedOutside(instruction) && IsEntryValue(&instruction))
+      continue;  // made at the entry when it is first asked for
     if (instruction.isTerminator()) {
       SaveRecordCursor();
       EmitTerminator(instruction);
@@ -159,7 +164,8 @@ void WarpFunction::EmitBlock(unsigned index, bool divergent) {
 // Edges and branches
 // ---------------------------------------------------------------------------------------------------------------------
 
-/// True when lanes that have left `loop`, or never entered it, are the only ones off at its latch: nothing in it waits or ends threads.
+/// True when lanes that have left `loop`, or never entered it, are the only ones off at its latch: nothing in it waits
+/// or ends threads.
 bool WarpFunction::RunsTogether(const llvm::Loop& loop) const {
   if (!shapes_->InStep(loop.getHeader())) return false;
   return llvm::all_of(loop.blocks(), [&](const BasicBlock* block) {
@@ -168,9 +174,9 @@ bool WarpFunction::RunsTogether(const llvm::Loop& loop) const {
 }
 
 /// Parallel copy of the values flowing into `to` from the current block, for the lanes of `mask` (null: all).
-/// On a back edge all lanes take the copy where those that are off need nothing any more: what they had leaves the loop through phis of
-/// its exit. A mask would tie each iteration to the compare that ended the one before. Numbers that are not integers keep theirs: left to
-/// run on they may become subnormal, which costs more.
+/// On a back edge all lanes take the copy where those that are off need nothing any more: what they had leaves the loop
+/// through phis of its exit. A mask would tie each iteration to the compare that ended the one before. Numbers that are
+/// not integers keep theirs: left to run on they may become subnormal, which costs more.
 void WarpFunction::CopyPhis(BasicBlock* to, Value* mask) {
   BasicBlock* from = order_.blocks[current_];
   const bool free = mask && order_.IndexOf(to) <= current_ && RunsTogether(*loops_->getLoopFor(to));
@@ -211,7 +217,8 @@ BasicBlock* WarpFunction::ExitOneByOne(const llvm::BranchInst& branch) const {
   return std::distance(exit->phis().begin(), exit->phis().end()) <= kMostPhis ? exit : nullptr;
 }
 
-/// The lanes that leave are put aside without a test whether there are any: in which iterations that happens no processor can foresee.
+/// The lanes that leave are put aside without a test whether there are any: in which iterations that happens no
+/// processor can foresee.
 void WarpFunction::EmitLeaving(const llvm::BranchInst& branch, BasicBlock* exit, Value* taken) {
   const bool stays_on_true = branch.getSuccessor(1) == exit;
   BasicBlock* inside = branch.getSuccessor(stays_on_true ? 0 : 1);
@@ -292,7 +299,8 @@ void WarpFunction::EmitTerminator(llvm::Instruction& terminator) {
     if (info && info->kind == MarkerKind::kMeet && divergent_) EmitMeet(*call, *info, branch->getSuccessor(0));
     return EmitEdge(branch->getSuccessor(0), mask_);
   }
-  if (shapes_->IsDivergent(branch) && branch->getSuccessor(0) != branch->getSuccessor(1)) return EmitDivergentBranch(*branch);
+  if (shapes_->IsDivergent(branch) && branch->getSuccessor(0) != branch->getSuccessor(1))
+    return EmitDivergentBranch(*branch);
   Value* condition = ShapeOf(branch->getCondition()).uniform()
                          ? Base(branch->getCondition())
                          : b_.CreateICmpNE(b_.CreateAnd(ToBits(Lanes(branch->getCondition())), mask_), b_.getInt32(0));

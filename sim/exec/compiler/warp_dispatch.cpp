@@ -1,5 +1,5 @@
-// The lanes of a diverged warp that are not running: a set of pending blocks with a mask each, the arrival of lanes at a block,
-// and the dispatcher, which runs the earliest pending block.
+// The lanes of a diverged warp that are not running: a set of pending blocks with a mask each, the arrival of lanes at
+// a block, and the dispatcher, which runs the earliest pending block.
 #include "sim/exec/compiler/pending_set.h"
 #include "sim/exec/compiler/warp_function.h"
 
@@ -43,7 +43,8 @@ void WarpFunction::Pend(unsigned block, Value* mask) {
 /// Pend for a mask that may be empty: a pending block has lanes.
 void WarpFunction::PendIfAny(unsigned block, Value* mask) {
   AddLanesAt(block, mask);
-  Value* bit = b_.CreateSelect(b_.CreateICmpEQ(mask, b_.getInt32(0)), b_.getInt64(0), b_.getInt64(std::uint64_t{1} << (block % 64)));
+  Value* bit = b_.CreateSelect(b_.CreateICmpEQ(mask, b_.getInt32(0)), b_.getInt64(0),
+                               b_.getInt64(std::uint64_t{1} << (block % 64)));
   SetPendingWord(block / 64, b_.CreateOr(PendingWord(block / 64), bit));
 }
 
@@ -121,8 +122,8 @@ void WarpFunction::ArriveBack(unsigned to, Value* mask) {
   TakePending(NextAfter(b_, pending_, current_, to));
 }
 
-/// One trip of a loop that waits for other threads, on to `next`. Leaves the insert point where the fuel is used up and other
-/// warps have had their turn.
+/// One trip of a loop that waits for other threads, on to `next`. Leaves the insert point where the fuel is used up and
+/// other warps have had their turn.
 void WarpFunction::BurnFuel(Value* mask, BasicBlock* next) {
   BasicBlock* tired = NewBlock("tired");
   Value* fuel = b_.CreateSub(b_.CreateLoad(b_.getInt32Ty(), fuel_slot_), b_.getInt32(1));
@@ -136,7 +137,9 @@ void WarpFunction::BurnFuel(Value* mask, BasicBlock* next) {
 /// Puts block number `index` (i64) into the set, or takes it out.
 void WarpFunction::SetPendingBit(Value* index, bool pending) {
   Value* bit = b_.CreateShl(b_.getInt64(1), b_.CreateAnd(index, b_.getInt64(63)));
-  const auto changed = [&](Value* word, Value* bits) { return pending ? b_.CreateOr(word, bits) : b_.CreateAnd(word, b_.CreateNot(bits)); };
+  const auto changed = [&](Value* word, Value* bits) {
+    return pending ? b_.CreateOr(word, bits) : b_.CreateAnd(word, b_.CreateNot(bits));
+  };
   if (pending_words_ <= kRegisterWords) {
     for (unsigned word = 0; word < pending_words_; ++word) {
       Value* here = b_.CreateICmpEQ(b_.CreateLShr(index, 6), b_.getInt64(word));

@@ -31,7 +31,8 @@ bool IsPlain(const llvm::Instruction& instruction) {
     case llvm::Instruction::Select:
     case llvm::Instruction::Freeze: return instruction.getType()->isIntegerTy();
     case llvm::Instruction::Call:
-      return instruction.getType()->isIntegerTy() && llvm::cast<llvm::CallInst>(instruction).hasFnAttr(llvm::Attribute::Speculatable);
+      return instruction.getType()->isIntegerTy() &&
+             llvm::cast<llvm::CallInst>(instruction).hasFnAttr(llvm::Attribute::Speculatable);
     default: return false;
   }
 }
@@ -45,10 +46,12 @@ bool WarpFunction::IsEntryValue(const Value* value) {
   bool is = false;
   if (const Shape& shape = ShapeOf(instruction); !shape.vector()) {
     const auto operands = [&] {
-      return std::all_of(instruction->op_begin(), instruction->op_end(), [&](const llvm::Use& use) { return IsEntryValue(use.get()); });
+      return std::all_of(instruction->op_begin(), instruction->op_end(),
+                         [&](const llvm::Use& use) { return IsEntryValue(use.get()); });
     };
     if (const MarkerInfo* info = module_.MarkerOf(*instruction)) {
-      const bool fixed = info->kind == MarkerKind::kSpecial || info->kind == MarkerKind::kSymbol || info->kind == MarkerKind::kToGeneric ||
+      const bool fixed = info->kind == MarkerKind::kSpecial || info->kind == MarkerKind::kSymbol ||
+                         info->kind == MarkerKind::kToGeneric ||
                          (info->kind == MarkerKind::kParam && llvm::isa<llvm::Constant>(instruction->getOperand(0)));
       is = fixed && operands();
     } else if (shape.kind == ShapeKind::kIndexed && llvm::isa<llvm::CastInst>(instruction)) {

@@ -36,8 +36,9 @@ std::pair<Value*, Value*> WarpFunction::ExtentOf(Value* address) {
   const auto end = [&](bool highest) -> Value* {
     const llvm::APInt least = is_signed ? llvm::APInt::getSignedMinValue(bits) : llvm::APInt::getZero(bits);
     const llvm::APInt most = is_signed ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits);
-    Value* lanes =
-        divergent_ ? b_.CreateSelect(MaskLanes(), found.lanes, llvm::ConstantInt::get(type, highest ? least : most)) : found.lanes;
+    Value* lanes = divergent_
+                       ? b_.CreateSelect(MaskLanes(), found.lanes, llvm::ConstantInt::get(type, highest ? least : most))
+                       : found.lanes;
     Value* chosen = highest ? b_.CreateIntMaxReduce(lanes, is_signed) : b_.CreateIntMinReduce(lanes, is_signed);
     if (!found.base) return chosen;
     Value* wide = is_signed ? b_.CreateSExt(chosen, b_.getInt64Ty()) : b_.CreateZExt(chosen, b_.getInt64Ty());
@@ -46,8 +47,8 @@ std::pair<Value*, Value*> WarpFunction::ExtentOf(Value* address) {
   return {end(false), end(true)};
 }
 
-/// Fetches from the first lane's place to the last one's and as far again, but for what has been fetched. An address that is nobody's
-/// does no harm.
+/// Fetches from the first lane's place to the last one's and as far again, but for what has been fetched. An address
+/// that is nobody's does no harm.
 void WarpFunction::FetchAhead(const llvm::CallInst& call, std::uint64_t array) {
   const auto [low, high] = ExtentOf(call.getArgOperand(0));
   if (!low) return;
@@ -55,7 +56,8 @@ void WarpFunction::FetchAhead(const llvm::CallInst& call, std::uint64_t array) {
   Value* until = b_.CreateLoad(b_.getInt64Ty(), slot);
   Value* span = b_.CreateSub(high, low);
   Value* end = b_.CreateAdd(b_.CreateAdd(high, span), b_.getInt64(kCacheLine));
-  Value* fetched = b_.CreateAnd(b_.CreateICmpUGE(until, low), b_.CreateICmpULE(until, b_.CreateAdd(end, b_.getInt64(kCacheLine))));
+  Value* fetched =
+      b_.CreateAnd(b_.CreateICmpUGE(until, low), b_.CreateICmpULE(until, b_.CreateAdd(end, b_.getInt64(kCacheLine))));
   Value* from = b_.CreateSelect(fetched, until, low);
   Value* wanted = b_.CreateAnd(b_.CreateICmpULE(span, b_.getInt64(kMostSpan)), b_.CreateICmpULT(from, end));
   BasicBlock *before = b_.GetInsertBlock(), *fetch = NewBlock("fetch"), *done = NewBlock("fetched");

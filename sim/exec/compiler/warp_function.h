@@ -1,9 +1,10 @@
 // Emits the warp form of one SPMD function. Internal to the vectoriser: vectorizer.cpp drives it; control flow is in
-// warp_control.cpp (blocks and branches), warp_meeting.cpp (.sync instructions), warp_arms.cpp (short ifs), warp_lane_loop.cpp,
-// warp_half_loop.cpp, warp_dispatch.cpp and warp_waiting.cpp; values and plain instructions in warp_values.cpp, what is computed once per
-// warp in warp_entry.cpp; loads and stores in warp_memory.cpp, those without a pattern in warp_irregular.cpp, warp_rows.cpp, warp_group.cpp
-// and warp_called_access.cpp, those that fail the check in warp_slow_access.cpp and warp_rare_call.cpp; atomics in warp_atomics.cpp;
-// records in warp_record.cpp and warp_record_loop.cpp; the rest in warp_markers.cpp.
+// warp_control.cpp (blocks and branches), warp_meeting.cpp (.sync instructions), warp_arms.cpp (short ifs),
+// warp_lane_loop.cpp, warp_half_loop.cpp, warp_dispatch.cpp and warp_waiting.cpp; values and plain instructions in
+// warp_values.cpp, what is computed once per warp in warp_entry.cpp; loads and stores in warp_memory.cpp, those without
+// a pattern in warp_irregular.cpp, warp_rows.cpp, warp_group.cpp and warp_called_access.cpp, those that fail the check
+// in warp_slow_access.cpp and warp_rare_call.cpp; atomics in warp_atomics.cpp; records in warp_record.cpp and
+// warp_record_loop.cpp; the rest in warp_markers.cpp.
 #pragma once
 
 #include <llvm/Analysis/LoopInfo.h>
@@ -23,7 +24,8 @@ namespace gridloom::exec {
 
 /// What the functions of one module share while it is vectorised.
 struct WarpModule {
-  WarpModule(SpmdModule& spmd, const CompileOptions& options, const AddressTaken& address_taken, const ThreadEnds& thread_ends)
+  WarpModule(SpmdModule& spmd, const CompileOptions& options, const AddressTaken& address_taken,
+             const ThreadEnds& thread_ends)
       : spmd(spmd), options(options), address_taken(address_taken), thread_ends(thread_ends) {}
 
   SpmdModule& spmd;
@@ -45,7 +47,8 @@ struct WarpModule {
   const MarkerInfo* MarkerOf(const llvm::Instruction& instruction) const;
 };
 
-/// The 32-lane type of a thread's value: <32 x T>; <32*k x T> for a small vector; struct by element. The same for fewer lanes.
+/// The 32-lane type of a thread's value: <32 x T>; <32*k x T> for a small vector; struct by element. The same for fewer
+/// lanes.
 llvm::Type* WarpType(llvm::Type* type, unsigned lanes = kWarpSize);
 /// As kept in memory between blocks: masks as i32.
 llvm::Type* StorageType(llvm::Type* warp_type);
@@ -136,9 +139,10 @@ class WarpFunction {
   };
   LiveIn LiveInOf(const llvm::Loop& loop);
   void EmitLaneLoop(const llvm::Loop& loop);
-  std::vector<Value*> EmitLanesInTurn(const llvm::Loop& loop, const LiveIn& live_in, const std::vector<Value*>& results);
-  void EmitLane(const llvm::Loop& loop, const std::function<Value*(Value*)>& outside, const std::function<Value*(Value*)>& begin,
-                const std::function<void(llvm::PHINode&, Value*)>& leave);
+  std::vector<Value*> EmitLanesInTurn(const llvm::Loop& loop, const LiveIn& live_in,
+                                      const std::vector<Value*>& results);
+  void EmitLane(const llvm::Loop& loop, const std::function<Value*(Value*)>& outside,
+                const std::function<Value*(Value*)>& begin, const std::function<void(llvm::PHINode&, Value*)>& leave);
   Value* EmitLaneAccess(llvm::CallInst& call, const MarkerInfo& info, const std::function<Value*(Value*)>& scalar);
 
   // --- half warps (warp_half_loop.cpp) ---
@@ -265,9 +269,10 @@ class WarpFunction {
   };
   bool SwitchesInLine() const;
   SlowPlace SlowPlaceOf(Value* address, const Access& access, const Window& window);
-  llvm::Function* SlowFunction(const char* what, const SlowPlace& place, unsigned bytes, unsigned lines, llvm::Type* result,
-                               llvm::Type* data, bool& made);
-  llvm::SmallVector<Value*, 12> SlowArguments(const SlowPlace& place, const Access& access, llvm::ArrayRef<Value*> lines);
+  llvm::Function* SlowFunction(const char* what, const SlowPlace& place, unsigned bytes, unsigned lines,
+                               llvm::Type* result, llvm::Type* data, bool& made);
+  llvm::SmallVector<Value*, 12> SlowArguments(const SlowPlace& place, const Access& access,
+                                              llvm::ArrayRef<Value*> lines);
   Value* SlowAddresses(llvm::Function* function, const SlowPlace& place);
   void WithPackedOf(llvm::Function* function, const SlowPlace& place, const std::function<void()>& body);
   llvm::Function* SlowLoadFunction(const SlowPlace& place, unsigned bytes, unsigned lines);
@@ -304,8 +309,8 @@ class WarpFunction {
   Access AccessOf(const llvm::CallInst& call, const MarkerInfo& info);
 
   // --- records (warp_record.cpp) ---
-  /// A group of records being written: the block's, and accesses in the order of the code. Zeros come from emplace(): with initialisers
-  /// here clang has no default constructor for an optional in the same class.
+  /// A group of records being written: the block's, and accesses in the order of the code. Zeros come from emplace():
+  /// with initialisers here clang has no default constructor for an optional in the same class.
   struct OpenGroup {
     llvm::GlobalVariable* stands_for;  ///< for the RecordGroup
     std::uint64_t block, loop;
@@ -425,13 +430,14 @@ class WarpFunction {
   Value* Concatenate(Value* a, Value* b);
   std::array<Value*, 4> Transpose(const std::array<Value*, 4>& rows);
   std::vector<Value*> Gather(llvm::ArrayRef<Irregular> places, const Access& access, const Window& window);
-  std::vector<Value*> LoadIrregularGroup(llvm::ArrayRef<Irregular> places, const Access& whole, const Access& row, const Window& window,
-                                         llvm::AllocaInst* in_rows);
+  std::vector<Value*> LoadIrregularGroup(llvm::ArrayRef<Irregular> places, const Access& whole, const Access& row,
+                                         const Window& window, llvm::AllocaInst* in_rows);
   static std::int64_t RowStep(const Irregular& at, const Access& access);
   llvm::AllocaInst* RowNote(const llvm::CallInst& load, const Irregular& at, const Access& access);
   Value* RowsSeen(const llvm::CallInst& store, const Irregular& at, const Access& access);
   void Scatter(const Irregular& at, const Access& access, const Window& window, const std::vector<Value*>& values);
-  void StoreIrregular(const Irregular& at, const Access& access, const Window& window, const std::vector<Value*>& values, Value* rows);
+  void StoreIrregular(const Irregular& at, const Access& access, const Window& window,
+                      const std::vector<Value*>& values, Value* rows);
   void StoreSame(Value* base, const Access& access, const Window& window, const std::vector<Value*>& values);
 
   // --- accesses by call (warp_called_access.cpp) ---
@@ -446,7 +452,8 @@ class WarpFunction {
   llvm::SmallVector<Value*, 8> AccessArguments(const Irregular& at, const Access& access);
   Value* HostAddresses(const Irregular& at, const Access& access, const Window& window);
   void NoteAccessLine(Value* line);
-  std::vector<Value*> CallLoad(const Irregular& place, const Access& whole, const Access& row, llvm::ArrayRef<Value*> lines);
+  std::vector<Value*> CallLoad(const Irregular& place, const Access& whole, const Access& row,
+                               llvm::ArrayRef<Value*> lines);
   void EmitLoadFunction(llvm::Function* function, const Irregular& passed, Access whole, Access row, unsigned lines);
   void CallStore(const Irregular& place, const Access& access, const std::vector<Value*>& values);
   void EmitStoreFunction(llvm::Function* function, const Irregular& passed, Access access);
@@ -468,8 +475,8 @@ class WarpFunction {
   void SlowAtomic(Value* host, const Access& access, std::uint64_t imm, Value* out, Value* b, Value* c);
   Value* FlushesAt(std::uint64_t imm, Space space, Value* pointer);
   Value* LaneAtomic(std::uint64_t imm, Space space, Value* pointer, Value* b, Value* c);
-  void AtomicLoop(std::uint64_t imm, const Irregular& at, const Access& access, const Window& window, Value* out, Value* b, Value* same_b,
-                  Value* c);
+  void AtomicLoop(std::uint64_t imm, const Irregular& at, const Access& access, const Window& window, Value* out,
+                  Value* b, Value* same_b, Value* c);
 
   // --- markers (warp_markers.cpp) ---
   void EmitMarker(llvm::CallInst& call, const MarkerInfo& info);
@@ -484,7 +491,8 @@ class WarpFunction {
   llvm::Function* IndirectTarget(llvm::FunctionType* warp_type);
   /// Calls a runtime helper. Pointers in `args` are to 32-lane arrays.
   void CallHelper(Helper helper, Value* mask, Value* line, std::uint64_t imm, llvm::ArrayRef<Value*> args);
-  llvm::Function* OutOfLine(const std::string& name, llvm::Type* result, llvm::ArrayRef<llvm::Type*> more, llvm::Type* addresses = nullptr);
+  llvm::Function* OutOfLine(const std::string& name, llvm::Type* result, llvm::ArrayRef<llvm::Type*> more,
+                            llvm::Type* addresses = nullptr);
   static Value* AlignedAlloca(llvm::IRBuilder<>& b, llvm::Type* type);
   static void CallHelperFrom(llvm::IRBuilder<>& b, llvm::Function* function, Helper helper, llvm::ArrayRef<Value*> args,
                              Value* line = nullptr);
@@ -507,7 +515,10 @@ class WarpFunction {
   class Scope {
    public:
     explicit Scope(WarpFunction& function)
-        : function_(function), base_(function.base_cache_), lanes_(function.lanes_cache_), mask_lanes_(function.mask_lanes_) {}
+        : function_(function),
+          base_(function.base_cache_),
+          lanes_(function.lanes_cache_),
+          mask_lanes_(function.mask_lanes_) {}
     ~Scope() {
       function_.base_cache_ = std::move(base_);
       function_.lanes_cache_ = std::move(lanes_);
@@ -583,8 +594,8 @@ class WarpFunction {
   bool divergent_copy_ = false;  ///< of the block; a small arm is divergent in either
   Value* mask_ = nullptr;        ///< active mask (i32); constant -1 in the converged copy
   Value* mask_lanes_ = nullptr;
-  Value* met_ = nullptr;        ///< behind a meeting, in the divergent copy: active lanes that have results to take (i32)
-  Value* here_ = nullptr;       ///< with it: all active lanes
+  Value* met_ = nullptr;   ///< behind a meeting, in the divergent copy: active lanes that have results to take (i32)
+  Value* here_ = nullptr;  ///< with it: all active lanes
   unsigned width_ = kWarpSize;  ///< lanes of a value; half of that in a half warp, whose mask_ has as many bits
   Value* packed_ = nullptr;     ///< half warp: which lanes of the warp it consists of (i32)
   Value* places_ = nullptr;     ///< half warp: their numbers, <16 x i32>

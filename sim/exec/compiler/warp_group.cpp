@@ -1,5 +1,6 @@
-// Loads of neighbouring words or double words from one irregular address, as unrolled loops over rows have them: one check and one
-// access a lane for 8 or 16 bytes of them. Loads from several arrays at one irregular index: one check and one test for all.
+// Loads of neighbouring words or double words from one irregular address, as unrolled loops over rows have them: one
+// check and one access a lane for 8 or 16 bytes of them. Loads from several arrays at one irregular index: one check
+// and one test for all.
 #include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/Analysis/ValueTracking.h>
 
@@ -18,15 +19,16 @@ struct RootAndOffset {
 };
 RootAndOffset Resolve(const Value* address) {
   const auto* add = llvm::dyn_cast<llvm::BinaryOperator>(address);
-  const auto* constant =
-      add && add->getOpcode() == llvm::Instruction::Add ? llvm::dyn_cast<llvm::ConstantInt>(add->getOperand(1)) : nullptr;
+  const auto* constant = add && add->getOpcode() == llvm::Instruction::Add
+                             ? llvm::dyn_cast<llvm::ConstantInt>(add->getOperand(1))
+                             : nullptr;
   return constant ? RootAndOffset{add->getOperand(0), constant->getSExtValue()} : RootAndOffset{address, 0};
 }
 
 }  // namespace
 
-/// The plain loads behind `call` in its block, up to where memory may be written or something may wait. What is recorded is grouped as what
-/// is not.
+/// The plain loads behind `call` in its block, up to where memory may be written or something may wait. What is
+/// recorded is grouped as what is not.
 std::vector<llvm::CallInst*> WarpFunction::LoadsAfter(const llvm::CallInst& call) const {
   constexpr unsigned kLookAhead = 100;
   std::vector<llvm::CallInst*> loads;
@@ -47,12 +49,12 @@ std::vector<llvm::CallInst*> WarpFunction::LoadsAfter(const llvm::CallInst& call
 
 /// A load that may be part of a group with `access`, a load of one word or double word.
 bool WarpFunction::MayJoin(const llvm::CallInst& load, const MarkerInfo& info, const Access& access) const {
-  return !info.strong && info.space == access.space && info.count == 1 && info.element->getScalarSizeInBits() == access.bytes * 8 &&
-         !grouped_.contains(&load);
+  return !info.strong && info.space == access.space && info.count == 1 &&
+         info.element->getScalarSizeInBits() == access.bytes * 8 && !grouped_.contains(&load);
 }
 
-/// The neighbouring loads that can be made together with `call`, which has the lowest address, in order: one, two or, of words, four.
-/// Nothing between them may write memory or wait.
+/// The neighbouring loads that can be made together with `call`, which has the lowest address, in order: one, two or,
+/// of words, four. Nothing between them may write memory or wait.
 WarpFunction::LoadGroup WarpFunction::GroupFrom(llvm::CallInst& call, const Access& access) {
   constexpr unsigned kMostBytes = 16;
   LoadGroup group(kMostBytes / access.bytes, nullptr);
@@ -71,12 +73,12 @@ WarpFunction::LoadGroup WarpFunction::GroupFrom(llvm::CallInst& call, const Acce
   return group;
 }
 
-/// Makes sure that `value`, which a later instruction of the block uses, is there at `at`: what it takes is emitted ahead of its place.
-/// False when that is more than a little arithmetic on scalars.
+/// Makes sure that `value`, which a later instruction of the block uses, is there at `at`: what it takes is emitted
+/// ahead of its place. False when that is more than a little arithmetic on scalars.
 bool WarpFunction::MakeReady(Value* value, const llvm::Instruction& at) {
   auto* instruction = llvm::dyn_cast<llvm::Instruction>(value);
-  if (!instruction || instruction->getParent() != at.getParent() || llvm::isa<llvm::PHINode>(instruction) || IsEntryValue(instruction) ||
-      instruction->comesBefore(&at))
+  if (!instruction || instruction->getParent() != at.getParent() || llvm::isa<llvm::PHINode>(instruction) ||
+      IsEntryValue(instruction) || instruction->comesBefore(&at))
     return true;
   if (!instruction->isBinaryOp() && !instruction->isCast()) return false;
   if (ShapeOf(instruction).vector()) return false;
@@ -88,10 +90,12 @@ bool WarpFunction::MakeReady(Value* value, const llvm::Instruction& at) {
 
 /// Whether accesses of this kind may be made together with others.
 bool WarpFunction::MayGroup(const Access& access) const {
-  return !memcheck() && !access.strong && (access.bytes == 4 || access.bytes == 8) && access.count == 1 && access.space != Space::kLocal;
+  return !memcheck() && !access.strong && (access.bytes == 4 || access.bytes == 8) && access.count == 1 &&
+         access.space != Space::kLocal;
 }
 
-/// The group from `call` on, and groups of as many loads from other arrays at the same index: they share check and test.
+/// The group from `call` on, and groups of as many loads from other arrays at the same index: they share check and
+/// test.
 std::vector<WarpFunction::LoadGroup> WarpFunction::GroupsFrom(llvm::CallInst& call, const Access& access) {
   constexpr std::size_t kMostGroups = 4;
   if (!MayGroup(access)) return {{&call}};
@@ -102,8 +106,9 @@ std::vector<WarpFunction::LoadGroup> WarpFunction::GroupsFrom(llvm::CallInst& ca
   for (llvm::CallInst* other : LoadsAfter(call)) {
     Value* address = other->getArgOperand(0);
     const Shape at = ShapeOf(address);
-    if (!MayJoin(*other, *module_.MarkerOf(*other), access) || at.kind != ShapeKind::kIndexed || at.index != shape.index ||
-        at.scale != shape.scale || at.index_signed != shape.index_signed || at.pattern != shape.pattern)
+    if (!MayJoin(*other, *module_.MarkerOf(*other), access) || at.kind != ShapeKind::kIndexed ||
+        at.index != shape.index || at.scale != shape.scale || at.index_signed != shape.index_signed ||
+        at.pattern != shape.pattern)
       continue;
     if (!roots.insert(Resolve(address).root).second) continue;
     LoadGroup group = GroupFrom(*other, access);
@@ -137,7 +142,8 @@ void WarpFunction::EmitGroups(const std::vector<LoadGroup>& groups, const Access
     return parts;
   };
   const std::vector<Value*> parts = FastOrSlow(IrregularInRange(places, whole, window), fast, slow);
-  for (std::size_t i = 0; i < groups.size(); ++i) DefineGroup(groups[i], llvm::ArrayRef(parts).slice(i * count, count), i == 0);
+  for (std::size_t i = 0; i < groups.size(); ++i)
+    DefineGroup(groups[i], llvm::ArrayRef(parts).slice(i * count, count), i == 0);
 }
 
 /// What the loads of a group give. `first_is_current`: the first of them is the one that is being emitted.

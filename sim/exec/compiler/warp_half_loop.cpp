@@ -1,5 +1,6 @@
-// Half warps: with 16 lanes or fewer left in a loop that lanes leave one by one (warp_lane_loop.cpp), those are brought together in
-// half a warp, and one gather of 16 does what two do for a whole one. The loop is emitted once more, at that width.
+// Half warps: with 16 lanes or fewer left in a loop that lanes leave one by one (warp_lane_loop.cpp), those are brought
+// together in half a warp, and one gather of 16 does what two do for a whole one. The loop is emitted once more, at
+// that width.
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include "sim/exec/compiler/warp_function.h"
@@ -31,7 +32,8 @@ Value* ByWords(llvm::IRBuilder<>& b, Value* lanes, Each each) {
   const unsigned made = llvm::cast<llvm::FixedVectorType>(low->getType())->getNumElements();
   llvm::SmallVector<int, 64> both;
   for (unsigned i = 0; i < made; ++i) both.append({static_cast<int>(i), static_cast<int>(i + made)});
-  return b.CreateBitCast(b.CreateShuffleVector(low, high, both), llvm::FixedVectorType::get(type->getElementType(), made));
+  return b.CreateBitCast(b.CreateShuffleVector(low, high, both),
+                         llvm::FixedVectorType::get(type->getElementType(), made));
 }
 
 /// `each`, which maps words to words, on lanes of any plain type.
@@ -88,7 +90,8 @@ void WarpFunction::BeginHalfWarp() {
 /// The half warp's lanes among those of a whole warp.
 Value* WarpFunction::Pack(Value* lanes) {
   return AsWords(b_, lanes, [&](Value* words) {
-    return b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpermi2var_d_512, {}, {HalfOf(b_, words, 0), places_, HalfOf(b_, words, 1)});
+    return b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpermi2var_d_512, {},
+                              {HalfOf(b_, words, 0), places_, HalfOf(b_, words, 1)});
   });
 }
 
@@ -97,20 +100,25 @@ Value* WarpFunction::Unpack(Value* packed) {
   return AsWords(b_, packed, [&](Value* words) {
     llvm::Type* type = words->getType();
     const auto expand = [&](Value* data, Value* mask) {
-      Value* lanes = b_.CreateBitCast(b_.CreateTrunc(mask, b_.getInt16Ty()), llvm::FixedVectorType::get(b_.getInt1Ty(), kHalfWarp));
-      return b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_expand, {type}, {data, llvm::Constant::getNullValue(type), lanes});
+      Value* lanes = b_.CreateBitCast(b_.CreateTrunc(mask, b_.getInt16Ty()),
+                                      llvm::FixedVectorType::get(b_.getInt1Ty(), kHalfWarp));
+      return b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_expand, {type},
+                                {data, llvm::Constant::getNullValue(type), lanes});
     };
     llvm::SmallVector<llvm::Constant*, kHalfWarp> numbers;
     for (unsigned lane = 0; lane < kHalfWarp; ++lane) numbers.push_back(b_.getInt32(lane));
     Value* in_low = b_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, b_.CreateAnd(packed_, b_.getInt32(0xffff)));
     Value* from = b_.CreateAdd(b_.CreateVectorSplat(kHalfWarp, in_low), llvm::ConstantVector::get(numbers));
     Value* behind = b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_permvar_si_512, {}, {words, from});
-    return b_.CreateShuffleVector(expand(words, packed_), expand(behind, b_.CreateLShr(packed_, kHalfWarp)), Steps(0, 1, kWarpSize));
+    return b_.CreateShuffleVector(expand(words, packed_), expand(behind, b_.CreateLShr(packed_, kHalfWarp)),
+                                  Steps(0, 1, kWarpSize));
   });
 }
 
 /// A mask of the half warp as one of the whole one.
-Value* WarpFunction::UnpackMask(Value* mask) { return b_.CreateIntrinsic(llvm::Intrinsic::x86_bmi_pdep_32, {}, {mask, packed_}); }
+Value* WarpFunction::UnpackMask(Value* mask) {
+  return b_.CreateIntrinsic(llvm::Intrinsic::x86_bmi_pdep_32, {}, {mask, packed_});
+}
 
 /// Begins a half warp with the lanes of what the loop uses.
 void WarpFunction::PackLiveIn(const llvm::Loop& loop, const LiveIn& live_in) {
@@ -139,16 +147,16 @@ void WarpFunction::PackLiveIn(const llvm::Loop& loop, const LiveIn& live_in) {
 // The loop
 // ---------------------------------------------------------------------------------------------------------------------
 
-/// An iteration has one way through, but for exits. Others could run as half a warp, too, but where an if is part of the loop (BFS) it lost
-/// 10 % against a whole warp and lanes one by one.
+/// An iteration has one way through, but for exits. Others could run as half a warp, too, but where an if is part of
+/// the loop (BFS) it lost 10 % against a whole warp and lanes one by one.
 bool WarpFunction::RunsAsHalf(const llvm::Loop& loop) {
   return llvm::all_of(loop.blocks(), [&](const BasicBlock* block) {
     return llvm::count_if(llvm::successors(block), [&](const BasicBlock* next) { return loop.contains(next); }) == 1;
   });
 }
 
-/// One iteration for the lanes of `active`: returns those that go on, never none. Where lanes leave, `results` takes what they take along;
-/// `left` is where the last of them did.
+/// One iteration for the lanes of `active`: returns those that go on, never none. Where lanes leave, `results` takes
+/// what they take along; `left` is where the last of them did.
 Value* WarpFunction::EmitHalfIteration(const llvm::Loop& loop, Value* active, std::vector<Value*>& results,
                                        const std::function<BasicBlock*()>& left) {
   BasicBlock* exit = loop.getUniqueExitBlock();
@@ -159,7 +167,8 @@ Value* WarpFunction::EmitHalfIteration(const llvm::Loop& loop, Value* active, st
     mask_lanes_ = nullptr;
     for (llvm::Instruction& instruction : *block) {
       if (auto* phi = llvm::dyn_cast<llvm::PHINode>(&instruction)) {
-        if (block != loop.getHeader()) (ShapeOf(phi).vector() ? lanes_cache_ : base_cache_)[phi] = find(phi->getIncomingValue(0));
+        if (block != loop.getHeader())
+          (ShapeOf(phi).vector() ? lanes_cache_ : base_cache_)[phi] = find(phi->getIncomingValue(0));
       } else if (!instruction.isTerminator() && !IsEntryValue(&instruction)) {
         EmitInstruction(instruction);
       }
@@ -185,7 +194,8 @@ Value* WarpFunction::EmitHalfIteration(const llvm::Loop& loop, Value* active, st
   return active;
 }
 
-/// The loop for the half warp, from its header until all lanes have left it: what each takes along, for each phi of the exit.
+/// The loop for the half warp, from its header until all lanes have left it: what each takes along, for each phi of the
+/// exit.
 std::vector<Value*> WarpFunction::EmitHalfLoop(const llvm::Loop& loop, const LiveIn& live_in) {
   BasicBlock* before = b_.GetInsertBlock();
   BasicBlock* head = NewBlock("half_head");
@@ -194,7 +204,8 @@ std::vector<Value*> WarpFunction::EmitHalfLoop(const llvm::Loop& loop, const Liv
   BasicBlock* done = NewBlock("half_done");
   std::vector<std::pair<llvm::PHINode*, llvm::PHINode*>> carried;
   std::vector<Value*> starts, results;
-  for (llvm::PHINode& phi : loop.getHeader()->phis()) starts.push_back(ShapeOf(&phi).vector() ? Lanes(&phi) : Base(&phi));
+  for (llvm::PHINode& phi : loop.getHeader()->phis())
+    starts.push_back(ShapeOf(&phi).vector() ? Lanes(&phi) : Base(&phi));
   b_.CreateBr(head);
 
   b_.SetInsertPoint(head);
@@ -239,7 +250,8 @@ std::vector<Value*> WarpFunction::EmitHalfLoop(const llvm::Loop& loop, const Liv
     for (const auto& [phi, copy] : carried) {
       Value* incoming = phi->getIncomingValueForBlock(loop.getLoopLatch());
       Value* value = ShapeOf(phi).vector() ? Lanes(incoming) : Base(incoming);
-      if (ShapeOf(phi).vector() && !phi->getType()->isIntegerTy()) value = b_.CreateSelect(ToLaneMask(next), value, copy);
+      if (ShapeOf(phi).vector() && !phi->getType()->isIntegerTy())
+        value = b_.CreateSelect(ToLaneMask(next), value, copy);
       nexts.push_back(value);
     }
     active->addIncoming(next, b_.GetInsertBlock());

@@ -32,24 +32,29 @@ llvm::SmallVector<int, 128> Range(unsigned first, unsigned count) {
 
 WarpFunction::Irregular WarpFunction::IrregularOf(Value* address, const Access& access) {
   const Shape shape = ShapeOf(address);
-  const bool indexed =
-      shape.kind == ShapeKind::kIndexed && access.space != Space::kLocal && shape.scale > 0 && shape.pattern == LanePattern{};
+  const bool indexed = shape.kind == ShapeKind::kIndexed && access.space != Space::kLocal && shape.scale > 0 &&
+                       shape.pattern == LanePattern{};
   if (indexed) {
     // The hardware scales an index by up to 8; the rest of the scale is multiplied in. Words around bytes need byte
     // offsets.
     const unsigned shift =
-        access.bytes < 4 ? 0 : std::min(3u, static_cast<unsigned>(llvm::countr_zero(static_cast<std::uint64_t>(shape.scale))));
+        access.bytes < 4
+            ? 0
+            : std::min(3u, static_cast<unsigned>(llvm::countr_zero(static_cast<std::uint64_t>(shape.scale))));
     const std::int64_t factor = shape.scale >> shift;
-    const bool aligned = shape.scale % access.align == 0 || llvm::isPowerOf2_64(static_cast<std::uint64_t>(shape.scale));
-    if (aligned && factor < (1 << 20)) return {address, nullptr, Lanes(const_cast<Value*>(shape.index)), factor, shift, shape.index_signed};
+    const bool aligned =
+        shape.scale % access.align == 0 || llvm::isPowerOf2_64(static_cast<std::uint64_t>(shape.scale));
+    if (aligned && factor < (1 << 20))
+      return {address, nullptr, Lanes(const_cast<Value*>(shape.index)), factor, shift, shape.index_signed};
   }
   return {address, Lanes(address), nullptr, 1, 0, false};
 }
 
-/// The lowest index inside the window (i32), and how many steps of the alignment lie above it (i32, 0: none is inside). With several
-/// bases the index must be inside for each: the lowest base bounds it from below, the highest one from above.
-WarpFunction::IndexBounds WarpFunction::MakeBounds(const Irregular& at, llvm::ArrayRef<Value*> bases, const Access& access,
-                                                   const Window& window) {
+/// The lowest index inside the window (i32), and how many steps of the alignment lie above it (i32, 0: none is inside).
+/// With several bases the index must be inside for each: the lowest base bounds it from below, the highest one from
+/// above.
+WarpFunction::IndexBounds WarpFunction::MakeBounds(const Irregular& at, llvm::ArrayRef<Value*> bases,
+                                                   const Access& access, const Window& window) {
   const auto i64 = [&](std::int64_t value) { return b_.getInt64(static_cast<std::uint64_t>(value)); };
   const std::int64_t scale = at.factor << at.shift;
   const unsigned rotate = BoundsRotation(at, access);
@@ -75,7 +80,8 @@ WarpFunction::IndexBounds WarpFunction::MakeBounds(const Irregular& at, llvm::Ar
   highest = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, highest, i64(most));
   Value* steps = b_.CreateAdd(b_.CreateAShr(b_.CreateSub(highest, lowest), rotate), i64(1));
   Value* none = b_.CreateICmpSLT(highest, lowest);
-  if (access.align > 1) none = b_.CreateOr(none, b_.CreateICmpNE(b_.CreateAnd(low_bits, i64(access.align - 1)), i64(0)));
+  if (access.align > 1)
+    none = b_.CreateOr(none, b_.CreateICmpNE(b_.CreateAnd(low_bits, i64(access.align - 1)), i64(0)));
   steps = b_.CreateSelect(none, i64(0), steps);
   return {b_.CreateTrunc(lowest, b_.getInt32Ty()), b_.CreateTrunc(steps, b_.getInt32Ty())};
 }
@@ -83,11 +89,13 @@ WarpFunction::IndexBounds WarpFunction::MakeBounds(const Irregular& at, llvm::Ar
 /// The bits of an index that tell whether its address is aligned.
 unsigned WarpFunction::BoundsRotation(const Irregular& at, const Access& access) {
   const std::int64_t scale = at.factor << at.shift;
-  return scale % access.align == 0 ? 0 : std::countr_zero(access.align) - std::countr_zero(static_cast<unsigned>(scale));
+  return scale % access.align == 0 ? 0
+                                   : std::countr_zero(access.align) - std::countr_zero(static_cast<unsigned>(scale));
 }
 
 /// Bounds for all places, made at the entry where that is possible.
-WarpFunction::IndexBounds WarpFunction::BoundsOf(llvm::ArrayRef<Irregular> places, const Access& access, const Window& window) {
+WarpFunction::IndexBounds WarpFunction::BoundsOf(llvm::ArrayRef<Irregular> places, const Access& access,
+                                                 const Window& window) {
   llvm::SmallVector<Value*, 4> bases;
   if (window.changes || !llvm::all_of(places, [&](const Irregular& at) { return IsEntryValue(at.address); })) {
     for (const Irregular& at : places) bases.push_back(Base(at.address));
@@ -104,7 +112,8 @@ WarpFunction::IndexBounds WarpFunction::BoundsOf(llvm::ArrayRef<Irregular> place
   return {low, entry_values_[key + "steps"]};
 }
 
-/// i1: at all places, which have an index in common where there are several, every active lane is inside the window and aligned.
+/// i1: at all places, which have an index in common where there are several, every active lane is inside the window and
+/// aligned.
 Value* WarpFunction::IrregularInRange(llvm::ArrayRef<Irregular> places, const Access& access, const Window& window) {
   const Irregular& at = places.front();
   Value* outside = nullptr;
@@ -119,7 +128,8 @@ Value* WarpFunction::IrregularInRange(llvm::ArrayRef<Irregular> places, const Ac
     Value* offsets = window.low ? b_.CreateSub(at.lanes, Splat(window.low)) : at.lanes;
     const unsigned shift = std::countr_zero(access.align);
     if (shift != 0) {
-      offsets = b_.CreateIntrinsic(llvm::Intrinsic::fshr, {offsets->getType()}, {offsets, offsets, Splat(b_.getInt64(shift))});
+      offsets = b_.CreateIntrinsic(llvm::Intrinsic::fshr, {offsets->getType()},
+                                   {offsets, offsets, Splat(b_.getInt64(shift))});
     }
     outside = b_.CreateICmpUGE(offsets, Splat(ScaledLimit(window, shift, access.bytes - access.align)));
   }
@@ -162,7 +172,8 @@ Value* WarpFunction::GatherSmall(const Irregular& at, const Access& access, cons
   if (at.index) {
     Value* base = Base(at.address);
     if (window.host) base = b_.CreateAdd(base, window.host);
-    Value* offset = b_.CreateAdd(ScaledIndex(at), Splat(b_.CreateTrunc(b_.CreateAnd(base, b_.getInt64(3)), b_.getInt32Ty())));
+    Value* offset =
+        b_.CreateAdd(ScaledIndex(at), Splat(b_.CreateTrunc(b_.CreateAnd(base, b_.getInt64(3)), b_.getInt32Ty())));
     byte = b_.CreateAnd(offset, Splat(b_.getInt32(3)));
     Value* word = b_.CreateAnd(offset, Splat(b_.getInt32(~3u)));
     Value* start = b_.CreateIntToPtr(b_.CreateAnd(base, b_.getInt64(~std::uint64_t{3})), b_.getPtrTy());
@@ -173,7 +184,8 @@ Value* WarpFunction::GatherSmall(const Irregular& at, const Access& access, cons
     pointers = b_.CreateIntToPtr(b_.CreateAnd(host, Splat(b_.getInt64(~std::uint64_t{3}))), LanesType(b_.getPtrTy()));
   }
   Value* word = b_.CreateMaskedGather(words, pointers, llvm::Align(4), ActiveLanes());
-  return b_.CreateTrunc(b_.CreateLShr(word, b_.CreateShl(byte, Splat(b_.getInt32(3)))), LanesType(b_.getIntNTy(access.bytes * 8)));
+  return b_.CreateTrunc(b_.CreateLShr(word, b_.CreateShl(byte, Splat(b_.getInt32(3)))),
+                        LanesType(b_.getIntNTy(access.bytes * 8)));
 }
 
 /// <32 * count x T>: what each lane loads, lane by lane.
@@ -182,16 +194,18 @@ Value* WarpFunction::GatherWhole(const Irregular& at, const Access& access, cons
   if (half_warp() && at.index && access.bytes == 4) {
     // LLVM would move the widening of an index out of the loop, and gather 8 lanes at a time.
     auto* words = llvm::FixedVectorType::get(b_.getInt32Ty(), kHalfWarp);
-    return b_.CreateIntrinsic(
-        llvm::Intrinsic::x86_avx512_mask_gather_dpi_512, {},
-        {llvm::Constant::getNullValue(words), HostBase(at, window), ScaledIndex(at), MaskLanes(), b_.getInt32(1u << at.shift)});
+    return b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_gather_dpi_512, {},
+                              {llvm::Constant::getNullValue(words), HostBase(at, window), ScaledIndex(at), MaskLanes(),
+                               b_.getInt32(1u << at.shift)});
   }
-  return b_.CreateMaskedGather(LanesType(b_.getIntNTy(access.bytes * 8)), HostPointers(at, access, window), llvm::Align(access.align),
-                               ActiveLanes());
+  return b_.CreateMaskedGather(LanesType(b_.getIntNTy(access.bytes * 8)), HostPointers(at, access, window),
+                               llvm::Align(access.align), ActiveLanes());
 }
 
-/// Where each lane of some places loads 16 bytes in one piece: the start of a place, and the lanes' offsets, which places have in common.
-WarpFunction::PieceLoads WarpFunction::PiecesAt(llvm::ArrayRef<Irregular> places, const Access& access, const Window& window) {
+/// Where each lane of some places loads 16 bytes in one piece: the start of a place, and the lanes' offsets, which
+/// places have in common.
+WarpFunction::PieceLoads WarpFunction::PiecesAt(llvm::ArrayRef<Irregular> places, const Access& access,
+                                                const Window& window) {
   const Irregular& first = places.front();
   Value* offsets = first.index ? ScaledIndex(first) : HostLanes(first.lanes, access, window);
   if (divergent_) {
@@ -200,7 +214,8 @@ WarpFunction::PieceLoads WarpFunction::PiecesAt(llvm::ArrayRef<Irregular> places
     offsets = b_.CreateSelect(MaskLanes(), offsets, Splat(b_.CreateExtractElement(offsets, active)));
   }
   // Through memory: a reload costs less than taking an element out of a vector. Volatile, or LLVM would undo that.
-  PieceLoads pieces{.offsets = SpillLanes(5, offsets), .offset_type = offsets->getType()->getScalarType(), .shift = first.shift};
+  PieceLoads pieces{
+      .offsets = SpillLanes(5, offsets), .offset_type = offsets->getType()->getScalarType(), .shift = first.shift};
   pieces.piece = llvm::FixedVectorType::get(b_.getIntNTy(access.element_bytes * 8), access.count);
   pieces.align = llvm::Align(access.align);
   for (const Irregular& at : places) {
@@ -229,10 +244,13 @@ Value* WarpFunction::LoadFour(const PieceLoads& pieces, std::size_t place, llvm:
   return Concatenate(low, Concatenate(LoadPiece(pieces, place, offsets[2]), LoadPiece(pieces, place, offsets[3])));
 }
 
-/// Four words a lane and place: one load each, then 4 x 4 transpositions. An eighth of the loads that four gathers make.
-std::vector<Value*> WarpFunction::LoadQuads(llvm::ArrayRef<Irregular> places, const Access& access, const Window& window) {
+/// Four words a lane and place: one load each, then 4 x 4 transpositions. An eighth of the loads that four gathers
+/// make.
+std::vector<Value*> WarpFunction::LoadQuads(llvm::ArrayRef<Irregular> places, const Access& access,
+                                            const Window& window) {
   const PieceLoads pieces = PiecesAt(places, access, window);
-  // Rows of 4 x 4 matrices: row j of a half holds lanes j, j+4, j+8, j+12. All places a row at a time, so that few offsets are live.
+  // Rows of 4 x 4 matrices: row j of a half holds lanes j, j+4, j+8, j+12. All places a row at a time, so that few
+  // offsets are live.
   std::vector<Value*> parts(places.size() * 4);
   for (unsigned half = 0; half < width_ / kHalfWarp; ++half) {
     std::vector<std::array<Value*, 4>> rows(places.size());
@@ -254,7 +272,8 @@ std::vector<Value*> WarpFunction::LoadQuads(llvm::ArrayRef<Irregular> places, co
 }
 
 /// Two double words a lane and place: one load each, then 2 x 2 transpositions.
-std::vector<Value*> WarpFunction::LoadPairs(llvm::ArrayRef<Irregular> places, const Access& access, const Window& window) {
+std::vector<Value*> WarpFunction::LoadPairs(llvm::ArrayRef<Irregular> places, const Access& access,
+                                            const Window& window) {
   constexpr unsigned kEight = 8;
   const PieceLoads pieces = PiecesAt(places, access, window);
   std::vector<std::vector<Value*>> eights(places.size() * 2);
@@ -283,7 +302,8 @@ Value* WarpFunction::Concatenate(Value* a, Value* b) {
   return b_.CreateShuffleVector(a, b, Range(0, 2 * llvm::cast<llvm::FixedVectorType>(a->getType())->getNumElements()));
 }
 
-/// Four 4 x 4 matrices of words side by side, by rows, to columns: unpacking words, then pairs of words, transposes all four.
+/// Four 4 x 4 matrices of words side by side, by rows, to columns: unpacking words, then pairs of words, transposes all
+/// four.
 std::array<Value*, 4> WarpFunction::Transpose(const std::array<Value*, 4>& rows) {
   const auto unpack = [&](Value* a, Value* b, unsigned words, bool high) {
     llvm::SmallVector<int, 16> pick;
@@ -299,7 +319,8 @@ std::array<Value*, 4> WarpFunction::Transpose(const std::array<Value*, 4>& rows)
   Value* high01 = unpack(rows[0], rows[1], 1, true);
   Value* low23 = unpack(rows[2], rows[3], 1, false);
   Value* high23 = unpack(rows[2], rows[3], 1, true);
-  return {unpack(low01, low23, 2, false), unpack(low01, low23, 2, true), unpack(high01, high23, 2, false), unpack(high01, high23, 2, true)};
+  return {unpack(low01, low23, 2, false), unpack(low01, low23, 2, true), unpack(high01, high23, 2, false),
+          unpack(high01, high23, 2, true)};
 }
 
 /// The parts of the first place, then those of the next.
@@ -310,23 +331,28 @@ std::vector<Value*> WarpFunction::Gather(llvm::ArrayRef<Irregular> places, const
   for (const Irregular& at : places) {
     if (access.bytes <= 8) {
       auto* wide = llvm::FixedVectorType::get(access.element, width_ * access.count);
-      for (Value* part : Deinterleave(b_.CreateBitCast(GatherWhole(at, access, window), wide), access.count)) parts.push_back(part);
+      for (Value* part : Deinterleave(b_.CreateBitCast(GatherWhole(at, access, window), wide), access.count))
+        parts.push_back(part);
       continue;
     }
     Value* pointers = HostPointers(at, access, window);
     for (unsigned part = 0; part < access.count; ++part) {
-      Value* from = part == 0 ? pointers : b_.CreateGEP(b_.getInt8Ty(), pointers, b_.getInt64(part * access.element_bytes));
-      parts.push_back(b_.CreateMaskedGather(LanesType(access.element), from, llvm::Align(access.element_bytes), ActiveLanes()));
+      Value* from =
+          part == 0 ? pointers : b_.CreateGEP(b_.getInt8Ty(), pointers, b_.getInt64(part * access.element_bytes));
+      parts.push_back(
+          b_.CreateMaskedGather(LanesType(access.element), from, llvm::Align(access.element_bytes), ActiveLanes()));
     }
   }
   return parts;
 }
 
-/// A checked load of any addresses: vector or scalar loads where the halves turn out to be rows or the same, else a gather. A half without
-/// active lanes passes these tests with any address; its load touches nothing. `whole` is what each lane loads, `row` the access at whose
-/// distance lanes count as consecutive. Places have an index in common, so what holds for one holds for all.
-std::vector<Value*> WarpFunction::LoadIrregularGroup(llvm::ArrayRef<Irregular> places, const Access& whole, const Access& row,
-                                                     const Window& window, llvm::AllocaInst* in_rows) {
+/// A checked load of any addresses: vector or scalar loads where the halves turn out to be rows or the same, else a
+/// gather. A half without active lanes passes these tests with any address; its load touches nothing. `whole` is what
+/// each lane loads, `row` the access at whose distance lanes count as consecutive. Places have an index in common, so
+/// what holds for one holds for all.
+std::vector<Value*> WarpFunction::LoadIrregularGroup(llvm::ArrayRef<Irregular> places, const Access& whole,
+                                                     const Access& row, const Window& window,
+                                                     llvm::AllocaInst* in_rows) {
   if (half_warp()) return Gather(places, whole, window);
   const Split split = SplitByRows(places.front(), row, true);
   std::vector<std::pair<BasicBlock*, std::vector<Value*>>> ways;
@@ -346,7 +372,8 @@ std::vector<Value*> WarpFunction::LoadIrregularGroup(llvm::ArrayRef<Irregular> p
         for (unsigned offset = 0; offset < whole.bytes; offset += row.bytes) {
           Value* low = LoadHalf(starts[0], offset, kind, 0, row);
           Value* high = LoadHalf(starts[1], offset, kind, 1, row);
-          for (Value* part : Deinterleave(b_.CreateShuffleVector(low, high, Range(0, kWarpSize * row.count)), row.count))
+          for (Value* part :
+               Deinterleave(b_.CreateShuffleVector(low, high, Range(0, kWarpSize * row.count)), row.count))
             all.push_back(part);
         }
       }
@@ -373,9 +400,11 @@ std::vector<Value*> WarpFunction::LoadIrregularGroup(llvm::ArrayRef<Irregular> p
 /// One lane's pointer, from what SpillPointers put into memory.
 Value* WarpFunction::LanePointer(const Irregular& at, Value* spilled, const Window& window, Value* lane) {
   if (!at.index) {
-    return b_.CreateIntToPtr(b_.CreateLoad(b_.getInt64Ty(), b_.CreateGEP(b_.getInt64Ty(), spilled, lane)), b_.getPtrTy());
+    return b_.CreateIntToPtr(b_.CreateLoad(b_.getInt64Ty(), b_.CreateGEP(b_.getInt64Ty(), spilled, lane)),
+                             b_.getPtrTy());
   }
-  Value* index = b_.CreateSExt(b_.CreateLoad(b_.getInt32Ty(), b_.CreateGEP(b_.getInt32Ty(), spilled, lane)), b_.getInt64Ty());
+  Value* index =
+      b_.CreateSExt(b_.CreateLoad(b_.getInt32Ty(), b_.CreateGEP(b_.getInt32Ty(), spilled, lane)), b_.getInt64Ty());
   Value* base = Base(at.address);
   if (window.host) base = b_.CreateAdd(base, window.host);
   return b_.CreateGEP(b_.getIntNTy(8u << at.shift), b_.CreateIntToPtr(base, b_.getPtrTy()), index);
@@ -409,17 +438,18 @@ void WarpFunction::ForEachActiveLane(const std::function<void(Value* lane)>& bod
 }
 
 /// Words and double words have a scatter instruction; smaller and larger pieces are stored lane after lane.
-void WarpFunction::Scatter(const Irregular& at, const Access& access, const Window& window, const std::vector<Value*>& values) {
+void WarpFunction::Scatter(const Irregular& at, const Access& access, const Window& window,
+                           const std::vector<Value*>& values) {
   Value* data = Interleave(values);
   if (half_warp() && at.index && access.bytes == 4) {
     b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_scatter_dpi_512, {},
-                       {HostBase(at, window), MaskLanes(), ScaledIndex(at), b_.CreateBitCast(data, LanesType(b_.getInt32Ty())),
-                        b_.getInt32(1u << at.shift)});
+                       {HostBase(at, window), MaskLanes(), ScaledIndex(at),
+                        b_.CreateBitCast(data, LanesType(b_.getInt32Ty())), b_.getInt32(1u << at.shift)});
     return;
   }
   if (access.bytes == 4 || access.bytes == 8) {
-    b_.CreateMaskedScatter(b_.CreateBitCast(data, LanesType(b_.getIntNTy(access.bytes * 8))), HostPointers(at, access, window),
-                           llvm::Align(access.align), ActiveLanes());
+    b_.CreateMaskedScatter(b_.CreateBitCast(data, LanesType(b_.getIntNTy(access.bytes * 8))),
+                           HostPointers(at, access, window), llvm::Align(access.align), ActiveLanes());
     return;
   }
   llvm::Type* piece = access.bytes < 4 ? static_cast<llvm::Type*>(b_.getIntNTy(access.bytes * 8))
@@ -433,8 +463,8 @@ void WarpFunction::Scatter(const Irregular& at, const Access& access, const Wind
 }
 
 /// A checked store to any addresses, as LoadIrregularGroup. `rows` (i1 or null): they are known to be rows, or not to.
-void WarpFunction::StoreIrregular(const Irregular& at, const Access& access, const Window& window, const std::vector<Value*>& values,
-                                  Value* rows) {
+void WarpFunction::StoreIrregular(const Irregular& at, const Access& access, const Window& window,
+                                  const std::vector<Value*>& values, Value* rows) {
   if (half_warp()) return Scatter(at, access, window, values);
   Split split{};
   if (rows) {
@@ -456,12 +486,14 @@ void WarpFunction::StoreIrregular(const Irregular& at, const Access& access, con
 }
 
 /// All lanes store to one address: one of them wins, here the last.
-void WarpFunction::StoreSame(Value* base, const Access& access, const Window& window, const std::vector<Value*>& values) {
+void WarpFunction::StoreSame(Value* base, const Access& access, const Window& window,
+                             const std::vector<Value*>& values) {
   Value* host = window.host ? b_.CreateAdd(base, window.host) : base;
   Value* lane = b_.CreateSub(b_.getInt32(31), b_.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, mask_, b_.getTrue()));
   for (unsigned part = 0; part < access.count; ++part) {
     Value* to = b_.CreateIntToPtr(b_.CreateAdd(host, b_.getInt64(part * access.element_bytes)), b_.getPtrTy());
-    b_.CreateAlignedStore(b_.CreateExtractElement(values[part], lane), to, llvm::Align(access.element_bytes), access.strong);
+    b_.CreateAlignedStore(b_.CreateExtractElement(values[part], lane), to, llvm::Align(access.element_bytes),
+                          access.strong);
   }
 }
 

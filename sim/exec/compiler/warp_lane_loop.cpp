@@ -1,6 +1,6 @@
-// Loops that lanes leave one by one, at places in memory of their own: a gather takes as long for one lane as for all, so when
-// few lanes are left they run the rest of the loop one after the other, as scalar code. Threads of a warp are independent
-// where nothing makes them wait, so any order of theirs is right.
+// Loops that lanes leave one by one, at places in memory of their own: a gather takes as long for one lane as for all,
+// so when few lanes are left they run the rest of the loop one after the other, as scalar code. Threads of a warp are
+// independent where nothing makes them wait, so any order of theirs is right.
 #include <llvm/IR/IntrinsicInst.h>
 
 #include "sim/exec/compiler/warp_function.h"
@@ -15,8 +15,8 @@ namespace {
 constexpr unsigned kMostInstructions = 80, kMostBlocks = 8;
 
 bool IsPlainType(const llvm::Type* type) {
-  return type->isFloatTy() || type->isDoubleTy() || type->isIntegerTy(8) || type->isIntegerTy(16) || type->isIntegerTy(32) ||
-         type->isIntegerTy(64);
+  return type->isFloatTy() || type->isDoubleTy() || type->isIntegerTy(8) || type->isIntegerTy(16) ||
+         type->isIntegerTy(32) || type->isIntegerTy(64);
 }
 
 /// Instructions whose scalar form is code of a few instructions, never a call, and is defined for every operand.
@@ -56,7 +56,8 @@ bool IsPlainOperation(const llvm::Instruction& instruction) {
 
 /// `loop` is small, has one exit, leaves it depending on data of each lane, and gathers.
 bool WarpFunction::RunsLaneByLane(const llvm::Loop& loop) {
-  if (memcheck() || !shapes_->InStep(loop.getHeader()) || !loop.isInnermost() || loop.getNumBlocks() > kMostBlocks) return false;
+  if (memcheck() || !shapes_->InStep(loop.getHeader()) || !loop.isInnermost() || loop.getNumBlocks() > kMostBlocks)
+    return false;
   const BasicBlock* exit = loop.getUniqueExitBlock();
   if (!exit) return false;
   for (const llvm::PHINode& phi : exit->phis()) {
@@ -91,21 +92,24 @@ bool WarpFunction::RunsLaneByLane(const llvm::Loop& loop) {
       const auto& call = llvm::cast<llvm::CallInst>(instruction);
       if (info->strong || info->space == Space::kLocal || LeftToHelper(AccessOf(call, *info))) return false;
       const Shape& shape = ShapeOf(call.getArgOperand(0));
-      gathers |=
-          info->kind == MarkerKind::kLoad && (shape.vector() || (shape.kind == ShapeKind::kIndexed && ShapeOf(shape.index).vector()));
+      gathers |= info->kind == MarkerKind::kLoad &&
+                 (shape.vector() || (shape.kind == ShapeKind::kIndexed && ShapeOf(shape.index).vector()));
     }
   }
   return instructions <= kMostInstructions && gathers && leaves_by_data;
 }
 
-/// `block` is where such a loop begins, and all lanes of a warp are few enough: the converged copy has nothing to do there.
+/// `block` is where such a loop begins, and all lanes of a warp are few enough: the converged copy has nothing to do
+/// there.
 bool WarpFunction::AlwaysRunsLaneByLane(const BasicBlock* block) {
   const llvm::Loop* loop = loops_->getLoopFor(block);
   return module_.few_lanes >= kWarpSize && loop && loop->getHeader() == block && RunsLaneByLane(*loop);
 }
 
 /// An entry value whose lanes are fixed, too; those of an indexed one depend on an index that the loop may make.
-bool WarpFunction::IsSameAllAlong(const Value* value) { return IsEntryValue(value) && ShapeOf(value).kind != ShapeKind::kIndexed; }
+bool WarpFunction::IsSameAllAlong(const Value* value) {
+  return IsEntryValue(value) && ShapeOf(value).kind != ShapeKind::kIndexed;
+}
 
 /// A value that the loop uses and that is there when a lane begins.
 bool WarpFunction::IsLiveIn(const llvm::Loop& loop, const Value* value) {
@@ -114,12 +118,14 @@ bool WarpFunction::IsLiveIn(const llvm::Loop& loop, const Value* value) {
 }
 
 /// One lane's load or store, with the mask of that lane set.
-Value* WarpFunction::EmitLaneAccess(llvm::CallInst& call, const MarkerInfo& info, const std::function<Value*(Value*)>& scalar) {
+Value* WarpFunction::EmitLaneAccess(llvm::CallInst& call, const MarkerInfo& info,
+                                    const std::function<Value*(Value*)>& scalar) {
   Access access = AccessOf(call, info);
   const Window window = WindowOf(call, access);
   Value* address = scalar(call.getArgOperand(0));
-  Value* ok =
-      ProvenInRange(call.getArgOperand(0), access) ? b_.getTrue() : LinearInRange({address, LanePattern{}, nullptr}, access, window);
+  Value* ok = ProvenInRange(call.getArgOperand(0), access)
+                  ? b_.getTrue()
+                  : LinearInRange({address, LanePattern{}, nullptr}, access, window);
   if (info.kind == MarkerKind::kLoad) return LoadScalar(address, ok, access, window, call.getType());
   std::vector<Value*> values;
   for (unsigned part = 0; part < access.count; ++part) values.push_back(scalar(call.getArgOperand(1 + part)));
@@ -146,9 +152,11 @@ Value* WarpFunction::EmitLaneAccess(llvm::CallInst& call, const MarkerInfo& info
   return nullptr;
 }
 
-/// The loop for one lane, from its header to its end. `begin`: what the header's phis are; `outside`: what comes from before.
+/// The loop for one lane, from its header to its end. `begin`: what the header's phis are; `outside`: what comes from
+/// before.
 void WarpFunction::EmitLane(const llvm::Loop& loop, const std::function<Value*(Value*)>& outside,
-                            const std::function<Value*(Value*)>& begin, const std::function<void(llvm::PHINode&, Value*)>& leave) {
+                            const std::function<Value*(Value*)>& begin,
+                            const std::function<void(llvm::PHINode&, Value*)>& leave) {
   llvm::DenseMap<const Value*, Value*> made;
   llvm::DenseMap<const BasicBlock*, BasicBlock*> starts, ends;
   const auto scalar = [&](Value* value) -> Value* {
@@ -173,7 +181,8 @@ void WarpFunction::EmitLane(const llvm::Loop& loop, const std::function<Value*(V
       if (auto* phi = llvm::dyn_cast<llvm::PHINode>(&instruction)) {
         made[phi] = b_.CreatePHI(phi->getType(), phi->getNumIncomingValues());
       } else if (const MarkerInfo* info = module_.MarkerOf(instruction)) {
-        if (!IsSameAllAlong(&instruction)) made[&instruction] = EmitLaneAccess(llvm::cast<llvm::CallInst>(instruction), *info, scalar);
+        if (!IsSameAllAlong(&instruction))
+          made[&instruction] = EmitLaneAccess(llvm::cast<llvm::CallInst>(instruction), *info, scalar);
       } else if (!instruction.isTerminator() && !IsSameAllAlong(&instruction)) {
         llvm::Instruction* copy = instruction.clone();
         for (llvm::Use& use : copy->operands()) {
@@ -238,9 +247,10 @@ WarpFunction::LiveIn WarpFunction::LiveInOf(const llvm::Loop& loop) {
   return live_in;
 }
 
-/// The active lanes go round the loop one by one and on to its exit. `results`: what lanes that have left took along; returns that of all.
-/// What differs between lanes goes through memory: values in one by one, results back.
-std::vector<Value*> WarpFunction::EmitLanesInTurn(const llvm::Loop& loop, const LiveIn& live_in, const std::vector<Value*>& results) {
+/// The active lanes go round the loop one by one and on to its exit. `results`: what lanes that have left took along;
+/// returns that of all. What differs between lanes goes through memory: values in one by one, results back.
+std::vector<Value*> WarpFunction::EmitLanesInTurn(const llvm::Loop& loop, const LiveIn& live_in,
+                                                  const std::vector<Value*>& results) {
   const auto buffer_of = [&](Value* lanes) {
     llvm::IRBuilder<> at(entry_, entry_->begin());
     Value* buffer = AlignedAlloca(at, lanes->getType());
@@ -266,17 +276,19 @@ std::vector<Value*> WarpFunction::EmitLanesInTurn(const llvm::Loop& loop, const 
       own[live_in.lanes[i]] = b_.CreateLoad(type, b_.CreateGEP(type, buffers[i], lane));
     }
     const auto find = [&](Value* value) { return own.lookup(value); };
-    EmitLane(loop, find, find,
-             [&](llvm::PHINode& phi, Value* value) { b_.CreateStore(value, b_.CreateGEP(value->getType(), result_of[&phi], lane)); });
+    EmitLane(loop, find, find, [&](llvm::PHINode& phi, Value* value) {
+      b_.CreateStore(value, b_.CreateGEP(value->getType(), result_of[&phi], lane));
+    });
     mask_ = outer_mask;
     mask_lanes_ = nullptr;
   });
-  for (std::size_t i = 0; i < ends.size(); ++i) ends[i] = b_.CreateAlignedLoad(results[i]->getType(), ends[i], llvm::Align(64));
+  for (std::size_t i = 0; i < ends.size(); ++i)
+    ends[i] = b_.CreateAlignedLoad(results[i]->getType(), ends[i], llvm::Align(64));
   return ends;
 }
 
-/// At the header of such a loop in the divergent copy: lanes that fill no more than half a warp run the rest of the loop brought together
-/// (warp_half_loop.cpp), or one by one; with more, the header follows as usual.
+/// At the header of such a loop in the divergent copy: lanes that fill no more than half a warp run the rest of the
+/// loop brought together (warp_half_loop.cpp), or one by one; with more, the header follows as usual.
 void WarpFunction::EmitLaneLoop(const llvm::Loop& loop) {
   const bool as_half = module_.avx512 && module_.few_lanes < kWarpSize && RunsAsHalf(loop);
   BasicBlock* few = NewBlock("few_lanes");

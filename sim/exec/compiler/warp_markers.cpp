@@ -41,7 +41,9 @@ Value* WarpFunction::FieldOf(Value* base, char which, std::size_t offset, llvm::
   });
 }
 
-Value* WarpFunction::ExitedMask() { return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), warp_, offsetof(WarpCtx, exited_mask)); }
+Value* WarpFunction::ExitedMask() {
+  return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), warp_, offsetof(WarpCtx, exited_mask));
+}
 
 Value* WarpFunction::WarpField(std::size_t offset, llvm::Type* type) { return FieldOf(warp_, 'w', offset, type); }
 
@@ -107,9 +109,10 @@ void WarpFunction::EmitSpecial(llvm::CallInst& call, Special special) {
   const auto thread_index = [&](unsigned axis) -> Value* {
     if (!ShapeOf(&call).vector()) return WarpField(word(offsetof(WarpCtx, tid0), axis), i32);
     return AtEntry("tid" + std::to_string(axis), [&] {
-      return b_.CreateAlignedLoad(WarpType(i32),
-                                  b_.CreateConstGEP1_64(b_.getInt8Ty(), warp_, offsetof(WarpCtx, tid) + axis * sizeof(WarpCtx::tid[0])),
-                                  llvm::Align(64));
+      return b_.CreateAlignedLoad(
+          WarpType(i32),
+          b_.CreateConstGEP1_64(b_.getInt8Ty(), warp_, offsetof(WarpCtx, tid) + axis * sizeof(WarpCtx::tid[0])),
+          llvm::Align(64));
     });
   };
   Value* value = nullptr;
@@ -155,10 +158,12 @@ void WarpFunction::EmitParam(llvm::CallInst& call, const MarkerInfo& info) {
     return loaded;
   };
   if (const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(offset)) {
-    std::string key = "param" + std::to_string(constant->getZExtValue()) + "." + std::to_string(info.element->getTypeID()) + "." +
+    std::string key = "param" + std::to_string(constant->getZExtValue()) + "." +
+                      std::to_string(info.element->getTypeID()) + "." +
                       std::to_string(info.element->getScalarSizeInBits());
-    return Define(&call,
-                  AtEntry(key, [&]() -> Value* { return load(b_.CreateConstGEP1_64(b_.getInt8Ty(), params, constant->getZExtValue())); }));
+    return Define(&call, AtEntry(key, [&]() -> Value* {
+      return load(b_.CreateConstGEP1_64(b_.getInt8Ty(), params, constant->getZExtValue()));
+    }));
   }
   // A run-time offset (an array parameter indexed by a variable) stays inside the padded block.
   const auto clamp = [&](Value* at) {
@@ -183,11 +188,12 @@ void WarpFunction::EmitSpaceConversion(llvm::CallInst& call, const MarkerInfo& i
     Value* inside = b_.CreateICmpULT(b_.CreateSub(lanes, low), Splat(window.limit));
     if (info.space == Space::kGlobal) {
       // Shared and local memory lie in the device range, too, but are not global.
-      Value* shared = b_.CreateICmpULT(b_.CreateSub(lanes, Splat(WindowOf(Space::kShared).host)), Splat(WindowOf(Space::kShared).limit));
+      Value* shared = b_.CreateICmpULT(b_.CreateSub(lanes, Splat(WindowOf(Space::kShared).host)),
+                                       Splat(WindowOf(Space::kShared).limit));
       const Access local{nullptr, 1, 1, 1, 1, Space::kLocal, false, nullptr};
       const Window local_window = WindowOf(Space::kLocal);
-      Value* in_local =
-          b_.CreateICmpULT(b_.CreateSub(lanes, HostLanes(Splat(b_.getInt64(0)), local, local_window)), Splat(local_window.limit));
+      Value* in_local = b_.CreateICmpULT(b_.CreateSub(lanes, HostLanes(Splat(b_.getInt64(0)), local, local_window)),
+                                         Splat(local_window.limit));
       inside = b_.CreateNot(b_.CreateOr(shared, in_local));
     }
     return Define(&call, inside);
@@ -217,7 +223,8 @@ Value* WarpFunction::Permute(Value* lanes, Value* index) {
     };
     Value* parts[2];
     for (unsigned i = 0; i < 2; ++i) {
-      parts[i] = b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpermi2var_d_512, {}, {half(lanes, 0), half(index, i), half(lanes, 1)});
+      parts[i] = b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpermi2var_d_512, {},
+                                    {half(lanes, 0), half(index, i), half(lanes, 1)});
     }
     llvm::SmallVector<int, 32> both;
     for (unsigned i = 0; i < kWarpSize; ++i) both.push_back(static_cast<int>(i));
@@ -232,8 +239,8 @@ Value* WarpFunction::Permute(Value* lanes, Value* index) {
   return out;
 }
 
-/// A lane that does not take part gives zero. The manual leaves it open (ISA 9.7.9.6), hardware does so, and programs rely on
-/// it: sums over a warp's first lanes shuffle down from lanes that are not there.
+/// A lane that does not take part gives zero. The manual leaves it open (ISA 9.7.9.6), hardware does so, and programs
+/// rely on it: sums over a warp's first lanes shuffle down from lanes that are not there.
 void WarpFunction::EmitShuffle(llvm::CallInst& call) {
   Value* value = call.getArgOperand(0);
   if (ShapeOf(&call).uniform()) return Define(&call, Base(value));
@@ -245,7 +252,8 @@ void WarpFunction::EmitShuffle(llvm::CallInst& call) {
   const auto* base = shape.vector() ? nullptr : llvm::dyn_cast<llvm::ConstantInt>(Base(source));
   if (base) {
     llvm::SmallVector<int, 32> pick;
-    for (unsigned lane = 0; lane < kWarpSize; ++lane) pick.push_back(static_cast<int>((base->getSExtValue() + shape.pattern[lane]) & 31));
+    for (unsigned lane = 0; lane < kWarpSize; ++lane)
+      pick.push_back(static_cast<int>((base->getSExtValue() + shape.pattern[lane]) & 31));
     moved = b_.CreateShuffleVector(lanes, pick);
   } else {
     moved = Permute(lanes, Lanes(source));
@@ -257,8 +265,9 @@ void WarpFunction::EmitShuffle(llvm::CallInst& call) {
   Define(&call, moved);
 }
 
-/// Hands the core to the next warp of the ring. When control comes back, all others have had their turn (warp_switch.h). A kernel of many
-/// barriers calls a function for it: the list of what the assembly clobbers takes LLVM a millisecond to read.
+/// Hands the core to the next warp of the ring. When control comes back, all others have had their turn
+/// (warp_switch.h). A kernel of many barriers calls a function for it: the list of what the assembly clobbers takes
+/// LLVM a millisecond to read.
 void WarpFunction::EmitRingSwitch() {
   constexpr unsigned kMostInLine = 64;
   auto* type = llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy()}, false);
@@ -312,7 +321,8 @@ Value* WarpFunction::ReloadLanes(Value* buffer, llvm::Type* warp_type) {
 
 void WarpFunction::CallHelper(Helper helper, Value* mask, Value* line, std::uint64_t imm, llvm::ArrayRef<Value*> args) {
   Value* table = LaunchField(offsetof(LaunchCtx, helpers), b_.getPtrTy());
-  auto* load = b_.CreateLoad(b_.getPtrTy(), b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), table, static_cast<std::uint64_t>(helper)));
+  auto* load = b_.CreateLoad(b_.getPtrTy(),
+                             b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), table, static_cast<std::uint64_t>(helper)));
   load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context_, {}));
   Value* pointers = llvm::ConstantPointerNull::get(b_.getPtrTy());
   if (!args.empty()) {
@@ -321,22 +331,22 @@ void WarpFunction::CallHelper(Helper helper, Value* mask, Value* line, std::uint
       b_.CreateAlignedStore(args[i], b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), pointers, i), llvm::Align(8));
     }
   }
-  auto* type =
-      llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy(), b_.getInt32Ty(), b_.getInt32Ty(), b_.getInt64Ty(), b_.getPtrTy()}, false);
+  auto* type = llvm::FunctionType::get(
+      b_.getVoidTy(), {b_.getPtrTy(), b_.getInt32Ty(), b_.getInt32Ty(), b_.getInt64Ty(), b_.getPtrTy()}, false);
   b_.CreateCall(type, load, {warp_, mask, line, b_.getInt64(imm), pointers});
 }
 
-/// Internal function `name`(ptr warp, i32 mask, i32 line, i64 imm, addresses, more…) that is never inlined; addresses are
-/// <32 x i64> unless another type is given.
+/// Internal function `name`(ptr warp, i32 mask, i32 line, i64 imm, addresses, more…) that is never inlined; addresses
+/// are <32 x i64> unless another type is given.
 llvm::Function* WarpFunction::OutOfLine(const std::string& name, llvm::Type* result, llvm::ArrayRef<llvm::Type*> more,
                                         llvm::Type* addresses) {
   llvm::SmallVector<llvm::Type*, 8> types{b_.getPtrTy(), b_.getInt32Ty(), b_.getInt32Ty(), b_.getInt64Ty(),
                                           addresses ? addresses : WarpType(b_.getInt64Ty())};
   types.append(more.begin(), more.end());
-  auto* function =
-      llvm::Function::Create(llvm::FunctionType::get(result, types, false), llvm::Function::InternalLinkage, name, target_->getParent());
-  function->setAttributes(
-      function->getAttributes().addFnAttributes(context_, llvm::AttrBuilder(context_, target_->getAttributes().getFnAttrs())));
+  auto* function = llvm::Function::Create(llvm::FunctionType::get(result, types, false),
+                                          llvm::Function::InternalLinkage, name, target_->getParent());
+  function->setAttributes(function->getAttributes().addFnAttributes(
+      context_, llvm::AttrBuilder(context_, target_->getAttributes().getFnAttrs())));
   function->addFnAttr(llvm::Attribute::NoInline);
   function->addFnAttr(llvm::Attribute::Cold);
   return function;
@@ -348,8 +358,10 @@ Value* WarpFunction::AlignedAlloca(llvm::IRBuilder<>& b, llvm::Type* type) {
   return buffer;
 }
 
-/// Helper call inside an out-of-line function, with the warp, mask, line (unless there is another) and immediate it was given.
-void WarpFunction::CallHelperFrom(llvm::IRBuilder<>& b, llvm::Function* function, Helper helper, llvm::ArrayRef<Value*> args, Value* line) {
+/// Helper call inside an out-of-line function, with the warp, mask, line (unless there is another) and immediate it was
+/// given.
+void WarpFunction::CallHelperFrom(llvm::IRBuilder<>& b, llvm::Function* function, Helper helper,
+                                  llvm::ArrayRef<Value*> args, Value* line) {
   const auto field = [&](Value* base, std::size_t offset) {
     return b.CreateLoad(b.getPtrTy(), b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), base, offset));
   };
@@ -357,14 +369,19 @@ void WarpFunction::CallHelperFrom(llvm::IRBuilder<>& b, llvm::Function* function
   Value* callee = field(table, static_cast<std::size_t>(helper) * sizeof(void*));
   auto* array = llvm::ArrayType::get(b.getPtrTy(), args.size());
   Value* pointers = b.CreateAlloca(array);
-  for (unsigned i = 0; i < args.size(); ++i) b.CreateStore(args[i], b.CreateConstInBoundsGEP2_32(array, pointers, 0, i));
-  auto* type = llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty(), b.getInt64Ty(), b.getPtrTy()}, false);
-  b.CreateCall(type, callee, {function->getArg(0), function->getArg(1), line ? line : function->getArg(2), function->getArg(3), pointers});
+  for (unsigned i = 0; i < args.size(); ++i)
+    b.CreateStore(args[i], b.CreateConstInBoundsGEP2_32(array, pointers, 0, i));
+  auto* type = llvm::FunctionType::get(
+      b.getVoidTy(), {b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty(), b.getInt64Ty(), b.getPtrTy()}, false);
+  b.CreateCall(
+      type, callee,
+      {function->getArg(0), function->getArg(1), line ? line : function->getArg(2), function->getArg(3), pointers});
 }
 
 namespace {
 
-/// Whether the first inputs of a helper are what its outputs were before, in the same places: large accumulators are not copied.
+/// Whether the first inputs of a helper are what its outputs were before, in the same places: large accumulators are
+/// not copied.
 bool UpdatesInPlace(Helper helper) { return helper == Helper::kGroupMma; }
 
 }  // namespace
@@ -387,8 +404,9 @@ void WarpFunction::EmitHelperMarker(llvm::CallInst& call, const MarkerInfo& info
   unsigned slot = 0;
   const bool in_place = UpdatesInPlace(info.helper);
   for (llvm::Type* output : outputs) {
-    args.push_back(in_place ? SpillLanes(slot, Lanes(call.getArgOperand(slot)))
-                            : Scratch(slot, static_cast<unsigned>(layout.getTypeStoreSize(StorageType(WarpType(output))))));
+    args.push_back(in_place
+                       ? SpillLanes(slot, Lanes(call.getArgOperand(slot)))
+                       : Scratch(slot, static_cast<unsigned>(layout.getTypeStoreSize(StorageType(WarpType(output))))));
     ++slot;
   }
   for (unsigned i = in_place ? outputs.size() : 0; i + 1 < call.arg_size(); ++i)
@@ -443,11 +461,13 @@ llvm::Function* WarpFunction::IndirectTarget(llvm::FunctionType* type) {
   auto* choose = b.CreateSwitch(function->getArg(2), bad, 8);
   for (const auto& [index, target] : module_.address_taken) {
     llvm::Function* warp_target = module_.warp_of.lookup(target);
-    if (!warp_target || warp_target->getReturnType() != type->getReturnType() || warp_target->arg_size() + 1 != function->arg_size()) {
+    if (!warp_target || warp_target->getReturnType() != type->getReturnType() ||
+        warp_target->arg_size() + 1 != function->arg_size()) {
       continue;
     }
     bool same = true;
-    for (unsigned i = 2; i < warp_target->arg_size(); ++i) same &= warp_target->getArg(i)->getType() == function->getArg(i + 1)->getType();
+    for (unsigned i = 2; i < warp_target->arg_size(); ++i)
+      same &= warp_target->getArg(i)->getType() == function->getArg(i + 1)->getType();
     if (!same) continue;
     BasicBlock* block = BasicBlock::Create(context_, "call", function);
     choose->addCase(b.getInt64((std::uint64_t{index} + 1) * 16), block);
@@ -471,8 +491,8 @@ llvm::Function* WarpFunction::IndirectTarget(llvm::FunctionType* type) {
     return b.CreateLoad(b.getPtrTy(), b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), base, offset));
   };
   Value* table = field(field(function->getArg(0), offsetof(WarpCtx, launch)), offsetof(LaunchCtx, helpers));
-  auto* helper_type =
-      llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty(), b.getInt64Ty(), b.getPtrTy()}, false);
+  auto* helper_type = llvm::FunctionType::get(
+      b.getVoidTy(), {b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty(), b.getInt64Ty(), b.getPtrTy()}, false);
   b.CreateCall(helper_type, field(table, static_cast<std::size_t>(Helper::kInvalidCall) * sizeof(void*)),
                {function->getArg(0), function->getArg(1), b.getInt32(0), b.getInt64(0), pointers});
   b.CreateUnreachable();

@@ -1,6 +1,7 @@
-// .sync instructions that lanes of one member mask reach from different places of the code (meetings.h). Lanes of a diverged warp
-// whose members are not all there hand over what they bring and wait. The runtime computes what all of them get when the last one
-// has come (helpers_meeting.cpp); each then goes on behind its own instruction, where it takes its result.
+// .sync instructions that lanes of one member mask reach from different places of the code (meetings.h). Lanes of a
+// diverged warp whose members are not all there hand over what they bring and wait. The runtime computes what all of
+// them get when the last one has come (helpers_meeting.cpp); each then goes on behind its own instruction, where it
+// takes its result.
 #include <cstddef>
 
 #include "sim/exec/compiler/warp_function.h"
@@ -10,9 +11,13 @@ namespace gridloom::exec {
 using llvm::BasicBlock;
 using llvm::Value;
 
-Value* WarpFunction::MeetingField(std::size_t offset) { return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), meetings_, offset); }
+Value* WarpFunction::MeetingField(std::size_t offset) {
+  return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), meetings_, offset);
+}
 
-Value* WarpFunction::WaitingLanes() { return b_.CreateLoad(b_.getInt32Ty(), MeetingField(offsetof(WarpMeetings, waiting))); }
+Value* WarpFunction::WaitingLanes() {
+  return b_.CreateLoad(b_.getInt32Ty(), MeetingField(offsetof(WarpMeetings, waiting)));
+}
 
 /// At the function's entry. Nobody waits, and nobody has results to take, at the end of a warp either.
 void WarpFunction::BeginMeetings() {
@@ -20,7 +25,8 @@ void WarpFunction::BeginMeetings() {
   meetings_->setAlignment(llvm::Align(alignof(WarpMeetings)));
   b_.CreateStore(b_.getInt32(0), MeetingField(offsetof(WarpMeetings, waiting)));
   b_.CreateStore(b_.getInt32(0), MeetingField(offsetof(WarpMeetings, met)));
-  b_.CreateStore(b_.getInt32(static_cast<std::uint32_t>(order_.blocks.size())), MeetingField(offsetof(WarpMeetings, blocks)));
+  b_.CreateStore(b_.getInt32(static_cast<std::uint32_t>(order_.blocks.size())),
+                 MeetingField(offsetof(WarpMeetings, blocks)));
   b_.CreateStore(pending_masks_, MeetingField(offsetof(WarpMeetings, pending_masks)));
   released_ = NewBlock("released");
   ended_ = NewBlock("ended");
@@ -30,14 +36,16 @@ void WarpFunction::BeginMeetings() {
 // Arriving
 // ---------------------------------------------------------------------------------------------------------------------
 
-/// The end of a block in the divergent copy: leaves the insert point where the active lanes go on to `to` at once, since all members
-/// are here or no other lane is left.
+/// The end of a block in the divergent copy: leaves the insert point where the active lanes go on to `to` at once,
+/// since all members are here or no other lane is left.
 void WarpFunction::EmitMeet(const llvm::CallInst& meet, const MarkerInfo& info, BasicBlock* to) {
   Value* members = meet.getArgOperand(0);
   Value* absent = b_.CreateNot(mask_);
-  Value* missing = ShapeOf(members).uniform()
-                       ? b_.CreateAnd(Base(members), absent)
-                       : b_.CreateAnd(ToBits(b_.CreateICmpNE(b_.CreateAnd(Lanes(members), Splat(absent)), Splat(b_.getInt32(0)))), mask_);
+  Value* missing =
+      ShapeOf(members).uniform()
+          ? b_.CreateAnd(Base(members), absent)
+          : b_.CreateAnd(ToBits(b_.CreateICmpNE(b_.CreateAnd(Lanes(members), Splat(absent)), Splat(b_.getInt32(0)))),
+                         mask_);
   BasicBlock* some_missing = NewBlock("members_missing");
   BasicBlock* wait = NewBlock("wait_for_members");
   BasicBlock* go = NewBlock("members_here");
@@ -60,8 +68,8 @@ void WarpFunction::EmitMeet(const llvm::CallInst& meet, const MarkerInfo& info, 
   b_.SetInsertPoint(go);
 }
 
-/// What lanes wait for is looked at again: some have ended, or nothing else can run, so that a group goes on without those that are
-/// missing. Leaves the insert point where nobody waits.
+/// What lanes wait for is looked at again: some have ended, or nothing else can run, so that a group goes on without
+/// those that are missing. Leaves the insert point where nobody waits.
 void WarpFunction::MeetAgain(bool none_can_run) {
   BasicBlock* again = NewBlock("meet_again");
   BasicBlock* nobody = NewBlock("nobody_waits");
@@ -105,8 +113,8 @@ void WarpFunction::EmitReleased() {
 // Going on
 // ---------------------------------------------------------------------------------------------------------------------
 
-/// At the head of a block behind a meeting, in the divergent copy: until its first kMet, only those lanes are active that did not wait,
-/// and exchange among themselves.
+/// At the head of a block behind a meeting, in the divergent copy: until its first kMet, only those lanes are active
+/// that did not wait, and exchange among themselves.
 void WarpFunction::BeginMet() {
   const auto is_met = [&](const llvm::Instruction& instruction) {
     const MarkerInfo* info = module_.MarkerOf(instruction);

@@ -1,6 +1,6 @@
-// Code that memcheck adds (docs/memcheck.md). A global access has a number and, in the unit's memory, the bounds of what it
-// touched last: inside of them it needs nobody. Every access to shared memory is told to the runtime, which answers whether
-// the code may go ahead or has to go lane by lane.
+// Code that memcheck adds (docs/memcheck.md). A global access has a number and, in the unit's memory, the bounds of
+// what it touched last: inside of them it needs nobody. Every access to shared memory is told to the runtime, which
+// answers whether the code may go ahead or has to go lane by lane.
 #include <llvm/IR/Intrinsics.h>
 
 #include <algorithm>
@@ -19,7 +19,8 @@ WarpFunction::Window WarpFunction::SiteWindow(const llvm::CallInst& call, Access
   access.site = it->second;
   Value* sites = WarpField(offsetof(WarpCtx, check_sites), b_.getPtrTy());
   const auto word = [&](std::uint64_t n) {
-    return b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), sites, access.site * 2ull + n));
+    return b_.CreateLoad(b_.getInt64Ty(),
+                         b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), sites, access.site * 2ull + n));
   };
   Window window{word(0), word(1), nullptr, 0};
   window.changes = true;
@@ -52,25 +53,30 @@ Value* WarpFunction::SharedChecked(Value* address, const Access& access, AccessK
   imm.strong = access.strong && kind != AccessKind::kAtomic ? 1 : 0;
   const std::optional<Linear> linear = AsLinear(address);
   const unsigned lengths[] = {kWarpSize, kWarpSize / 2, kWarpSize / 4};
-  const bool in_rows =
-      linear && !linear->valid && std::ranges::any_of(lengths, [&](unsigned lanes) { return StandInRows(linear->pattern, lanes, imm); });
+  const bool in_rows = linear && !linear->valid && std::ranges::any_of(lengths, [&](unsigned lanes) {
+                         return StandInRows(linear->pattern, lanes, imm);
+                       });
   Value* offsets = nullptr;
   if (!in_rows) {
     offsets = Lanes(address);
   } else {
     offsets = llvm::PoisonValue::get(llvm::FixedVectorType::get(b_.getInt64Ty(), kWarpSize / imm.row_lanes));
     for (unsigned row = 0; row < kWarpSize / imm.row_lanes; ++row) {
-      Value* first = b_.CreateAdd(linear->base, b_.getInt64(static_cast<std::uint64_t>(linear->pattern[row * imm.row_lanes])));
+      Value* first =
+          b_.CreateAdd(linear->base, b_.getInt64(static_cast<std::uint64_t>(linear->pattern[row * imm.row_lanes])));
       offsets = b_.CreateInsertElement(offsets, first, row);
     }
   }
-  Value* answer = b_.CreateCall(SharedCheckFunction(offsets->getType()), {warp_, mask_, access.line, b_.getInt64(PackImm(imm)), offsets});
+  Value* answer = b_.CreateCall(SharedCheckFunction(offsets->getType()),
+                                {warp_, mask_, access.line, b_.getInt64(PackImm(imm)), offsets});
   return b_.CreateICmpNE(answer, b_.getInt32(0));
 }
 
-/// i32 @gl.check_shared.N(ptr warp, i32 mask, i32 line, i64 imm, <N x i64> offsets): of 32 lanes, or of the first lane of each row.
+/// i32 @gl.check_shared.N(ptr warp, i32 mask, i32 line, i64 imm, <N x i64> offsets): of 32 lanes, or of the first lane
+/// of each row.
 llvm::Function* WarpFunction::SharedCheckFunction(llvm::Type* offsets_type) {
-  const std::string name = "gl.check_shared." + std::to_string(llvm::cast<llvm::FixedVectorType>(offsets_type)->getNumElements());
+  const std::string name =
+      "gl.check_shared." + std::to_string(llvm::cast<llvm::FixedVectorType>(offsets_type)->getNumElements());
   if (llvm::Function* existing = target_->getParent()->getFunction(name)) return existing;
   llvm::Function* function = OutOfLine(name, b_.getInt32Ty(), {}, offsets_type);
   function->removeFnAttr(llvm::Attribute::Cold);
@@ -105,8 +111,8 @@ void WarpFunction::IfAny(Value* lanes, const std::function<void()>& then) {
 void WarpFunction::EmitLoadedBits(llvm::CallInst& call, const MarkerInfo& info) {
   llvm::Type* const type = WarpType(call.getType());
   Value* const addresses = Lanes(call.getArgOperand(0));
-  Value* const flag =
-      b_.CreateLoad(b_.getInt32Ty(), b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), warp_, offsetof(WarpCtx, invalid_reads)));
+  Value* const flag = b_.CreateLoad(
+      b_.getInt32Ty(), b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), warp_, offsetof(WarpCtx, invalid_reads)));
   const auto ask = [&]() -> std::vector<Value*> {
     return {CallRarely(LoadedBitsFunction(call.getType()),
                        {warp_, mask_, call.getArgOperand(call.arg_size() - 1), b_.getInt64(info.imm), addresses})};
@@ -132,7 +138,8 @@ llvm::Function* WarpFunction::LoadedBitsFunction(llvm::Type* element) {
 
 void WarpFunction::EmitStoredBits(llvm::CallInst& call, const MarkerInfo& info) {
   Value* const addresses = Lanes(call.getArgOperand(0));
-  llvm::SmallVector<Value*, 12> arguments{warp_, nullptr, call.getArgOperand(call.arg_size() - 1), b_.getInt64(info.imm), addresses};
+  llvm::SmallVector<Value*, 12> arguments{warp_, nullptr, call.getArgOperand(call.arg_size() - 1),
+                                          b_.getInt64(info.imm), addresses};
   Value* any = nullptr;
   for (unsigned i = 1; i + 1 < call.arg_size(); ++i) {
     Value* const bits = Lanes(call.getArgOperand(i));
@@ -145,7 +152,8 @@ void WarpFunction::EmitStoredBits(llvm::CallInst& call, const MarkerInfo& info) 
 
 /// void @gl.stored_bits.N.count(ptr warp, i32 mask, i32 line, i64 imm, <32 x i64> addresses, <32 x iN>…)
 llvm::Function* WarpFunction::StoredBitsFunction(llvm::Type* bits, unsigned count) {
-  const std::string name = "gl.stored_bits." + std::to_string(bits->getScalarSizeInBits()) + "." + std::to_string(count);
+  const std::string name =
+      "gl.stored_bits." + std::to_string(bits->getScalarSizeInBits()) + "." + std::to_string(count);
   if (llvm::Function* existing = target_->getParent()->getFunction(name)) return existing;
   llvm::Function* function = OutOfLine(name, b_.getVoidTy(), llvm::SmallVector<llvm::Type*, 8>(count, bits));
   llvm::IRBuilder<> b(BasicBlock::Create(context_, "entry", function));
@@ -162,7 +170,8 @@ llvm::Function* WarpFunction::StoredBitsFunction(llvm::Type* bits, unsigned coun
 void WarpFunction::EmitUseInvalid(llvm::CallInst& call, const MarkerInfo& info) {
   Value* const lanes = b_.CreateAnd(ToBits(Lanes(call.getArgOperand(0))), mask_);
   IfAny(lanes, [&] {
-    CallRarely(UseInvalidFunction(), {warp_, lanes, call.getArgOperand(call.arg_size() - 1), b_.getInt64(info.imm), b_.getInt32(0)});
+    CallRarely(UseInvalidFunction(),
+               {warp_, lanes, call.getArgOperand(call.arg_size() - 1), b_.getInt64(info.imm), b_.getInt32(0)});
   });
 }
 
@@ -190,11 +199,14 @@ bool WarpFunction::EmitSyncCheck(const llvm::CallInst& call, const MarkerInfo& i
   }
   const bool passes = info.helper == Helper::kPassSync && UnpackImm<PassSyncImm>(info.imm).counted == 0;
   if (info.helper != Helper::kLeaveSync && !passes) return false;
-  IfAny(b_.CreateLoad(b_.getInt32Ty(), b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), warp_, offsetof(WarpCtx, sync_waits))),
+  IfAny(b_.CreateLoad(b_.getInt32Ty(),
+                      b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), warp_, offsetof(WarpCtx, sync_waits))),
         [&] { CallHelper(info.helper, mask_, call.getArgOperand(call.arg_size() - 1), info.imm, {}); });
   return true;
 }
 
-void WarpFunction::CheckOrder(std::uint64_t among) { CallHelper(Helper::kCheckOrder, mask_, b_.getInt32(0), among, {}); }
+void WarpFunction::CheckOrder(std::uint64_t among) {
+  CallHelper(Helper::kCheckOrder, mask_, b_.getInt32(0), among, {});
+}
 
 }  // namespace gridloom::exec

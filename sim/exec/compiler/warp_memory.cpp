@@ -1,6 +1,7 @@
 // Loads, stores and atomics of the warp form. One compare checks window and alignment (rotating the offset right by
-// log2(size) moves misaligned low bits to the top, where the compare fails); consecutive lanes become vector accesses per
-// 16-lane half; the rest gathers and scatters; what fails the check goes to a runtime helper that decides lane by lane.
+// log2(size) moves misaligned low bits to the top, where the compare fails); consecutive lanes become vector accesses
+// per 16-lane half; the rest gathers and scatters; what fails the check goes to a runtime helper that decides lane by
+// lane.
 #include <llvm/ADT/SetVector.h>
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/Intrinsics.h>
@@ -30,12 +31,18 @@ WarpFunction::Window WarpFunction::WindowOf(Space space) {
     case Space::kShared:
       return {nullptr,
               AtEntry("shared_limit",
-                      [&] { return b_.CreateZExt(CtaField(offsetof(CtaCtx, shared_bytes), b_.getInt32Ty()), b_.getInt64Ty()); }),
+                      [&] {
+                        return b_.CreateZExt(CtaField(offsetof(CtaCtx, shared_bytes), b_.getInt32Ty()),
+                                             b_.getInt64Ty());
+                      }),
               CtaField(offsetof(CtaCtx, shared_base), b_.getInt64Ty()), 1};
     case Space::kLocal:
       return {nullptr,
               AtEntry("local_limit",
-                      [&] { return b_.CreateZExt(WarpField(offsetof(WarpCtx, local_bytes), b_.getInt32Ty()), b_.getInt64Ty()); }),
+                      [&] {
+                        return b_.CreateZExt(WarpField(offsetof(WarpCtx, local_bytes), b_.getInt32Ty()),
+                                             b_.getInt64Ty());
+                      }),
               nullptr, 2};
     default:
       return {LaunchField(offsetof(LaunchCtx, window_base), b_.getInt64Ty()),
@@ -45,14 +52,17 @@ WarpFunction::Window WarpFunction::WindowOf(Space space) {
 
 /// Where a load, store or atomic may go without asking the runtime.
 WarpFunction::Window WarpFunction::WindowOf(const llvm::CallInst& call, Access& access) {
-  if (memcheck() && (access.space == Space::kGlobal || access.space == Space::kGeneric)) return SiteWindow(call, access);
+  if (memcheck() && (access.space == Space::kGlobal || access.space == Space::kGeneric))
+    return SiteWindow(call, access);
   return WindowOf(access.space);
 }
 
 /// (limit - span) >> shift, computed once per function where it can be.
 Value* WarpFunction::ScaledLimit(const Window& window, unsigned shift, std::uint64_t span) {
-  if (window.changes) return b_.CreateLShr(b_.CreateBinaryIntrinsic(llvm::Intrinsic::usub_sat, window.limit, b_.getInt64(span)), shift);
-  const std::string key = "limit" + std::to_string(window.key) + "." + std::to_string(shift) + "." + std::to_string(span);
+  if (window.changes)
+    return b_.CreateLShr(b_.CreateBinaryIntrinsic(llvm::Intrinsic::usub_sat, window.limit, b_.getInt64(span)), shift);
+  const std::string key =
+      "limit" + std::to_string(window.key) + "." + std::to_string(shift) + "." + std::to_string(span);
   return AtEntry(key, [&] {
     Value* limit = b_.CreateBinaryIntrinsic(llvm::Intrinsic::usub_sat, window.limit, b_.getInt64(span));
     return b_.CreateLShr(limit, shift);
@@ -64,18 +74,20 @@ bool WarpFunction::LeftToHelper(const Access& access) {
   return access.element_bytes > 8 || access.bytes > 32 || (access.strong && access.count > 1 && access.bytes == 16);
 }
 
-/// A read of what a compare-and-swap expects: the loop that the programming guide writes around one begins with it, and what it reads too
-/// early the loop mends. Under memcheck it is no race.
+/// A read of what a compare-and-swap expects: the loop that the programming guide writes around one begins with it, and
+/// what it reads too early the loop mends. Under memcheck it is no race.
 static bool BeginsCompareAndSwap(const llvm::CallInst& load, const WarpModule& module) {
   constexpr unsigned kMost = 64;  // values that are looked at
   llvm::SmallSetVector<const Value*, 8> values;
   values.insert(&load);
   for (unsigned i = 0; i < values.size() && i < kMost; ++i) {
     for (const llvm::User* user : values[i]->users()) {
-      if (llvm::isa<llvm::PHINode, llvm::CastInst, llvm::SelectInst, llvm::FreezeInst, llvm::ExtractValueInst>(user)) values.insert(user);
+      if (llvm::isa<llvm::PHINode, llvm::CastInst, llvm::SelectInst, llvm::FreezeInst, llvm::ExtractValueInst>(user))
+        values.insert(user);
       const auto* call = llvm::dyn_cast<llvm::CallInst>(user);
       const MarkerInfo* info = call ? module.MarkerOf(*call) : nullptr;
-      if (info && info->kind == MarkerKind::kAtomic && static_cast<AtomicOp>(info->imm & 0xff) == AtomicOp::kCas) return true;
+      if (info && info->kind == MarkerKind::kAtomic && static_cast<AtomicOp>(info->imm & 0xff) == AtomicOp::kCas)
+        return true;
     }
   }
   return false;
@@ -84,8 +96,10 @@ static bool BeginsCompareAndSwap(const llvm::CallInst& load, const WarpModule& m
 WarpFunction::Access WarpFunction::AccessOf(const llvm::CallInst& call, const MarkerInfo& info) {
   const unsigned element_bytes = info.element->getScalarSizeInBits() / 8;
   const unsigned bytes = element_bytes * info.count;
-  const bool strong = info.strong || (memcheck() && info.kind == MarkerKind::kLoad && BeginsCompareAndSwap(call, module_));
-  return {info.element, info.count, element_bytes, bytes, bytes, info.space, strong, call.getArgOperand(call.arg_size() - 1)};
+  const bool strong =
+      info.strong || (memcheck() && info.kind == MarkerKind::kLoad && BeginsCompareAndSwap(call, module_));
+  return {info.element, info.count, element_bytes, bytes,
+          bytes,        info.space, strong,        call.getArgOperand(call.arg_size() - 1)};
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -104,7 +118,9 @@ std::optional<LanePattern> WarpFunction::PatternOf(Value* address) {
 }
 
 /// True for an access of a half warp that the whole one can make in rows.
-bool WarpFunction::InRowsOfWhole(Value* address, const Access& access, bool store) { return half_warp() && InRows(address, access, store); }
+bool WarpFunction::InRowsOfWhole(Value* address, const Access& access, bool store) {
+  return half_warp() && InRows(address, access, store);
+}
 
 /// True where the lanes of each half are known to be neighbours, or all the same.
 bool WarpFunction::InRows(Value* address, const Access& access, bool store) {
@@ -119,7 +135,8 @@ bool WarpFunction::InRows(Value* address, const Access& access, bool store) {
 
 std::optional<WarpFunction::Linear> WarpFunction::AsLinear(Value* address) {
   const Shape shape = ShapeOf(address);
-  if (shape.kind == ShapeKind::kUniform || shape.kind == ShapeKind::kAffine) return Linear{Base(address), shape.pattern, nullptr};
+  if (shape.kind == ShapeKind::kUniform || shape.kind == ShapeKind::kAffine)
+    return Linear{Base(address), shape.pattern, nullptr};
   const std::optional<LanePattern> pattern = PatternOf(address);
   if (!pattern) return std::nullopt;
   const Shape index = ShapeOf(shape.index);
@@ -130,7 +147,8 @@ std::optional<WarpFunction::Linear> WarpFunction::AsLinear(Value* address) {
   Value* last = b_.CreateAdd(base, b_.getInt32(static_cast<std::uint32_t>(high)));
   Value* valid = shape.index_signed ? b_.CreateICmpSGE(last, first) : b_.CreateICmpUGE(last, first);
   Value* wide = shape.index_signed ? b_.CreateSExt(first, b_.getInt64Ty()) : b_.CreateZExt(first, b_.getInt64Ty());
-  return Linear{b_.CreateAdd(Base(address), b_.CreateMul(wide, b_.getInt64(static_cast<std::uint64_t>(shape.scale)))), *pattern, valid};
+  return Linear{b_.CreateAdd(Base(address), b_.CreateMul(wide, b_.getInt64(static_cast<std::uint64_t>(shape.scale)))),
+                *pattern, valid};
 }
 
 /// True when the address alone proves the access: inside the static shared memory every launch has, and aligned.
@@ -142,7 +160,8 @@ bool WarpFunction::ProvenInRange(const Value* address, const Access& access) con
   return most.getActiveBits() < 32 && most.getZExtValue() + access.bytes <= module_.static_shared_bytes;
 }
 
-/// i1: every lane of a linear access is inside the window and aligned. False constant when the pattern itself is misaligned.
+/// i1: every lane of a linear access is inside the window and aligned. False constant when the pattern itself is
+/// misaligned.
 Value* WarpFunction::LinearInRange(const Linear& linear, const Access& access, const Window& window) {
   const auto [low, high] = Extent(linear.pattern);
   for (const std::int64_t offset : linear.pattern) {
@@ -151,7 +170,8 @@ Value* WarpFunction::LinearInRange(const Linear& linear, const Access& access, c
   Value* first = b_.CreateAdd(linear.base, b_.getInt64(static_cast<std::uint64_t>(low)));
   if (window.low) first = b_.CreateSub(first, window.low);
   const unsigned shift = std::countr_zero(access.bytes);
-  if (shift != 0) first = b_.CreateIntrinsic(llvm::Intrinsic::fshr, {b_.getInt64Ty()}, {first, first, b_.getInt64(shift)});
+  if (shift != 0)
+    first = b_.CreateIntrinsic(llvm::Intrinsic::fshr, {b_.getInt64Ty()}, {first, first, b_.getInt64(shift)});
   Value* ok = b_.CreateICmpULT(first, ScaledLimit(window, shift, static_cast<std::uint64_t>(high - low)));
   return linear.valid ? b_.CreateAnd(ok, linear.valid) : ok;
 }
@@ -189,10 +209,14 @@ Value* WarpFunction::HalfMask(unsigned half, unsigned count) {
 }
 
 /// <32 x i1>: the active lanes.
-Value* WarpFunction::ActiveLanes() { return divergent_ ? MaskLanes() : llvm::Constant::getAllOnesValue(LanesType(b_.getInt1Ty())); }
+Value* WarpFunction::ActiveLanes() {
+  return divergent_ ? MaskLanes() : llvm::Constant::getAllOnesValue(LanesType(b_.getInt1Ty()));
+}
 
 /// Keeps LLVM from moving or merging memory accesses across a strong one. No instruction.
-void WarpFunction::CompilerFence() { b_.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent, llvm::SyncScope::SingleThread); }
+void WarpFunction::CompilerFence() {
+  b_.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent, llvm::SyncScope::SingleThread);
+}
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Layout changes
@@ -254,8 +278,9 @@ Value* WarpFunction::LoadHalf(Value* base, std::int64_t offset, HalfKind kind, u
   }
   std::vector<Value*> parts;
   for (unsigned part = 0; part < access.count; ++part) {
-    Value* element = b_.CreateAlignedLoad(access.element, b_.CreateConstGEP1_64(b_.getInt8Ty(), at, part * access.element_bytes),
-                                          llvm::Align(1), access.strong);
+    Value* element =
+        b_.CreateAlignedLoad(access.element, b_.CreateConstGEP1_64(b_.getInt8Ty(), at, part * access.element_bytes),
+                             llvm::Align(1), access.strong);
     parts.push_back(b_.CreateVectorSplat(kHalfWarp, element));
   }
   return Interleave(parts);
@@ -266,7 +291,8 @@ std::vector<Value*> WarpFunction::LoadHalves(const Linear& linear, const Access&
   Value* base = window.host ? b_.CreateAdd(linear.base, window.host) : linear.base;
   Value* halves[2];
   for (unsigned half = 0; half < 2; ++half) {
-    halves[half] = LoadHalf(base, linear.pattern[half * kHalfWarp], Classify(linear.pattern, half, access.bytes), half, access);
+    halves[half] =
+        LoadHalf(base, linear.pattern[half * kHalfWarp], Classify(linear.pattern, half, access.bytes), half, access);
   }
   llvm::SmallVector<int, 128> both;
   for (unsigned i = 0; i < kWarpSize * access.count; ++i) both.push_back(static_cast<int>(i));
@@ -279,7 +305,9 @@ void WarpFunction::EmitUniformLoad(llvm::CallInst& call, const Access& access, c
   if (memcheck() && access.space == Space::kShared) {
     ok = SharedChecked(call.getArgOperand(0), access, AccessKind::kRead);
   } else {
-    ok = ProvenInRange(call.getArgOperand(0), access) ? b_.getTrue() : LinearInRange({address, LanePattern{}, nullptr}, access, window);
+    ok = ProvenInRange(call.getArgOperand(0), access)
+             ? b_.getTrue()
+             : LinearInRange({address, LanePattern{}, nullptr}, access, window);
   }
   Value* result = LoadScalar(address, ok, access, window, call.getType());
   if (access.strong) CompilerFence();
@@ -287,7 +315,8 @@ void WarpFunction::EmitUniformLoad(llvm::CallInst& call, const Access& access, c
 }
 
 /// What all active lanes load from one address; `ok`: without asking the helper.
-Value* WarpFunction::LoadScalar(Value* address, Value* ok, const Access& access, const Window& window, llvm::Type* type) {
+Value* WarpFunction::LoadScalar(Value* address, Value* ok, const Access& access, const Window& window,
+                                llvm::Type* type) {
   BasicBlock* fast = NewBlock("load");
   BasicBlock* slow = NewBlock("load_slow");
   BasicBlock* done = NewBlock("loaded");
@@ -295,7 +324,8 @@ Value* WarpFunction::LoadScalar(Value* address, Value* ok, const Access& access,
   const auto load_parts = [&](Value* pointer) {
     std::vector<Value*> parts;
     for (unsigned part = 0; part < access.count; ++part) {
-      parts.push_back(b_.CreateAlignedLoad(access.element, b_.CreateConstGEP1_64(b_.getInt8Ty(), pointer, part * access.element_bytes),
+      parts.push_back(b_.CreateAlignedLoad(access.element,
+                                           b_.CreateConstGEP1_64(b_.getInt8Ty(), pointer, part * access.element_bytes),
                                            llvm::Align(1), access.strong));
     }
     return parts;
@@ -305,7 +335,8 @@ Value* WarpFunction::LoadScalar(Value* address, Value* ok, const Access& access,
   const std::vector<Value*> fast_parts = load_parts(b_.CreateIntToPtr(host, b_.getPtrTy()));
   b_.CreateBr(done);
   b_.SetInsertPoint(slow);
-  const std::vector<Value*> slow_parts = SlowLoadOne(window.host ? b_.CreateAdd(address, window.host) : address, access);
+  const std::vector<Value*> slow_parts =
+      SlowLoadOne(window.host ? b_.CreateAdd(address, window.host) : address, access);
   BasicBlock* slow_end = b_.GetInsertBlock();
   b_.CreateBr(done);
   b_.SetInsertPoint(done);
@@ -354,15 +385,19 @@ void WarpFunction::EmitLoad(llvm::CallInst& call, const MarkerInfo& info) {
   if (access.strong) CompilerFence();
   if (memcheck() && access.strong) CheckOrder(kCheckOrderCta);
   const bool odd_size = LeftToHelper(access);
-  if (info.space != Space::kLocal && ShapeOf(address).uniform() && !odd_size) return EmitUniformLoad(call, access, window);
+  if (info.space != Space::kLocal && ShapeOf(address).uniform() && !odd_size)
+    return EmitUniformLoad(call, access, window);
 
   std::optional<WholeWarp> whole;
   if (InRowsOfWhole(address, access, false)) whole.emplace(*this);
-  const std::optional<Linear> linear = info.space == Space::kLocal || odd_size || half_warp() ? std::nullopt : AsLinear(address);
+  const std::optional<Linear> linear =
+      info.space == Space::kLocal || odd_size || half_warp() ? std::nullopt : AsLinear(address);
   const bool halves = linear && Classify(linear->pattern, 0, access.bytes) != HalfKind::kOther &&
                       Classify(linear->pattern, 1, access.bytes) != HalfKind::kOther;
   const auto slow = [&] { return SlowLoads(SlowPlaceOf(address, access, window), access, access.line); };
-  Value* checked = memcheck() && info.space == Space::kShared && !odd_size ? SharedChecked(address, access, AccessKind::kRead) : nullptr;
+  Value* checked = memcheck() && info.space == Space::kShared && !odd_size
+                       ? SharedChecked(address, access, AccessKind::kRead)
+                       : nullptr;
   std::vector<Value*> parts;
   if (halves) {
     Value* ok = nullptr;
@@ -423,10 +458,12 @@ void WarpFunction::StoreHalf(Value* at, unsigned half, const Access& access, con
   }
 }
 
-void WarpFunction::StoreHalves(const Linear& linear, const Access& access, const Window& window, const std::vector<Value*>& values) {
+void WarpFunction::StoreHalves(const Linear& linear, const Access& access, const Window& window,
+                               const std::vector<Value*>& values) {
   Value* base = window.host ? b_.CreateAdd(linear.base, window.host) : linear.base;
   for (unsigned half = 0; half < 2; ++half) {
-    StoreHalf(b_.CreateAdd(base, b_.getInt64(static_cast<std::uint64_t>(linear.pattern[half * kHalfWarp]))), half, access, values);
+    StoreHalf(b_.CreateAdd(base, b_.getInt64(static_cast<std::uint64_t>(linear.pattern[half * kHalfWarp]))), half,
+              access, values);
   }
 }
 
@@ -445,7 +482,8 @@ void WarpFunction::EmitStore(llvm::CallInst& call, const MarkerInfo& info) {
     whole.emplace(*this);
   }
   const bool any_order = half_warp() && !ShapeOf(address).uniform();  // lanes of a half need not be neighbours
-  std::optional<Linear> linear = info.space == Space::kLocal || odd_size || any_order ? std::nullopt : AsLinear(address);
+  std::optional<Linear> linear =
+      info.space == Space::kLocal || odd_size || any_order ? std::nullopt : AsLinear(address);
   const bool halves = linear && Classify(linear->pattern, 0, access.bytes) == HalfKind::kConsecutive &&
                       Classify(linear->pattern, 1, access.bytes) == HalfKind::kConsecutive;
   const bool same = info.space != Space::kLocal && !odd_size && ShapeOf(address).uniform();

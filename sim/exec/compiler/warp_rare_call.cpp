@@ -1,6 +1,7 @@
-// Calls that are hardly ever made (the slow path of every access) and keep all registers: what is alive around them is neither spilled nor
-// an obstacle to the register allocator, whose work they would otherwise double. LLVM 19's own means (no_caller_saved_registers,
-// preserve_all) lose registers or know no AVX-512, so the call is an assembly that clobbers memory alone:
+// Calls that are hardly ever made (the slow path of every access) and keep all registers: what is alive around them is
+// neither spilled nor an obstacle to the register allocator, whose work they would otherwise double. LLVM 19's own
+// means (no_caller_saved_registers, preserve_all) lose registers or know no AVX-512, so the call is an assembly that
+// clobbers memory alone:
 //
 //   caller: arguments into a block in its frame; rdi = block, rax = function; call gl_keep
 //   gl_keep (module assembly, once a module): saves what C may clobber, calls rax, restores
@@ -68,7 +69,8 @@ llvm::Function* BlockForm(llvm::Function& function, const BlockLayout& layout) {
   llvm::LLVMContext& context = module.getContext();
   auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), {llvm::PointerType::get(context, 0)}, false);
   auto* form = llvm::Function::Create(type, llvm::Function::InternalLinkage, name, module);
-  form->setAttributes(form->getAttributes().addFnAttributes(context, llvm::AttrBuilder(context, function.getAttributes().getFnAttrs())));
+  form->setAttributes(form->getAttributes().addFnAttributes(
+      context, llvm::AttrBuilder(context, function.getAttributes().getFnAttrs())));
   llvm::IRBuilder<> b(BasicBlock::Create(context, "entry", form));
   Value* block = form->getArg(0);
   llvm::SmallVector<Value*, 12> arguments;
@@ -116,8 +118,9 @@ Value* WarpFunction::CallRarely(llvm::Function* function, llvm::ArrayRef<Value*>
   Value* block = Scratch(kRareCallScratch, static_cast<unsigned>(layout.bytes));
   for (unsigned i = 0; i < layout.arguments; ++i) layout.Store(b_, block, i, arguments[i]);
   auto* type = llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy(), b_.getPtrTy()}, false);
-  b_.CreateCall(llvm::InlineAsm::get(type, "call gl_keep", "{rdi},{rax},~{memory},~{dirflag},~{fpsr},~{flags}", true, false),
-                {block, form});
+  b_.CreateCall(
+      llvm::InlineAsm::get(type, "call gl_keep", "{rdi},{rax},~{memory},~{dirflag},~{fpsr},~{flags}", true, false),
+      {block, form});
   llvm::Type* result = function->getReturnType();
   if (result->isVoidTy()) return nullptr;
   if (!result->isStructTy()) return layout.Load(b_, block, layout.arguments);

@@ -1,5 +1,6 @@
-// Code that writes records (sim/exec/contract/records.h) into the warp's buffer. Shapes decide what a record holds: of an address that is
-// a scalar and a pattern, only the scalar costs anything, and of several at constant distances only one.
+// Code that writes records (sim/exec/contract/records.h) into the warp's buffer. Shapes decide what a record holds: of
+// an address that is a scalar and a pattern, only the scalar costs anything, and of several at constant distances only
+// one.
 #include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/PatternMatch.h>
 
@@ -40,7 +41,8 @@ std::uint32_t WarpFunction::SlotWords(Value* root) {
   return kind == ShapeKind::kUniform || kind == ShapeKind::kAffine ? 1 : RecordSlot::kMaxWords;
 }
 
-/// The next marker of a record behind `call` in its block that belongs to the same group: null where functions come between.
+/// The next marker of a record behind `call` in its block that belongs to the same group: null where functions come
+/// between.
 const llvm::CallInst* WarpFunction::NextRecord(const llvm::CallInst& call) const {
   for (const llvm::Instruction* next = call.getNextNode(); next; next = next->getNextNode()) {
     const auto* other = llvm::dyn_cast<llvm::CallInst>(next);
@@ -52,9 +54,9 @@ const llvm::CallInst* WarpFunction::NextRecord(const llvm::CallInst& call) const
   return nullptr;
 }
 
-/// Makes sure that what `call` records has room behind record_cursor_. The cursor stays in a register from the first record of a
-/// block on, and one look at the limit makes room for several: as many as come before the end of the block or a call of a function,
-/// which may write records, too.
+/// Makes sure that what `call` records has room behind record_cursor_. The cursor stays in a register from the first
+/// record of a block on, and one look at the limit makes room for several: as many as come before the end of the block
+/// or a call of a function, which may write records, too.
 void WarpFunction::MakeRecordRoom(const llvm::CallInst& call, const MarkerInfo& info) {
   const std::uint32_t needed = RecordWords(call, info);
   if (record_cursor_ && record_room_ >= needed) {
@@ -82,8 +84,8 @@ Value* WarpFunction::RecordCursorOf(Value* warp) {
   return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), warp, offsetof(WarpCtx, record_cursor));
 }
 
-/// Where a warp, or a function called by it, begins: from here on the cursor is in a register. Through memory, every block would wait for
-/// the one before.
+/// Where a warp, or a function called by it, begins: from here on the cursor is in a register. Through memory, every
+/// block would wait for the one before.
 void WarpFunction::TakeRecordCursor() {
   if (module_.options.record == Recording::kNone) return;
   if (!record_cursor_slot_)
@@ -166,37 +168,40 @@ void WarpFunction::EmitRecord(llvm::CallInst& call, const MarkerInfo& info) {
     return AddToRecordGroup(call, header);
   }
   const llvm::CallInst* const next = NextRecord(call);
-  if (next && RecordHeader::Unpack(module_.MarkerOf(*next)->imm).kind != RecordKind::kBlock) return OpenRecordGroup(header.Pack());
+  if (next && RecordHeader::Unpack(module_.MarkerOf(*next)->imm).kind != RecordKind::kBlock)
+    return OpenRecordGroup(header.Pack());
   record_cursor_ = PutWords(record_cursor_, {RecordHead(header)});
 }
 
 /// What the group says is known when it is closed; until then something else stands for it.
 void WarpFunction::OpenRecordGroup(std::uint64_t block, bool repeats) {
-  auto* stands_for =
-      new llvm::GlobalVariable(*target_->getParent(), b_.getInt64Ty(), true, llvm::GlobalValue::ExternalLinkage, nullptr, "gl.group");
+  auto* stands_for = new llvm::GlobalVariable(*target_->getParent(), b_.getInt64Ty(), true,
+                                              llvm::GlobalValue::ExternalLinkage, nullptr, "gl.group");
   OpenGroup& group = record_group_.emplace();
   group.stands_for = stands_for;
   group.block = block;
   Value* pointer = b_.CreatePtrToInt(stands_for, b_.getInt64Ty());
   static_assert(RecordHeader{.kind = RecordKind::kGroup}.Pack() == 0);
   const RecordKind kind = repeats ? RecordKind::kRepeat : RecordKind::kMaskedGroup;
-  record_cursor_ =
-      divergent_ || repeats ? PutWords(record_cursor_, {RecordHead({.kind = kind}), pointer}) : PutWords(record_cursor_, {pointer});
+  record_cursor_ = divergent_ || repeats ? PutWords(record_cursor_, {RecordHead({.kind = kind}), pointer})
+                                         : PutWords(record_cursor_, {pointer});
 }
 
 /// Writes the group's RecordGroup into the constants of the module.
 void WarpFunction::CloseRecordGroup() {
   if (!record_group_) return;
   const OpenGroup& group = *record_group_;
-  llvm::SmallVector<std::uint64_t, 64> words{group.block, group.accesses.size() | std::uint64_t{group.slots.size()} << 32, group.loop};
+  llvm::SmallVector<std::uint64_t, 64> words{
+      group.block, group.accesses.size() | std::uint64_t{group.slots.size()} << 32, group.loop};
   for (const RecordAccess& access : group.accesses) words.append({access.header, access.slot, access.add});
-  for (const RecordSlot& slot : group.slots) words.append({slot.form, slot.base, static_cast<std::uint64_t>(slot.lanes), slot.step});
+  for (const RecordSlot& slot : group.slots)
+    words.append({slot.form, slot.base, static_cast<std::uint64_t>(slot.lanes), slot.step});
   for (const LanePattern& pattern : group.patterns) {
     for (const std::int64_t offset : pattern) words.push_back(static_cast<std::uint64_t>(offset));
   }
   llvm::Constant* data = llvm::ConstantDataArray::get(context_, words);
-  auto* made =
-      new llvm::GlobalVariable(*target_->getParent(), data->getType(), true, llvm::GlobalValue::PrivateLinkage, data, "gl.record_group");
+  auto* made = new llvm::GlobalVariable(*target_->getParent(), data->getType(), true, llvm::GlobalValue::PrivateLinkage,
+                                        data, "gl.record_group");
   made->setAlignment(llvm::Align(8));
   group.stands_for->replaceAllUsesWith(made);
   group.stands_for->eraseFromParent();
@@ -213,8 +218,8 @@ std::pair<Value*, std::uint64_t> WarpFunction::RecordRoot(const llvm::CallInst& 
     if (!instruction || instruction->getParent() != call.getParent()) break;
     Value* more = nullptr;
     const llvm::APInt* constant = nullptr;
-    if (!llvm::PatternMatch::match(instruction,
-                                   llvm::PatternMatch::m_AddLike(llvm::PatternMatch::m_Value(more), llvm::PatternMatch::m_APInt(constant))))
+    if (!llvm::PatternMatch::match(instruction, llvm::PatternMatch::m_AddLike(llvm::PatternMatch::m_Value(more),
+                                                                              llvm::PatternMatch::m_APInt(constant))))
       break;
     if (llvm::isa<llvm::Constant>(more)) break;
     add += constant->getZExtValue();
@@ -311,8 +316,8 @@ WarpFunction::FoundLanes WarpFunction::FoundLanesOf(Value* root) {
           .index_signed = shape.index_signed};
 }
 
-/// Lanes that lie as those of the instruction did the last time; else all addresses for the runtime to look at, while it hopes to
-/// find that they do; else the lanes' distances (RecordSite).
+/// Lanes that lie as those of the instruction did the last time; else all addresses for the runtime to look at, while
+/// it hopes to find that they do; else the lanes' distances (RecordSite).
 RecordSlot WarpFunction::PutFound(Value* root, const RecordHeader& header) {
   const std::uint32_t number = header.instruction % kRecordSites;
   Value* sites = WarpField(offsetof(WarpCtx, record_sites), b_.getPtrTy());
@@ -322,7 +327,8 @@ RecordSlot WarpFunction::PutFound(Value* root, const RecordHeader& header) {
   };
   const FoundLanes found = FoundLanesOf(root);
   if (divergent_) MaskLanes();
-  BasicBlock *compare = NewBlock("record_compare"), *regular = NewBlock("record_known"), *differs = NewBlock("record_differs");
+  BasicBlock *compare = NewBlock("record_compare"), *regular = NewBlock("record_known"),
+             *differs = NewBlock("record_differs");
   BasicBlock *learn = NewBlock("record_learn"), *near = NewBlock("record_near"), *joined = NewBlock("recorded");
   llvm::SmallVector<std::pair<Value*, BasicBlock*>, 4> ends;
   const auto join = [&](Value* end) {
@@ -368,7 +374,8 @@ Value* WarpFunction::PutNear(const FoundLanes& found) {
   const bool is_signed = indexed && found.index_signed;
   const unsigned bits = type->getScalarSizeInBits();
   const llvm::APInt most = is_signed ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits);
-  Value* chosen = divergent_ ? b_.CreateSelect(MaskLanes(), found.lanes, llvm::ConstantInt::get(type, most)) : found.lanes;
+  Value* chosen =
+      divergent_ ? b_.CreateSelect(MaskLanes(), found.lanes, llvm::ConstantInt::get(type, most)) : found.lanes;
   Value* lowest = b_.CreateIntMinReduce(chosen, is_signed);
   Value* distances = b_.CreateSub(found.lanes, Splat(lowest));
   if (indexed) {
@@ -376,7 +383,8 @@ Value* WarpFunction::PutNear(const FoundLanes& found) {
     Value* offset = b_.CreateMul(wide, b_.getInt64(static_cast<std::uint64_t>(found.unit)));
     return PutDistances(b_.CreateAdd(found.base, offset), distances);
   }
-  BasicBlock *fits = NewBlock("record_distances"), *far = NewBlock("record_lanes"), *joined = NewBlock("record_written");
+  BasicBlock *fits = NewBlock("record_distances"), *far = NewBlock("record_lanes"),
+             *joined = NewBlock("record_written");
   Value* differ = b_.CreateICmpUGT(distances, Splat(b_.getInt64(0xffffffff)));
   if (divergent_) differ = b_.CreateAnd(differ, MaskLanes());
   b_.CreateCondBr(b_.CreateICmpEQ(ToBits(differ), b_.getInt32(0)), fits, far, Likely());
@@ -408,9 +416,10 @@ Value* WarpFunction::PutDistances(Value* low, Value* distances) {
     llvm::SmallVector<int, kHalfWarp> numbers(kHalfWarp);
     std::iota(numbers.begin(), numbers.end(), static_cast<int>(half * kHalfWarp));
     Value* bits = b_.CreateTrunc(half == 0 ? mask_ : b_.CreateLShr(mask_, kHalfWarp), b_.getInt16Ty());
-    Value* together = b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_compress, {words},
-                                         {b_.CreateShuffleVector(distances, numbers), llvm::Constant::getNullValue(words),
-                                          b_.CreateBitCast(bits, llvm::FixedVectorType::get(b_.getInt1Ty(), kHalfWarp))});
+    Value* together =
+        b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_compress, {words},
+                           {b_.CreateShuffleVector(distances, numbers), llvm::Constant::getNullValue(words),
+                            b_.CreateBitCast(bits, llvm::FixedVectorType::get(b_.getInt1Ty(), kHalfWarp))});
     b_.CreateAlignedStore(together, b_.CreateInBoundsGEP(b_.getInt32Ty(), begin, count), llvm::Align(4));
     count = b_.CreateAdd(count, b_.CreateZExt(b_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, bits), b_.getInt64Ty()));
   }

@@ -1,5 +1,5 @@
-// Records of loops (RecordLoop): where accesses start and their steps are written before the loop, the groups in it say which round it
-// is, and where all 32 lanes run a loop of one block together, one record behind it tells of all rounds.
+// Records of loops (RecordLoop): where accesses start and their steps are written before the loop, the groups in it say
+// which round it is, and where all 32 lanes run a loop of one block together, one record behind it tells of all rounds.
 #include "sim/exec/compiler/warp_function.h"
 
 namespace gridloom::exec {
@@ -50,9 +50,11 @@ WarpFunction::LoopOfRecords WarpFunction::PlanRecordLoop(const RecordLoop& from)
 /// One block of the code, all of whose accesses have places, and a branch back that all lanes take together.
 bool WarpFunction::RepeatsRecords(const llvm::Loop& loop, const std::vector<std::int32_t>& places) {
   const BasicBlock *header = loop.getHeader(), *latch = loop.getLoopLatch();
-  if (loop.getNumBlocks() != 2 || latch == header || &latch->front() != latch->getTerminator() || !RunsTogether(loop)) return false;
+  if (loop.getNumBlocks() != 2 || latch == header || &latch->front() != latch->getTerminator() || !RunsTogether(loop))
+    return false;
   const auto* const branch = llvm::dyn_cast<llvm::BranchInst>(header->getTerminator());
-  if (!branch || !branch->isConditional() || shapes_->IsDivergent(branch) || !ShapeOf(branch->getCondition()).uniform()) return false;
+  if (!branch || !branch->isConditional() || shapes_->IsDivergent(branch) || !ShapeOf(branch->getCondition()).uniform())
+    return false;
   bool begun = false;
   for (const llvm::Instruction& instruction : *header) {
     const MarkerInfo* const info = module_.MarkerOf(instruction);
@@ -93,7 +95,8 @@ void WarpFunction::BeginRecordLoop(std::uint32_t number) {
   for (std::size_t i = 0; i < plan.places.size(); ++i) {
     if (plan.places[i] < 0) continue;
     Value* step = from.marker->getArgOperand(2 * static_cast<unsigned>(i) + 1);
-    RecordSlot slot = PutSlot(from.marker->getArgOperand(2 * static_cast<unsigned>(i)), RecordHeader::Unpack(from.slots[i]));
+    RecordSlot slot =
+        PutSlot(from.marker->getArgOperand(2 * static_cast<unsigned>(i)), RecordHeader::Unpack(from.slots[i]));
     if (const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(step)) {
       slot.step = constant->getZExtValue();
     } else {

@@ -1,5 +1,5 @@
-// Operations on doubles in a rounding mode of their own, where the processor has instructions with one (EVEX embedded rounding). Elsewhere
-// a helper sets the host's mode for itself, which takes as long as 30 of these.
+// Operations on doubles in a rounding mode of their own, where the processor has instructions with one (EVEX embedded
+// rounding). Elsewhere a helper sets the host's mode for itself, which takes as long as 30 of these.
 #include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/IntrinsicsX86.h>
 

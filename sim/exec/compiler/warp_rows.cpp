@@ -1,5 +1,5 @@
-// Rows: accesses that only look irregular (a row index times an unknown pitch, plus the column or not), but are consecutive or the same in
-// each half of a warp when they run.
+// Rows: accesses that only look irregular (a row index times an unknown pitch, plus the column or not), but are
+// consecutive or the same in each half of a warp when they run.
 #include <llvm/Support/MathExtras.h>
 
 #include "sim/exec/compiler/warp_function.h"
@@ -15,8 +15,9 @@ std::int64_t WarpFunction::RowStep(const Irregular& at, const Access& access) {
   return access.bytes % unit == 0 ? access.bytes / unit : 0;
 }
 
-/// Where `load` writes down whether its lanes turned out to be rows, for stores to the same places; it says that they have not yet. Only in
-/// lockstep is what it says of all lanes that come by: there a block runs once for all that reach it.
+/// Where `load` writes down whether its lanes turned out to be rows, for stores to the same places; it says that they
+/// have not yet. Only in lockstep is what it says of all lanes that come by: there a block runs once for all that reach
+/// it.
 llvm::AllocaInst* WarpFunction::RowNote(const llvm::CallInst& load, const Irregular& at, const Access& access) {
   if (!shapes_->InStep(load.getParent()) || at.index == nullptr) return nullptr;
   auto [it, inserted] = row_notes_.try_emplace(&load);
@@ -35,7 +36,8 @@ Value* WarpFunction::RowsSeen(const llvm::CallInst& store, const Irregular& at, 
   if (at.index == nullptr || half_warp()) return nullptr;
   for (const llvm::CallInst* load : row_notes_by_index_.lookup(ShapeOf(at.address).index)) {
     const RowNoteOf& note = row_notes_.find(load)->second;
-    if (note.step == RowStep(at, access) && dominators_->dominates(load, &store)) return b_.CreateLoad(b_.getInt1Ty(), note.in_rows);
+    if (note.step == RowStep(at, access) && dominators_->dominates(load, &store))
+      return b_.CreateLoad(b_.getInt1Ty(), note.in_rows);
   }
   return nullptr;
 }
@@ -57,7 +59,8 @@ Value* WarpFunction::HalfAddress(const Irregular& at, unsigned half, const Windo
   Value* start = nullptr;
   if (at.index) {
     Value* index = b_.CreateSExt(b_.CreateExtractElement(at.index, std::uint64_t{half * kHalfWarp}), b_.getInt64Ty());
-    start = b_.CreateAdd(Base(at.address), b_.CreateMul(index, b_.getInt64(static_cast<std::uint64_t>(at.factor << at.shift))));
+    start = b_.CreateAdd(Base(at.address),
+                         b_.CreateMul(index, b_.getInt64(static_cast<std::uint64_t>(at.factor << at.shift))));
   } else {
     start = b_.CreateExtractElement(at.lanes, std::uint64_t{half * kHalfWarp});
   }
@@ -72,9 +75,10 @@ WarpFunction::Split WarpFunction::SplitByRows(const Irregular& at, const Access&
   Value* lanes = at.index ? at.index : at.lanes;
   const std::int64_t step = RowStep(at, access);
   const bool local = access.space == Space::kLocal;  // lanes have memories of their own
-  const Split split{!local && step != 0 ? NewBlock("rows") : nullptr, !local && with_same ? NewBlock("same") : nullptr, NewBlock("others"),
-                    NewBlock("joined")};
-  Value* apart = b_.CreateSub(b_.CreateExtractElement(lanes, std::uint64_t{1}), b_.CreateExtractElement(lanes, std::uint64_t{0}));
+  const Split split{!local && step != 0 ? NewBlock("rows") : nullptr, !local && with_same ? NewBlock("same") : nullptr,
+                    NewBlock("others"), NewBlock("joined")};
+  Value* apart =
+      b_.CreateSub(b_.CreateExtractElement(lanes, std::uint64_t{1}), b_.CreateExtractElement(lanes, std::uint64_t{0}));
   if (split.rows && split.same && llvm::isPowerOf2_64(static_cast<std::uint64_t>(step))) {
     // Neither: one test for both, because that is what real gathers pay.
     BasicBlock* either = NewBlock("either");
@@ -86,7 +90,9 @@ WarpFunction::Split WarpFunction::SplitByRows(const Irregular& at, const Access&
     if (!to) return;
     BasicBlock* test = NewBlock("test");
     BasicBlock* next = NewBlock(name);
-    b_.CreateCondBr(b_.CreateICmpEQ(apart, llvm::ConstantInt::get(apart->getType(), static_cast<std::uint64_t>(distance))), test, next);
+    b_.CreateCondBr(
+        b_.CreateICmpEQ(apart, llvm::ConstantInt::get(apart->getType(), static_cast<std::uint64_t>(distance))), test,
+        next);
     b_.SetInsertPoint(test);
     b_.CreateCondBr(HalvesInStep(lanes, distance), to, split.others);
     b_.SetInsertPoint(next);

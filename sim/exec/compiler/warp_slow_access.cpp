@@ -1,4 +1,5 @@
-// Loads and stores that fail the check: one out-of-line function per access size, which hands all lanes to a runtime helper.
+// Loads and stores that fail the check: one out-of-line function per access size, which hands all lanes to a runtime
+// helper.
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/Support/MathExtras.h>
 
@@ -22,17 +23,19 @@ llvm::FixedVectorType* DataType(llvm::IRBuilder<>& b, unsigned bytes, unsigned l
 
 }  // namespace
 
-/// Whether warps take turns in line. At a switch everything alive is spilled anyway, and a tree of sums in shared memory lost 5 to 10 % to
-/// slow paths that leave more to the caller's registers: such kernels keep 32 addresses and the usual call.
+/// Whether warps take turns in line. At a switch everything alive is spilled anyway, and a tree of sums in shared
+/// memory lost 5 to 10 % to slow paths that leave more to the caller's registers: such kernels keep 32 addresses and
+/// the usual call.
 bool WarpFunction::SwitchesInLine() const { return barriers_ != 0 && module_.simple_barriers; }
 
-/// The lanes' host addresses. What is worth a call of its own only if it happens is made there: base and index instead of 32 addresses,
-/// which cost four machine vectors to make and to keep.
+/// The lanes' host addresses. What is worth a call of its own only if it happens is made there: base and index instead
+/// of 32 addresses, which cost four machine vectors to make and to keep.
 WarpFunction::SlowPlace WarpFunction::SlowPlaceOf(Value* address, const Access& access, const Window& window) {
   const Shape shape = ShapeOf(address);
   const bool indexed = shape.kind == ShapeKind::kIndexed && shape.pattern == LanePattern{};
-  const bool affine = (shape.uniform() || shape.kind == ShapeKind::kAffine) &&
-                      std::ranges::all_of(shape.pattern, [](std::int64_t distance) { return llvm::isInt<32>(distance); });
+  const bool affine =
+      (shape.uniform() || shape.kind == ShapeKind::kAffine) &&
+      std::ranges::all_of(shape.pattern, [](std::int64_t distance) { return llvm::isInt<32>(distance); });
   const bool fits_half = !half_warp() || access.bytes <= 8;  // what Pack and Unpack can move
   if (SwitchesInLine() || access.space == Space::kLocal || (!indexed && !affine) || !fits_half)
     return {.lanes = HostLanes(Lanes(address), access, window)};
@@ -48,9 +51,10 @@ WarpFunction::SlowPlace WarpFunction::SlowPlaceOf(Value* address, const Access& 
   return place;
 }
 
-/// Named by what it does; `made` when it was not there before, and the builder is at its begin. `data`: type of the last argument, or null.
-llvm::Function* WarpFunction::SlowFunction(const char* what, const SlowPlace& place, unsigned bytes, unsigned lines, llvm::Type* result,
-                                           llvm::Type* data, bool& made) {
+/// Named by what it does; `made` when it was not there before, and the builder is at its begin. `data`: type of the
+/// last argument, or null.
+llvm::Function* WarpFunction::SlowFunction(const char* what, const SlowPlace& place, unsigned bytes, unsigned lines,
+                                           llvm::Type* result, llvm::Type* data, bool& made) {
   const bool half = place.index && half_warp();
   std::string name = std::string("gl.") + what + "_slow." + std::to_string(bytes);
   if (place.index) name += place.index_signed ? ".signed" : ".unsigned";
@@ -70,8 +74,10 @@ llvm::Function* WarpFunction::SlowFunction(const char* what, const SlowPlace& pl
   return function;
 }
 
-llvm::SmallVector<Value*, 12> WarpFunction::SlowArguments(const SlowPlace& place, const Access& access, llvm::ArrayRef<Value*> lines) {
-  llvm::SmallVector<Value*, 12> arguments{warp_, WarpMask(), lines.front(), SlowImm(access), place.index ? place.index : place.lanes};
+llvm::SmallVector<Value*, 12> WarpFunction::SlowArguments(const SlowPlace& place, const Access& access,
+                                                          llvm::ArrayRef<Value*> lines) {
+  llvm::SmallVector<Value*, 12> arguments{warp_, WarpMask(), lines.front(), SlowImm(access),
+                                          place.index ? place.index : place.lanes};
   if (place.index) arguments.append({place.base, b_.getInt64(static_cast<std::uint64_t>(place.scale))});
   if (place.index && half_warp()) arguments.push_back(packed_);
   arguments.append(lines.begin() + 1, lines.end());
@@ -100,8 +106,9 @@ void WarpFunction::WithPackedOf(llvm::Function* function, const SlowPlace& place
   places_ = places;
 }
 
-/// @gl.load_slow.B(ptr warp, i32 mask, i32 line, i64 imm, addresses…): calls the helper, once for each line of neighbouring words. One per
-/// size and kind of place; out of line, because every access has such a path in both copies of its block.
+/// @gl.load_slow.B(ptr warp, i32 mask, i32 line, i64 imm, addresses…): calls the helper, once for each line of
+/// neighbouring words. One per size and kind of place; out of line, because every access has such a path in both copies
+/// of its block.
 llvm::Function* WarpFunction::SlowLoadFunction(const SlowPlace& place, unsigned bytes, unsigned lines) {
   const bool half = place.index && half_warp();
   llvm::IRBuilder<>::InsertPointGuard guard(b_);
@@ -109,8 +116,8 @@ llvm::Function* WarpFunction::SlowLoadFunction(const SlowPlace& place, unsigned 
   llvm::Type* given = half ? DataType(b_, bytes, kWarpSize / 2) : data;
   const llvm::SmallVector<llvm::Type*, 4> words(lines, given);
   bool made = false;
-  llvm::Function* function =
-      SlowFunction("load", place, bytes, lines, lines == 1 ? given : llvm::StructType::get(context_, words), nullptr, made);
+  llvm::Function* function = SlowFunction("load", place, bytes, lines,
+                                          lines == 1 ? given : llvm::StructType::get(context_, words), nullptr, made);
   if (!made) return function;
   WithPackedOf(function, place, [&] {
     Value* out = AlignedAlloca(b_, data);
@@ -118,7 +125,8 @@ llvm::Function* WarpFunction::SlowLoadFunction(const SlowPlace& place, unsigned 
     Value* at = SlowAddresses(function, place);
     Value* result = llvm::PoisonValue::get(function->getReturnType());
     for (unsigned i = 0; i < lines; ++i) {
-      b_.CreateAlignedStore(b_.CreateAdd(at, b_.CreateVectorSplat(kWarpSize, b_.getInt64(i * bytes))), addresses, llvm::Align(64));
+      b_.CreateAlignedStore(b_.CreateAdd(at, b_.CreateVectorSplat(kWarpSize, b_.getInt64(i * bytes))), addresses,
+                            llvm::Align(64));
       Value* line = function->getArg(i == 0 ? 2 : static_cast<unsigned>(function->arg_size()) - lines + i);
       CallHelperFrom(b_, function, Helper::kLoadSlow, {out, addresses}, line);
       Value* loaded = b_.CreateAlignedLoad(data, out, llvm::Align(64));
@@ -170,7 +178,9 @@ Value* WarpFunction::SlowImm(const Access& access) {
   return access.imm ? access.imm : b_.getInt64(SlowAccessImm(access.bytes, access.space, access.strong, access.site));
 }
 
-std::vector<Value*> WarpFunction::SlowLoad(Value* host, const Access& access) { return SlowLoads({.lanes = host}, access, access.line); }
+std::vector<Value*> WarpFunction::SlowLoad(Value* host, const Access& access) {
+  return SlowLoads({.lanes = host}, access, access.line);
+}
 
 /// What is loaded there. With several lines: neighbouring words, each by the load of its line.
 std::vector<Value*> WarpFunction::SlowLoads(SlowPlace place, const Access& access, llvm::ArrayRef<Value*> lines) {
@@ -181,7 +191,8 @@ std::vector<Value*> WarpFunction::SlowLoads(SlowPlace place, const Access& acces
   std::vector<Value*> parts;
   if (lines.size() == 1) {
     const unsigned lanes = place.index ? width_ : kWarpSize;
-    parts = Deinterleave(b_.CreateBitCast(raw, llvm::FixedVectorType::get(access.element, lanes * access.count)), access.count);
+    parts = Deinterleave(b_.CreateBitCast(raw, llvm::FixedVectorType::get(access.element, lanes * access.count)),
+                         access.count);
   } else {
     for (unsigned i = 0; i < lines.size(); ++i) parts.push_back(b_.CreateExtractValue(raw, i));
   }

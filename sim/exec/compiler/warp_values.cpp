@@ -45,7 +45,8 @@ bool WarpFunction::UsedOutside(const llvm::Instruction& instruction) {
     const auto* at = llvm::cast<llvm::Instruction>(user);
     if (const auto* phi = llvm::dyn_cast<llvm::PHINode>(at)) {
       for (unsigned i = 0; i < phi->getNumIncomingValues(); ++i) {
-        if (phi->getIncomingValue(i) == &instruction && phi->getIncomingBlock(i) != instruction.getParent()) return true;
+        if (phi->getIncomingValue(i) == &instruction && phi->getIncomingBlock(i) != instruction.getParent())
+          return true;
       }
     } else if (at->getParent() != instruction.getParent()) {
       return true;
@@ -57,7 +58,8 @@ bool WarpFunction::UsedOutside(const llvm::Instruction& instruction) {
 llvm::AllocaInst* WarpFunction::SlotOf(const llvm::Instruction* instruction) {
   llvm::AllocaInst*& slot = slots_[instruction];
   if (!slot) {
-    llvm::Type* type = ShapeOf(instruction).vector() ? StorageType(WarpType(instruction->getType())) : instruction->getType();
+    llvm::Type* type =
+        ShapeOf(instruction).vector() ? StorageType(WarpType(instruction->getType())) : instruction->getType();
     llvm::IRBuilder<> at(entry_, entry_->begin());
     slot = at.CreateAlloca(type);
   }
@@ -87,7 +89,8 @@ void WarpFunction::StoreSlot(const llvm::Instruction* instruction, Value* value,
     Value* old = b_.CreateLoad(type, slot);
     if (type->isIntegerTy(32) && !ShapeOf(instruction).uniform() && instruction->getType()->isIntegerTy(1)) {
       value = b_.CreateOr(b_.CreateAnd(value, mask), b_.CreateAnd(old, b_.CreateNot(mask)));
-    } else if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type); vector && vector->getNumElements() != kWarpSize) {
+    } else if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
+               vector && vector->getNumElements() != kWarpSize) {
       llvm::SmallVector<int, 128> repeat;
       const unsigned count = vector->getNumElements() / kWarpSize;
       for (unsigned i = 0; i < vector->getNumElements(); ++i) repeat.push_back(static_cast<int>(i / count));
@@ -130,7 +133,8 @@ Value* WarpFunction::Splat(Value* scalar) {
 
 Value* WarpFunction::PatternVector(const LanePattern& pattern, llvm::Type* element) {
   llvm::SmallVector<llvm::Constant*, 32> lanes;
-  for (const std::int64_t value : pattern) lanes.push_back(llvm::ConstantInt::get(element, static_cast<std::uint64_t>(value), true));
+  for (const std::int64_t value : pattern)
+    lanes.push_back(llvm::ConstantInt::get(element, static_cast<std::uint64_t>(value), true));
   Value* whole = llvm::ConstantVector::get(lanes);
   return half_warp() ? Pack(whole) : whole;
 }
@@ -174,10 +178,12 @@ Value* WarpFunction::Materialize(Value* value, const Shape& shape) {
 void WarpFunction::Define(llvm::Instruction* instruction, Value* value) {
   const Shape& shape = ShapeOf(instruction);
   (shape.vector() ? lanes_cache_ : base_cache_)[instruction] = value;
-  if (half_warp() || IsEntryValue(instruction) || (!UsedOutside(*instruction) && !shapes_->IsIndex(instruction))) return;
-  // In lockstep a block runs once per iteration for all lanes that reach it, and loop results leave through phis: no other
-  // lane can still need the old value. Out of step every definition keeps the lanes that are off.
-  StoreSlot(instruction, value, shape.vector() && divergent_ && !shapes_->InStep(instruction->getParent()) ? mask_ : nullptr);
+  if (half_warp() || IsEntryValue(instruction) || (!UsedOutside(*instruction) && !shapes_->IsIndex(instruction)))
+    return;
+  // In lockstep a block runs once per iteration for all lanes that reach it, and loop results leave through phis: no
+  // other lane can still need the old value. Out of step every definition keeps the lanes that are off.
+  StoreSlot(instruction, value,
+            shape.vector() && divergent_ && !shapes_->InStep(instruction->getParent()) ? mask_ : nullptr);
 }
 
 /// A mask (i32) as <width x i1>, and back.
@@ -185,7 +191,9 @@ Value* WarpFunction::ToLaneMask(Value* mask) {
   return b_.CreateBitCast(b_.CreateTrunc(mask, b_.getIntNTy(width_)), LanesType(b_.getInt1Ty()));
 }
 
-Value* WarpFunction::ToBits(Value* lane_mask) { return b_.CreateZExt(b_.CreateBitCast(lane_mask, b_.getIntNTy(width_)), b_.getInt32Ty()); }
+Value* WarpFunction::ToBits(Value* lane_mask) {
+  return b_.CreateZExt(b_.CreateBitCast(lane_mask, b_.getIntNTy(width_)), b_.getInt32Ty());
+}
 
 Value* WarpFunction::MaskLanes() {
   if (!mask_lanes_) mask_lanes_ = ToLaneMask(mask_);
@@ -229,7 +237,8 @@ Value* WarpFunction::EmitScalar(llvm::Instruction& instruction) {
   return b_.Insert(copy);
 }
 
-// Base of an affine or indexed result: the same operation on the bases, for what the pattern rules of ShapeAnalysis allow.
+// Base of an affine or indexed result: the same operation on the bases, for what the pattern rules of ShapeAnalysis
+// allow.
 Value* WarpFunction::EmitAffineBase(llvm::Instruction& instruction, const Shape& shape) {
   llvm::Type* type = instruction.getType();
   if (llvm::isa<llvm::SExtInst>(instruction) || llvm::isa<llvm::ZExtInst>(instruction)) {
@@ -270,7 +279,8 @@ Value* WarpFunction::EmitLanes(llvm::Instruction& instruction) {
         const unsigned lanes = llvm::cast<llvm::FixedVectorType>(chooser->getType())->getNumElements();
         if (wide && wide->getNumElements() != lanes) {
           llvm::SmallVector<int, 128> repeat;
-          for (unsigned i = 0; i < wide->getNumElements(); ++i) repeat.push_back(static_cast<int>(i / (wide->getNumElements() / lanes)));
+          for (unsigned i = 0; i < wide->getNumElements(); ++i)
+            repeat.push_back(static_cast<int>(i / (wide->getNumElements() / lanes)));
           chooser = b_.CreateShuffleVector(chooser, repeat);
         }
       }
@@ -279,7 +289,8 @@ Value* WarpFunction::EmitLanes(llvm::Instruction& instruction) {
     case llvm::Instruction::FNeg: return b_.CreateFNeg(Lanes(instruction.getOperand(0)));
     case llvm::Instruction::Freeze: return Lanes(instruction.getOperand(0));
     case llvm::Instruction::ExtractValue:
-      return b_.CreateExtractValue(Lanes(instruction.getOperand(0)), llvm::cast<llvm::ExtractValueInst>(instruction).getIndices());
+      return b_.CreateExtractValue(Lanes(instruction.getOperand(0)),
+                                   llvm::cast<llvm::ExtractValueInst>(instruction).getIndices());
     case llvm::Instruction::InsertValue:
       return b_.CreateInsertValue(Lanes(instruction.getOperand(0)), Lanes(instruction.getOperand(1)),
                                   llvm::cast<llvm::InsertValueInst>(instruction).getIndices());
@@ -306,7 +317,8 @@ Value* WarpFunction::EmitLanesBinary(llvm::BinaryOperator& op) {
     case llvm::Instruction::URem:
     case llvm::Instruction::SRem: return EmitDivision(op.getOpcode(), a, b);
     case llvm::Instruction::FDiv:
-      if (module_.avx512 && op.getType()->isFloatTy() && llvm::PatternMatch::match(op.getOperand(0), llvm::PatternMatch::m_FPOne())) {
+      if (module_.avx512 && op.getType()->isFloatTy() &&
+          llvm::PatternMatch::match(op.getOperand(0), llvm::PatternMatch::m_FPOne())) {
         return EmitReciprocal(b);
       }
       [[fallthrough]];
@@ -321,8 +333,10 @@ Value* WarpFunction::EmitDivision(unsigned opcode, Value* a, Value* b) {
   const bool remainder = opcode == llvm::Instruction::URem || opcode == llvm::Instruction::SRem;
   llvm::Type* type = a->getType();
   const unsigned bits = type->getScalarSizeInBits();
-  if (llvm::isa<llvm::ConstantDataVector>(b) && b_.CreateIsNotNull(b) && llvm::cast<llvm::Constant>(b)->getSplatValue() &&
-      !llvm::cast<llvm::Constant>(b)->getSplatValue()->isNullValue() && !llvm::cast<llvm::Constant>(b)->getSplatValue()->isAllOnesValue()) {
+  if (llvm::isa<llvm::ConstantDataVector>(b) && b_.CreateIsNotNull(b) &&
+      llvm::cast<llvm::Constant>(b)->getSplatValue() &&
+      !llvm::cast<llvm::Constant>(b)->getSplatValue()->isNullValue() &&
+      !llvm::cast<llvm::Constant>(b)->getSplatValue()->isAllOnesValue()) {
     return b_.CreateBinOp(static_cast<llvm::Instruction::BinaryOps>(opcode), a, b);  // LLVM multiplies instead
   }
   Value* one = llvm::ConstantInt::get(type, 1);
@@ -337,7 +351,8 @@ Value* WarpFunction::EmitDivision(unsigned opcode, Value* a, Value* b) {
   }
   if (!is_signed) return b_.CreateBinOp(static_cast<llvm::Instruction::BinaryOps>(opcode), a, safe);
   Value* minus_one = b_.CreateICmpEQ(safe, llvm::Constant::getAllOnesValue(type));
-  Value* quotient = b_.CreateBinOp(static_cast<llvm::Instruction::BinaryOps>(opcode), a, b_.CreateSelect(minus_one, one, safe));
+  Value* quotient =
+      b_.CreateBinOp(static_cast<llvm::Instruction::BinaryOps>(opcode), a, b_.CreateSelect(minus_one, one, safe));
   Value* special = remainder ? llvm::Constant::getNullValue(type) : b_.CreateNeg(a);
   return b_.CreateSelect(minus_one, special, quotient);
 }
@@ -347,8 +362,8 @@ Value* WarpFunction::EmitLanesIntrinsic(llvm::CallInst& call) {
   const llvm::Intrinsic::ID id = call.getCalledFunction()->getIntrinsicID();
   llvm::SmallVector<Value*, 4> args;
   for (unsigned i = 0; i < call.arg_size(); ++i) {
-    const bool immediate =
-        call.getCalledFunction()->getAttributes().hasParamAttr(i, llvm::Attribute::ImmArg) || (id == llvm::Intrinsic::powi && i == 1);
+    const bool immediate = call.getCalledFunction()->getAttributes().hasParamAttr(i, llvm::Attribute::ImmArg) ||
+                           (id == llvm::Intrinsic::powi && i == 1);
     args.push_back(immediate ? call.getArgOperand(i) : Lanes(call.getArgOperand(i)));
   }
   // "Poison when zero" holds for lanes that are on; lanes that are off must stay harmless, too.
@@ -392,7 +407,8 @@ Value* WarpFunction::EmitLanesIntrinsic(llvm::CallInst& call) {
     case llvm::Intrinsic::smul_with_overflow:
     case llvm::Intrinsic::umul_with_overflow: return b_.CreateIntrinsic(id, {args[0]->getType()}, args);
     case llvm::Intrinsic::fptosi_sat:
-    case llvm::Intrinsic::fptoui_sat: return b_.CreateIntrinsic(id, {WarpType(call.getType()), args[0]->getType()}, args);
+    case llvm::Intrinsic::fptoui_sat:
+      return b_.CreateIntrinsic(id, {WarpType(call.getType()), args[0]->getType()}, args);
     case llvm::Intrinsic::is_fpclass: {
       return b_.CreateIntrinsic(id, {args[0]->getType()}, args);
     }
@@ -408,7 +424,8 @@ Value* WarpFunction::EmitSmallVectorOp(llvm::Instruction& instruction) {
     const unsigned count = llvm::cast<llvm::FixedVectorType>(extract->getVectorOperandType())->getNumElements();
     if (const auto* index = llvm::dyn_cast<llvm::ConstantInt>(extract->getIndexOperand())) {
       llvm::SmallVector<int, 32> pick;
-      for (unsigned lane = 0; lane < kWarpSize; ++lane) pick.push_back(static_cast<int>(lane * count + index->getZExtValue()));
+      for (unsigned lane = 0; lane < kWarpSize; ++lane)
+        pick.push_back(static_cast<int>(lane * count + index->getZExtValue()));
       return b_.CreateShuffleVector(Lanes(extract->getVectorOperand()), pick);
     }
   }
@@ -425,7 +442,8 @@ Value* WarpFunction::EmitSmallVectorOp(llvm::Instruction& instruction) {
     }
   }
   if (auto* shuffle = llvm::dyn_cast<llvm::ShuffleVectorInst>(&instruction)) {
-    const int in = static_cast<int>(llvm::cast<llvm::FixedVectorType>(shuffle->getOperand(0)->getType())->getNumElements());
+    const int in =
+        static_cast<int>(llvm::cast<llvm::FixedVectorType>(shuffle->getOperand(0)->getType())->getNumElements());
     llvm::SmallVector<int, 128> pick;
     for (int lane = 0; lane < static_cast<int>(kWarpSize); ++lane) {
       for (const int source : shuffle->getShuffleMask()) {

@@ -1,5 +1,5 @@
-// Lanes of a diverged warp that wait for the rest of it at barriers, and lanes that have ended. Those that wait are kept as the
-// pending ones are, in a set of their own. .sync instructions: warp_meeting.cpp.
+// Lanes of a diverged warp that wait for the rest of it at barriers, and lanes that have ended. Those that wait are
+// kept as the pending ones are, in a set of their own. .sync instructions: warp_meeting.cpp.
 #include "sim/exec/compiler/pending_set.h"
 #include "sim/exec/compiler/warp_function.h"
 
@@ -13,7 +13,9 @@ using llvm::Value;
 // ---------------------------------------------------------------------------------------------------------------------
 
 /// Nonzero (i64) when lanes wait in `set`.
-Value* WarpFunction::AnyIn(llvm::AllocaInst* set) { return AnyBetween(b_, set, 0, static_cast<unsigned>(order_.blocks.size()) - 1); }
+Value* WarpFunction::AnyIn(llvm::AllocaInst* set) {
+  return AnyBetween(b_, set, 0, static_cast<unsigned>(order_.blocks.size()) - 1);
+}
 
 /// The active lanes wait in `set` to go on at `to`.
 void WarpFunction::WaitIn(llvm::AllocaInst* set, BasicBlock* to) {
@@ -21,7 +23,8 @@ void WarpFunction::WaitIn(llvm::AllocaInst* set, BasicBlock* to) {
   CopyPhis(to, mask_);
   AddLanesAt(index, mask_);
   Value* word = b_.CreateConstInBoundsGEP2_32(set->getAllocatedType(), set, 0, index / 64);
-  b_.CreateStore(b_.CreateOr(b_.CreateLoad(b_.getInt64Ty(), word), b_.getInt64(std::uint64_t{1} << (index % 64))), word);
+  b_.CreateStore(b_.CreateOr(b_.CreateLoad(b_.getInt64Ty(), word), b_.getInt64(std::uint64_t{1} << (index % 64))),
+                 word);
 }
 
 /// All that wait in `set` become pending.
@@ -36,8 +39,8 @@ void WarpFunction::ReleaseAll(llvm::AllocaInst* set) {
 // ---------------------------------------------------------------------------------------------------------------------
 // Lanes that end, barriers
 // ---------------------------------------------------------------------------------------------------------------------
-/// After a call in which lanes may have ended: those that came back go on to `to`. When it is all of them, the caller of this
-/// function emits how.
+/// After a call in which lanes may have ended: those that came back go on to `to`. When it is all of them, the caller
+/// of this function emits how.
 void WarpFunction::DropEndedLanes(BasicBlock* to) {
   Value* left = b_.CreateAnd(mask_, b_.CreateNot(b_.CreateLoad(b_.getInt32Ty(), ExitedMask())));
   BasicBlock* all = NewBlock("all_back");
@@ -55,8 +58,8 @@ void WarpFunction::DropEndedLanes(BasicBlock* to) {
   b_.SetInsertPoint(all);
 }
 
-/// bar.sync 0 of a kernel with no other barrier. Where each turn of the ring is one of a barrier, all have arrived or ended when control
-/// comes back. Where warps give way in between it says nothing, so arrivals are counted.
+/// bar.sync 0 of a kernel with no other barrier. Where each turn of the ring is one of a barrier, all have arrived or
+/// ended when control comes back. Where warps give way in between it says nothing, so arrivals are counted.
 void WarpFunction::EmitFullBarrier() {
   if (!module_.gives_way) return EmitRingSwitch();
   llvm::Type* i32 = b_.getInt32Ty();
@@ -78,8 +81,8 @@ void WarpFunction::EmitFullBarrier() {
   b_.SetInsertPoint(over);
 }
 
-/// A barrier ends its block (the pipeline splits blocks there). Lanes of a diverged warp park until the others of the warp
-/// have arrived somewhere too; then the warp waits as one.
+/// A barrier ends its block (the pipeline splits blocks there). Lanes of a diverged warp park until the others of the
+/// warp have arrived somewhere too; then the warp waits as one.
 void WarpFunction::EmitBarrierEnd(const llvm::CallInst& call, const MarkerInfo& info) {
   const auto op = static_cast<BarrierOp>(info.imm);
   Value* id = call.getArgOperand(0);

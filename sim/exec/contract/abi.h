@@ -26,10 +26,10 @@ using HelperFn = void (*)(WarpCtx* warp, std::uint32_t mask, std::uint32_t line,
 /// Entry of a compiled kernel: runs one warp to its end. Entry of a compiled device function is private to the module.
 using WarpEntry = void (*)(WarpCtx* warp);
 
-/// Entry of a compiled kernel that runs all warps of a CTA to their ends, one after the other: what is the same for all of them
-/// is computed once. The warps are `stride` bytes apart, from `first` up to `end`. While warp number i runs, `trail` + i is in a general
-/// register or on the stack, where the fault handler finds it: storing the warp would cost a kernel that streams a sixth of its speed.
-/// `trail` is a multiple of kMostWarps that no other call has had.
+/// Entry of a compiled kernel that runs all warps of a CTA to their ends, one after the other: what is the same for all
+/// of them is computed once. The warps are `stride` bytes apart, from `first` up to `end`. While warp number i runs,
+/// `trail` + i is in a general register or on the stack, where the fault handler finds it: storing the warp would cost
+/// a kernel that streams a sixth of its speed. `trail` is a multiple of kMostWarps that no other call has had.
 using CtaEntry = void (*)(WarpCtx* first, WarpCtx* end, std::uint64_t stride, std::uint64_t trail);
 inline constexpr std::uint64_t kMostWarps = 64;  ///< of a CTA, rounded up to a power of two
 
@@ -43,9 +43,10 @@ enum class Helper : std::uint32_t {
 
 /// Constant during a launch.
 struct LaunchCtx {
-  std::uint64_t window_base;     ///< device address range: global, generic and shared addresses are host addresses in it
-  std::uint64_t window_bytes;    ///< up to the highest byte allocated at launch; beyond it the slow path decides
-  const std::uint8_t* params;    ///< parameter block, laid out as LayoutParams says, readable up to 4 KiB + 64 past its end
+  std::uint64_t window_base;   ///< device address range: global, generic and shared addresses are host addresses in it
+  std::uint64_t window_bytes;  ///< up to the highest byte allocated at launch; beyond it the slow path decides
+  const std::uint8_t*
+      params;  ///< parameter block, laid out as LayoutParams says, readable up to 4 KiB + 64 past its end
   const std::uint64_t* symbols;  ///< device addresses of module variables, indexed as SymbolTable numbered them
   const HelperFn* helpers;       ///< indexed by Helper
   std::uint32_t grid[3];
@@ -58,7 +59,8 @@ struct LaunchCtx {
   std::uint32_t sm_count;
   std::uint32_t shared_stride;   ///< distance of the shared windows of two CTAs of a cluster
   void* owner;                   ///< the runtime's launch object
-  std::uint64_t grid_workspace;  ///< zeroed device memory for grid-wide barriers (%envreg1:%envreg2), 0 when the kernel does not ask
+  std::uint64_t grid_workspace;  ///< zeroed device memory for grid-wide barriers (%envreg1:%envreg2), 0 when the kernel
+                                 ///< does not ask
 };
 
 /// One CTA while it runs.
@@ -94,21 +96,25 @@ struct WarpCtx {
   void* saved_sp;
   WarpCtx* next;
   WarpCtx* prev;
-  std::uint64_t* check_sites;    ///< memcheck: base and size of the memory that each global access of the code may touch unasked
+  std::uint64_t*
+      check_sites;  ///< memcheck: base and size of the memory that each global access of the code may touch unasked
   std::uint64_t* record_cursor;  ///< recording: where the next record goes
-  RecordSite* record_sites;      ///< recording: kRecordSites of them; an instruction's is its number modulo that (records.h)
-  std::uint64_t* record_limit;   ///< a group of records (kMaxGroupWords) may begin up to here; beyond it, first kFlushRecords
-  void* stack_limit;             ///< lowest usable stack address; device functions that recurse check it
-  std::uint32_t access_line;     ///< PTX line of the access that an out-of-line function is making; else 0
-  std::uint32_t invalid_reads;   ///< memcheck: not 0 once the warp has read shared memory that nobody has written
-  std::uint32_t sync_waits;      ///< memcheck: how many barriers and .sync instructions lanes of the warp are at (kEnterSync)
+  RecordSite*
+      record_sites;  ///< recording: kRecordSites of them; an instruction's is its number modulo that (records.h)
+  std::uint64_t*
+      record_limit;   ///< a group of records (kMaxGroupWords) may begin up to here; beyond it, first kFlushRecords
+  void* stack_limit;  ///< lowest usable stack address; device functions that recurse check it
+  std::uint32_t access_line;    ///< PTX line of the access that an out-of-line function is making; else 0
+  std::uint32_t invalid_reads;  ///< memcheck: not 0 once the warp has read shared memory that nobody has written
+  std::uint32_t
+      sync_waits;  ///< memcheck: how many barriers and .sync instructions lanes of the warp are at (kEnterSync)
   alignas(64) std::uint32_t tid[3][kWarpSize];  ///< thread index of every lane
   void* owner;                                  ///< the runtime's warp object
 };
 
-/// Lanes of a diverged warp that wait at .sync instructions for other members of their masks (PTX ISA, 9.7.9.6), in the frame of one
-/// function. Generated code sets the first four fields, calls kMeet and kMeetAgain, takes what is in `released` as pending, and reads
-/// results. All others belong to those helpers.
+/// Lanes of a diverged warp that wait at .sync instructions for other members of their masks (PTX ISA, 9.7.9.6), in the
+/// frame of one function. Generated code sets the first four fields, calls kMeet and kMeetAgain, takes what is in
+/// `released` as pending, and reads results. All others belong to those helpers.
 struct WarpMeetings {
   std::uint32_t waiting;               ///< lanes that wait
   std::uint32_t met;                   ///< lanes that have results to take
@@ -127,10 +133,12 @@ struct WarpMeetings {
   std::uint32_t valid;  ///< lanes whose source is valid
 };
 
-/// Flag in the immediate of Helper::kBarrier: register the arrival, do not wait (lanes of a diverged warp). The generated
-/// code parks those lanes, lets the rest of the warp go on, and calls kBarrierWait when all its lanes are parked or gone.
+/// Flag in the immediate of Helper::kBarrier: register the arrival, do not wait (lanes of a diverged warp). The
+/// generated code parks those lanes, lets the rest of the warp go on, and calls kBarrierWait when all its lanes are
+/// parked or gone.
 inline constexpr std::uint64_t kBarrierArriveOnly = 0x100;
-/// Flag in the immediate of a barrier, for memcheck: all threads of a warp have to come to this one (bar, barrier….aligned).
+/// Flag in the immediate of a barrier, for memcheck: all threads of a warp have to come to this one (bar,
+/// barrier….aligned).
 inline constexpr std::uint64_t kBarrierAligned = 0x200;
 
 }  // namespace gridloom::exec

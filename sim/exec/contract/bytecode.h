@@ -1,12 +1,14 @@
-// Bytecode: a kernel in the form that the interpreter runs (runtime/interpreter), made from the SPMD form (compiler/bytecode.h) where
-// machine code is not there yet. It means the same as the warp form: one step acts on the 32 lanes of a warp.
+// Bytecode: a kernel in the form that the interpreter runs (runtime/interpreter), made from the SPMD form
+// (compiler/bytecode.h) where machine code is not there yet. It means the same as the warp form: one step acts on the
+// 32 lanes of a warp.
 //
-// A function has registers in a frame, at byte offsets. A register holds a value per lane, lane 0 first, each in its type's bytes; an i1
-// is one 32-bit word with a bit per lane, as helpers want it (abi.h). Operands with kConstantOperand set are offsets in the function's
-// constants instead. Values that live across blocks are written with kMerge, so that lanes that are elsewhere keep theirs; all others are
-// written for all lanes.
+// A function has registers in a frame, at byte offsets. A register holds a value per lane, lane 0 first, each in its
+// type's bytes; an i1 is one 32-bit word with a bit per lane, as helpers want it (abi.h). Operands with
+// kConstantOperand set are offsets in the function's constants instead. Values that live across blocks are written with
+// kMerge, so that lanes that are elsewhere keep theirs; all others are written for all lanes.
 //
-// Blocks are in the order that reconvergence needs (compiler/block_order.h): the earliest block with lanes always runs next.
+// Blocks are in the order that reconvergence needs (compiler/block_order.h): the earliest block with lanes always runs
+// next.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +48,9 @@ struct ByteStep {
 /// What kSpecial reads: fields of the contexts of abi.h.
 enum class ByteSpecial : std::uint8_t { kTid, kLane, kWarpWord, kCtaWord, kLaunchWord, kLaunchLong };
 /// imm of kSpecial: what | (the axis of kTid, or the field's offset) << 8.
-constexpr std::uint64_t SpecialImm(ByteSpecial what, std::uint64_t where) { return static_cast<std::uint64_t>(what) | where << 8; }
+constexpr std::uint64_t SpecialImm(ByteSpecial what, std::uint64_t where) {
+  return static_cast<std::uint64_t>(what) | where << 8;
+}
 
 /// Steps that copy what flows along an edge, under the mask of the lanes that take it.
 struct ByteEdge {
@@ -57,8 +61,8 @@ struct ByteBlock {
   static constexpr std::uint32_t kMostMeetInputs = 5;
   enum class End : std::uint8_t {
     kJump,
-    kBranch,     ///< by the bits of `condition`
-    kMeet,       ///< a meeting (compiler/meetings.h), then a jump; `list`: members and inputs, `count` of them; imm: SyncImm
+    kBranch,  ///< by the bits of `condition`
+    kMeet,  ///< a meeting (compiler/meetings.h), then a jump; `list`: members and inputs, `count` of them; imm: SyncImm
     kBarrier,    ///< then a jump; `list`: out, id, threads, predicate; imm: BarrierOp
     kDropEnded,  ///< lanes that have ended in a call stay behind, then a jump
     kReturn,

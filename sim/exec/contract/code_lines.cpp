@@ -28,7 +28,8 @@ FunctionLines LinesOf(const ptx::Function& function) {
 CodeLines::CodeLines(const ptx::Module& module, const ptx::Function& kernel) {
   std::uint32_t next = 1;
   std::vector<const ptx::Function*> functions = ReachedFrom(module, kernel).functions;
-  std::ranges::stable_sort(functions, {}, &ptx::Function::order);  // where they lie, text that was printed and read tells otherwise
+  std::ranges::stable_sort(functions, {},
+                           &ptx::Function::order);  // where they lie, text that was printed and read tells otherwise
   for (const ptx::Function* const function : functions) {
     const FunctionLines lines = LinesOf(*function);
     if (lines.count() == 0) continue;

@@ -1,5 +1,6 @@
-// Lines as compiled code names them in faults and findings. They count from 1 through the functions that a kernel reaches, each from its
-// first instruction on, so that code is the same wherever in a text its functions stand. Made of the module alone, as layout.h.
+// Lines as compiled code names them in faults and findings. They count from 1 through the functions that a kernel
+// reaches, each from its first instruction on, so that code is the same wherever in a text its functions stand. Made of
+// the module alone, as layout.h.
 #pragma once
 
 #include <unordered_map>

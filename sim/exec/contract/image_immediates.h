@@ -22,17 +22,21 @@ constexpr unsigned CoordinateCount(ImageGeometry geometry) {
 constexpr bool IsLayered(ImageGeometry geometry) {
   return geometry == ImageGeometry::kA1d || geometry == ImageGeometry::kA2d || geometry == ImageGeometry::kAcube;
 }
-constexpr bool IsCube(ImageGeometry geometry) { return geometry == ImageGeometry::kCube || geometry == ImageGeometry::kAcube; }
+constexpr bool IsCube(ImageGeometry geometry) {
+  return geometry == ImageGeometry::kCube || geometry == ImageGeometry::kAcube;
+}
 
 enum class LodMode : std::uint8_t { kBase, kLevel, kGradient };
 
-/// Where the sampler of an instruction comes from: the texture itself (unified mode), another operand, or the initialiser
-/// of a .samplerref variable, whose settings then stand in `settings`.
+/// Where the sampler of an instruction comes from: the texture itself (unified mode), another operand, or the
+/// initialiser of a .samplerref variable, whose settings then stand in `settings`.
 enum class SamplerSource : std::uint8_t { kTexture, kOperand, kSettings };
 
 /// Sampler settings in one byte: address modes in two bits each from bit 0, linear filtering, unnormalised coordinates.
-constexpr std::uint8_t SamplerSettings(unsigned mode_x, unsigned mode_y, unsigned mode_z, bool linear, bool unnormalized) {
-  return static_cast<std::uint8_t>(mode_x | mode_y << 2 | mode_z << 4 | unsigned{linear} << 6 | unsigned{unnormalized} << 7);
+constexpr std::uint8_t SamplerSettings(unsigned mode_x, unsigned mode_y, unsigned mode_z, bool linear,
+                                       bool unnormalized) {
+  return static_cast<std::uint8_t>(mode_x | mode_y << 2 | mode_z << 4 | unsigned{linear} << 6 |
+                                   unsigned{unnormalized} << 7);
 }
 
 /// imm of kTexture, kTextureGather and kTextureAddress (out: i64).

@@ -9,15 +9,35 @@ namespace gridloom::exec {
 
 enum class Space : std::uint8_t { kGlobal, kShared, kLocal, kGeneric };
 
-enum class AtomicOp : std::uint8_t { kAdd, kMin, kMax, kUMin, kUMax, kInc, kDec, kAnd, kOr, kXor, kExch, kCas, kFAdd, kFMin, kFMax };
+enum class AtomicOp : std::uint8_t {
+  kAdd,
+  kMin,
+  kMax,
+  kUMin,
+  kUMax,
+  kInc,
+  kDec,
+  kAnd,
+  kOr,
+  kXor,
+  kExch,
+  kCas,
+  kFAdd,
+  kFMin,
+  kFMax
+};
 /// Element types of an atomic, by their size and meaning.
 enum class AtomicType : std::uint8_t { kI16, kI32, kI64, kI128, kF16, kBF16, kF16x2, kBF16x2, kF32, kF64 };
-/// Whether an addition of f32 takes subnormal inputs and results for zeros, with their signs, where its address is no shared memory.
+/// Whether an addition of f32 takes subnormal inputs and results for zeros, with their signs, where its address is no
+/// shared memory.
 enum class AtomicFlush : std::uint8_t { kNever, kOutsideShared };
-/// imm of kAtomic: op | type << 8 | (result unused) << 16 | flush << 17 | space << 24 | memcheck's number of the access << 32.
-constexpr std::uint64_t AtomicImm(AtomicOp op, AtomicType type, bool result_unused, Space space, AtomicFlush flush = AtomicFlush::kNever) {
-  return static_cast<std::uint64_t>(op) | static_cast<std::uint64_t>(type) << 8 | static_cast<std::uint64_t>(result_unused) << 16 |
-         static_cast<std::uint64_t>(flush) << 17 | static_cast<std::uint64_t>(space) << 24;
+/// imm of kAtomic: op | type << 8 | (result unused) << 16 | flush << 17 | space << 24 | memcheck's number of the access
+/// << 32.
+constexpr std::uint64_t AtomicImm(AtomicOp op, AtomicType type, bool result_unused, Space space,
+                                  AtomicFlush flush = AtomicFlush::kNever) {
+  return static_cast<std::uint64_t>(op) | static_cast<std::uint64_t>(type) << 8 |
+         static_cast<std::uint64_t>(result_unused) << 16 | static_cast<std::uint64_t>(flush) << 17 |
+         static_cast<std::uint64_t>(space) << 24;
 }
 constexpr AtomicFlush FlushOfAtomic(std::uint64_t imm) { return static_cast<AtomicFlush>(imm >> 17 & 1); }
 
@@ -33,9 +53,11 @@ enum class BarrierOp : std::uint8_t {
   kWarpGroup,    ///< the warps of a warp group (wgmma.wait_group): these are ignored, too
 };
 
-/// imm of kLoadSlow and kStoreSlow: bytes of a lane's value | space << 8 | strong << 15 | memcheck's number of the access << 16.
+/// imm of kLoadSlow and kStoreSlow: bytes of a lane's value | space << 8 | strong << 15 | memcheck's number of the
+/// access << 16.
 constexpr std::uint64_t SlowAccessImm(unsigned bytes, Space space, bool strong, std::uint32_t site) {
-  return bytes | static_cast<std::uint64_t>(space) << 8 | static_cast<std::uint64_t>(strong) << 15 | static_cast<std::uint64_t>(site) << 16;
+  return bytes | static_cast<std::uint64_t>(space) << 8 | static_cast<std::uint64_t>(strong) << 15 |
+         static_cast<std::uint64_t>(site) << 16;
 }
 constexpr Space SpaceOfSlowAccess(std::uint64_t imm) { return static_cast<Space>(imm >> 8 & 0x7f); }
 
@@ -49,7 +71,8 @@ struct SharedAccessImm {
   enum Pattern : std::uint8_t { kAny, kUniform, kConsecutive };
   std::uint8_t bytes = 0;  ///< per lane
   AccessKind kind = AccessKind::kRead;
-  Pattern pattern = kAny;      ///< of the addresses of a row of lanes; not kAny: only those of each row's first lane are given
+  Pattern pattern =
+      kAny;  ///< of the addresses of a row of lanes; not kAny: only those of each row's first lane are given
   std::uint8_t strong = 0;     ///< volatile, relaxed or stronger
   std::uint8_t row_lanes = 0;  ///< 8, 16 or 32; kAny: 0
   std::uint8_t zero[3] = {};
@@ -65,13 +88,14 @@ struct ShadowImm {
 /// imm of kUseInvalid: what a value decides that comes from memory nobody has written.
 enum class InvalidUse : std::uint8_t { kNone, kBranch, kAddress, kAtomic, kStore };
 
-/// imm of kEnterSync (compiler/sync_checks.h). A region is a place that all threads come to behind a barrier or .sync instruction, and
-/// also those that pass it by; 0: none.
+/// imm of kEnterSync (compiler/sync_checks.h). A region is a place that all threads come to behind a barrier or .sync
+/// instruction, and also those that pass it by; 0: none.
 struct SyncCheckImm {
   static constexpr std::size_t kMostRegions = 3;
   std::uint16_t regions[kMostRegions] = {};
   bool barrier = false;  ///< of the CTA, aligned
-  bool counted = false;  ///< the first region is passed once by each thread, which has come to as many barriers as the others by then
+  bool counted = false;  ///< the first region is passed once by each thread, which has come to as many barriers as the
+                         ///< others by then
 };
 /// imm of kPassSync.
 struct PassSyncImm {
@@ -108,8 +132,8 @@ constexpr Imm UnpackImm(std::uint64_t imm) {
   return std::bit_cast<Imm>(imm);
 }
 
-/// imm of kDeviceRuntime: the call, and a flag for what the device runtime library does around it: to translate a status to a
-/// cudaError and to note that as the thread's last error.
+/// imm of kDeviceRuntime: the call, and a flag for what the device runtime library does around it: to translate a
+/// status to a cudaError and to note that as the thread's last error.
 inline constexpr std::uint64_t kDeviceCallByLibrary = 0x100;
 enum class DeviceCall : std::uint8_t {
 #define GL_DEVICE_CALL(name, bits, params) k##name,
@@ -154,7 +178,7 @@ struct SyncImm {
   /// The lanes have to be at the same instruction: targets below sm_70 (PTX ISA, 9.7.9.6 and 9.7.13.2).
   bool same_place = false;
   std::uint16_t qualifiers = 0;  ///< ShuffleMode, VoteMode, bits of match's type, or redux's, packed by ReduxQualifiers
-  std::uint32_t shadow = 0;      ///< not 0: of bits that tell what is valid of the values of another one (invalid_values.h)
+  std::uint32_t shadow = 0;  ///< not 0: of bits that tell what is valid of the values of another one (invalid_values.h)
 };
 constexpr std::uint16_t ReduxQualifiers(std::uint64_t redux_imm) {
   return static_cast<std::uint16_t>((redux_imm & 0xf) | (redux_imm >> 8 & 0xf) << 4 | (redux_imm >> 16 & 3) << 8);

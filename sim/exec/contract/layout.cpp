@@ -21,7 +21,8 @@ constexpr T RoundUp(T value, T align) {
 }
 
 bool IsShared(ptx::StateSpace space) {
-  return space == ptx::StateSpace::kShared || space == ptx::StateSpace::kSharedCta || space == ptx::StateSpace::kSharedCluster;
+  return space == ptx::StateSpace::kShared || space == ptx::StateSpace::kSharedCta ||
+         space == ptx::StateSpace::kSharedCluster;
 }
 
 /// Definitions behind declarations. Names are gathered when the first declaration asks: most modules have none.
@@ -37,8 +38,8 @@ class Definitions {
     if (const auto alias = aliases_.find(function->name); alias != aliases_.end()) return Named(alias->second);
     return found != nullptr ? found : function;
   }
-  /// Of a module variable behind an .extern declaration. What is defined nowhere is there all the same, once and as the first declaration
-  /// says: ptxas warns of it and ignores the directive.
+  /// Of a module variable behind an .extern declaration. What is defined nowhere is there all the same, once and as the
+  /// first declaration says: ptxas warns of it and ignores the directive.
   const ptx::Variable* Of(const ptx::Variable* variable) {
     if (variable->linkage != ptx::Linkage::kExtern) return variable;
     Gather();
@@ -61,7 +62,8 @@ class Definitions {
       if (known == nullptr || !known->body) known = &function;
     }
     for (const ptx::ModuleItem& item : module_.items) {
-      if (const auto* alias = std::get_if<ptx::AliasDirective>(&item)) aliases_.try_emplace(alias->alias, alias->aliasee);
+      if (const auto* alias = std::get_if<ptx::AliasDirective>(&item))
+        aliases_.try_emplace(alias->alias, alias->aliasee);
     }
     for (const ptx::Variable& variable : module_.variables) {
       if (variable.linkage != ptx::Linkage::kExtern) variables_.try_emplace(variable.name, &variable);
@@ -122,7 +124,8 @@ struct Reachability {
   }
   void Symbol(const ptx::Operand& operand) {
     if (operand.function) Add(operand.function);
-    if (operand.variable && operand.variable->space != ptx::StateSpace::kReg) AddVariable(operand.variable);  // most are registers
+    if (operand.variable && operand.variable->space != ptx::StateSpace::kReg)
+      AddVariable(operand.variable);  // most are registers
   }
   void AddVariable(const ptx::Variable* variable) {
     if (variables.insert(variable).second) variables.insert(definitions.Of(variable));
@@ -130,8 +133,9 @@ struct Reachability {
   void Enter(const ptx::Instruction& instruction) {
     reads_reserved |= std::ranges::any_of(instruction.operands, ReadsReserved);
     if (!instruction.Has(ptx::Trait::kCalls)) return;
-    const bool indirect = std::any_of(instruction.operands.begin(), instruction.operands.end(),
-                                      [](const ptx::Operand& operand) { return operand.kind == ptx::OperandKind::kRegister; });
+    const bool indirect =
+        std::any_of(instruction.operands.begin(), instruction.operands.end(),
+                    [](const ptx::Operand& operand) { return operand.kind == ptx::OperandKind::kRegister; });
     if (!indirect || initializers_done) return;
     initializers_done = true;
     for (const ptx::Variable& variable : module.variables) {
@@ -284,7 +288,8 @@ StackUse FindStackUse(const ptx::Module& module, const ptx::Function& kernel) {
   Reachability reach{module, definitions, {}, {}, {}};
   reach.Run(kernel);
   std::vector<const ptx::Function*> functions;  // that a call of no name may reach
-  std::ranges::copy_if(reach.functions, std::back_inserter(functions), [](const ptx::Function* one) { return !one->is_entry; });
+  std::ranges::copy_if(reach.functions, std::back_inserter(functions),
+                       [](const ptx::Function* one) { return !one->is_entry; });
   StackUse use;
   const CallDepth depth = DeepestCalls(&kernel, [&](const ptx::Function* function) {
     CallFrame frame;
@@ -300,7 +305,8 @@ StackUse FindStackUse(const ptx::Module& module, const ptx::Function& kernel) {
   use.open |= depth.recursive;
   use.bytes = depth.bytes;
   // Frames are aligned for those below them.
-  if (const std::uint32_t own = LayoutLocal(kernel).bytes; use.bytes == RoundUp<std::uint32_t>(own, kFrameAlign)) use.bytes = own;
+  if (const std::uint32_t own = LayoutLocal(kernel).bytes; use.bytes == RoundUp<std::uint32_t>(own, kFrameAlign))
+    use.bytes = own;
   return use;
 }
 
@@ -309,7 +315,8 @@ namespace {
 void AppendInstructions(const ptx::Block& block, std::vector<const ptx::Instruction*>& out) {
   for (const ptx::Statement& statement : block.statements) {
     if (const auto* instruction = std::get_if<ptx::Instruction>(&statement)) out.push_back(instruction);
-    else if (const auto* nested = std::get_if<std::unique_ptr<ptx::Block>>(&statement)) AppendInstructions(**nested, out);
+    else if (const auto* nested = std::get_if<std::unique_ptr<ptx::Block>>(&statement))
+      AppendInstructions(**nested, out);
   }
 }
 

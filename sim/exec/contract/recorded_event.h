@@ -1,5 +1,6 @@
-// Records of what instructions do besides accesses (records.h): launches of kernels, range calls. The runtime's helpers write them, not the
-// compiled code, which has its place in the buffer where they find it around calls of such helpers only.
+// Records of what instructions do besides accesses (records.h): launches of kernels, range calls. The runtime's helpers
+// write them, not the compiled code, which has its place in the buffer where they find it around calls of such helpers
+// only.
 #pragma once
 
 #include <array>
@@ -10,7 +11,8 @@
 
 namespace gridloom::exec {
 
-/// The kind of their headers. In a buffer it stands for nothing else: kAffine is only what RecordReader calls accesses of a group.
+/// The kind of their headers. In a buffer it stands for nothing else: kAffine is only what RecordReader calls accesses
+/// of a group.
 inline constexpr RecordKind kEventRecord = RecordKind::kAffine;
 
 /// Behind the header, which has the lanes and the instruction, a word with kind and flags, then the data.
@@ -20,8 +22,8 @@ struct RecordedEvent {
   static constexpr std::uint32_t kWords = 6;
   Kind kind = kDeviceLaunch;
   std::uint8_t flags = 0;  ///< kTailLaunch to kAggregated, or kRangeRead and kRangeWrite
-  /// Number of the launch (GridChildren::Launch), CTAs, threads per CTA, bytes of parameters; or RangePieces: first byte, bytes of a piece,
-  /// bytes from one piece to the next, pieces.
+  /// Number of the launch (GridChildren::Launch), CTAs, threads per CTA, bytes of parameters; or RangePieces: first
+  /// byte, bytes of a piece, bytes from one piece to the next, pieces.
   std::array<std::uint64_t, 4> data{};
 
   void Put(std::uint32_t lanes, std::uint32_t instruction, std::uint64_t* at) const {
@@ -43,8 +45,9 @@ constexpr bool MayRecordEvents(Helper helper, std::uint64_t imm) {
   const auto call = static_cast<DeviceCall>(imm & 0xff);
   return helper == Helper::kRange ||
          (helper == Helper::kDeviceRuntime &&
-          (call == DeviceCall::kLaunchDevice || call == DeviceCall::kLaunchDeviceV2 || call == DeviceCall::kLaunchGroup ||
-           call == DeviceCall::kLaunchDeviceV2PerThread || call == DeviceCall::kLaunchGroupV2 || call == DeviceCall::kStreamCreate));
+          (call == DeviceCall::kLaunchDevice || call == DeviceCall::kLaunchDeviceV2 ||
+           call == DeviceCall::kLaunchGroup || call == DeviceCall::kLaunchDeviceV2PerThread ||
+           call == DeviceCall::kLaunchGroupV2 || call == DeviceCall::kStreamCreate));
 }
 inline constexpr unsigned kEventInstructionShift = 32;
 

@@ -11,7 +11,8 @@ namespace gridloom::exec {
 void NearLanes::Expand(std::uint64_t* lanes) const {
   std::fill_n(lanes, kWarpSize, 0);
   const std::uint32_t* next = distances;
-  for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) lanes[std::countr_zero(rest)] = low + std::uint64_t{unit} * *next++;
+  for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1)
+    lanes[std::countr_zero(rest)] = low + std::uint64_t{unit} * *next++;
 }
 
 void RecordLoops::Begin(const RecordGroup& group, const std::uint64_t* at) {
@@ -31,7 +32,8 @@ void RecordLoops::Begin(const RecordGroup& group, const std::uint64_t* at) {
     } else if (plain == RecordSlot::kFound || plain == RecordSlot::kPattern) {
       slot.kind = RecordKind::kPattern;
       slot.base = plain == RecordSlot::kFound ? at[1] : form.base + at[0];
-      slot.pattern = plain == RecordSlot::kFound ? reinterpret_cast<const std::int64_t*>(at[0]) : group.pattern(form.lanes);
+      slot.pattern =
+          plain == RecordSlot::kFound ? reinterpret_cast<const std::int64_t*>(at[0]) : group.pattern(form.lanes);
     } else {
       slot.base = form.base + (form.has_words() ? at[0] : 0);
       slot.stride = form.lanes;
@@ -57,17 +59,20 @@ bool RecordReader::Next() {
     return true;
   }
   group_ = nullptr;
-  while (next_ < words_.size() && RecordHeader::Unpack(words_[next_]).kind == kEventRecord) next_ += RecordedEvent::kWords;
+  while (next_ < words_.size() && RecordHeader::Unpack(words_[next_]).kind == kEventRecord)
+    next_ += RecordedEvent::kWords;
   if (next_ >= words_.size()) return false;
   const std::uint64_t word = words_[next_];
   header_ = RecordHeader::Unpack(word);
-  if (header_.kind == RecordKind::kGroup) return Open(reinterpret_cast<const RecordGroup*>(word), ~0u, next_ + 1, false);
+  if (header_.kind == RecordKind::kGroup)
+    return Open(reinterpret_cast<const RecordGroup*>(word), ~0u, next_ + 1, false);
   if (header_.kind != RecordKind::kMaskedGroup && header_.kind != RecordKind::kRepeat) {
     ++next_;
     return true;
   }
   if (next_ + 1 >= words_.size()) return false;
-  return Open(reinterpret_cast<const RecordGroup*>(words_[next_ + 1]), header_.mask, next_ + 2, header_.kind == RecordKind::kRepeat);
+  return Open(reinterpret_cast<const RecordGroup*>(words_[next_ + 1]), header_.mask, next_ + 2,
+              header_.kind == RecordKind::kRepeat);
 }
 
 /// False when not all of its words are there.

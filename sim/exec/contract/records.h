@@ -1,13 +1,13 @@
-// Records: what code compiled with CompileOptions::record writes into its warp's buffer while it runs, in 64-bit words. The compiler
-// writes them, RecordReader and RecordGroup read them, nobody else knows the layout.
+// Records: what code compiled with CompileOptions::record writes into its warp's buffer while it runs, in 64-bit words.
+// The compiler writes them, RecordReader and RecordGroup read them, nobody else knows the layout.
 //
-// Most are groups: a block with all of its accesses. What is known when the kernel is compiled stands once beside its code
-// (RecordGroup); the record holds a pointer to it, and only the addresses that the run tells, one for all accesses at constant
-// distances from each other.
+// Most are groups: a block with all of its accesses. What is known when the kernel is compiled stands once beside its
+// code (RecordGroup); the record holds a pointer to it, and only the addresses that the run tells, one for all accesses
+// at constant distances from each other.
 //
-// Addresses that go on by one step in each round of a loop are told once, before the loop: a group that begins it (RecordGroup::loop)
-// has where they start and their steps, and the groups in the loop say which round it is. Of a loop of one block that all 32 lanes
-// run together all rounds are one record (RecordKind::kRepeat).
+// Addresses that go on by one step in each round of a loop are told once, before the loop: a group that begins it
+// (RecordGroup::loop) has where they start and their steps, and the groups in the loop say which round it is. Of a loop
+// of one block that all 32 lanes run together all rounds are one record (RecordKind::kRepeat).
 #pragma once
 
 #include <array>
@@ -37,8 +37,8 @@ enum class RecordKind : std::uint8_t {
   kPattern,  ///< an address, and what each of 32 lanes adds to it; lanes that are off may lie elsewhere
   kLanes,    ///< 32 addresses
   // Again one of a buffer:
-  kRepeat,  ///< of the lanes of the mask; then a pointer to a group and its words: so many rounds of it as its slot kRounds says, from
-            ///< round 0 on
+  kRepeat,  ///< of the lanes of the mask; then a pointer to a group and its words: so many rounds of it as its slot
+            ///< kRounds says, from round 0 on
 };
 
 /// Bits 0-31: mask; 32-51: instruction; 52-53: AccessKind; 54-55: Space; 56-60: bytes per lane - 1; 61-63: kind.
@@ -72,10 +72,11 @@ struct RecordSlot {
     kFixed,    ///< no words: lane 0 is at `base`, and `lanes` is the distance between lanes
     kStride,   ///< a word: the address of lane 0 but for `base`; `lanes` is the distance between lanes
     kPattern,  ///< a word, an address but for `base`; `lanes` is the number of a pattern of the group
-    kFound,    ///< only the run tells (RecordSite): a pointer to what each of 32 lanes adds, and an address; or what NearLanes says;
-               ///< or 0 and 32 addresses. `lanes` is the unit of NearLanes
+    kFound,    ///< only the run tells (RecordSite): a pointer to what each of 32 lanes adds, and an address; or what
+               ///< NearLanes says; or 0 and 32 addresses. `lanes` is the unit of NearLanes
     kRounds,   ///< a word: rounds of the group's loop that have ended. No access lies there
-    kInLoop,   ///< no words: as slot number `base` of the group that began the loop, so many steps further as rounds have ended
+    kInLoop,   ///< no words: as slot number `base` of the group that began the loop, so many steps further as rounds
+               ///< have ended
   };
   /// Beside kStride and kPattern: the word may also be kElsewhere; then 32 addresses follow (without `base`).
   static constexpr std::uint64_t kMayDiffer = 8;
@@ -95,18 +96,24 @@ struct RecordSlot {
   Form plain_form() const { return static_cast<Form>(form & 7); }
   bool has_words() const { return plain_form() != kFixed && plain_form() != kInLoop; }
   /// Whether its words, which begin at `at`, are one more and 32 addresses; those of lanes that are off are 0.
-  bool HasLanes(const std::uint64_t* at) const { return plain_form() == kFound ? *at == 0 : (form & kMayDiffer) != 0 && *at == kElsewhere; }
+  bool HasLanes(const std::uint64_t* at) const {
+    return plain_form() == kFound ? *at == 0 : (form & kMayDiffer) != 0 && *at == kElsewhere;
+  }
   bool IsNear(const std::uint64_t* at) const { return plain_form() == kFound && (*at & kNear) != 0; }
   /// Without the step.
   std::uint32_t AddressWordsAt(const std::uint64_t* at) const;
-  std::uint32_t WordsAt(const std::uint64_t* at) const { return AddressWordsAt(at) + ((form & kStepFollows) != 0 ? 1 : 0); }
+  std::uint32_t WordsAt(const std::uint64_t* at) const {
+    return AddressWordsAt(at) + ((form & kStepFollows) != 0 ? 1 : 0);
+  }
   /// The step of a slot whose words begin at `at`.
-  std::uint64_t StepAt(const std::uint64_t* at) const { return (form & kStepFollows) != 0 ? at[AddressWordsAt(at)] : step; }
+  std::uint64_t StepAt(const std::uint64_t* at) const {
+    return (form & kStepFollows) != 0 ? at[AddressWordsAt(at)] : step;
+  }
 };
 
-/// Addresses that lie less than 2^32 units apart, of the lanes that are told: the word kNear with their number (bits 32 to 37) and mask
-/// (0 to 31), the lowest address, then distances from it of 32 bits, two a word, lowest lane first. Lanes of the record's mask are told;
-/// others may be.
+/// Addresses that lie less than 2^32 units apart, of the lanes that are told: the word kNear with their number (bits 32
+/// to 37) and mask (0 to 31), the lowest address, then distances from it of 32 bits, two a word, lowest lane first.
+/// Lanes of the record's mask are told; others may be.
 struct NearLanes {
   static constexpr unsigned kCountShift = 32;
   static constexpr std::uint64_t kAllLanes = RecordSlot::kNear | std::uint64_t{kWarpSize} << kCountShift | 0xffffffff;
@@ -122,7 +129,9 @@ struct NearLanes {
             static_cast<std::uint32_t>(slot.lanes), at[1], reinterpret_cast<const std::uint32_t*>(at + kHeadWords)};
   }
   /// Of lanes that `head` tells.
-  static std::uint32_t Words(std::uint64_t head) { return kHeadWords + (static_cast<std::uint32_t>(head >> kCountShift & 63) + 1) / 2; }
+  static std::uint32_t Words(std::uint64_t head) {
+    return kHeadWords + (static_cast<std::uint32_t>(head >> kCountShift & 63) + 1) / 2;
+  }
   /// 32 addresses, 0 for lanes that are not told.
   void Expand(std::uint64_t* lanes) const;
 };
@@ -140,36 +149,44 @@ struct RecordAccess {
   std::uint64_t add = 0;  ///< to all addresses of the slot
 };
 
-/// What the compiler says of a group's records, in the constants of the kernel: this, then the accesses in the order of the code, then
-/// the slots, then patterns of 32 words that begin with 0.
+/// What the compiler says of a group's records, in the constants of the kernel: this, then the accesses in the order of
+/// the code, then the slots, then patterns of 32 words that begin with 0.
 struct RecordGroup {
   static constexpr std::uint64_t kBeginsLoop = std::uint64_t{1} << 32;
   std::uint64_t block = 0;  ///< RecordHeader of kBlock without mask: the block that it begins; 0: goes on in the block
   std::uint32_t access_count = 0, slot_count = 0;
-  std::uint64_t loop = 0;  ///< of slots kInLoop: the number of their loop; with kBeginsLoop it begins that loop, and has slots only
+  std::uint64_t loop =
+      0;  ///< of slots kInLoop: the number of their loop; with kBeginsLoop it begins that loop, and has slots only
 
   bool begins_loop() const { return (loop & kBeginsLoop) != 0; }
   std::uint32_t loop_number() const { return static_cast<std::uint32_t>(loop); }
 
-  std::span<const RecordAccess> accesses() const { return {reinterpret_cast<const RecordAccess*>(this + 1), access_count}; }
-  std::span<const RecordSlot> slots() const { return {reinterpret_cast<const RecordSlot*>(accesses().data() + access_count), slot_count}; }
+  std::span<const RecordAccess> accesses() const {
+    return {reinterpret_cast<const RecordAccess*>(this + 1), access_count};
+  }
+  std::span<const RecordSlot> slots() const {
+    return {reinterpret_cast<const RecordSlot*>(accesses().data() + access_count), slot_count};
+  }
   const std::int64_t* pattern(std::int64_t number) const {
     return reinterpret_cast<const std::int64_t*>(slots().data() + slot_count) + number * kWarpSize;
   }
 };
 static_assert(sizeof(RecordGroup) == 24 && sizeof(RecordAccess) == 24 && sizeof(RecordSlot) == 32);
 
-/// Words for which compiled code makes room at once, at most. A buffer has as many, and one for kWarpEnd, beyond its limit.
+/// Words for which compiled code makes room at once, at most. A buffer has as many, and one for kWarpEnd, beyond its
+/// limit.
 inline constexpr std::uint32_t kMaxGroupWords = 256;
 
-/// What is known of how an instruction's lanes lie where only the run tells: rows whose pitch is a parameter. Compiled code writes
-/// of a RecordSlot::kFound whose lanes lie like `pattern` that and an address. Of others it writes, while `tries` are left, all addresses,
-/// and the runtime looks whether they lie like another pattern it knows (Helper::kLearnRecord); then NearLanes where they can be. Warps
-/// of one host thread share the sites.
+/// What is known of how an instruction's lanes lie where only the run tells: rows whose pitch is a parameter. Compiled
+/// code writes of a RecordSlot::kFound whose lanes lie like `pattern` that and an address. Of others it writes, while
+/// `tries` are left, all addresses, and the runtime looks whether they lie like another pattern it knows
+/// (Helper::kLearnRecord); then NearLanes where they can be. Warps of one host thread share the sites.
 struct RecordSite {
-  const std::int64_t* pattern = nullptr;  ///< what each of 32 lanes adds to lane 0's address; never null while recording
+  const std::int64_t* pattern =
+      nullptr;  ///< what each of 32 lanes adds to lane 0's address; never null while recording
   std::uint64_t tries = 0;
-  std::uint64_t scattered = 0;  ///< 1: no tries are left and no pattern was found, so that compiled code need not compare
+  std::uint64_t scattered =
+      0;  ///< 1: no tries are left and no pattern was found, so that compiled code need not compare
 };
 inline constexpr std::uint32_t kRecordSites = 512;
 

@@ -8,7 +8,24 @@
 
 namespace gridloom::exec {
 
-enum class MatrixType : std::uint8_t { kF16, kBF16, kTF32, kF32, kF64, kS8, kU8, kS4, kU4, kB1, kS32, kE4M3, kE5M2, kE3M2, kE2M3, kE2M1 };
+enum class MatrixType : std::uint8_t {
+  kF16,
+  kBF16,
+  kTF32,
+  kF32,
+  kF64,
+  kS8,
+  kU8,
+  kS4,
+  kU4,
+  kB1,
+  kS32,
+  kE4M3,
+  kE5M2,
+  kE3M2,
+  kE2M3,
+  kE2M1
+};
 
 /// Bits of an element in a register or in memory; kinds of 4 and 6 bits sit in bytes (.kind::f8f6f4).
 constexpr unsigned BitsOf(MatrixType type) {
@@ -32,8 +49,8 @@ constexpr bool IsIntegerMatrix(MatrixType type) {
 
 enum class MatrixRounding : std::uint8_t { kNearest, kZero, kDown, kUp };
 
-/// imm of kMma: D = A B + C. in: registers of A, B, C, [metadata]; out: registers of D. Registers are i32, of f64 matrices i64. A sparse
-/// A has half of its elements, and k counts all.
+/// imm of kMma: D = A B + C. in: registers of A, B, C, [metadata]; out: registers of D. Registers are i32, of f64
+/// matrices i64. A sparse A has half of its elements, and k counts all.
 struct MmaImm {
   std::uint8_t m = 0, n = 0;
   std::uint16_t k = 0;
@@ -67,7 +84,9 @@ constexpr unsigned FragmentRegisters(MatrixRole role, MatrixType type, unsigned 
 
 /// Registers of each operand of a product.
 constexpr unsigned RegistersOfA(const MmaImm& imm) {
-  return imm.is_quad_pair() ? 2 : FragmentRegisters(MatrixRole::kA, imm.a(), imm.m, imm.k) / (imm.has(MmaImm::kSparse) ? 2 : 1);
+  return imm.is_quad_pair()
+             ? 2
+             : FragmentRegisters(MatrixRole::kA, imm.a(), imm.m, imm.k) / (imm.has(MmaImm::kSparse) ? 2 : 1);
 }
 constexpr unsigned RegistersOfB(const MmaImm& imm) {
   return imm.is_quad_pair() ? 2 : FragmentRegisters(MatrixRole::kB, imm.b(), imm.n, imm.k);
@@ -77,16 +96,16 @@ constexpr unsigned AccumulatorRegisters(const MmaImm& imm, MatrixType type) {
   return FragmentRegisters(MatrixRole::kAccumulator, type, imm.m, imm.n);
 }
 
-/// Threads of each quad that hold the metadata of a sparse product: 1, 2 or 4 (PTX ISA, 9.7.14.6.1). A row of A has 4 bits for four
-/// elements (two of tf32, eight of 4 bits), 16 or 32 of them in a thread.
+/// Threads of each quad that hold the metadata of a sparse product: 1, 2 or 4 (PTX ISA, 9.7.14.6.1). A row of A has 4
+/// bits for four elements (two of tf32, eight of 4 bits), 16 or 32 of them in a thread.
 constexpr unsigned MetadataThreads(const MmaImm& imm) {
   const unsigned elements_of_4_bits = BitsOf(imm.a()) == 32 ? 2 : BitsOf(imm.a()) == 4 ? 8 : 4;
   return imm.m * (imm.k / elements_of_4_bits) * 4 / 32 / 8;
 }
 
-/// imm of kGroupMma (wgmma.mma_async): D = A B {+ D} of a warp group, 64 rows, of which each warp has 16. A row of A and a column of B have
-/// kGroupDepthBytes of any type. in and out: registers of D; in: 4 registers of A or an i64 descriptor, i64 descriptor of B, i32 whether
-/// D counts as an accumulator.
+/// imm of kGroupMma (wgmma.mma_async): D = A B {+ D} of a warp group, 64 rows, of which each warp has 16. A row of A
+/// and a column of B have kGroupDepthBytes of any type. in and out: registers of D; in: 4 registers of A or an i64
+/// descriptor, i64 descriptor of B, i32 whether D counts as an accumulator.
 inline constexpr unsigned kGroupDepthBytes = 32, kGroupRows = 16, kMostGroupColumns = 256;
 struct GroupMmaImm {
   std::uint8_t columns8 = 1;  ///< n / 8
@@ -119,8 +138,8 @@ struct MatrixDescriptor {
   }
 };
 
-/// imm of kMatrixLoad and kMatrixStore (wmma.load, wmma.store). in: i64 host address, i32 distance of two rows or columns in
-/// elements, [registers]; out of kMatrixLoad: registers.
+/// imm of kMatrixLoad and kMatrixStore (wmma.load, wmma.store). in: i64 host address, i32 distance of two rows or
+/// columns in elements, [registers]; out of kMatrixLoad: registers.
 struct MatrixMemoryImm {
   MatrixRole role = MatrixRole::kA;
   MatrixType type = MatrixType::kF16;
@@ -136,7 +155,8 @@ enum class RowFormat : std::uint8_t { kPlain, kSixBits, kFourBits };  ///< b6x16
 struct MatrixRowsImm {
   std::uint8_t matrices = 1;
   bool transposed = false;
-  bool bytes = false;  ///< 16 x 16 matrices to load, 16 x 8 ones to store, of bytes, transposed; else 8 rows of 16 bytes
+  bool bytes =
+      false;  ///< 16 x 16 matrices to load, 16 x 8 ones to store, of bytes, transposed; else 8 rows of 16 bytes
   RowFormat format = RowFormat::kPlain;
   Space space = Space::kShared;
   std::uint8_t unused[3] = {};

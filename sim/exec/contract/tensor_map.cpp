@@ -19,7 +19,9 @@ std::uint32_t RoundToTf32(std::uint32_t bits) {
   return (bits + 0xfffu + (bits >> 13 & 1)) & 0xffffe000u;
 }
 
-bool IsFlushed(TensorElement element) { return element == TensorElement::kF32Ftz || element == TensorElement::kTF32Ftz; }
+bool IsFlushed(TensorElement element) {
+  return element == TensorElement::kF32Ftz || element == TensorElement::kTF32Ftz;
+}
 bool IsTf32(TensorElement element) { return element == TensorElement::kTF32 || element == TensorElement::kTF32Ftz; }
 
 }  // namespace
@@ -47,7 +49,8 @@ std::uint64_t TensorMap::all_rows() const {
 
 // What cuTensorMapEncodeTiled and tensormap.replace ask of the fields.
 const char* TensorMap::Problem() const {
-  if (magic != kMagic || version != kVersion) return "was not made by cuTensorMapEncodeTiled of this driver, or was overwritten";
+  if (magic != kMagic || version != kVersion)
+    return "was not made by cuTensorMapEncodeTiled of this driver, or was overwritten";
   if (rank == 0 || rank > kMostTensorAxes) return "has no rank of 1 to 5";
   if (element >= TensorElement::kCount) return "has elements of a packed or unknown type, which is not supported";
   if (swizzle >= TensorSwizzle::kCount) return "has an unknown or unsupported swizzle mode";

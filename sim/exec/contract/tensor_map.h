@@ -1,5 +1,6 @@
-// Tensor maps: the 128 opaque bytes that cuTensorMapEncodeTiled fills and tensor copies (cp.async.bulk.tensor, PTX ISA 9.7.9.27)
-// follow. The layout is ours. Kernels can write to a map (tensormap.replace, or any store), so it is checked whenever it is used.
+// Tensor maps: the 128 opaque bytes that cuTensorMapEncodeTiled fills and tensor copies (cp.async.bulk.tensor, PTX
+// ISA 9.7.9.27) follow. The layout is ours. Kernels can write to a map (tensormap.replace, or any store), so it is
+// checked whenever it is used.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,22 @@ inline constexpr unsigned kMostTensorRowBytes = 2048;
 inline constexpr unsigned kTensorSharedAlign = 128;
 
 /// Numbered as tensormap.replace's .elemtype (PTX ISA, 9.7.9.30); what follows there is packed and not supported.
-enum class TensorElement : std::uint8_t { kU8, kU16, kU32, kS32, kU64, kS64, kF16, kF32, kF32Ftz, kF64, kBF16, kTF32, kTF32Ftz, kCount };
+enum class TensorElement : std::uint8_t {
+  kU8,
+  kU16,
+  kU32,
+  kS32,
+  kU64,
+  kS64,
+  kF16,
+  kF32,
+  kF32Ftz,
+  kF64,
+  kBF16,
+  kTF32,
+  kTF32Ftz,
+  kCount
+};
 std::uint32_t BytesOf(TensorElement element);
 bool IsFloat(TensorElement element);
 
@@ -25,7 +41,8 @@ bool IsFloat(TensorElement element);
 enum class TensorSwizzle : std::uint8_t { kNone, k32, k64, k128, kCount };
 enum class TensorFill : std::uint8_t { kZeros, kNan, kCount };
 
-/// The fields are those of tensormap.replace, which stores to them by offset. All fields come from memory: trust none but after Problem.
+/// The fields are those of tensormap.replace, which stores to them by offset. All fields come from memory: trust none
+/// but after Problem.
 struct alignas(8) TensorMap {
   static constexpr std::uint32_t kMagic = 0x4d544c47;  // "GLTM"
   static constexpr std::uint8_t kVersion = 1;
@@ -61,8 +78,8 @@ struct alignas(8) TensorMap {
 };
 static_assert(sizeof(TensorMap) == 128);
 
-/// Where the byte at this offset of shared memory lies under a swizzle: bits 7 to 9 are added (xor) to bits 4 to 6, as many of them
-/// as the span has chunks (CUDA C++ Programming Guide, "TMA Swizzle").
+/// Where the byte at this offset of shared memory lies under a swizzle: bits 7 to 9 are added (xor) to bits 4 to 6, as
+/// many of them as the span has chunks (CUDA C++ Programming Guide, "TMA Swizzle").
 constexpr std::uint32_t Swizzled(TensorSwizzle swizzle, std::uint32_t offset) {
   const std::uint32_t chunks = (1u << static_cast<unsigned>(swizzle)) - 1;
   return offset ^ ((offset >> 7 & chunks) << 4);

@@ -11,17 +11,20 @@ struct CubeTexel {
   std::int64_t i, j;
 };
 
-/// The texel next to an edge: (i, j) is one step outside of the face in one direction. In units of half a texel the centre
-/// lies at (2i + 1 - n, 2j + 1 - n) on a cube of half side n, so all is exact in integers.
+/// The texel next to an edge: (i, j) is one step outside of the face in one direction. In units of half a texel the
+/// centre lies at (2i + 1 - n, 2j + 1 - n) on a cube of half side n, so all is exact in integers.
 CubeTexel AcrossEdge(unsigned face, std::int64_t i, std::int64_t j, std::int64_t n) {
   const auto direction = DirectionOf(CubePoint<std::int64_t>{face, 2 * i + 1 - n, 2 * j + 1 - n, n});
   const auto there = ProjectCube(direction.x, direction.y, direction.z);
   return {there.face, (there.s + there.m) * n / (2 * there.m), (there.t + there.m) * n / (2 * there.m)};
 }
 
-void FindLaneTaps(const ImageLevel& level, std::uint32_t texel_bytes, float s, float t, std::int32_t slice, unsigned lane, Taps& out) {
+void FindLaneTaps(const ImageLevel& level, std::uint32_t texel_bytes, float s, float t, std::int32_t slice,
+                  unsigned lane, Taps& out) {
   const std::int64_t n = level.width;
-  const auto fixed = [n](float x) { return static_cast<std::int64_t>(std::nearbyint((x * static_cast<float>(n) - 0.5f) * 256.0f)); };
+  const auto fixed = [n](float x) {
+    return static_cast<std::int64_t>(std::nearbyint((x * static_cast<float>(n) - 0.5f) * 256.0f));
+  };
   const std::int64_t u = fixed(s), v = fixed(t);
   const std::int64_t i = u >> 8, j = v >> 8;
   const float a = static_cast<float>(u & 255) / 256.0f, b = static_cast<float>(v & 255) / 256.0f;
@@ -40,8 +43,8 @@ void FindLaneTaps(const ImageLevel& level, std::uint32_t texel_bytes, float s, f
     }
     const std::int64_t z = std::min<std::int64_t>(first_face + static_cast<std::int64_t>(texel.face), level.depth - 1);
     const std::int64_t row = std::min<std::int64_t>(texel.j, level.height - 1);
-    out.offset[tap][lane] =
-        z * static_cast<std::int64_t>(level.slice_bytes) + row * static_cast<std::int64_t>(level.row_bytes) + texel.i * texel_bytes;
+    out.offset[tap][lane] = z * static_cast<std::int64_t>(level.slice_bytes) +
+                            row * static_cast<std::int64_t>(level.row_bytes) + texel.i * texel_bytes;
     out.weight[tap][lane] = weight[tap];
   }
   if (corner < 0) return;
@@ -62,11 +65,13 @@ void ProjectLanes(const float* x, const float* y, const float* z, CubeLanes& out
   }
 }
 
-void FindSeamlessTaps(const ImageLevel& level, std::uint32_t texel_bytes, const CubeLanes& point, const IntLanes& slice, Taps& out) {
+void FindSeamlessTaps(const ImageLevel& level, std::uint32_t texel_bytes, const CubeLanes& point, const IntLanes& slice,
+                      Taps& out) {
   out.count = 4;
   out.weighted = true;
   out.border = false;
-  for (unsigned lane = 0; lane < kWarpSize; ++lane) FindLaneTaps(level, texel_bytes, point.s[lane], point.t[lane], slice[lane], lane, out);
+  for (unsigned lane = 0; lane < kWarpSize; ++lane)
+    FindLaneTaps(level, texel_bytes, point.s[lane], point.t[lane], slice[lane], lane, out);
 }
 
 }  // namespace gridloom::exec

@@ -1,5 +1,5 @@
-// Cubemaps (CUDA C++ Programming Guide, "Cubemap Textures"): the largest of three coordinates chooses a face, the other two
-// divided by it are coordinates on that face.
+// Cubemaps (CUDA C++ Programming Guide, "Cubemap Textures"): the largest of three coordinates chooses a face, the other
+// two divided by it are coordinates on that face.
 #pragma once
 
 #include <cstdint>
@@ -47,8 +47,9 @@ struct CubeLanes {
 };
 void ProjectLanes(const float* x, const float* y, const float* z, CubeLanes& out);
 
-/// Bilinear taps that go on to the neighbouring faces beyond an edge; at a corner the three texels that meet there share
-/// the weight of the missing fourth. `slice` holds 6 * layer + face.
-void FindSeamlessTaps(const ImageLevel& level, std::uint32_t texel_bytes, const CubeLanes& point, const IntLanes& slice, Taps& out);
+/// Bilinear taps that go on to the neighbouring faces beyond an edge; at a corner the three texels that meet there
+/// share the weight of the missing fourth. `slice` holds 6 * layer + face.
+void FindSeamlessTaps(const ImageLevel& level, std::uint32_t texel_bytes, const CubeLanes& point, const IntLanes& slice,
+                      Taps& out);
 
 }  // namespace gridloom::exec

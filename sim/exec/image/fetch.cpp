@@ -40,7 +40,8 @@ GL_INLINE float Normalized(T value) {
   if constexpr (std::is_same_v<T, std::uint8_t>) return static_cast<float>(value) / 255.0f;
   else if constexpr (std::is_same_v<T, std::uint16_t>) return static_cast<float>(value) / 65535.0f;
   else if constexpr (std::is_same_v<T, std::int8_t>) return value == -128 ? -1.0f : static_cast<float>(value) / 127.0f;
-  else if constexpr (std::is_same_v<T, std::int16_t>) return value == -32768 ? -1.0f : static_cast<float>(value) / 32767.0f;
+  else if constexpr (std::is_same_v<T, std::int16_t>)
+    return value == -32768 ? -1.0f : static_cast<float>(value) / 32767.0f;
   else return 0.0f;
 }
 
@@ -66,23 +67,27 @@ GL_INLINE T Load(const std::uint8_t* at) {
 GL_INLINE std::uint32_t BorderBits(const TexelFormat& format, unsigned channel) {
   if (format.is_float()) return std::bit_cast<std::uint32_t>(format.border[channel]);
   const float value = format.border[channel];
-  return value > -2147483648.0f && value < 4294967296.0f ? static_cast<std::uint32_t>(static_cast<std::int64_t>(value)) : 0;
+  return value > -2147483648.0f && value < 4294967296.0f ? static_cast<std::uint32_t>(static_cast<std::int64_t>(value))
+                                                         : 0;
 }
 
 /// Channel `channel` of tap `t` in every lane.
 template <typename T, bool kNormalized>
-GL_INLINE void LoadTap(const std::uint8_t* level, const TexelFormat& format, const Taps& taps, unsigned t, unsigned channel,
-                       WordLanes& out) {
+GL_INLINE void LoadTap(const std::uint8_t* level, const TexelFormat& format, const Taps& taps, unsigned t,
+                       unsigned channel, WordLanes& out) {
   const std::uint8_t* const from = level + channel * sizeof(T);
   if constexpr (kNormalized && std::is_same_v<T, std::uint8_t>) {
     if (format.srgb && channel < 3) {
       const float* const curve = SrgbCurve();
-      for (unsigned lane = 0; lane < kWarpSize; ++lane) out[lane] = std::bit_cast<std::uint32_t>(curve[from[taps.offset[t][lane]]]);
+      for (unsigned lane = 0; lane < kWarpSize; ++lane)
+        out[lane] = std::bit_cast<std::uint32_t>(curve[from[taps.offset[t][lane]]]);
     } else {
-      for (unsigned lane = 0; lane < kWarpSize; ++lane) out[lane] = Channel<T, true>(Load<T>(from + taps.offset[t][lane]));
+      for (unsigned lane = 0; lane < kWarpSize; ++lane)
+        out[lane] = Channel<T, true>(Load<T>(from + taps.offset[t][lane]));
     }
   } else {
-    for (unsigned lane = 0; lane < kWarpSize; ++lane) out[lane] = Channel<T, kNormalized>(Load<T>(from + taps.offset[t][lane]));
+    for (unsigned lane = 0; lane < kWarpSize; ++lane)
+      out[lane] = Channel<T, kNormalized>(Load<T>(from + taps.offset[t][lane]));
   }
   if (!taps.border) return;
   const std::uint32_t border = BorderBits(format, channel);
@@ -102,8 +107,8 @@ GL_INLINE void StoreAbsent(unsigned channel, bool is_float, std::uint32_t mask, 
   for (unsigned lane = 0; lane < kWarpSize; ++lane) out[lane] = mask >> lane & 1 ? (channel == 3 ? one : 0) : out[lane];
 }
 
-/// Integers that arrive as integers are filtered, too, as an H200 does (tests/data/gpu/integer-filter.txt): of 8 and 16 bits the sum
-/// rounded to the nearest one, up where two are equally near; of 32 bits rounded down, from an exact sum.
+/// Integers that arrive as integers are filtered, too, as an H200 does (tests/data/gpu/integer-filter.txt): of 8 and 16
+/// bits the sum rounded to the nearest one, up where two are equally near; of 32 bits rounded down, from an exact sum.
 template <typename T, bool kNormalized>
 constexpr bool kWord = !kFloatResult<T, kNormalized> && sizeof(T) == 4;
 template <typename T, bool kNormalized>
@@ -119,11 +124,14 @@ GL_INLINE auto Number(std::uint32_t bits) {
 template <typename T, bool kNormalized, typename Sum>
 GL_INLINE std::uint32_t BitsOfSum(Sum sum) {
   if constexpr (kFloatResult<T, kNormalized>) return std::bit_cast<std::uint32_t>(sum);
-  else return static_cast<std::uint32_t>(static_cast<std::int64_t>(std::floor(kWord<T, kNormalized> ? sum : sum + Sum{0.5})));
+  else
+    return static_cast<std::uint32_t>(
+        static_cast<std::int64_t>(std::floor(kWord<T, kNormalized> ? sum : sum + Sum{0.5})));
 }
 
 template <typename T, bool kNormalized>
-GL_INLINE void FetchTyped(const std::uint8_t* level, const TexelFormat& format, const Taps& taps, std::uint32_t mask, Texels& out) {
+GL_INLINE void FetchTyped(const std::uint8_t* level, const TexelFormat& format, const Taps& taps, std::uint32_t mask,
+                          Texels& out) {
   WordLanes value;
   for (unsigned channel = 0; channel < format.channels; ++channel) {
     if (!taps.weighted) {
@@ -147,8 +155,8 @@ GL_INLINE void FetchTyped(const std::uint8_t* level, const TexelFormat& format, 
 }
 
 template <typename T, bool kNormalized>
-GL_INLINE void GatherTyped(const std::uint8_t* level, const TexelFormat& format, const Taps& taps, unsigned component, std::uint32_t mask,
-                           Texels& out) {
+GL_INLINE void GatherTyped(const std::uint8_t* level, const TexelFormat& format, const Taps& taps, unsigned component,
+                           std::uint32_t mask, Texels& out) {
   constexpr unsigned kOrder[4] = {2, 3, 1, 0};  // taps count x fastest
   for (unsigned i = 0; i < 4; ++i) {
     if (component >= format.channels) {
@@ -170,7 +178,8 @@ GL_INLINE void ByFormat(const TexelFormat& format, F&& body) {
       return n ? body.template operator()<std::uint8_t, true>() : body.template operator()<std::uint8_t, false>();
     case ChannelType::kUnsigned16:
       return n ? body.template operator()<std::uint16_t, true>() : body.template operator()<std::uint16_t, false>();
-    case ChannelType::kSigned8: return n ? body.template operator()<std::int8_t, true>() : body.template operator()<std::int8_t, false>();
+    case ChannelType::kSigned8:
+      return n ? body.template operator()<std::int8_t, true>() : body.template operator()<std::int8_t, false>();
     case ChannelType::kSigned16:
       return n ? body.template operator()<std::int16_t, true>() : body.template operator()<std::int16_t, false>();
     case ChannelType::kUnsigned32: return body.template operator()<std::uint32_t, false>();
@@ -180,27 +189,30 @@ GL_INLINE void ByFormat(const TexelFormat& format, F&& body) {
   }
 }
 
-GL_INLINE void FetchBody(const std::uint8_t* level, const TexelFormat& format, const Taps& taps, std::uint32_t mask, Texels& out) {
+GL_INLINE void FetchBody(const std::uint8_t* level, const TexelFormat& format, const Taps& taps, std::uint32_t mask,
+                         Texels& out) {
   ByFormat(
       format, [&]<typename T, bool kNormalized>()
                   __attribute__((always_inline)) { FetchTyped<T, kNormalized>(level, format, taps, mask, out); });
 }
 
-GL_INLINE void GatherBody(const std::uint8_t* level, const TexelFormat& format, const Taps& taps, unsigned component, std::uint32_t mask,
-                          Texels& out) {
+GL_INLINE void GatherBody(const std::uint8_t* level, const TexelFormat& format, const Taps& taps, unsigned component,
+                          std::uint32_t mask, Texels& out) {
   ByFormat(
-      format, [&]<typename T, bool kNormalized>()
-                  __attribute__((always_inline)) { GatherTyped<T, kNormalized>(level, format, taps, component, mask, out); });
+      format, [&]<typename T, bool kNormalized>() __attribute__((always_inline)) {
+        GatherTyped<T, kNormalized>(level, format, taps, component, mask, out);
+      });
 }
 
 }  // namespace
 
 GL_SIMD_FUNCTION(FetchTaps, FetchBody,
-                 (const std::uint8_t* level, const TexelFormat& format, const Taps& taps, std::uint32_t mask, Texels& out),
+                 (const std::uint8_t* level, const TexelFormat& format, const Taps& taps, std::uint32_t mask,
+                  Texels& out),
                  (level, format, taps, mask, out))
 GL_SIMD_FUNCTION(GatherTaps, GatherBody,
-                 (const std::uint8_t* level, const TexelFormat& format, const Taps& taps, unsigned component, std::uint32_t mask,
-                  Texels& out),
+                 (const std::uint8_t* level, const TexelFormat& format, const Taps& taps, unsigned component,
+                  std::uint32_t mask, Texels& out),
                  (level, format, taps, component, mask, out))
 
 TexelFormat FormatOf(const TextureObject& texture) {

@@ -26,13 +26,14 @@ struct TexelFormat {
 };
 TexelFormat FormatOf(const TextureObject& texture);
 
-/// Weighted sum of all taps, in their order, in float; taps of weight 0 are left out; rounded for integers that are not normalised. With
-/// one tap, that texel as it is. Only lanes of `mask` are written; those that are off read the same addresses as if they were on.
+/// Weighted sum of all taps, in their order, in float; taps of weight 0 are left out; rounded for integers that are not
+/// normalised. With one tap, that texel as it is. Only lanes of `mask` are written; those that are off read the same
+/// addresses as if they were on.
 void FetchTaps(const std::uint8_t* level, const TexelFormat& format, const Taps& taps, std::uint32_t mask, Texels& out);
 
-/// One channel of the taps 0 to 3 of a bilinear footprint, each for itself; counterclockwise from the lower left as tld4
-/// returns them: (0, 1), (1, 1), (1, 0), (0, 0) in steps of (x, y).
-void GatherTaps(const std::uint8_t* level, const TexelFormat& format, const Taps& taps, unsigned component, std::uint32_t mask,
-                Texels& out);
+/// One channel of the taps 0 to 3 of a bilinear footprint, each for itself; counterclockwise from the lower left as
+/// tld4 returns them: (0, 1), (1, 1), (1, 0), (0, 0) in steps of (x, y).
+void GatherTaps(const std::uint8_t* level, const TexelFormat& format, const Taps& taps, unsigned component,
+                std::uint32_t mask, Texels& out);
 
 }  // namespace gridloom::exec

@@ -1,5 +1,5 @@
-// Values of the 32 lanes of a warp, structure of arrays. What lies in lanes that are off is never looked at by a program,
-// so everything is computed for all of them; loads stay inside the image whatever they hold.
+// Values of the 32 lanes of a warp, structure of arrays. What lies in lanes that are off is never looked at by a
+// program, so everything is computed for all of them; loads stay inside the image whatever they hold.
 #pragma once
 
 #include <array>

@@ -75,7 +75,8 @@ void FindFootprint(const TextureObject& texture, const Sampler& sampler, const T
     for (unsigned i = 0; i < 2; ++i) {
       float texels[3];
       for (unsigned axis = 0; axis < 3; ++axis)
-        texels[axis] = sampler.normalized || IsCube(fetch.geometry) ? d[i][axis] * static_cast<float>(size[axis]) : d[i][axis];
+        texels[axis] =
+            sampler.normalized || IsCube(fetch.geometry) ? d[i][axis] * static_cast<float>(size[axis]) : d[i][axis];
       length[i] = Length(texels);
     }
     const unsigned longer = length[1] > length[0] ? 1 : 0;

@@ -15,7 +15,8 @@ void ChooseExplicit(const TextureObject& texture, const Sampler& sampler, const 
 /// From levels of detail computed before.
 void ChooseLevels(const TextureObject& texture, const Sampler& sampler, const FloatLanes& lod, LevelChoice& out);
 
-/// Footprint of a pixel by its derivatives: lod = log2 of its longer axis in texels, divided by the number of samples along it.
+/// Footprint of a pixel by its derivatives: lod = log2 of its longer axis in texels, divided by the number of samples
+/// along it.
 struct Footprint {
   FloatLanes lod;
   IntLanes samples;    ///< 1 without anisotropic filtering

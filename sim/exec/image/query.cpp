@@ -1,5 +1,5 @@
-// txq and suq. Enumerations are OpenCL's where the ISA refers to the source language (PTX ISA, 5.3 and 9.7.10.5): OpenCL is
-// the only one that defines them.
+// txq and suq. Enumerations are OpenCL's where the ISA refers to the source language (PTX ISA, 5.3 and 9.7.10.5):
+// OpenCL is the only one that defines them.
 #include <algorithm>
 
 #include "sim/exec/image/sample.h"
@@ -58,7 +58,8 @@ std::uint32_t QueryImage(const ImageResource& image, ImageQuery query, std::uint
 
 }  // namespace
 
-std::uint32_t QueryTexture(const TextureObject& texture, const Sampler& sampler, ImageQuery query, std::uint32_t level) {
+std::uint32_t QueryTexture(const TextureObject& texture, const Sampler& sampler, ImageQuery query,
+                           std::uint32_t level) {
   switch (query) {
     case ImageQuery::kNormalizedCoords: return sampler.normalized;
     case ImageQuery::kForceUnnormalizedCoords: return !sampler.normalized;
@@ -70,6 +71,8 @@ std::uint32_t QueryTexture(const TextureObject& texture, const Sampler& sampler,
   }
 }
 
-std::uint32_t QuerySurface(const SurfaceObject& surface, ImageQuery query) { return QueryImage(surface.image, query, 0, false); }
+std::uint32_t QuerySurface(const SurfaceObject& surface, ImageQuery query) {
+  return QueryImage(surface.image, query, 0, false);
+}
 
 }  // namespace gridloom::exec

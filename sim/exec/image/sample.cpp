@@ -43,7 +43,8 @@ void ResolveCoordinates(const TextureFetch& fetch, Request& request) {
     to.axes = 2;
     to.value[0] = request.cube.s.lane;
     to.value[1] = request.cube.t.lane;
-    request.seamless = request.sampler.seamless_cubemap && request.sampler.filter == FilterMode::kLinear && request.texture.image.cubemap;
+    request.seamless = request.sampler.seamless_cubemap && request.sampler.filter == FilterMode::kLinear &&
+                       request.texture.image.cubemap;
     return;
   }
   to.axes = std::min<unsigned>(CoordinateCount(fetch.geometry), request.texture.image.dims);
@@ -63,7 +64,8 @@ void FindLevelTaps(const Request& request, const ImageLevel& level, Taps& taps) 
   const std::uint32_t texel_bytes = request.texture.image.texel_bytes();
   if (request.seamless) return FindSeamlessTaps(level, texel_bytes, request.cube, request.slice, taps);
   const bool linear_memory = request.texture.image.kind == ImageResource::Kind::kLinear;
-  FindTaps(level, texel_bytes, request.sampler, request.coordinates, request.has_slice ? &request.slice : nullptr, linear_memory, taps);
+  FindTaps(level, texel_bytes, request.sampler, request.coordinates, request.has_slice ? &request.slice : nullptr,
+           linear_memory, taps);
 }
 
 void SampleLevel(const Request& request, std::int32_t number, std::uint32_t mask, Texels& out) {
@@ -93,7 +95,8 @@ void SampleLevels(const Request& request, const LevelChoice& choice, std::uint32
           const float weight = choice.weight[lane];
           std::uint32_t& bits = out.channel[channel][lane];
           const float fine = std::bit_cast<float>(bits);
-          bits = std::bit_cast<std::uint32_t>((1.0f - weight) * fine + weight * std::bit_cast<float>(coarse.channel[channel][lane]));
+          bits = std::bit_cast<std::uint32_t>((1.0f - weight) * fine +
+                                              weight * std::bit_cast<float>(coarse.channel[channel][lane]));
         });
       }
     }
@@ -102,7 +105,8 @@ void SampleLevels(const Request& request, const LevelChoice& choice, std::uint32
 }
 
 /// The mean of `samples` fetches spread evenly over the longer axis of the footprint.
-void SampleAnisotropic(Request& request, const Footprint& footprint, const LevelChoice& choice, std::uint32_t mask, Texels& out) {
+void SampleAnisotropic(Request& request, const Footprint& footprint, const LevelChoice& choice, std::uint32_t mask,
+                       Texels& out) {
   const float* const centre[2] = {request.coordinates.value[0], request.coordinates.value[1]};
   FloatLanes moved[2];
   FloatLanes sum[4]{};
@@ -120,12 +124,14 @@ void SampleAnisotropic(Request& request, const Footprint& footprint, const Level
     Texels texels;
     SampleLevels(request, choice, active, texels);
     for (unsigned channel = 0; channel < 4; ++channel) {
-      ForEachActive(active, [&](unsigned lane) { sum[channel][lane] += std::bit_cast<float>(texels.channel[channel][lane]); });
+      ForEachActive(active,
+                    [&](unsigned lane) { sum[channel][lane] += std::bit_cast<float>(texels.channel[channel][lane]); });
     }
   }
   for (unsigned channel = 0; channel < 4; ++channel) {
     ForEachActive(mask, [&](unsigned lane) {
-      out.channel[channel][lane] = std::bit_cast<std::uint32_t>(sum[channel][lane] / static_cast<float>(footprint.samples[lane]));
+      out.channel[channel][lane] =
+          std::bit_cast<std::uint32_t>(sum[channel][lane] / static_cast<float>(footprint.samples[lane]));
     });
   }
 }
@@ -142,7 +148,8 @@ void SampleGradient(Request& request, const TextureFetch& fetch, std::uint32_t m
   SampleLevels(request, choice, mask, out);
 }
 
-/// Integers that arrive as they are are filtered within a level. The Programming Guide leaves open what a device does between levels.
+/// Integers that arrive as they are are filtered within a level. The Programming Guide leaves open what a device does
+/// between levels.
 Sampler Effective(const Sampler& sampler, const TexelFormat& format) {
   Sampler effective = sampler;
   if (format.is_float()) return effective;
@@ -178,10 +185,12 @@ void ApplySettings(std::uint8_t settings, Sampler& sampler) {
   if (settings & 128) sampler.normalized = false;
 }
 
-void SampleTexture(const TextureObject& texture, const Sampler& sampler, const TextureFetch& fetch, std::uint32_t mask, Texels& out) {
+void SampleTexture(const TextureObject& texture, const Sampler& sampler, const TextureFetch& fetch, std::uint32_t mask,
+                   Texels& out) {
   const TexelFormat format = FormatOf(texture);
   const Sampler effective = ForGeometry(Effective(sampler, format), fetch.geometry);
-  Request request{.texture = texture, .sampler = effective, .format = format, .coordinates = {}, .slice = {}, .cube = {}};
+  Request request{
+      .texture = texture, .sampler = effective, .format = format, .coordinates = {}, .slice = {}, .cube = {}};
   Prepare(fetch, request);
   if (fetch.lod_mode == LodMode::kGradient) return SampleGradient(request, fetch, mask, out);
   if (fetch.lod_mode == LodMode::kBase || texture.image.level_count == 1) return SampleLevel(request, 0, mask, out);
@@ -190,12 +199,13 @@ void SampleTexture(const TextureObject& texture, const Sampler& sampler, const T
   SampleLevels(request, choice, mask, out);
 }
 
-void GatherTexture(const TextureObject& texture, const Sampler& sampler, const TextureFetch& fetch, unsigned component, std::uint32_t mask,
-                   Texels& out) {
+void GatherTexture(const TextureObject& texture, const Sampler& sampler, const TextureFetch& fetch, unsigned component,
+                   std::uint32_t mask, Texels& out) {
   // The footprint is that of a bilinear fetch, whatever filter the sampler has.
   Sampler linear = ForGeometry(sampler, fetch.geometry);
   linear.filter = FilterMode::kLinear;
-  Request request{.texture = texture, .sampler = linear, .format = FormatOf(texture), .coordinates = {}, .slice = {}, .cube = {}};
+  Request request{
+      .texture = texture, .sampler = linear, .format = FormatOf(texture), .coordinates = {}, .slice = {}, .cube = {}};
   Prepare(fetch, request);
   if (request.coordinates.axes < 2) {
     // A one-dimensional image has no footprint of four; its only row stands for both.
@@ -209,12 +219,13 @@ void GatherTexture(const TextureObject& texture, const Sampler& sampler, const T
   GatherTaps(reinterpret_cast<const std::uint8_t*>(level.base), request.format, taps, component, mask, out);
 }
 
-void TexelAddresses(const TextureObject& texture, const Sampler& sampler, const TextureFetch& fetch, bool gather, std::uint32_t mask,
-                    std::uint64_t* out) {
+void TexelAddresses(const TextureObject& texture, const Sampler& sampler, const TextureFetch& fetch, bool gather,
+                    std::uint32_t mask, std::uint64_t* out) {
   const TexelFormat format = FormatOf(texture);
   Sampler effective = ForGeometry(Effective(sampler, format), fetch.geometry);
   if (gather) effective.filter = FilterMode::kLinear;
-  Request request{.texture = texture, .sampler = effective, .format = format, .coordinates = {}, .slice = {}, .cube = {}};
+  Request request{
+      .texture = texture, .sampler = effective, .format = format, .coordinates = {}, .slice = {}, .cube = {}};
   Prepare(fetch, request);
   LevelChoice choice{};
   if (fetch.lod_mode == LodMode::kGradient) {

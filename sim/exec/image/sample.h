@@ -29,11 +29,12 @@ Sampler SamplerOf(const TextureObject& texture);
 /// Settings of a .samplerref initialiser, as SamplerSettings packs them.
 void ApplySettings(std::uint8_t settings, Sampler& sampler);
 
-void SampleTexture(const TextureObject& texture, const Sampler& sampler, const TextureFetch& fetch, std::uint32_t mask, Texels& out);
-void GatherTexture(const TextureObject& texture, const Sampler& sampler, const TextureFetch& fetch, unsigned component, std::uint32_t mask,
+void SampleTexture(const TextureObject& texture, const Sampler& sampler, const TextureFetch& fetch, std::uint32_t mask,
                    Texels& out);
+void GatherTexture(const TextureObject& texture, const Sampler& sampler, const TextureFetch& fetch, unsigned component,
+                   std::uint32_t mask, Texels& out);
 /// Where the lanes' texels lie: of those that one fetch filters, the first one of the finer level. `gather`: of tld4.
-void TexelAddresses(const TextureObject& texture, const Sampler& sampler, const TextureFetch& fetch, bool gather, std::uint32_t mask,
-                    std::uint64_t* out);
+void TexelAddresses(const TextureObject& texture, const Sampler& sampler, const TextureFetch& fetch, bool gather,
+                    std::uint32_t mask, std::uint64_t* out);
 
 }  // namespace gridloom::exec

@@ -29,7 +29,8 @@ template <typename T>
 T Saturated(std::uint32_t bits) {
   if constexpr (std::is_signed_v<T>) {
     const auto value = static_cast<std::int32_t>(bits);
-    return static_cast<T>(std::clamp<std::int32_t>(value, std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
+    return static_cast<T>(
+        std::clamp<std::int32_t>(value, std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
   } else {
     return static_cast<T>(std::min<std::uint32_t>(bits, std::numeric_limits<T>::max()));
   }
@@ -91,9 +92,11 @@ SurfacePlace LocateSurface(const ImageResource& image, const SurfaceImm& imm, co
   }
   inside = Within(y, level.height, clamp) && inside;
   inside = Within(z, level.depth, clamp) && inside;
-  if (!inside) return {imm.out_of_range == OutOfRange::kTrap ? SurfaceAccess::kOutside : SurfaceAccess::kDropped, nullptr};
-  auto* const at = reinterpret_cast<std::uint8_t*>(level.base + static_cast<std::uint64_t>(z) * level.slice_bytes +
-                                                   static_cast<std::uint64_t>(y) * level.row_bytes + static_cast<std::uint64_t>(x));
+  if (!inside)
+    return {imm.out_of_range == OutOfRange::kTrap ? SurfaceAccess::kOutside : SurfaceAccess::kDropped, nullptr};
+  auto* const at =
+      reinterpret_cast<std::uint8_t*>(level.base + static_cast<std::uint64_t>(z) * level.slice_bytes +
+                                      static_cast<std::uint64_t>(y) * level.row_bytes + static_cast<std::uint64_t>(x));
   const std::uint32_t align = imm.formatted ? BytesOf(image.type) : bytes;
   if (x % align != 0) return {SurfaceAccess::kMisaligned, at};
   return {SurfaceAccess::kInside, at};
@@ -109,8 +112,9 @@ void LoadFormatted(const ImageResource& image, const std::uint8_t* at, unsigned 
       }
       decltype(zero) stored;
       std::memcpy(&stored, at + i * sizeof stored, sizeof stored);
-      values[i] = image.type == ChannelType::kHalf ? std::bit_cast<std::uint32_t>(HalfToFloat(static_cast<std::uint16_t>(stored)))
-                                                   : static_cast<std::uint32_t>(stored);
+      values[i] = image.type == ChannelType::kHalf
+                      ? std::bit_cast<std::uint32_t>(HalfToFloat(static_cast<std::uint16_t>(stored)))
+                      : static_cast<std::uint32_t>(stored);
     }
   });
 }
@@ -119,8 +123,8 @@ void StoreFormatted(const ImageResource& image, std::uint8_t* at, unsigned count
   ByChannel(image.type, [&](auto zero) {
     using T = decltype(zero);
     for (unsigned i = 0; i < count && i < image.channels; ++i) {
-      const T stored =
-          image.type == ChannelType::kHalf ? static_cast<T>(FloatToHalf(std::bit_cast<float>(values[i]))) : Saturated<T>(values[i]);
+      const T stored = image.type == ChannelType::kHalf ? static_cast<T>(FloatToHalf(std::bit_cast<float>(values[i])))
+                                                        : Saturated<T>(values[i]);
       std::memcpy(at + i * sizeof stored, &stored, sizeof stored);
     }
   });

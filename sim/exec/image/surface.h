@@ -25,15 +25,16 @@ std::uint32_t AccessBytes(const ImageResource& image, const SurfaceImm& imm);
 /// Applies the mode for coordinates out of range. The access must be aligned to its element size.
 SurfacePlace LocateSurface(const ImageResource& image, const SurfaceImm& imm, const SurfacePoint& point);
 
-/// Formatted access: `values` are imm.count 32-bit words, floats for surfaces of floats. Missing channels of a store are
-/// left alone, integers saturate.
+/// Formatted access: `values` are imm.count 32-bit words, floats for surfaces of floats. Missing channels of a store
+/// are left alone, integers saturate.
 void LoadFormatted(const ImageResource& image, const std::uint8_t* at, unsigned count, std::uint32_t* values);
 void StoreFormatted(const ImageResource& image, std::uint8_t* at, unsigned count, const std::uint32_t* values);
 
 /// Atomic for all threads of the host.
 void ReduceSurface(const ImageResource& image, const SurfaceImm& imm, std::uint8_t* at, std::uint64_t value);
 
-/// txq and suq. `level`: which level width, height and depth are asked of. A null pointer is an object that is not there.
+/// txq and suq. `level`: which level width, height and depth are asked of. A null pointer is an object that is not
+/// there.
 struct Sampler;
 std::uint32_t QueryTexture(const TextureObject& texture, const Sampler& sampler, ImageQuery query, std::uint32_t level);
 std::uint32_t QuerySurface(const SurfaceObject& surface, ImageQuery query);

@@ -24,8 +24,9 @@ GL_INLINE float Mirrored(float x) {
   return half != std::floor(half) ? 1.0f - rest : rest;
 }
 
-/// The texel of n that a point fetch reads, counted from the other end where floor(x) is odd: on a seam between two texels that is
-/// another one than floor((1 - frac(x)) n). Devices do the former (NVIDIA Warp's test of closest sampling at mirror ties).
+/// The texel of n that a point fetch reads, counted from the other end where floor(x) is odd: on a seam between two
+/// texels that is another one than floor((1 - frac(x)) n). Devices do the former (NVIDIA Warp's test of closest
+/// sampling at mirror ties).
 GL_INLINE float MirroredTexel(float x, float n) {
   const float whole = std::floor(x);
   const float texel = std::floor(Defined(x - whole) * n);
@@ -40,7 +41,8 @@ GL_INLINE float Bounded(float u, float count) {
 }
 
 /// Wrapped indices are at most one image below and two above (an offset is reduced first).
-GL_INLINE void Place(std::int32_t index, std::int32_t count, AddressMode mode, std::int32_t& placed, std::int32_t& outside) {
+GL_INLINE void Place(std::int32_t index, std::int32_t count, AddressMode mode, std::int32_t& placed,
+                     std::int32_t& outside) {
   if (mode == AddressMode::kWrap) {
     index = index < 0 ? index + count : index;
     index = index >= count ? index - count : index;
@@ -92,8 +94,8 @@ GL_INLINE void FillByFilter(bool linear, const float* x, const std::int32_t* off
   else FillFloatAxis<kMode, kNormalized, false>(x, offset, count, axis);
 }
 
-GL_INLINE void FillFloat(AddressMode mode, bool normalized, bool linear, const float* x, const std::int32_t* offset, std::int32_t count,
-                         Axis& axis) {
+GL_INLINE void FillFloat(AddressMode mode, bool normalized, bool linear, const float* x, const std::int32_t* offset,
+                         std::int32_t count, Axis& axis) {
   if (!normalized) {
     if (mode == AddressMode::kBorder) return FillByFilter<AddressMode::kBorder, false>(linear, x, offset, count, axis);
     return FillByFilter<AddressMode::kClamp, false>(linear, x, offset, count, axis);
@@ -106,7 +108,8 @@ GL_INLINE void FillFloat(AddressMode mode, bool normalized, bool linear, const f
   }
 }
 
-GL_INLINE void FillInteger(bool border, const std::int32_t* x, const std::int32_t* offset, std::int32_t count, Axis& axis) {
+GL_INLINE void FillInteger(bool border, const std::int32_t* x, const std::int32_t* offset, std::int32_t count,
+                           Axis& axis) {
   for (unsigned lane = 0; lane < kWarpSize; ++lane) {
     // A coordinate near the end of the range plus an offset must not come in again at the other end.
     std::int64_t index = x[lane];
@@ -140,8 +143,8 @@ GL_INLINE void Extend(const Axis& axis, std::uint64_t stride, bool linear, Taps&
   if (linear) taps.count *= 2;
 }
 
-GL_INLINE void FindTapsBody(const ImageLevel& level, std::uint32_t texel_bytes, const Sampler& sampler, const Coordinates& coordinates,
-                            const IntLanes* slice, bool zero_outside, Taps& out) {
+GL_INLINE void FindTapsBody(const ImageLevel& level, std::uint32_t texel_bytes, const Sampler& sampler,
+                            const Coordinates& coordinates, const IntLanes* slice, bool zero_outside, Taps& out) {
   const bool linear = sampler.filter == FilterMode::kLinear && coordinates.is_float;
   out.count = 1;
   out.weighted = linear;
@@ -170,8 +173,8 @@ GL_INLINE void FindTapsBody(const ImageLevel& level, std::uint32_t texel_bytes, 
 }  // namespace
 
 GL_SIMD_FUNCTION(FindTaps, FindTapsBody,
-                 (const ImageLevel& level, std::uint32_t texel_bytes, const Sampler& sampler, const Coordinates& coordinates,
-                  const IntLanes* slice, bool zero_outside, Taps& out),
+                 (const ImageLevel& level, std::uint32_t texel_bytes, const Sampler& sampler,
+                  const Coordinates& coordinates, const IntLanes* slice, bool zero_outside, Taps& out),
                  (level, texel_bytes, sampler, coordinates, slice, zero_outside, out))
 
 }  // namespace gridloom::exec

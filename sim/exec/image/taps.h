@@ -1,5 +1,5 @@
-// From texture coordinates to texels: which ones a fetch reads and with what weights (CUDA C++ Programming Guide, appendix
-// "Texture Fetching"). With N texels along an axis and u the coordinate in texels:
+// From texture coordinates to texels: which ones a fetch reads and with what weights (CUDA C++ Programming Guide,
+// appendix "Texture Fetching"). With N texels along an axis and u the coordinate in texels:
 //   point:  T[floor(u)]
 //   linear: (1 - a) T[i] + a T[i + 1],  i = floor(u - 0.5), a = frac(u - 0.5), where u - 0.5 has 8 bits of fraction
 // A normalised coordinate x is first brought into range:
@@ -49,7 +49,7 @@ struct Coordinates {
 
 /// Taps of a level for all lanes. `slice`: slice of every lane, in range; null: the third coordinate, or slice 0.
 /// `zero_outside`: linear memory, whose texels out of range read as the border.
-void FindTaps(const ImageLevel& level, std::uint32_t texel_bytes, const Sampler& sampler, const Coordinates& coordinates,
-              const IntLanes* slice, bool zero_outside, Taps& out);
+void FindTaps(const ImageLevel& level, std::uint32_t texel_bytes, const Sampler& sampler,
+              const Coordinates& coordinates, const IntLanes* slice, bool zero_outside, Taps& out);
 
 }  // namespace gridloom::exec

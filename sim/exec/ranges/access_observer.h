@@ -24,8 +24,9 @@ struct ObservedAccess {
 class AccessObserver {
  public:
   virtual ~AccessObserver() = default;
-  /// Some time after the access, in the warp's order; before the launch ends. Called from several host threads at once, for one
-  /// CTA from one at a time. Accesses through .const and to textures, surfaces, shared and local memory are not told.
+  /// Some time after the access, in the warp's order; before the launch ends. Called from several host threads at once,
+  /// for one CTA from one at a time. Accesses through .const and to textures, surfaces, shared and local memory are not
+  /// told.
   virtual void OnAccess(const ObservedAccess& access) = 0;
 };
 

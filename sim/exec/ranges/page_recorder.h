@@ -1,4 +1,5 @@
-// The pages of global memory that each CTA of a launch really touches, and how: what profiled ranges are checked against.
+// The pages of global memory that each CTA of a launch really touches, and how: what profiled ranges are checked
+// against.
 #pragma once
 
 #include <array>

@@ -13,12 +13,13 @@ namespace {
 using Range = PageSet::Range;
 
 void Append(std::vector<Range>& sorted, const Range& range) {
-  if (!sorted.empty() && sorted.back().flags == range.flags && sorted.back().last + 1 == range.first) sorted.back().last = range.last;
+  if (!sorted.empty() && sorted.back().flags == range.flags && sorted.back().last + 1 == range.first)
+    sorted.back().last = range.last;
   else sorted.push_back(range);
 }
 
-/// Ranges in order that overlap only where they are equal or have the same flags, as almost all do, made disjoint in place.
-/// False: some overlap in another way; the pages are what they were.
+/// Ranges in order that overlap only where they are equal or have the same flags, as almost all do, made disjoint in
+/// place. False: some overlap in another way; the pages are what they were.
 bool MergeSimple(std::vector<Range>& ranges) {
   std::size_t kept = 0;
   for (std::size_t i = 1; i < ranges.size(); ++i) {
@@ -31,7 +32,8 @@ bool MergeSimple(std::vector<Range>& ranges) {
     } else if (next.first == before.first && next.last == before.last) {
       before.flags |= next.flags;
     } else {
-      ranges.erase(ranges.begin() + static_cast<std::ptrdiff_t>(kept) + 1, ranges.begin() + static_cast<std::ptrdiff_t>(i));
+      ranges.erase(ranges.begin() + static_cast<std::ptrdiff_t>(kept) + 1,
+                   ranges.begin() + static_cast<std::ptrdiff_t>(i));
       return false;
     }
   }

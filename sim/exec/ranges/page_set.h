@@ -1,4 +1,5 @@
-// Which pages, and how: ranges of page numbers with flags (range_sink.h), since a CTA may report an array of many pages.
+// Which pages, and how: ranges of page numbers with flags (range_sink.h), since a CTA may report an array of many
+// pages.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +35,8 @@ class PageSet {
 struct CtaSample {
   std::uint64_t every = 1;  ///< 1: all
   std::uint64_t last = 0;
-  /// At most about `most` CTAs of a grid. Their distance shares no factor with the grid's rows, so that all columns are among them.
+  /// At most about `most` CTAs of a grid. Their distance shares no factor with the grid's rows, so that all columns are
+  /// among them.
   static CtaSample Of(const Dim3& grid, std::uint64_t most);
   bool Has(std::uint64_t cta) const { return every == 1 || cta % every == 0 || cta == last; }
 };
@@ -45,7 +47,8 @@ struct CtaPages {
   PageSet pages;          ///< sorted
 };
 
-/// Pages of many CTAs as they come, in any order and more than once, in not much more memory than the different ones need.
+/// Pages of many CTAs as they come, in any order and more than once, in not much more memory than the different ones
+/// need.
 class CtaPageLog {
  public:
   void Add(std::uint64_t cta, const PageSet::Range& range);

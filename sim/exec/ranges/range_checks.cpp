@@ -10,17 +10,19 @@
 namespace gridloom::exec {
 namespace {
 
-std::string PageText(const DeviceMemory& memory, std::uint64_t cta, std::uint64_t page, std::uint32_t page_bytes, std::uint32_t flags) {
+std::string PageText(const DeviceMemory& memory, std::uint64_t cta, std::uint64_t page, std::uint32_t page_bytes,
+                     std::uint32_t flags) {
   const auto allocation = memory.Find(page * page_bytes + page_bytes / 2);
-  const std::string where = allocation ? std::to_string(page - allocation->base / page_bytes) + " of an allocation of " +
-                                             std::to_string(allocation->bytes) + " bytes"
+  const std::string where = allocation ? std::to_string(page - allocation->base / page_bytes) +
+                                             " of an allocation of " + std::to_string(allocation->bytes) + " bytes"
                                        : "at " + std::to_string(page * page_bytes);
   return "CTA " + std::to_string(cta) + ", page " + where + ", " + (flags & kRangeRead ? "read" : "") +
          (flags & kRangeWrite ? "written" : "");
 }
 
 bool InAllocation(const DeviceMemory& memory, std::uint64_t page, std::uint32_t page_bytes) {
-  return memory.Find(page * page_bytes) || memory.Find((page + 1) * page_bytes - 1) || memory.Find(page * page_bytes + page_bytes / 2);
+  return memory.Find(page * page_bytes) || memory.Find((page + 1) * page_bytes - 1) ||
+         memory.Find(page * page_bytes + page_bytes / 2);
 }
 
 /// What one CTA touched, against what it had reported.
@@ -58,7 +60,8 @@ LaunchParams ProfilerLaunch(const LaunchParams& whole, const RangedKernel& kerne
 }
 
 Status RangedProgram::Rewrite() {
-  GL_TRY(pipeline, passes::Pipeline::Parse(form_ == passes::RangeForm::kInterval ? "profile,release" : "profile-strided,release-strided"));
+  GL_TRY(pipeline, passes::Pipeline::Parse(form_ == passes::RangeForm::kInterval ? "profile,release"
+                                                                                 : "profile-strided,release-strided"));
   GL_TRY(rewrite, rewrites_.Get(pipeline, original_->module(), original_->key()));
   const std::shared_ptr<const ptx::Module> module(rewrite.rewritten, rewrite.rewritten->module.get());
   GL_TRY(program, Program::LoadVariant(module, rewrite.key, original_, memory_));
@@ -70,7 +73,8 @@ Status RangedProgram::Rewrite() {
 RangedKernel RangedProgram::Find(const std::string& kernel) {
   const std::lock_guard lock(mutex_);
   if (!std::exchange(rewritten_, true)) {
-    if (const Status status = Rewrite(); !status.ok()) error_ = "its module cannot be rewritten: " + status.error().message;
+    if (const Status status = Rewrite(); !status.ok())
+      error_ = "its module cannot be rewritten: " + status.error().message;
   }
   RangedKernel ranged;
   if (program_ == nullptr) {
@@ -82,7 +86,8 @@ RangedKernel RangedProgram::Find(const std::string& kernel) {
   const auto profiler = std::ranges::find(added, kernel, &passes::AddedKernel::of);
   if (outcome == nullptr || outcome->status == passes::KernelStatus::kRefused || profiler == added.end()) {
     ranged.why_not = outcome == nullptr ? "it is not in the rewritten module" : outcome->reason;
-    if (outcome != nullptr && outcome->loc.line != 0) ranged.why_not += ", PTX line " + std::to_string(outcome->loc.line);
+    if (outcome != nullptr && outcome->loc.line != 0)
+      ranged.why_not += ", PTX line " + std::to_string(outcome->loc.line);
     return ranged;
   }
   ranged.program = program_;
@@ -92,8 +97,9 @@ RangedKernel RangedProgram::Find(const std::string& kernel) {
   return ranged;
 }
 
-LaunchFault RunWithRanges(Engine& engine, const DeviceMemory& memory, const LaunchParams& whole, const RangedKernel& kernel,
-                          std::uint32_t page_bytes, std::uint64_t most_ctas, RangeFindings& findings, LaunchStats* stats) {
+LaunchFault RunWithRanges(Engine& engine, const DeviceMemory& memory, const LaunchParams& whole,
+                          const RangedKernel& kernel, std::uint32_t page_bytes, std::uint64_t most_ctas,
+                          RangeFindings& findings, LaunchStats* stats) {
   const CtaSample sample = CtaSample::Of(whole.grid, most_ctas);
   findings.sampled = sample.every != 1;
   ReferenceCounts counts(memory, page_bytes, sample);
@@ -120,8 +126,8 @@ LaunchFault RunWithRanges(Engine& engine, const DeviceMemory& memory, const Laun
   }
   for (const auto& [page, count] : counts.Counts()) {
     if (!findings.unbalanced.empty()) break;
-    findings.unbalanced = "page " + std::to_string(page) + ": " + std::to_string(count.read) + " reads and " + std::to_string(count.write) +
-                          " writes are left";
+    findings.unbalanced = "page " + std::to_string(page) + ": " + std::to_string(count.read) + " reads and " +
+                          std::to_string(count.write) + " writes are left";
   }
   return fault;
 }

@@ -15,7 +15,8 @@ RangePieces ClipRange(const RangeCall& call, std::uint64_t low, std::uint64_t hi
   }
   // Pieces do not overlap here: the first one that ends above `low`, and the first that begins at `high` or above.
   const Wide end_of_first = Wide{call.base} + call.width;
-  const std::uint64_t first = end_of_first > low ? 0 : static_cast<std::uint64_t>((low - end_of_first) / call.stride + 1);
+  const std::uint64_t first =
+      end_of_first > low ? 0 : static_cast<std::uint64_t>((low - end_of_first) / call.stride + 1);
   const std::uint64_t behind = call.base >= high ? 0 : (high - call.base - 1) / call.stride + 1;
   const std::uint64_t last = std::min(behind, call.count);
   if (first >= last) return {};

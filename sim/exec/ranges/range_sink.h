@@ -1,6 +1,5 @@
-// Range calls: what rewritten kernels say of the memory their CTAs will touch (SetRange of the pre-profiler) and have touched
-// (ReleaseRange of the post-profiler), after section 4.2 of the CRCS and PPCS
-// paper (docs/ranges.md).
+// Range calls: what rewritten kernels say of the memory their CTAs will touch (SetRange of the pre-profiler) and have
+// touched (ReleaseRange of the post-profiler), after section 4.2 of the CRCS and PPCS paper (docs/ranges.md).
 #pragma once
 
 #include <cstdint>

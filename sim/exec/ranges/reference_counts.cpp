@@ -19,12 +19,14 @@ void ReferenceCounts::OnRange(const RangeCall& call) {
   const unsigned __int128 whole = static_cast<unsigned __int128>(call.count - 1) * call.stride + call.width;
   const unsigned __int128 width = dense ? whole : call.width;
   std::uint64_t first_piece = 0;
-  if (!dense && call.base < low) first_piece = (low - call.base) / call.stride;  // the last that begins at or before `low`
+  if (!dense && call.base < low)
+    first_piece = (low - call.base) / call.stride;  // the last that begins at or before `low`
   std::optional<std::uint64_t> last_page;
   for (std::uint64_t i = first_piece; i < pieces; ++i) {
     const unsigned __int128 begin = static_cast<unsigned __int128>(i) * call.stride + call.base;
     if (begin >= high) break;
-    const unsigned __int128 from = std::max<unsigned __int128>(begin, low), to = std::min<unsigned __int128>(begin + width, high);
+    const unsigned __int128 from = std::max<unsigned __int128>(begin, low),
+                            to = std::min<unsigned __int128>(begin + width, high);
     if (from >= to) continue;
     std::uint64_t first = static_cast<std::uint64_t>(from) / page_bytes_;
     const std::uint64_t last = static_cast<std::uint64_t>(to - 1) / page_bytes_;

@@ -1,5 +1,6 @@
-// The reference-count table of the CRCS paper (section 4.1, Figure 6) for one kernel: per page, how many set calls of its CTAs
-// for reading and for writing have not been released yet. The pre-profiler fills it, the release code of the kernel empties it.
+// The reference-count table of the CRCS paper (section 4.1, Figure 6) for one kernel: per page, how many set calls of
+// its CTAs for reading and for writing have not been released yet. The pre-profiler fills it, the release code of the
+// kernel empties it.
 #pragma once
 
 #include <array>
@@ -26,14 +27,15 @@ class ReferenceCounts final : public RangeSink {
   explicit ReferenceCounts(const DeviceMemory& memory, std::uint32_t page_bytes = 4096, CtaSample sample = {})
       : memory_(memory), page_bytes_(page_bytes), sample_(sample) {}
 
-  /// What lies outside of the allocation that the call's array is in counts for nothing (section 4.2.2); so does all of a call
-  /// whose array is in none.
+  /// What lies outside of the allocation that the call's array is in counts for nothing (section 4.2.2); so does all of
+  /// a call whose array is in none.
   void OnRange(const RangeCall& call) override;
 
   std::uint32_t page_bytes() const { return page_bytes_; }
   /// By page number. Pages whose counts are both back to zero are not in it.
   std::map<std::uint64_t, Count> Counts() const;
-  /// Pages a CTA has set, whether released or not, with kRangeRead and kRangeWrite. By CTA; those without a page are not in it.
+  /// Pages a CTA has set, whether released or not, with kRangeRead and kRangeWrite. By CTA; those without a page are
+  /// not in it.
   std::vector<CtaPages> SetByCta() const;
   std::uint64_t calls() const;
 
@@ -43,8 +45,8 @@ class ReferenceCounts final : public RangeSink {
   /// The calls of some CTAs: of one always in the same shard.
   struct Shard {
     mutable std::mutex mutex;
-    /// By page, in chunks of neighbours, how far its counts differ from those of the page before: a call changes two, however many
-    /// pages it names.
+    /// By page, in chunks of neighbours, how far its counts differ from those of the page before: a call changes two,
+    /// however many pages it names.
     std::unordered_map<std::uint64_t, std::unique_ptr<Chunk>> steps;
     std::uint64_t last_chunk = 0;  ///< the one used last
     Chunk* last = nullptr;

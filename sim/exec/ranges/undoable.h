@@ -7,8 +7,9 @@
 
 namespace gridloom::exec {
 
-/// Why it cannot, as one sentence that begins with "it": the kernel, or what it may call, prints, takes memory of the device's heap, calls
-/// the device runtime, or works on textures or surfaces, which are no memory of the program's. Empty: it can.
+/// Why it cannot, as one sentence that begins with "it": the kernel, or what it may call, prints, takes memory of the
+/// device's heap, calls the device runtime, or works on textures or surfaces, which are no memory of the program's.
+/// Empty: it can.
 std::string WhyNotUndoable(const analysis::CallGraph& calls, const ptx::Function& kernel);
 
 }  // namespace gridloom::exec

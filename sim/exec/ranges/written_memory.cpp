@@ -16,13 +16,16 @@ void Compact(std::vector<ByteRange>& ranges) {
   std::ranges::sort(ranges, {}, &ByteRange::begin);
   std::size_t used = 0;
   for (const ByteRange& range : ranges) {
-    if (used != 0 && range.begin <= ranges[used - 1].end) ranges[used - 1].end = std::max(ranges[used - 1].end, range.end);
+    if (used != 0 && range.begin <= ranges[used - 1].end)
+      ranges[used - 1].end = std::max(ranges[used - 1].end, range.end);
     else ranges[used++] = range;
   }
   ranges.resize(used);
 }
 
-bool IsShared(MemoryKind kind) { return kind == MemoryKind::kManaged || kind == MemoryKind::kPinned || kind == MemoryKind::kRegistered; }
+bool IsShared(MemoryKind kind) {
+  return kind == MemoryKind::kManaged || kind == MemoryKind::kPinned || kind == MemoryKind::kRegistered;
+}
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// What a launch may write, as its profiler told, and the bytes that lie there: with both, a launch can be undone (docs/ranges.md).
+// What a launch may write, as its profiler told, and the bytes that lie there: with both, a launch can be undone
+// (docs/ranges.md).
 #pragma once
 
 #include <array>
@@ -19,7 +20,8 @@ struct ByteRange {
   bool operator==(const ByteRange&) const = default;
 };
 
-/// Takes a profiler's calls and keeps what they say is written: whole pages, as far as they are in the call's allocation.
+/// Takes a profiler's calls and keeps what they say is written: whole pages, as far as they are in the call's
+/// allocation.
 class WrittenMemory final : public RangeSink {
  public:
   explicit WrittenMemory(const DeviceMemory& memory) : memory_(memory) {}
@@ -53,7 +55,8 @@ class SavedMemory {
   static std::uint64_t BytesOf(const std::vector<ByteRange>& ranges);
 
  private:
-  SavedMemory(std::vector<ByteRange> ranges, std::unique_ptr<std::byte[]> bytes) : ranges_(std::move(ranges)), bytes_(std::move(bytes)) {}
+  SavedMemory(std::vector<ByteRange> ranges, std::unique_ptr<std::byte[]> bytes)
+      : ranges_(std::move(ranges)), bytes_(std::move(bytes)) {}
 
   std::vector<ByteRange> ranges_;
   std::unique_ptr<std::byte[]> bytes_;

@@ -7,7 +7,8 @@
 namespace gridloom::exec {
 namespace {
 
-/// Most CTAs that are chosen at a time: few, so that kernels mix, and more of large grids, since each choice is a launch.
+/// Most CTAs that are chosen at a time: few, so that kernels mix, and more of large grids, since each choice is a
+/// launch.
 std::uint64_t MostOf(std::uint32_t ctas) {
   constexpr std::uint32_t kMost = 32, kMostChoices = 512;
   return std::max(kMost, ctas / kMostChoices);

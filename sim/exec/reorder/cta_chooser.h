@@ -26,9 +26,10 @@ struct ChosenCtas {
   std::vector<std::uint64_t> ctas;  ///< not empty
 };
 
-/// Lots decide which kernel goes next, how many CTAs of it do, and in which order its CTAs prefer to go: from the first to the last, from
-/// the last to the first, or scattered; all kernels alike, or each as it likes. Of kernels whose CTAs all go in order pages come free one
-/// after the other, so that the next follows close behind; scattered, most of one is done before the next finds a CTA that may run.
+/// Lots decide which kernel goes next, how many CTAs of it do, and in which order its CTAs prefer to go: from the first
+/// to the last, from the last to the first, or scattered; all kernels alike, or each as it likes. Of kernels whose CTAs
+/// all go in order pages come free one after the other, so that the next follows close behind; scattered, most of one
+/// is done before the next finds a CTA that may run.
 class CtaChooser {
  public:
   explicit CtaChooser(std::uint64_t seed);

@@ -58,7 +58,8 @@ void PageOwners::Add(std::uint32_t number, const Kernel& kernel, const std::vect
         ++state.left[segment];
         users_[segment] |= std::uint64_t{1} << number;
       }
-      if (state.spans.size() != cta.first_span && state.spans.back().end == span.first) state.spans.back().end = span.end;
+      if (state.spans.size() != cta.first_span && state.spans.back().end == span.first)
+        state.spans.back().end = span.end;
       else state.spans.push_back(span);
     }
     cta.end_span = state.spans.size();
@@ -68,10 +69,12 @@ void PageOwners::Add(std::uint32_t number, const Kernel& kernel, const std::vect
 
 std::vector<KernelCta> PageOwners::TakeReady() { return std::exchange(ready_, {}); }
 
-std::uint32_t PageOwners::OwnerOf(Segment segment) const { return static_cast<std::uint32_t>(std::countr_zero(users_[segment])); }
+std::uint32_t PageOwners::OwnerOf(Segment segment) const {
+  return static_cast<std::uint32_t>(std::countr_zero(users_[segment]));
+}
 
-/// Goes on to the next segment that the CTA's kernel does not own. Those before it stay owned until the CTA has ended: it names them
-/// itself.
+/// Goes on to the next segment that the CTA's kernel does not own. Those before it stay owned until the CTA has ended:
+/// it names them itself.
 void PageOwners::Advance(const KernelCta& cta) {
   const State& state = kernels_[cta.kernel];
   Cta& self = kernels_[cta.kernel].ctas[cta.cta];

@@ -1,5 +1,6 @@
-// Which CTAs of several kernels may run now: the scoreboard of the CRCS paper (section 4.1) as a rule about whole CTAs. A page belongs to
-// the oldest kernel that has CTAs left which name it; a CTA may run when all pages it names belong to its kernel.
+// Which CTAs of several kernels may run now: the scoreboard of the CRCS paper (section 4.1) as a rule about whole CTAs.
+// A page belongs to the oldest kernel that has CTAs left which name it; a CTA may run when all pages it names belong to
+// its kernel.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,8 @@ class PageOwners {
   /// Kernels in the program's order, at most kMostKernels.
   explicit PageOwners(std::span<const Kernel> kernels);
 
-  /// CTAs that may run and were not told before. Which and in what order depends on what was released, and in what order.
+  /// CTAs that may run and were not told before. Which and in what order depends on what was released, and in what
+  /// order.
   std::vector<KernelCta> TakeReady();
   /// The CTA has ended.
   void Release(const KernelCta& cta);

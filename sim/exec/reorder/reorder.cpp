@@ -83,7 +83,8 @@ void Reorderer::Count(std::uint32_t kernel, std::uint64_t ctas) {
   entries_[kernel].begun = true;
   const auto older_left = [](const Entry& entry) { return entry.left != 0; };
   if (std::any_of(entries_.begin(), entries_.begin() + kernel, older_left)) counts_.ahead += ctas;
-  const auto running = std::ranges::count_if(entries_, [](const Entry& entry) { return entry.begun && entry.left != 0; });
+  const auto running =
+      std::ranges::count_if(entries_, [](const Entry& entry) { return entry.begun && entry.left != 0; });
   counts_.side_by_side = std::max(counts_.side_by_side, static_cast<std::uint64_t>(running));
   entries_[kernel].left -= ctas;
 }
@@ -94,7 +95,8 @@ LaunchFault Reorderer::RunOut() {
   counts_.launches += entries_.size();
   Lots seeds(options_.seed + counts_.batches);
   CtaChooser chooser(seeds.Next());
-  PageOwners owners(options_.heed_owners ? std::span<const PageOwners::Kernel>(pages_) : std::span<const PageOwners::Kernel>());
+  PageOwners owners(options_.heed_owners ? std::span<const PageOwners::Kernel>(pages_)
+                                         : std::span<const PageOwners::Kernel>());
   const auto add_ready = [&] {
     for (const KernelCta& cta : owners.TakeReady()) chooser.AddReady(cta.kernel, cta.cta);
   };

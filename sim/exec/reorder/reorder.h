@@ -1,6 +1,6 @@
-// Runs the CTAs of launches that follow each other in an order drawn by lot, out of all those that the scoreboard of the CRCS paper allows
-// (docs/ranges.md, "Out of order"): which pages each CTA may touch is what its kernel's profiler says. Memory ends up as if the launches
-// had run one after the other, or a profiler has left something out.
+// Runs the CTAs of launches that follow each other in an order drawn by lot, out of all those that the scoreboard of
+// the CRCS paper allows (docs/ranges.md, "Out of order"): which pages each CTA may touch is what its kernel's profiler
+// says. Memory ends up as if the launches had run one after the other, or a profiler has left something out.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,8 @@ class Reorderer {
     std::uint64_t side_by_side = 0;  ///< most launches that had begun and not ended at the same time
   };
 
-  Reorderer(Engine& engine, const DeviceMemory& memory, Options options) : engine_(engine), memory_(memory), options_(std::move(options)) {}
+  Reorderer(Engine& engine, const DeviceMemory& memory, Options options)
+      : engine_(engine), memory_(memory), options_(std::move(options)) {}
 
   struct Added {
     LaunchParams launch;          ///< neither cooperative, of clusters, nor a slice
@@ -46,8 +47,8 @@ class Reorderer {
     bool in_turn = false;         ///< its own CTAs run one after the other, in their order
     bool profiler_reads = false;  ///< memory that kernels before it may write
   };
-  /// Runs the kernel's profiler; what it was given before runs first where it must. What `added` and `run` point to lives until RunOut has
-  /// ended. The fault is of this launch or of one before.
+  /// Runs the kernel's profiler; what it was given before runs first where it must. What `added` and `run` point to
+  /// lives until RunOut has ended. The fault is of this launch or of one before.
   LaunchFault Add(Added added, ReorderedRun& run);
   /// Runs everything that was added to its end, or to the first fault.
   LaunchFault RunOut();

@@ -36,7 +36,8 @@ void* TryReserve(std::uint64_t bytes) {
 }
 
 std::string Refusal(std::uint64_t bytes, int error) {
-  std::string text = "cannot reserve " + std::to_string(bytes >> 20) + " MiB of address space for device memory: " + std::strerror(error);
+  std::string text = "cannot reserve " + std::to_string(bytes >> 20) +
+                     " MiB of address space for device memory: " + std::strerror(error);
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
     text += "; the address space limit (ulimit -v) is " + std::to_string(limit.rlim_cur >> 20) + " MiB";
@@ -56,7 +57,9 @@ Result<AddressSpace> AddressSpace::Reserve(std::uint64_t bytes) {
   }
 }
 
-AddressSpace::AddressSpace(std::uint64_t base, std::uint64_t bytes) : base_(base), bytes_(bytes) { free_.Give(base, bytes); }
+AddressSpace::AddressSpace(std::uint64_t base, std::uint64_t bytes) : base_(base), bytes_(bytes) {
+  free_.Give(base, bytes);
+}
 
 AddressSpace::AddressSpace(AddressSpace&& other) noexcept
     : base_(other.base_), bytes_(std::exchange(other.bytes_, 0)), free_(std::move(other.free_)) {}
@@ -70,7 +73,8 @@ void ExtentMap::Insert(std::uint64_t address, std::uint64_t bytes) {
   by_size_.emplace(bytes, address);
 }
 
-void ExtentMap::Cut(std::map<std::uint64_t, std::uint64_t>::iterator extent, std::uint64_t address, std::uint64_t bytes) {
+void ExtentMap::Cut(std::map<std::uint64_t, std::uint64_t>::iterator extent, std::uint64_t address,
+                    std::uint64_t bytes) {
   const auto [start, size] = *extent;
   by_size_.erase({size, start});
   by_address_.erase(extent);

@@ -12,7 +12,9 @@
 namespace gridloom::exec {
 
 inline constexpr std::uint64_t kPageBytes = 4096;
-constexpr std::uint64_t RoundUp(std::uint64_t value, std::uint64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+constexpr std::uint64_t RoundUp(std::uint64_t value, std::uint64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
 
 /// Free extents of some range. Knows nothing of what lies in the taken ones.
 class ExtentMap {

@@ -1,5 +1,5 @@
-// Barriers of a CTA that go through the runtime: ids, counts, arrive, reductions, diverged arrival. Warps count as wholes:
-// a warp that arrives stands for 32 threads, as on the hardware.
+// Barriers of a CTA that go through the runtime: ids, counts, arrive, reductions, diverged arrival. Warps count as
+// wholes: a warp that arrives stands for 32 threads, as on the hardware.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@ inline constexpr std::uint32_t kNamedBarriers = 16;  ///< that programs number
 /// Behind them, one for each warp group: where its warps wait for the products of all of them.
 inline constexpr std::uint32_t kFirstGroupBarrier = kNamedBarriers, kWarpsOfGroup = 4, kMostWarpGroups = 8;
 inline constexpr std::uint32_t kBarriersPerCta = kFirstGroupBarrier + kMostWarpGroups;
-inline constexpr std::uint32_t kClusterBarrier = kBarriersPerCta;  // the number under which a cluster's barrier appears in messages
+inline constexpr std::uint32_t kClusterBarrier =
+    kBarriersPerCta;  // the number under which a cluster's barrier appears in messages
 
 struct Barrier {
   std::uint32_t arrived_warps = 0;  ///< in this phase

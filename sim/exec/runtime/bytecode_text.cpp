@@ -110,8 +110,8 @@ void VisitStep(Stream& stream, ByteStep& step) {
 
 template <typename Stream>
 void VisitBlock(Stream& stream, ByteBlock& block) {
-  for (std::uint32_t* const number :
-       {&block.first, &block.last, &block.after_first, &block.after_last, &block.condition, &block.list, &block.count, &block.line})
+  for (std::uint32_t* const number : {&block.first, &block.last, &block.after_first, &block.after_last,
+                                      &block.condition, &block.list, &block.count, &block.line})
     stream.Number(*number);
   stream.Number(block.end);
   stream.Number(block.waits);

@@ -1,5 +1,5 @@
-// Bytecode as the kernel cache keeps it: numbers of seven bits a byte, in the order of bytecode.h. What reads back is of the right form;
-// whether its numbers are within their bounds InterpretedCode::Load says.
+// Bytecode as the kernel cache keeps it: numbers of seven bits a byte, in the order of bytecode.h. What reads back is
+// of the right form; whether its numbers are within their bounds InterpretedCode::Load says.
 #pragma once
 
 #include <optional>

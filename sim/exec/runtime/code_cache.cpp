@@ -28,7 +28,8 @@ constexpr char kMagic[8] = {'G', 'L', 'K', 'E', 'R', 'N', 'E', 'L'};
 constexpr std::uint32_t kFormat = 4;
 constexpr std::uint64_t kMaxFileBytes = std::uint64_t{256} << 20;
 constexpr std::string_view kSuffix = ".glk";
-constexpr int kToRead = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;  // a FIFO in a file's place would have its opener wait
+constexpr int kToRead =
+    O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;  // a FIFO in a file's place would have its opener wait
 
 enum class Holds : std::uint8_t { kMachineCode, kBytecode };
 
@@ -111,7 +112,8 @@ std::optional<FileHeader> Unseal(const CacheKey& key, std::string_view& bytes) {
   if (bytes.size() < sizeof header) return std::nullopt;
   std::memcpy(&header, bytes.data(), sizeof header);
   bytes.remove_prefix(sizeof header);
-  if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0 || header.format != kFormat || header.abi != kAbiVersion) return std::nullopt;
+  if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0 || header.format != kFormat || header.abi != kAbiVersion)
+    return std::nullopt;
   if (header.key[0] != key[0] || header.key[1] != key[1] || header.object_bytes != bytes.size()) return std::nullopt;
   std::uint64_t checksum[2];
   Seal(header, bytes, checksum);
@@ -158,7 +160,9 @@ std::string PackBytecode(const CacheKey& key, const InterpretedKernel& kernel) {
 }
 
 /// Only the user may be able to put code where this process will run it.
-bool BelongsToUserAlone(const struct stat& status) { return status.st_uid == geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0; }
+bool BelongsToUserAlone(const struct stat& status) {
+  return status.st_uid == geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
 
 bool MakeDirectories(const std::string& path) {
   for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1))
@@ -168,7 +172,8 @@ bool MakeDirectories(const std::string& path) {
 
 }  // namespace
 
-CacheKey MakeCacheKey(const std::array<std::uint64_t, 2>& code, const CompileOptions& options, std::string_view compiler_id) {
+CacheKey MakeCacheKey(const std::array<std::uint64_t, 2>& code, const CompileOptions& options,
+                      std::string_view compiler_id) {
   std::string key(reinterpret_cast<const char*>(code.data()), sizeof code);
   const auto add = [&](std::string_view text) { key.append(text).push_back('\0'); };
   for (const std::uint32_t size : options.block) add(std::to_string(size));
@@ -230,7 +235,8 @@ void CodeCache::Disable(const std::string& why) {
 
 std::string CodeCache::PathOf(const CacheKey& key) const {
   char name[33];
-  std::snprintf(name, sizeof name, "%016llx%016llx", static_cast<unsigned long long>(key[1]), static_cast<unsigned long long>(key[0]));
+  std::snprintf(name, sizeof name, "%016llx%016llx", static_cast<unsigned long long>(key[1]),
+                static_cast<unsigned long long>(key[0]));
   return directory_ + "/" + name + std::string(kSuffix);
 }
 
@@ -238,7 +244,8 @@ CachedKernel CodeCache::Find(const CacheKey& key) {
   if (!enabled_) return {};
   const File file(open(PathOf(key).c_str(), kToRead));
   struct stat status {};
-  if (!file.ok() || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || !BelongsToUserAlone(status)) return {};
+  if (!file.ok() || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || !BelongsToUserAlone(status))
+    return {};
   const auto bytes = static_cast<std::uint64_t>(status.st_size);
   if (bytes > kMaxFileBytes) return {};
   std::string contents(bytes, '\0');
@@ -256,7 +263,8 @@ std::optional<CompiledKernel> CodeCache::Load(const CacheKey& key) {
 }
 
 void CodeCache::Store(const CacheKey& key, const CompiledKernel& kernel) {
-  if (enabled_ && kernel.object.size() <= kMaxFileBytes - sizeof(FileHeader)) Keep(key, PackKernel(key, kernel), Where::kAnywhere);
+  if (enabled_ && kernel.object.size() <= kMaxFileBytes - sizeof(FileHeader))
+    Keep(key, PackKernel(key, kernel), Where::kAnywhere);
 }
 
 void CodeCache::StoreBytecode(const CacheKey& key, const InterpretedKernel& kernel) {
@@ -287,7 +295,8 @@ CodeCache::Claim CodeCache::ClaimToMake(const CacheKey& key) const {
 
 bool CodeCache::Write(const std::string& path, std::string_view contents, Where where) {
   static std::atomic<unsigned> counter{0};
-  const std::string temporary = path + "." + std::to_string(getpid()) + "." + std::to_string(counter.fetch_add(1)) + ".tmp";
+  const std::string temporary =
+      path + "." + std::to_string(getpid()) + "." + std::to_string(counter.fetch_add(1)) + ".tmp";
   bool written = false;
   {
     const File file(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
@@ -304,7 +313,8 @@ bool CodeCache::Write(const std::string& path, std::string_view contents, Where 
   const int error = errno;
   unlink(temporary.c_str());
   const std::lock_guard lock(mutex_);
-  if (std::exchange(enabled_, false) && log_) log_("kernel cache " + directory_ + " is not used: " + std::strerror(error));
+  if (std::exchange(enabled_, false) && log_)
+    log_("kernel cache " + directory_ + " is not used: " + std::strerror(error));
   return false;
 }
 
@@ -313,7 +323,8 @@ std::optional<std::string> CodeCache::LoadText(const std::string& name) const {
   if (!enabled_) return std::nullopt;
   const File file(open((directory_ + "/" + name).c_str(), kToRead));
   struct stat status {};
-  if (!file.ok() || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || !BelongsToUserAlone(status)) return std::nullopt;
+  if (!file.ok() || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || !BelongsToUserAlone(status))
+    return std::nullopt;
   if (status.st_size < 0 || static_cast<std::uint64_t>(status.st_size) > kMostBytes) return std::nullopt;
   std::string text(static_cast<std::size_t>(status.st_size), '\0');
   if (!ReadAll(file.get(), text.data(), text.size())) return std::nullopt;
@@ -367,8 +378,10 @@ void CodeCache::Evict() {
 }
 
 std::string DefaultCacheDirectory() {
-  if (const char* const cache = std::getenv("XDG_CACHE_HOME"); cache && cache[0] == '/') return std::string(cache) + "/gridloom";
-  if (const char* const home = std::getenv("HOME"); home && home[0] == '/') return std::string(home) + "/.cache/gridloom";
+  if (const char* const cache = std::getenv("XDG_CACHE_HOME"); cache && cache[0] == '/')
+    return std::string(cache) + "/gridloom";
+  if (const char* const home = std::getenv("HOME"); home && home[0] == '/')
+    return std::string(home) + "/.cache/gridloom";
   return {};
 }
 

@@ -1,6 +1,7 @@
-// Compiled kernels on disk, shared by all processes of a user. A file holds one kernel: its bytecode, until its machine code is there. It
-// is written under another name and renamed, so that readers see all of it or nothing. What is truncated, foreign, damaged or of another
-// build is ignored and replaced. Nothing here ever fails a launch: without a usable directory there is no cache.
+// Compiled kernels on disk, shared by all processes of a user. A file holds one kernel: its bytecode, until its machine
+// code is there. It is written under another name and renamed, so that readers see all of it or nothing. What is
+// truncated, foreign, damaged or of another build is ignored and replaced. Nothing here ever fails a launch: without a
+// usable directory there is no cache.
 #pragma once
 
 #include <array>
@@ -19,7 +20,8 @@ namespace gridloom::exec {
 using CacheKey = std::array<std::uint64_t, 2>;
 
 /// What compiled code depends on, as one number: XXH3 128. `code`: the kernel's CodeKey.
-CacheKey MakeCacheKey(const std::array<std::uint64_t, 2>& code, const CompileOptions& options, std::string_view compiler_id);
+CacheKey MakeCacheKey(const std::array<std::uint64_t, 2>& code, const CompileOptions& options,
+                      std::string_view compiler_id);
 
 /// A kernel as the cache keeps it: what is damaged, foreign or under another key does not unpack.
 std::string PackKernel(const CacheKey& key, const CompiledKernel& kernel);
@@ -67,8 +69,8 @@ class CodeCache {
 
  private:
   enum class Where : std::uint8_t { kAnywhere, kNewPlace };
-  /// Writes a file whole, under another name first. Where that fails, nothing is kept from then on. kNewPlace: a file that is there stays,
-  /// and the answer is false.
+  /// Writes a file whole, under another name first. Where that fails, nothing is kept from then on. kNewPlace: a file
+  /// that is there stays, and the answer is false.
   bool Write(const std::string& path, std::string_view contents, Where where);
   void Keep(const CacheKey& key, std::string_view packed, Where where);
   void Disable(const std::string& why);

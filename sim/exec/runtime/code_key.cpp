@@ -78,20 +78,23 @@ void AddHeader(const ptx::Module& module, Hasher& hasher) {
       hasher.Add(alias->alias);
       hasher.Add(alias->aliasee);
     } else if (const auto* const text = std::get_if<ptx::TextDirective>(&item)) {
-      if (text->name == ".file" || text->name == ".section" || text->name == ".nv_intermediate_source_section") continue;
+      if (text->name == ".file" || text->name == ".section" || text->name == ".nv_intermediate_source_section")
+        continue;
       hasher.Add(text->name);
       hasher.Add(text->text);
     }
   }
 }
 
-void AddVariable(const ptx::Variable& variable, const SymbolTable& symbols, const ptx::SymbolNames& names, Hasher& hasher) {
+void AddVariable(const ptx::Variable& variable, const SymbolTable& symbols, const ptx::SymbolNames& names,
+                 Hasher& hasher) {
   const auto other = names.find(&variable);
   hasher.Add(other != names.end() ? std::string_view(other->second) : variable.name);
   for (const auto number :
-       {static_cast<std::uint64_t>(variable.space), static_cast<std::uint64_t>(variable.type), std::uint64_t{variable.vector},
-        std::uint64_t{variable.align}, std::uint64_t{variable.range_count}, static_cast<std::uint64_t>(variable.linkage),
-        std::uint64_t{variable.has_initializer}, std::uint64_t{variable.initializer.size()}, NumberOf(symbols.variable_index, &variable)})
+       {static_cast<std::uint64_t>(variable.space), static_cast<std::uint64_t>(variable.type),
+        std::uint64_t{variable.vector}, std::uint64_t{variable.align}, std::uint64_t{variable.range_count},
+        static_cast<std::uint64_t>(variable.linkage), std::uint64_t{variable.has_initializer},
+        std::uint64_t{variable.initializer.size()}, NumberOf(symbols.variable_index, &variable)})
     hasher.Add(number);
   hasher.AddAll(variable.dims);
   hasher.AddAll(variable.attributes);
@@ -101,14 +104,16 @@ void AddVariable(const ptx::Variable& variable, const SymbolTable& symbols, cons
 /// Lines within the function, as CodeLines numbers them.
 void AddLines(const ptx::Block& block, std::uint32_t first, Hasher& hasher) {
   for (const ptx::Statement& statement : block.statements) {
-    if (const auto* const nested = std::get_if<std::unique_ptr<ptx::Block>>(&statement)) AddLines(**nested, first, hasher);
+    if (const auto* const nested = std::get_if<std::unique_ptr<ptx::Block>>(&statement))
+      AddLines(**nested, first, hasher);
     const auto* const instruction = std::get_if<ptx::Instruction>(&statement);
     if (instruction == nullptr) continue;
     hasher.Add(instruction->loc.line == 0 ? ~std::uint64_t{0} : std::uint64_t{instruction->loc.line - first});
   }
 }
 
-void AddFunction(const ptx::Function& function, const SymbolTable& symbols, const ptx::SymbolNames& names, Hasher& hasher) {
+void AddFunction(const ptx::Function& function, const SymbolTable& symbols, const ptx::SymbolNames& names,
+                 Hasher& hasher) {
   hasher.Add(NumberOf(symbols.function_index, &function));
   hasher.Add(std::uint64_t{function.target_sm});
   hasher.Add(ptx::PrintFunctionCode(function, names));
@@ -120,7 +125,8 @@ void AddNamedByInitializers(const ptx::Module& module, const SymbolTable& symbol
   for (const ptx::Variable& variable : module.variables) {
     for (const ptx::Initializer& element : variable.initializer) {
       const auto* const symbol = std::get_if<ptx::Operand>(&element.value);
-      if (symbol != nullptr && symbol->function != nullptr) hasher.Add(NumberOf(symbols.function_index, symbol->function));
+      if (symbol != nullptr && symbol->function != nullptr)
+        hasher.Add(NumberOf(symbols.function_index, symbol->function));
     }
   }
 }
@@ -136,8 +142,8 @@ SharedCode SharedCodeOf(const ptx::Module& module, const SymbolTable& symbols) {
   return shared;
 }
 
-ProgramKey CodeKey(const ptx::Module& module, const SymbolTable& symbols, const SharedCode& shared, const ptx::Function& kernel,
-                   bool recorded) {
+ProgramKey CodeKey(const ptx::Module& module, const SymbolTable& symbols, const SharedCode& shared,
+                   const ptx::Function& kernel, bool recorded) {
   Hasher hasher;
   hasher.AddAll(shared.key);
   hasher.Add(NumberOf(symbols.function_index, &kernel));

@@ -61,7 +61,8 @@ std::string ProcessorId() {
 std::string FileId(const std::string& path) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) return "none";
-  return std::to_string(status.st_size) + "." + std::to_string(status.st_mtim.tv_sec) + "." + std::to_string(status.st_mtim.tv_nsec);
+  return std::to_string(status.st_size) + "." + std::to_string(status.st_mtim.tv_sec) + "." +
+         std::to_string(status.st_mtim.tv_nsec);
 }
 
 }  // namespace
@@ -70,14 +71,15 @@ Result<void*> OpenCompiler(const std::string& path) {
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const char* const why = dlerror();
-    return Error{std::string(why ? why : "dlopen failed") + " (" + kLibrary + " belongs beside the library that launches kernels)"};
+    return Error{std::string(why ? why : "dlopen failed") + " (" + kLibrary +
+                 " belongs beside the library that launches kernels)"};
   }
   const auto interface = reinterpret_cast<CompilerInterfaceFn>(dlsym(library, "gridloom_compiler_interface"));
   const std::string found = interface ? interface() : "none";
   if (found == kCompilerInterface) return library;
   dlclose(library);
-  return Error{path + " is of another build than the library that loads it (interface " + found + ", needed " + kCompilerInterface +
-               "); build both, or install both"};
+  return Error{path + " is of another build than the library that loads it (interface " + found + ", needed " +
+               kCompilerInterface + "); build both, or install both"};
 }
 
 /// What has been loaded. `functions` does not change once `known` is true.
@@ -141,10 +143,13 @@ const CompilerLoader::Functions& CompilerLoader::Get() {
     const OwnThreadSignals signals;
     std::thread([shared = loading_, path = path_] { shared->Publish(Open(path)); }).detach();
   }
-  const bool known = loading.changed.wait_for(lock, kLongest, [&] { return loading.known.load(std::memory_order_relaxed); });
+  const bool known =
+      loading.changed.wait_for(lock, kLongest, [&] { return loading.known.load(std::memory_order_relaxed); });
   static const Functions busy = [] {
     Functions none;
-    none.error = "kernels cannot be compiled now: another thread of the program loads or unloads a library and does not come to an end";
+    none.error =
+        "kernels cannot be compiled now: another thread of the program loads or unloads a library and does not come to "
+        "an end";
     return none;
   }();
   return known ? loading.functions : busy;

@@ -58,9 +58,9 @@ extern "C" [[noreturn]] __attribute__((used)) void gl_warp_main(WarpCtx* warp, W
 #if !GL_BOOST_SWITCH
 
 // void gl_switch_warp(WarpCtx* from, WarpCtx* to): see sim/exec/contract/warp_switch.h for the layout.
-// gl_warp_start: where a warp that has not run yet resumes; its entry is on top of its stack. gl_ring_start: the same for
-// OnReturn::kNextInRing; whoever is not the last one out jumps to its neighbour without a call: calls that never return would make the
-// processor mispredict the returns of all other warps (10 ns each).
+// gl_warp_start: where a warp that has not run yet resumes; its entry is on top of its stack. gl_ring_start: the same
+// for OnReturn::kNextInRing; whoever is not the last one out jumps to its neighbour without a call: calls that never
+// return would make the processor mispredict the returns of all other warps (10 ns each).
 asm(R"(
   .text
   .p2align 4

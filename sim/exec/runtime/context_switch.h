@@ -24,11 +24,13 @@ inline SwitchableWarp& SwitchableOf(WarpCtx* ctx) { return *reinterpret_cast<Swi
 /// What happens when a warp's entry returns.
 enum class OnReturn : std::uint8_t {
   kRuntime,     ///< gl_warp_returned
-  kNextInRing,  ///< it leaves the ring for its neighbour; the last one calls gl_warp_returned. Only where KnowsRingEnd()
+  kNextInRing,  ///< it leaves the ring for its neighbour; the last one calls gl_warp_returned. Only where
+                ///< KnowsRingEnd()
 };
 bool KnowsRingEnd();
 
-/// The next switch to `warp` runs `entry` from the top of its stack, `offset` bytes (a multiple of 16) below the very top.
+/// The next switch to `warp` runs `entry` from the top of its stack, `offset` bytes (a multiple of 16) below the very
+/// top.
 void PrepareStart(SwitchableWarp& warp, std::size_t offset, WarpEntry entry, OnReturn on_return = OnReturn::kRuntime);
 
 /// Suspends `from`, which is running, and runs `to`. Returns when somebody switches back to `from`.
@@ -46,5 +48,6 @@ void ForgetStack(SwitchableWarp& warp);
 
 }  // namespace gridloom::exec
 
-/// Called on the warp's stack when its entry has returned; leaves it with LeaveWarp. Implemented by the scheduler (unit.cpp).
+/// Called on the warp's stack when its entry has returned; leaves it with LeaveWarp. Implemented by the scheduler
+/// (unit.cpp).
 extern "C" [[noreturn]] void gl_warp_returned(gridloom::exec::WarpCtx* warp);

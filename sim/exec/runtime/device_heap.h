@@ -16,7 +16,8 @@ namespace gridloom::exec {
 class DeviceHeap {
  public:
   /// `checked` (memcheck): blocks stand apart, and freed ones are not handed out again while there is other memory.
-  DeviceHeap(DeviceMemory& memory, std::uint64_t bytes, bool checked = false) : memory_(memory), checked_(checked), bytes_(bytes) {}
+  DeviceHeap(DeviceMemory& memory, std::uint64_t bytes, bool checked = false)
+      : memory_(memory), checked_(checked), bytes_(bytes) {}
   ~DeviceHeap();
 
   std::uint64_t bytes() const;

@@ -1,5 +1,5 @@
-// One lock guards the maps; readers share it. System calls that change mappings are made under it, so that an address is
-// never handed out while it is still being taken back.
+// One lock guards the maps; readers share it. System calls that change mappings are made under it, so that an address
+// is never handed out while it is still being taken back.
 //
 // After fork() the child has a copy of everything (private pages are copied on write) except memory made with
 // CreatePhysical, which parent and child share, as they share every memfd.
@@ -33,13 +33,15 @@ namespace {
 constexpr std::uint64_t kGuardBytes = kPageBytes;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW;  // of physical memory that other processes may have
 constexpr std::uint64_t kMinAlign = 256;
-constexpr std::uint64_t kFirstLook = 1'000'000, kRarestLook = 256'000'000;  // ns from look to look at how pages are used
+constexpr std::uint64_t kFirstLook = 1'000'000,
+                        kRarestLook = 256'000'000;  // ns from look to look at how pages are used
 // Every guarded allocation costs the kernel two mappings, and a process has 65,530. Beyond this many live ones the gaps
 // become accessible memory, so that neighbours share a mapping: no guard, but no refusal either.
 constexpr std::size_t kMaxGuarded = 20'000;
 
 bool CountsAgainstLimit(MemoryKind kind) {
-  return kind == MemoryKind::kDevice || kind == MemoryKind::kPool || kind == MemoryKind::kManaged || kind == MemoryKind::kModule;
+  return kind == MemoryKind::kDevice || kind == MemoryKind::kPool || kind == MemoryKind::kManaged ||
+         kind == MemoryKind::kModule;
 }
 
 constexpr char kHostMemoryName[] = "gridloom-host-memory";
@@ -49,7 +51,8 @@ std::uint64_t HostBytes() {
   return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-/// Whether a descriptor of CreatePhysical's is of memory at the host: the system keeps the name that a memfd was made with.
+/// Whether a descriptor of CreatePhysical's is of memory at the host: the system keeps the name that a memfd was made
+/// with.
 bool IsHostMemory(int descriptor) {
   char name[64] = {};
   const std::string link = "/proc/self/fd/" + std::to_string(descriptor);
@@ -160,7 +163,9 @@ class DeviceMemoryImpl final : public DeviceMemory, public ForkAware {
   void WatchPages(std::uint64_t base, std::uint64_t bytes);
   void ForgetPages(std::uint64_t base);
   std::uint64_t TakeSpace(std::uint64_t bytes, std::uint64_t align, MemoryKind kind);
-  void Give(std::uint64_t address, std::uint64_t bytes) { (address < programs_base_ ? own_ : space_.free()).Give(address, bytes); }
+  void Give(std::uint64_t address, std::uint64_t bytes) {
+    (address < programs_base_ ? own_ : space_.free()).Give(address, bytes);
+  }
   void CloseStrays(std::uint64_t address, std::uint64_t bytes);
   bool BesideAllocation(std::uint64_t page) const;
   void Note(std::uint64_t end);
@@ -172,15 +177,16 @@ class DeviceMemoryImpl final : public DeviceMemory, public ForkAware {
 
   std::unique_ptr<std::shared_mutex> mutex_ = std::make_unique<std::shared_mutex>();
   AddressSpace space_;
-  // With device_page_bytes: space for kInternal, apart from the program's, so that LetThrough and pointers to what was freed do not
-  // lead there. Up to programs_base_.
+  // With device_page_bytes: space for kInternal, apart from the program's, so that LetThrough and pointers to what was
+  // freed do not lead there. Up to programs_base_.
   ExtentMap own_;
   std::uint64_t programs_base_ = space_.base();
   std::map<std::uint64_t, Live> live_;
   std::map<std::uint64_t, Live> freed_;    // not handed out again yet, by address …
   std::deque<std::uint64_t> freed_order_;  // … and the oldest first
   std::uint64_t freed_bytes_ = 0;
-  std::map<std::uint64_t, std::uint64_t> strays_;  // memory that LetThrough gave, outside of all allocations: start -> end
+  std::map<std::uint64_t, std::uint64_t>
+      strays_;  // memory that LetThrough gave, outside of all allocations: start -> end
   Pieces pieces_;
   std::map<std::uint64_t, Physical> physicals_;
   HostRegistry registered_;
@@ -250,7 +256,8 @@ bool DeviceMemoryImpl::LetThrough(std::uint64_t address) {
   const std::uint64_t page = address & ~(device_page_bytes_ - 1);
   const std::unique_lock lock(*mutex_);
   const auto next = live_.upper_bound(address);
-  std::uint64_t begin = std::max(page, programs_base_), end = std::min(page + device_page_bytes_, space_.base() + space_.bytes());
+  std::uint64_t begin = std::max(page, programs_base_),
+                end = std::min(page + device_page_bytes_, space_.base() + space_.bytes());
   if (next != live_.end()) end = std::min(end, next->first);
   if (next != live_.begin()) {
     const Allocation& previous = std::prev(next)->second.allocation;
@@ -271,7 +278,8 @@ bool DeviceMemoryImpl::LetThrough(std::uint64_t address) {
   return true;
 }
 
-std::uint64_t DeviceMemoryImpl::Allocate(std::uint64_t bytes, std::uint64_t align, MemoryKind kind, AllocationOwner* owner) {
+std::uint64_t DeviceMemoryImpl::Allocate(std::uint64_t bytes, std::uint64_t align, MemoryKind kind,
+                                         AllocationOwner* owner) {
   if (bytes == 0 || bytes > space_.bytes() || (align & (align - 1)) != 0) return 0;
   const std::uint64_t usable = RoundUp(bytes, kPageBytes);
   const std::uint64_t extent = usable + kGuardBytes;
@@ -288,7 +296,8 @@ std::uint64_t DeviceMemoryImpl::Allocate(std::uint64_t bytes, std::uint64_t alig
     if (CountsAgainstLimit(kind)) Uncharge(bytes);
     return 0;
   }
-  if (huge) madvise(At(base), usable, MADV_HUGEPAGE);  // advice: fewer page faults and TLB misses where the kernel has them
+  if (huge)
+    madvise(At(base), usable, MADV_HUGEPAGE);  // advice: fewer page faults and TLB misses where the kernel has them
   const bool own = kind == MemoryKind::kInternal || kind == MemoryKind::kModule;
   if (!own && PageUse::Matters(usable)) WatchPages(base, usable);
   live_.emplace(base, Live{{base, bytes, kind, own ? next_own_id_++ : next_id_++, owner}, extent});
@@ -314,7 +323,8 @@ void DeviceMemoryImpl::LookAtPageUses() {
   const std::shared_lock lock(*mutex_);
   if (looking_.exchange(true, std::memory_order_acquire)) return;
   if (now >= next_look_.load(std::memory_order_relaxed)) {
-    for (auto it = page_uses_.begin(); it != page_uses_.end();) it = it->second.Look() ? page_uses_.erase(it) : std::next(it);
+    for (auto it = page_uses_.begin(); it != page_uses_.end();)
+      it = it->second.Look() ? page_uses_.erase(it) : std::next(it);
     unknown_page_uses_.store(page_uses_.size(), std::memory_order_relaxed);
     const std::uint64_t interval = look_interval_.load(std::memory_order_relaxed);
     next_look_.store(RoughNowNs() + interval, std::memory_order_relaxed);
@@ -410,7 +420,8 @@ std::uint64_t DeviceMemoryImpl::ImportPhysical(int descriptor, std::uint64_t* by
   struct stat state {};
   // Only a memfd has seals, and one without them could be made shorter while it is mapped.
   if ((fcntl(descriptor, F_GET_SEALS) & kSeals) != kSeals || fcntl(descriptor, F_GET_SEALS) < 0) return 0;
-  if (fstat(descriptor, &state) != 0 || state.st_size <= 0 || state.st_size % static_cast<off_t>(kPageBytes) != 0) return 0;
+  if (fstat(descriptor, &state) != 0 || state.st_size <= 0 || state.st_size % static_cast<off_t>(kPageBytes) != 0)
+    return 0;
   const auto size = static_cast<std::uint64_t>(state.st_size);
   *at_host = IsHostMemory(descriptor);
   const std::unique_lock lock(*mutex_);
@@ -463,7 +474,8 @@ bool DeviceMemoryImpl::Map(std::uint64_t address, std::uint64_t bytes, std::uint
   if (next != pieces_.end() && next->first < address + bytes) return false;
   if (next != pieces_.begin() && std::prev(next)->first + std::prev(next)->second.bytes > address) return false;
   // Not accessible until Protect says so, as cuMemMap leaves it.
-  if (mmap(At(address), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, physical->second.fd, static_cast<off_t>(offset)) == MAP_FAILED)
+  if (mmap(At(address), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, physical->second.fd, static_cast<off_t>(offset)) ==
+      MAP_FAILED)
     return false;
   pieces_.emplace(address, Piece{bytes, handle});
   ++physical->second.pieces;
@@ -545,7 +557,9 @@ const DeviceMemoryImpl::Live* DeviceMemoryImpl::LiveAt(std::uint64_t address) co
   return address - it->first < it->second.allocation.bytes ? &it->second : nullptr;
 }
 
-Allocation AsAllocation(const HostRange& range) { return {range.base, range.bytes, MemoryKind::kRegistered, range.id, range.owner}; }
+Allocation AsAllocation(const HostRange& range) {
+  return {range.base, range.bytes, MemoryKind::kRegistered, range.id, range.owner};
+}
 
 std::optional<Allocation> DeviceMemoryImpl::Find(std::uint64_t address) const {
   if (!space_.Contains(address)) {
@@ -563,7 +577,9 @@ std::optional<DeviceMemory::Nearest> DeviceMemoryImpl::FindNearest(std::uint64_t
   std::optional<Nearest> best;
   const auto consider = [&](const Allocation& candidate) {
     std::int64_t distance = 0;
-    const auto clamped = [](std::uint64_t bytes) { return static_cast<std::int64_t>(std::min<std::uint64_t>(bytes, INT64_MAX)); };
+    const auto clamped = [](std::uint64_t bytes) {
+      return static_cast<std::int64_t>(std::min<std::uint64_t>(bytes, INT64_MAX));
+    };
     if (address < candidate.base) distance = -clamped(candidate.base - address);
     else if (address - candidate.base >= candidate.bytes)
       distance = clamped(address - candidate.base - candidate.bytes + 1);  // the byte after the last one is 1 past
@@ -574,7 +590,8 @@ std::optional<DeviceMemory::Nearest> DeviceMemoryImpl::FindNearest(std::uint64_t
   const std::shared_lock lock(*mutex_);
   const auto program_owned = [](const auto& entry) { return entry.second.allocation.kind != MemoryKind::kInternal; };
   const auto after = live_.upper_bound(address);
-  if (const auto it = std::find_if(after, live_.end(), program_owned); it != live_.end()) consider(it->second.allocation);
+  if (const auto it = std::find_if(after, live_.end(), program_owned); it != live_.end())
+    consider(it->second.allocation);
   const auto before = std::find_if(std::make_reverse_iterator(after), live_.rend(), program_owned);
   if (before != live_.rend()) consider(before->second.allocation);
   return best;

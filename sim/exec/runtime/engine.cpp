@@ -35,9 +35,10 @@ namespace {
 
 constexpr std::uint32_t kMaxBlockThreads = 1024;
 constexpr std::uint32_t kMaxClusterCtas = 16;
-constexpr std::uint64_t kShareFromNs = 15'000;       // work worth waking another thread for
-constexpr std::size_t kHostBytesPerStackByte = 128;  // frames of a warp on the host for those of a thread on a GPU, with room to spare
-constexpr std::uint32_t kSharedAlign = 1024;         // of a CTA's window; more than any variable asks for
+constexpr std::uint64_t kShareFromNs = 15'000;  // work worth waking another thread for
+constexpr std::size_t kHostBytesPerStackByte =
+    128;  // frames of a warp on the host for those of a thread on a GPU, with room to spare
+constexpr std::uint32_t kSharedAlign = 1024;  // of a CTA's window; more than any variable asks for
 
 using Clock = std::chrono::steady_clock;
 double Seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
@@ -49,8 +50,8 @@ unsigned AvailableCores() {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
-/// Distance between the local memories of two lanes: dense when small, else an odd number of cache lines, so that the same
-/// variable of 32 lanes does not fall into one cache set.
+/// Distance between the local memories of two lanes: dense when small, else an odd number of cache lines, so that the
+/// same variable of 32 lanes does not fall into one cache set.
 std::uint32_t LocalStride(std::uint32_t bytes) {
   if (bytes <= 64) return static_cast<std::uint32_t>(RoundUp(bytes, 16));
   return static_cast<std::uint32_t>(RoundUp(bytes, 64)) | 64;
@@ -58,8 +59,8 @@ std::uint32_t LocalStride(std::uint32_t bytes) {
 
 /// Their code is made when they are launched, on a thread of ours.
 bool LaunchesKernels(const ptx::Module& module) {
-  return std::ranges::any_of(module.functions,
-                             [](const auto& function) { return function.name.find("LaunchDevice") != std::string::npos; });
+  return std::ranges::any_of(
+      module.functions, [](const auto& function) { return function.name.find("LaunchDevice") != std::string::npos; });
 }
 
 LaunchFault Refuse(const KernelInfo& kernel, FaultKind kind, std::string text) {
@@ -70,7 +71,9 @@ LaunchFault Refuse(const KernelInfo& kernel, FaultKind kind, std::string text) {
   return fault;
 }
 
-LaunchFault Stopped(const KernelInfo& kernel) { return Refuse(kernel, FaultKind::kStopped, "the program's grids were ended"); }
+LaunchFault Stopped(const KernelInfo& kernel) {
+  return Refuse(kernel, FaultKind::kStopped, "the program's grids were ended");
+}
 
 class EngineImpl final : public Engine {
  public:
@@ -82,8 +85,9 @@ class EngineImpl final : public Engine {
         heap_(memory, options.device_heap_bytes, options.memcheck),
         parameter_buffers_(memory),
         output_(
-            options.printf_fifo_bytes, parts.printf_sink ? std::move(parts.printf_sink)
-                                                         : [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }),
+            options.printf_fifo_bytes,
+            parts.printf_sink ? std::move(parts.printf_sink)
+                              : [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }),
         threads_(options.threads != 0 ? options.threads : AvailableCores()),
         pool_(threads_ - 1, memory) {
     services_.memory = &memory_;
@@ -115,18 +119,23 @@ class EngineImpl final : public Engine {
   void set_device_heap_bytes(std::uint64_t bytes) override { heap_.set_bytes(bytes); }
 
  private:
-  Result<KernelTable::Found> Find(ProgramImpl& program, const KernelInfo& kernel, Dim3 grid, Dim3 block, bool clusters, Recording record,
-                                  bool machine_code = false);
-  std::string RunUnits(const LaunchParams& params, const LoadedKernel& kernel, std::uint64_t first, std::uint64_t workspace,
-                       Launch& launch);
+  Result<KernelTable::Found> Find(ProgramImpl& program, const KernelInfo& kernel, Dim3 grid, Dim3 block, bool clusters,
+                                  Recording record, bool machine_code = false);
+  std::string RunUnits(const LaunchParams& params, const LoadedKernel& kernel, std::uint64_t first,
+                       std::uint64_t workspace, Launch& launch);
   std::string Describe(const LaunchParams& params, const LoadedKernel& kernel, Launch& launch);
   void Execute(Launch& launch);
   void AddLine(const LaunchParams& params, const LoadedKernel& kernel, Launch& launch);
   void ReportStray(const LaunchParams& params, const LoadedKernel& kernel, const Launch& launch) const;
   std::string CheckShape(const LaunchParams& params) const;
-  std::uint32_t StackBytes(const LaunchParams& params) const { return params.stack_bytes.value_or(options_.stack_bytes); }
-  /// Whether calls may nest deeper than where nobody has raised the limit. Interpreted frames would need many times the host's stack.
-  bool DeepStack(const LaunchParams& params) const { return params.kernel->open_stack && StackBytes(params) > options_.stack_bytes; }
+  std::uint32_t StackBytes(const LaunchParams& params) const {
+    return params.stack_bytes.value_or(options_.stack_bytes);
+  }
+  /// Whether calls may nest deeper than where nobody has raised the limit. Interpreted frames would need many times the
+  /// host's stack.
+  bool DeepStack(const LaunchParams& params) const {
+    return params.kernel->open_stack && StackBytes(params) > options_.stack_bytes;
+  }
 
   const Options options_;
   const sim::DeviceSpec device_;
@@ -142,21 +151,22 @@ class EngineImpl final : public Engine {
   std::atomic<std::uint64_t> grid_id_{0};
 };
 
-/// Serial numbers are never used twice in a process: equipment kept from an earlier launch recognises a new one by them.
+/// Serial numbers are never used twice in a process: equipment kept from an earlier launch recognises a new one by
+/// them.
 std::uint64_t NextSerial() {
   static std::atomic<std::uint64_t> serial{0};
   return serial.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-Result<KernelTable::Found> EngineImpl::Find(ProgramImpl& program, const KernelInfo& kernel, Dim3 grid, Dim3 block, bool clusters,
-                                            Recording record, bool machine_code) {
+Result<KernelTable::Found> EngineImpl::Find(ProgramImpl& program, const KernelInfo& kernel, Dim3 grid, Dim3 block,
+                                            bool clusters, Recording record, bool machine_code) {
   CompileOptions options;
   options.block[0] = block.x;
   options.block[1] = block.y;
   options.block[2] = block.z;
   constexpr std::uint64_t kSmall = std::uint64_t{1} << 31;
-  options.small_grid =
-      std::uint64_t{grid.x} * block.x < kSmall && std::uint64_t{grid.y} * block.y < kSmall && std::uint64_t{grid.z} * block.z < kSmall;
+  options.small_grid = std::uint64_t{grid.x} * block.x < kSmall && std::uint64_t{grid.y} * block.y < kSmall &&
+                       std::uint64_t{grid.z} * block.z < kSmall;
   options.clusters = clusters;
   options.memcheck = options_.memcheck;
   options.record = record;
@@ -165,10 +175,11 @@ Result<KernelTable::Found> EngineImpl::Find(ProgramImpl& program, const KernelIn
   const ProcessorChoices& choices = builder_.Choices();
   options.fetch_ahead = choices.fetch_ahead;
   options.few_lanes = choices.few_lanes;
-  GL_TRY(found, program.kernel_table().Get(kernel.function, options,
-                                           [&](const CompileOptions& wanted) { return builder_.Build(program, kernel, wanted); }));
-  // A grid that the host feeds while it runs is one for the length of the program; CTAs of a cooperative one are there at the same time, so
-  // that machine code could not take over between two of them.
+  GL_TRY(found, program.kernel_table().Get(kernel.function, options, [&](const CompileOptions& wanted) {
+    return builder_.Build(program, kernel, wanted);
+  }));
+  // A grid that the host feeds while it runs is one for the length of the program; CTAs of a cooperative one are there
+  // at the same time, so that machine code could not take over between two of them.
   if (found.kernel->tier && machine_code) {
     GL_TRY(better, builder_.MakeNow(program, kernel, *found.kernel));
     found.kernel = better;
@@ -177,7 +188,8 @@ Result<KernelTable::Found> EngineImpl::Find(ProgramImpl& program, const KernelIn
 }
 
 Status EngineImpl::Prepare(const std::shared_ptr<Program>& program, const KernelInfo& kernel, Dim3 block) {
-  GL_TRY(found, Find(static_cast<ProgramImpl&>(*program), kernel, {}, block, kernel.required_cluster[0] != 0, Recording::kNone));
+  GL_TRY(found, Find(static_cast<ProgramImpl&>(*program), kernel, {}, block, kernel.required_cluster[0] != 0,
+                     Recording::kNone));
   static_cast<void>(found);
   if (options_.records || LaunchesKernels(program->module_as_read())) builder_.LoadCompiler();
   return {};
@@ -189,18 +201,23 @@ std::string EngineImpl::CheckShape(const LaunchParams& params) const {
   if (grid.count() == 0 || block.count() == 0 || cluster.count() == 0) return "a dimension of the launch is 0";
   if (block.x > kMaxBlockThreads || block.y > kMaxBlockThreads || block.count() > kMaxBlockThreads)
     return "a block of " + std::to_string(block.count()) + " threads; at most 1024 are possible";
-  if (cluster.count() > kMaxClusterCtas) return "a cluster of " + std::to_string(cluster.count()) + " CTAs; at most 16 are possible";
-  if (grid.x % cluster.x != 0 || grid.y % cluster.y != 0 || grid.z % cluster.z != 0) return "the grid is no multiple of the cluster";
+  if (cluster.count() > kMaxClusterCtas)
+    return "a cluster of " + std::to_string(cluster.count()) + " CTAs; at most 16 are possible";
+  if (grid.x % cluster.x != 0 || grid.y % cluster.y != 0 || grid.z % cluster.z != 0)
+    return "the grid is no multiple of the cluster";
   if (!params.ctas.empty()) {
-    if (cluster.count() != 1 || params.cooperative || params.slice) return "single CTAs of a grid that has to run as a whole";
+    if (cluster.count() != 1 || params.cooperative || params.slice)
+      return "single CTAs of a grid that has to run as a whole";
     if (std::ranges::max(params.ctas) >= grid.count())
       return "CTA " + std::to_string(std::ranges::max(params.ctas)) + " is not in the grid";
   }
   if (!params.sms.empty() && std::ranges::max(params.sms) >= device_.sm.count)
     return "SM " + std::to_string(std::ranges::max(params.sms)) + " is none of the device's";
-  if (params.params.size() > Launch::kMaxParamBytes) return std::to_string(params.params.size()) + " bytes of parameters";
+  if (params.params.size() > Launch::kMaxParamBytes)
+    return std::to_string(params.params.size()) + " bytes of parameters";
   if (params.params.size() < params.kernel->params.bytes)
-    return std::to_string(params.params.size()) + " bytes of parameters, " + std::to_string(params.kernel->params.bytes) + " expected";
+    return std::to_string(params.params.size()) + " bytes of parameters, " +
+           std::to_string(params.kernel->params.bytes) + " expected";
   return {};
 }
 
@@ -241,8 +258,9 @@ std::string EngineImpl::Describe(const LaunchParams& params, const LoadedKernel&
     into[i][1] = dims[i]->y;
     into[i][2] = dims[i]->z;
   }
-  const std::uint64_t shared = params.dynamic_shared_bytes != 0 ? std::uint64_t{kernel.dynamic_shared_offset} + params.dynamic_shared_bytes
-                                                                : kernel.static_shared_bytes;
+  const std::uint64_t shared = params.dynamic_shared_bytes != 0
+                                   ? std::uint64_t{kernel.dynamic_shared_offset} + params.dynamic_shared_bytes
+                                   : kernel.static_shared_bytes;
   if (shared > (1u << 30)) return std::to_string(shared) + " bytes of shared memory";
   ctx.dynamic_shared_bytes = params.dynamic_shared_bytes;
   ctx.total_shared_bytes = static_cast<std::uint32_t>(shared);
@@ -253,25 +271,27 @@ std::string EngineImpl::Describe(const LaunchParams& params, const LoadedKernel&
   launch.sms = params.sms;
   launch.sm_share = params.sms.empty() ? ctx.sm_count : static_cast<std::uint32_t>(params.sms.size());
   ctx.shared_stride = static_cast<std::uint32_t>(RoundUp(std::max<std::uint64_t>(shared, 1), kSharedAlign));
-  // A GPU gives out shared memory in these units and finds accesses beyond them; compilers load past the end of an array
-  // inside of them. Who has none gets none.
+  // A GPU gives out shared memory in these units and finds accesses beyond them; compilers load past the end of an
+  // array inside of them. Who has none gets none.
   launch.shared_limit = static_cast<std::uint32_t>(RoundUp(shared, std::max(device_.allocation.shared_bytes, 1u)));
   ctx.owner = &launch;
   // Frames that are known need no room beyond them: what others say of the limit does not spread their memory.
-  const auto stack_bytes = static_cast<std::uint32_t>(RoundUp(params.kernel->open_stack ? StackBytes(params) : options_.stack_bytes, 16));
+  const auto stack_bytes =
+      static_cast<std::uint32_t>(RoundUp(params.kernel->open_stack ? StackBytes(params) : options_.stack_bytes, 16));
   if (kernel.local_bytes != 0 || kernel.recursive) {
     launch.local_bytes = kernel.local_bytes + stack_bytes;
     launch.local_stride = LocalStride(launch.local_bytes);
   }
-  if (kernel.recursive) launch.recursion_bytes = std::max(Worker::kRecursiveStackBytes, std::size_t{stack_bytes} * kHostBytesPerStackByte);
+  if (kernel.recursive)
+    launch.recursion_bytes = std::max(Worker::kRecursiveStackBytes, std::size_t{stack_bytes} * kHostBytesPerStackByte);
   if (kernel.needs_fiber && !kernel.simple_barriers) {
-    const std::uint32_t per_sm =
-        CtasPerSm(device_, *params.kernel, static_cast<std::uint32_t>(block.count()), params.dynamic_shared_bytes, StackBytes(params));
+    const std::uint32_t per_sm = CtasPerSm(device_, *params.kernel, static_cast<std::uint32_t>(block.count()),
+                                           params.dynamic_shared_bytes, StackBytes(params));
     const std::uint64_t resident = std::uint64_t{std::max(per_sm, 1u)} * launch.sm_share;
     launch.resident_limit = std::max<std::uint64_t>(resident / cluster.count(), 1);
     if (params.cooperative && grid.count() > resident)
-      return "a cooperative grid of " + std::to_string(grid.count()) + " CTAs; the device holds " + std::to_string(resident) +
-             " of them at the same time";
+      return "a cooperative grid of " + std::to_string(grid.count()) + " CTAs; the device holds " +
+             std::to_string(resident) + " of them at the same time";
   }
   return {};
 }
@@ -289,7 +309,9 @@ class Looking {
 };
 
 /// Whether the grid may wait for what other grids store. One that may begin again does not.
-bool MayLook(const Launch& launch) { return !launch.undo && launch.kernel->needs_fiber && !launch.kernel->simple_barriers; }
+bool MayLook(const Launch& launch) {
+  return !launch.undo && launch.kernel->needs_fiber && !launch.kernel->simple_barriers;
+}
 
 struct Sharing {
   WorkerPool* pool;
@@ -328,12 +350,15 @@ void EngineImpl::AddLine(const LaunchParams& params, const LoadedKernel& kernel,
   if (fault.ptx_line == 0 && launch.fault_pc != 0) {
     const std::uint64_t offset = launch.fault_pc - kernel.code->text_begin();
     const FindLineFn find_line = builder_.LoadFindLine();
-    if (find_line) fault.ptx_line = find_line(&module, params.kernel->name.c_str(), &kernel.options, offset, kernel.code->text_bytes());
+    if (find_line)
+      fault.ptx_line =
+          find_line(&module, params.kernel->name.c_str(), &kernel.options, offset, kernel.code->text_bytes());
   }
   fault.ptx_line = CodeLines(module, *params.kernel->function).PtxLine(fault.ptx_line);
   if (fault.ptx_line == 0) return;
   std::string line = ", PTX line " + std::to_string(fault.ptx_line);
-  if (const auto source = FindSource(module, params.kernel->function, fault.ptx_line)) line += " (" + source->text() + ")";
+  if (const auto source = FindSource(module, params.kernel->function, fault.ptx_line))
+    line += " (" + source->text() + ")";
   fault.text.insert(launch.fault_place_bytes, line);
 }
 
@@ -349,8 +374,8 @@ void EngineImpl::ReportStray(const LaunchParams& params, const LoadedKernel& ker
 }
 
 /// Runs units `first` and on, up to where machine code takes over. Where it does is in launch.next_unit.
-std::string EngineImpl::RunUnits(const LaunchParams& params, const LoadedKernel& kernel, std::uint64_t first, std::uint64_t workspace,
-                                 Launch& launch) {
+std::string EngineImpl::RunUnits(const LaunchParams& params, const LoadedKernel& kernel, std::uint64_t first,
+                                 std::uint64_t workspace, Launch& launch) {
   const std::uint64_t grid_id = launch.ctx.grid_id;
   if (std::string error = Describe(params, kernel, launch); !error.empty()) return error;
   if (grid_id != 0) launch.ctx.grid_id = grid_id;
@@ -358,8 +383,8 @@ std::string EngineImpl::RunUnits(const LaunchParams& params, const LoadedKernel&
   launch.ctx.grid_workspace = workspace;
   launch.next_unit.store(first, std::memory_order_relaxed);
   launch.may_be_superseded = kernel.tier != nullptr;
-  if (kernel.tier && kernel.interpreted && kernel.interpreted->can_begin_again() && params.ctas.empty() && !params.in_turn &&
-      launch.ctas_per_unit == 1) {
+  if (kernel.tier && kernel.interpreted && kernel.interpreted->can_begin_again() && params.ctas.empty() &&
+      !params.in_turn && launch.ctas_per_unit == 1) {
     launch.undo = std::make_unique<UndoLog>();
     launch.onlookers_before = services_.onlookers.entered();
   }
@@ -393,7 +418,8 @@ void EngineImpl::Stop() {
 LaunchFault EngineImpl::Run(const LaunchParams& params, LaunchStats* stats) {
   const auto start = Clock::now();
   if (services_.stopped.load(std::memory_order_relaxed)) return Stopped(*params.kernel);
-  if (std::string error = CheckShape(params); !error.empty()) return Refuse(*params.kernel, FaultKind::kCompile, std::move(error));
+  if (std::string error = CheckShape(params); !error.empty())
+    return Refuse(*params.kernel, FaultKind::kCompile, std::move(error));
   const bool clusters = params.cluster.count() > 1;
   const auto find = [&] {
     return Find(static_cast<ProgramImpl&>(*params.program), *params.kernel, params.grid, params.block, clusters,
@@ -420,8 +446,10 @@ LaunchFault EngineImpl::Run(const LaunchParams& params, LaunchStats* stats) {
   const bool again = error.empty() && launch->undo && launch->undo->decided() && launch->fault.kind == FaultKind::kNone;
   if (again) launch->undo->Undo();
   if (launch->undo && launch->undo->decided()) services_.onlookers.Resume();
-  const std::uint64_t begun_units = std::min(launch->next_unit.load(), launch->units), interpreted_units = again ? 0 : begun_units;
-  if (again || (error.empty() && launch->may_be_superseded && !launch->stop.load() && interpreted_units < launch->units)) {
+  const std::uint64_t begun_units = std::min(launch->next_unit.load(), launch->units),
+                      interpreted_units = again ? 0 : begun_units;
+  if (again ||
+      (error.empty() && launch->may_be_superseded && !launch->stop.load() && interpreted_units < launch->units)) {
     auto rest = std::make_unique<Launch>();
     rest->ctx.grid_id = launch->ctx.grid_id;
     const LoadedKernel& better = *kernel.tier->better.load(std::memory_order_acquire);
@@ -430,7 +458,8 @@ LaunchFault EngineImpl::Run(const LaunchParams& params, LaunchStats* stats) {
   }
   if (workspace != 0) memory_.Free(workspace);
   if (!error.empty()) return Refuse(*params.kernel, FaultKind::kOutOfMemory, std::move(error));
-  if (services_.stopped.load(std::memory_order_relaxed) && launch->fault.kind == FaultKind::kNone) return Stopped(*params.kernel);
+  if (services_.stopped.load(std::memory_order_relaxed) && launch->fault.kind == FaultKind::kNone)
+    return Stopped(*params.kernel);
   if (stats) {
     stats->ctas = params.ctas.empty() ? params.grid.count() : params.ctas.size();
     stats->warps = stats->ctas * launch->ctx.warps_per_cta;
@@ -446,8 +475,8 @@ LaunchFault EngineImpl::Run(const LaunchParams& params, LaunchStats* stats) {
 
 }  // namespace
 
-Result<std::unique_ptr<Engine>> CreateEngine(const Engine::Options& options, const sim::DeviceSpec& device, DeviceMemory& memory,
-                                             EngineParts parts) {
+Result<std::unique_ptr<Engine>> CreateEngine(const Engine::Options& options, const sim::DeviceSpec& device,
+                                             DeviceMemory& memory, EngineParts parts) {
   if (!options.cpu_features.empty() && options.cpu_features != "avx2" && options.cpu_features != "baseline")
     return Error{"cpu features '" + options.cpu_features + "' are not known; expected avx2 or baseline"};
   ProcessorChoices choices;
@@ -456,7 +485,8 @@ Result<std::unique_ptr<Engine>> CreateEngine(const Engine::Options& options, con
   return std::unique_ptr<Engine>(new EngineImpl(options, device, memory, std::move(parts)));
 }
 
-Result<std::unique_ptr<Engine>> Engine::Create(const Options& options, const sim::DeviceSpec& device, DeviceMemory& memory) {
+Result<std::unique_ptr<Engine>> Engine::Create(const Options& options, const sim::DeviceSpec& device,
+                                               DeviceMemory& memory) {
   return CreateEngine(options, device, memory, {});
 }
 

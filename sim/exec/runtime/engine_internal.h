@@ -16,7 +16,7 @@ struct EngineParts {
   PrintfOutput::Sink printf_sink;  ///< empty: standard output
 };
 
-Result<std::unique_ptr<Engine>> CreateEngine(const Engine::Options& options, const sim::DeviceSpec& device, DeviceMemory& memory,
-                                             EngineParts parts);
+Result<std::unique_ptr<Engine>> CreateEngine(const Engine::Options& options, const sim::DeviceSpec& device,
+                                             DeviceMemory& memory, EngineParts parts);
 
 }  // namespace gridloom::exec

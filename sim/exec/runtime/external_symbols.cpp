@@ -32,7 +32,9 @@ float TruncDoubleToHalf(double value) { return Carrier(DoubleToHalf(value)); }
 float TruncFloatToBfloat(float value) { return Carrier(FloatToBfloat(value)); }
 float TruncDoubleToBfloat(double value) { return Carrier(DoubleToBfloat(value)); }
 
-GlInt128 Multiply128(GlInt128 a, GlInt128 b) { return static_cast<GlInt128>(static_cast<GlUInt128>(a) * static_cast<GlUInt128>(b)); }
+GlInt128 Multiply128(GlInt128 a, GlInt128 b) {
+  return static_cast<GlInt128>(static_cast<GlUInt128>(a) * static_cast<GlUInt128>(b));
+}
 
 struct External {
   std::string_view name;

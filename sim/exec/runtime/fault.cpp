@@ -17,14 +17,18 @@ std::string Hex(std::uint64_t value) {
   return text;
 }
 
-std::string Triple(const Dim3& d) { return "(" + std::to_string(d.x) + "," + std::to_string(d.y) + "," + std::to_string(d.z) + ")"; }
+std::string Triple(const Dim3& d) {
+  return "(" + std::to_string(d.x) + "," + std::to_string(d.y) + "," + std::to_string(d.z) + ")";
+}
 
-/// Where a shared or local address lies beside the memory that the access may touch; other addresses beside the allocations.
+/// Where a shared or local address lies beside the memory that the access may touch; other addresses beside the
+/// allocations.
 std::string DescribeIn(Space space, const Launch& launch, const Warp* warp, std::uint32_t lane, std::uint64_t address) {
   if (warp && space == Space::kShared) {
     const CtaCtx& cta = warp->cta->ctx;
     const std::uint32_t bytes = launch.ctas_per_unit == 1 ? launch.ctx.total_shared_bytes : cta.shared_bytes;
-    return DescribeMiss(address, 1, cta.shared_base, bytes, "the CTA's " + std::to_string(bytes) + " bytes of shared memory");
+    return DescribeMiss(address, 1, cta.shared_base, bytes,
+                        "the CTA's " + std::to_string(bytes) + " bytes of shared memory");
   }
   if (warp && space == Space::kLocal && lane < kWarpSize) {
     const WarpCtx& ctx = warp->ctx;
@@ -48,14 +52,16 @@ std::string DescribeAddress(const DeviceMemory& memory, std::uint64_t address) {
   const auto nearest = memory.FindNearest(address);
   if (!nearest) return text + ": nothing is allocated";
   const Allocation& allocation = nearest->allocation;
-  const std::string what = "the allocation of " + std::to_string(allocation.bytes) + " bytes at " + Hex(allocation.base);
+  const std::string what =
+      "the allocation of " + std::to_string(allocation.bytes) + " bytes at " + Hex(allocation.base);
   if (nearest->distance == 0) return text + ": in " + what;
-  if (nearest->distance > 0) return text + ": " + std::to_string(nearest->distance - 1) + " bytes past the end of " + what;
+  if (nearest->distance > 0)
+    return text + ": " + std::to_string(nearest->distance - 1) + " bytes past the end of " + what;
   return text + ": " + std::to_string(-nearest->distance) + " bytes before " + what;
 }
 
-void RecordFault(Launch& launch, const Warp* warp, FaultKind kind, std::uint32_t lane, std::uint64_t address, std::uint32_t line,
-                 std::string text, std::uintptr_t pc, Space space) {
+void RecordFault(Launch& launch, const Warp* warp, FaultKind kind, std::uint32_t lane, std::uint64_t address,
+                 std::uint32_t line, std::string text, std::uintptr_t pc, Space space) {
   {
     const std::lock_guard lock(launch.fault_mutex);
     if (launch.fault.kind == FaultKind::kNone) {
@@ -82,7 +88,8 @@ void RecordFault(Launch& launch, const Warp* warp, FaultKind kind, std::uint32_t
   launch.stop.store(true, std::memory_order_release);
 }
 
-void RaiseFault(Warp& warp, FaultKind kind, std::uint32_t lane, std::uint64_t address, std::uint32_t line, const char* text, Space space) {
+void RaiseFault(Warp& warp, FaultKind kind, std::uint32_t lane, std::uint64_t address, std::uint32_t line,
+                const char* text, Space space) {
   RecordFault(*warp.cta->unit->launch, &warp, kind, lane, address, line, text, 0, space);
   LeaveStopped(warp);
 }

@@ -27,8 +27,8 @@ __attribute__((tls_model("initial-exec"))) thread_local bool t_passing_on = fals
 
 __attribute__((tls_model("initial-exec"))) thread_local bool t_has_signal_stack = false;
 
-// Handlers that were there before ours: SIGSEGV, SIGBUS. A new one comes in front when a program installs one over ours;
-// none is ever freed, because a handler may be reading it.
+// Handlers that were there before ours: SIGSEGV, SIGBUS. A new one comes in front when a program installs one over
+// ours; none is ever freed, because a handler may be reading it.
 struct Previous {
   struct sigaction action;
   const Previous* older;
@@ -36,16 +36,21 @@ struct Previous {
 std::atomic<const Previous*> g_previous[2];
 
 #if defined(__x86_64__)
-std::uintptr_t ProgramCounter(const ucontext_t& context) { return static_cast<std::uintptr_t>(context.uc_mcontext.gregs[REG_RIP]); }
-std::uintptr_t StackPointer(const ucontext_t& context) { return static_cast<std::uintptr_t>(context.uc_mcontext.gregs[REG_RSP]); }
+std::uintptr_t ProgramCounter(const ucontext_t& context) {
+  return static_cast<std::uintptr_t>(context.uc_mcontext.gregs[REG_RIP]);
+}
+std::uintptr_t StackPointer(const ucontext_t& context) {
+  return static_cast<std::uintptr_t>(context.uc_mcontext.gregs[REG_RSP]);
+}
 std::span<const std::uint64_t> Registers(const ucontext_t& context) {
   return {reinterpret_cast<const std::uint64_t*>(context.uc_mcontext.gregs), REG_RIP};  // the general ones come first
 }
 void ContinueAt(ucontext_t& context, void (*function)(Warp*), Warp* argument, std::byte* stack_top) {
   context.uc_mcontext.gregs[REG_RIP] = static_cast<greg_t>(reinterpret_cast<std::uintptr_t>(function));
   context.uc_mcontext.gregs[REG_RDI] = static_cast<greg_t>(reinterpret_cast<std::uintptr_t>(argument));
-  context.uc_mcontext.gregs[REG_RSP] = static_cast<greg_t>(reinterpret_cast<std::uintptr_t>(stack_top) - 8);  // as after a call
-  context.uc_mcontext.gregs[REG_EFL] &= ~greg_t{0x400};                                                       // direction flag
+  context.uc_mcontext.gregs[REG_RSP] =
+      static_cast<greg_t>(reinterpret_cast<std::uintptr_t>(stack_top) - 8);  // as after a call
+  context.uc_mcontext.gregs[REG_EFL] &= ~greg_t{0x400};                      // direction flag
 }
 #elif defined(__aarch64__)
 std::uintptr_t ProgramCounter(const ucontext_t& context) { return context.uc_mcontext.pc; }
@@ -72,11 +77,13 @@ void Land(Warp* warp) {
     RaiseFault(*warp, FaultKind::kStackOverflow, kNoLane, worker.fault_address, 0,
                "stack overflow: the calls of device functions nest too deeply");
   if (lane >= 0)
-    RaiseFault(*warp, FaultKind::kIllegalAddress, static_cast<std::uint32_t>(lane), worker.fault_address, line, "illegal address");
-  const std::uint32_t only = warp->ctx.initial_mask == 1 ? 0 : kNoLane;  // of a whole warp, nobody knows which thread it was
+    RaiseFault(*warp, FaultKind::kIllegalAddress, static_cast<std::uint32_t>(lane), worker.fault_address, line,
+               "illegal address");
+  const std::uint32_t only =
+      warp->ctx.initial_mask == 1 ? 0 : kNoLane;  // of a whole warp, nobody knows which thread it was
   const std::uint32_t called_line = std::exchange(warp->ctx.access_line, 0);
-  RecordFault(*worker.launch, warp, FaultKind::kIllegalAddress, only, worker.fault_address, called_line, "illegal address",
-              worker.fault_pc);
+  RecordFault(*worker.launch, warp, FaultKind::kIllegalAddress, only, worker.fault_address, called_line,
+              "illegal address", worker.fault_pc);
   LeaveStopped(*warp);
 }
 
@@ -85,7 +92,8 @@ constexpr int kLeaveSignal = SIGSEGV;
 char g_leave = 0;
 
 bool IsRequestToLeave(int signal, const siginfo_t& info) {
-  return signal == kLeaveSignal && info.si_code == SI_QUEUE && info.si_pid == getpid() && info.si_value.sival_ptr == &g_leave;
+  return signal == kLeaveSignal && info.si_code == SI_QUEUE && info.si_pid == getpid() &&
+         info.si_value.sival_ptr == &g_leave;
 }
 
 bool IsInKernel(const Worker& worker, std::uintptr_t pc) {
@@ -95,7 +103,8 @@ bool IsInKernel(const Worker& worker, std::uintptr_t pc) {
 
 void LandToLeave(Warp* warp) { LeaveStopped(*warp); }
 
-/// Ends the thread's launch. In generated code nothing is held that somebody waits for, so the warp is left as after a fault.
+/// Ends the thread's launch. In generated code nothing is held that somebody waits for, so the warp is left as after a
+/// fault.
 void Leave(ucontext_t& context) {
   Worker* const worker = t_worker;
   if (!worker || !worker->launch) return;
@@ -146,7 +155,8 @@ void PassOn(int signal, siginfo_t* info, void* context) {
   const struct sigaction* const previous = entry ? &entry->action : nullptr;
   const bool has_handler = previous && previous->sa_handler != SIG_DFL && previous->sa_handler != SIG_IGN;
   if (!has_handler || t_passing_on) {  // a handler that was put over ours, and that we call, may call us in turn
-    // Take the default: the faulting instruction runs again and ends the process. A signal that was sent must be repeated.
+    // Take the default: the faulting instruction runs again and ends the process. A signal that was sent must be
+    // repeated.
     struct sigaction standard {};
     standard.sa_handler = SIG_DFL;
     sigaction(signal, &standard, nullptr);
@@ -164,8 +174,8 @@ void Handle(int signal, siginfo_t* info, void* context) {
   if (!TakeOver(signal, *info, *static_cast<ucontext_t*>(context))) PassOn(signal, info, context);
 }
 
-// A thread's alternate signal stack, ours. As large as a thread's own by default: a handler of the program's may run on it that asked for
-// the alternate stack and has set none. Pages are touched only as deep as handlers go.
+// A thread's alternate signal stack, ours. As large as a thread's own by default: a handler of the program's may run on
+// it that asked for the alternate stack and has set none. Pages are touched only as deep as handlers go.
 constexpr std::size_t kSignalStackBytes = std::size_t{8} << 20;
 
 /// At the end of a thread.
@@ -185,8 +195,8 @@ void ProvideSignalStack() {
   if (t_has_signal_stack) return;
   stack_t current{};
   if (sigaltstack(nullptr, &current) == 0 && (current.ss_flags & SS_DISABLE) == 0) return;
-  void* const memory =
-      mmap(nullptr, kSignalStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  void* const memory = mmap(nullptr, kSignalStackBytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   if (memory == MAP_FAILED) return;
   madvise(memory, kSignalStackBytes, MADV_NOHUGEPAGE);
   stack_t ours{};
@@ -231,8 +241,8 @@ void InstallFaultHandler() {
 FaultsArrive::FaultsArrive() {
   if (t_receives_faults) return;
   ProvideSignalStack();
-  // The kernel ends a process when a fault's signal is blocked in the thread that faults. The program's threads may have blocked it since
-  // the last grid; of ours, nothing but the program's callbacks could.
+  // The kernel ends a process when a fault's signal is blocked in the thread that faults. The program's threads may
+  // have blocked it since the last grid; of ours, nothing but the program's callbacks could.
   const sigset_t faults = FaultSignals();
   if (pthread_sigmask(SIG_UNBLOCK, &faults, &before_) != 0) return;
   if (t_own_thread) t_receives_faults = true;

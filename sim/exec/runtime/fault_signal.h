@@ -8,13 +8,13 @@ namespace gridloom::exec {
 
 class Worker;
 
-/// Makes sure that the handlers are in place, also when the program has installed others since. A handler that was there
-/// before is called for faults that are not ours.
+/// Makes sure that the handlers are in place, also when the program has installed others since. A handler that was
+/// there before is called for faults that are not ours.
 void InstallFaultHandler();
 
-/// While one lives, the calling thread receives faults, and has an alternate signal stack, unless it has one: a warp whose stack
-/// overflowed has no room for the handler's frame. That stack is taken back when the thread ends, the mask of a thread of the program's
-/// at the end of the scope.
+/// While one lives, the calling thread receives faults, and has an alternate signal stack, unless it has one: a warp
+/// whose stack overflowed has no room for the handler's frame. That stack is taken back when the thread ends, the mask
+/// of a thread of the program's at the end of the scope.
 class FaultsArrive {
  public:
   FaultsArrive();
@@ -27,8 +27,9 @@ class FaultsArrive {
   bool restore_ = false;
 };
 
-/// Tells a thread of this process, by the system's number, that its launch is to end. Where it is in generated code, it leaves its warp at
-/// once; elsewhere it stays, and may be told again. A thread that runs no kernel goes on as if nothing had been.
+/// Tells a thread of this process, by the system's number, that its launch is to end. Where it is in generated code, it
+/// leaves its warp at once; elsewhere it stays, and may be told again. A thread that runs no kernel goes on as if
+/// nothing had been.
 void TellToLeave(pid_t thread);
 
 /// While one lives, the calling thread runs kernels of `worker`.

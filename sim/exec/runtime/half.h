@@ -1,5 +1,5 @@
-// Conversions between half, bfloat16 and wider floats in plain integer arithmetic, round to nearest even, NaN stays NaN.
-// For the runtime's slow paths: it is built without F16C.
+// Conversions between half, bfloat16 and wider floats in plain integer arithmetic, round to nearest even, NaN stays
+// NaN. For the runtime's slow paths: it is built without F16C.
 #pragma once
 
 #include <bit>

@@ -44,12 +44,13 @@ class LaneAccess {
 
 /// The host address behind a lane's address, after all checks short of touching it; raises the fault that is due.
 /// Addresses are host addresses already; `space` says which window they must lie in.
-/// Under memcheck a bad address may come back as a harmless place instead; `strong`, the `value` of a store and `followed` (LaneRequest)
-/// are for it.
-std::uint8_t* CheckedAddress(Warp& warp, std::uint32_t lane, std::uint32_t line, Space space, std::uint64_t address, std::uint32_t bytes,
-                             AccessKind kind, bool strong = false, const void* value = nullptr, bool followed = false);
-/// The end of a helper that has called CheckedAddress: leaves a launch that memcheck has stopped, and lets generated code do
-/// the like of this access by itself from now on (`site`: its number, 0 when it has none).
+/// Under memcheck a bad address may come back as a harmless place instead; `strong`, the `value` of a store and
+/// `followed` (LaneRequest) are for it.
+std::uint8_t* CheckedAddress(Warp& warp, std::uint32_t lane, std::uint32_t line, Space space, std::uint64_t address,
+                             std::uint32_t bytes, AccessKind kind, bool strong = false, const void* value = nullptr,
+                             bool followed = false);
+/// The end of a helper that has called CheckedAddress: leaves a launch that memcheck has stopped, and lets generated
+/// code do the like of this access by itself from now on (`site`: its number, 0 when it has none).
 void EndOfAccesses(Warp& warp, std::uint32_t mask, std::uint32_t site = 0, const std::uint64_t* addresses = nullptr,
                    std::uint32_t bytes = 0, bool write = false);
 

@@ -1,5 +1,5 @@
-// atom and red (PTX ISA 9.7.13): every operation on every type. Global memory takes the host's own atomic instructions; a
-// CTA, and a cluster, stays on one host thread, so shared memory needs none.
+// atom and red (PTX ISA 9.7.13): every operation on every type. Global memory takes the host's own atomic instructions;
+// a CTA, and a cluster, stays on one host thread, so shared memory needs none.
 #include <atomic>
 #include <bit>
 #include <cmath>
@@ -37,7 +37,8 @@ struct Bfloat2 {
 template <typename T>
 using Container =
     std::conditional_t<std::is_same_v<T, Bits128>, Bits128,
-                       std::conditional_t<sizeof(T) == 2, std::uint16_t, std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>>;
+                       std::conditional_t<sizeof(T) == 2, std::uint16_t,
+                                          std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>>;
 
 template <typename T>
 constexpr bool kIsSmallFloat =
@@ -98,9 +99,10 @@ Pair ApplyPair(Pair a, Pair b) {
 }
 
 template <AtomicOp op, typename T>
-constexpr bool kValid = (op == AtomicOp::kExch || op == AtomicOp::kCas)                             ? true
-                        : (op == AtomicOp::kFAdd || op == AtomicOp::kFMin || op == AtomicOp::kFMax) ? kIsFloat<T>
-                                                                                                    : std::is_integral_v<T>;
+constexpr bool kValid = (op == AtomicOp::kExch || op == AtomicOp::kCas) ? true
+                        : (op == AtomicOp::kFAdd || op == AtomicOp::kFMin || op == AtomicOp::kFMax)
+                            ? kIsFloat<T>
+                            : std::is_integral_v<T>;
 
 /// What memory holds afterwards.
 template <AtomicOp op, typename T>
@@ -146,7 +148,8 @@ Bits128 CompareAndSwap128(Bits128* at, Bits128 expected, Bits128 desired) {
   return expected;
 #else
   __extension__ typedef unsigned __int128 Wide;
-  const auto found = __sync_val_compare_and_swap(reinterpret_cast<Wide*>(at), std::bit_cast<Wide>(expected), std::bit_cast<Wide>(desired));
+  const auto found = __sync_val_compare_and_swap(reinterpret_cast<Wide*>(at), std::bit_cast<Wide>(expected),
+                                                 std::bit_cast<Wide>(desired));
   return std::bit_cast<Bits128>(found);
 #endif
 }
@@ -191,7 +194,8 @@ template <>
 float LockedFlushing<AtomicOp::kFAdd, float>(std::uint8_t* at, float b, float) {
   std::atomic_ref<std::uint32_t> cell(*reinterpret_cast<std::uint32_t*>(at));
   std::uint32_t old = cell.load(std::memory_order_relaxed);
-  while (!cell.compare_exchange_weak(old, std::bit_cast<std::uint32_t>(Flush(Add(Flush(std::bit_cast<float>(old)), Flush(b)))))) {
+  while (!cell.compare_exchange_weak(
+      old, std::bit_cast<std::uint32_t>(Flush(Add(Flush(std::bit_cast<float>(old)), Flush(b)))))) {
   }
   return std::bit_cast<float>(old);
 }
@@ -213,7 +217,8 @@ void Run(const Call& call) {
   const CtaCtx& cta = call.warp.cta->ctx;
   LaneAccess access(call.warp, call.line);
   ForEachLane(call.mask, [&](std::uint32_t lane) {
-    std::uint8_t* const at = CheckedAddress(call.warp, lane, call.line, call.space, addresses[lane], sizeof(T), AccessKind::kAtomic);
+    std::uint8_t* const at =
+        CheckedAddress(call.warp, lane, call.line, call.space, addresses[lane], sizeof(T), AccessKind::kAtomic);
     access.At(lane);
     T b, c;
     std::memcpy(&b, b_values + lane * sizeof(T), sizeof b);
@@ -243,9 +248,10 @@ constexpr RunFn Entry() {
 template <std::size_t op>
 constexpr void FillRow(RunFn (&row)[kTypes]) {
   constexpr auto o = static_cast<AtomicOp>(op);
-  const RunFn entries[kTypes] = {Entry<o, std::uint16_t>(), Entry<o, std::uint32_t>(), Entry<o, std::uint64_t>(), Entry<o, Bits128>(),
-                                 Entry<o, Half>(),          Entry<o, Bfloat>(),        Entry<o, Half2>(),         Entry<o, Bfloat2>(),
-                                 Entry<o, float>(),         Entry<o, double>()};
+  const RunFn entries[kTypes] = {Entry<o, std::uint16_t>(), Entry<o, std::uint32_t>(), Entry<o, std::uint64_t>(),
+                                 Entry<o, Bits128>(),       Entry<o, Half>(),          Entry<o, Bfloat>(),
+                                 Entry<o, Half2>(),         Entry<o, Bfloat2>(),       Entry<o, float>(),
+                                 Entry<o, double>()};
   for (std::size_t i = 0; i < kTypes; ++i) row[i] = entries[i];
 }
 
@@ -279,7 +285,9 @@ void Helper_kAtomic(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::u
   const auto op = static_cast<std::size_t>(imm & 0xff);
   const auto type = static_cast<std::size_t>(imm >> 8 & 0xff);
   const RunFn run = op < kOps && type < kTypes ? kTable.run[op][type] : nullptr;
-  if (!run) RaiseFault(warp, FaultKind::kIllegalInstruction, kNoLane, 0, line, "atomic operation that does not exist for its type");
+  if (!run)
+    RaiseFault(warp, FaultKind::kIllegalInstruction, kNoLane, 0, line,
+               "atomic operation that does not exist for its type");
   run({warp, mask, line, static_cast<Space>(imm >> 24 & 0xff), FlushOfAtomic(imm), args});
   EndOfAccesses(warp, mask, static_cast<std::uint32_t>(imm >> 32), static_cast<const std::uint64_t*>(args[1]),
                 BytesOf(static_cast<AtomicType>(type)), true);

@@ -1,5 +1,5 @@
-// The device runtime's system calls: launches from the device, its streams and events, errors, queries (CUDA C++ Programming
-// Guide, "CUDA Dynamic Parallelism"). One function per row of device_calls.def; each serves one lane.
+// The device runtime's system calls: launches from the device, its streams and events, errors, queries (CUDA C++
+// Programming Guide, "CUDA Dynamic Parallelism"). One function per row of device_calls.def; each serves one lane.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -33,7 +33,9 @@ struct Caller {
     const std::uint32_t* const block = launch().ctx.block;
     return cta() * block[0] * block[1] * block[2] + std::uint64_t{warp.ctx.warp_id} * kWarpSize + lane;
   }
-  const KernelInfo* kernel(unsigned n) const { return static_cast<const ProgramImpl&>(*launch().program).KernelAt(arg[n]); }
+  const KernelInfo* kernel(unsigned n) const {
+    return static_cast<const ProgramImpl&>(*launch().program).KernelAt(arg[n]);
+  }
 
   /// Access to the thread's memory; a bad pointer is the kernel's fault and does not return.
   template <typename T>
@@ -47,7 +49,8 @@ struct Caller {
     std::uint32_t words[3];
     LaneAccess access(warp, line);
     for (unsigned i = 0; i < 3; ++i) {
-      const std::uint8_t* const from = CheckedAddress(warp, lane, line, Space::kGeneric, arg[n] + 4 * i, 4, AccessKind::kRead);
+      const std::uint8_t* const from =
+          CheckedAddress(warp, lane, line, Space::kGeneric, arg[n] + 4 * i, 4, AccessKind::kRead);
       access.At(lane);
       std::memcpy(&words[i], from, 4);
     }
@@ -77,14 +80,14 @@ std::uint64_t GetParameterBufferV2(const Caller& c) {
   return c.services().parameter_buffers->Make(buffer, kAlign);
 }
 
-/// Launches what `buffer` describes, with the parameters at `address` (0: none). `marks` are those of the launch besides its stream's.
-/// The handle of a stream that a program names: each thread has a per-thread stream of its own.
+/// Launches what `buffer` describes, with the parameters at `address` (0: none). `marks` are those of the launch
+/// besides its stream's. The handle of a stream that a program names: each thread has a per-thread stream of its own.
 std::uint64_t StreamFor(const Caller& c, std::uint64_t stream) {
   return stream == GridChildren::kPerThreadStream ? GridChildren::StreamOfThread(c.thread()) : stream;
 }
 
-DeviceStatus LaunchChild(const Caller& c, const ParameterBuffers::Buffer& buffer, std::uint64_t address, std::uint64_t stream,
-                         std::uint8_t marks = 0) {
+DeviceStatus LaunchChild(const Caller& c, const ParameterBuffers::Buffer& buffer, std::uint64_t address,
+                         std::uint64_t stream, std::uint8_t marks = 0) {
   GridChildren* const children = c.launch().children;
   if (!children) return DeviceStatus::kStartupFailure;
   const std::uint64_t needed = buffer.kernel->params.bytes;
@@ -97,8 +100,8 @@ DeviceStatus LaunchChild(const Caller& c, const ParameterBuffers::Buffer& buffer
   launch.cluster = {0, 0, 0};
   launch.dynamic_shared_bytes = buffer.dynamic_shared_bytes;
   launch.params = {reinterpret_cast<const std::byte*>(address), needed};
-  // printf has one buffer for all grids (CUDA C++ Programming Guide, "Formatted Output"): what was printed before a launch stands
-  // before anything that the launched grid prints.
+  // printf has one buffer for all grids (CUDA C++ Programming Guide, "Formatted Output"): what was printed before a
+  // launch stands before anything that the launched grid prints.
   c.services().output->Flush(c.launch().serial);
   std::uint64_t number = 0;
   const DeviceStatus status = children->Launch(launch, c.cta(), stream, number);
@@ -116,8 +119,8 @@ DeviceStatus LaunchChild(const Caller& c, const ParameterBuffers::Buffer& buffer
 }
 
 /// The kernel and the buffer are the first arguments; the buffer says no more than where the parameters lie.
-std::uint64_t LaunchKernel(const Caller& c, Dim3 grid, Dim3 block, std::uint32_t dynamic_shared_bytes, std::uint64_t stream,
-                           std::uint8_t marks = 0) {
+std::uint64_t LaunchKernel(const Caller& c, Dim3 grid, Dim3 block, std::uint32_t dynamic_shared_bytes,
+                           std::uint64_t stream, std::uint8_t marks = 0) {
   ParameterBuffers& buffers = *c.services().parameter_buffers;
   ParameterBuffers::Buffer buffer;
   if (c.arg[1] != 0) {
@@ -129,7 +132,8 @@ std::uint64_t LaunchKernel(const Caller& c, Dim3 grid, Dim3 block, std::uint32_t
   buffer.grid = grid;
   buffer.block = block;
   buffer.dynamic_shared_bytes = dynamic_shared_bytes;
-  const DeviceStatus status = buffer.kernel ? LaunchChild(c, buffer, c.arg[1], stream, marks) : DeviceStatus::kInvalidValue;
+  const DeviceStatus status =
+      buffer.kernel ? LaunchChild(c, buffer, c.arg[1], stream, marks) : DeviceStatus::kInvalidValue;
   if (c.arg[1] != 0) buffers.Free(c.arg[1]);
   return Number(status);
 }
@@ -144,17 +148,23 @@ std::uint64_t LaunchBuffer(const Caller& c, std::uint64_t stream, std::uint8_t m
   return Number(status);
 }
 
-std::uint64_t LaunchDevice(const Caller& c) { return LaunchKernel(c, c.LoadDims(2), c.LoadDims(3), c.word(4), StreamFor(c, c.arg[5])); }
+std::uint64_t LaunchDevice(const Caller& c) {
+  return LaunchKernel(c, c.LoadDims(2), c.LoadDims(3), c.word(4), StreamFor(c, c.arg[5]));
+}
 std::uint64_t LaunchDeviceV2(const Caller& c) { return LaunchBuffer(c, StreamFor(c, c.arg[1])); }
 std::uint64_t LaunchDeviceV2PerThread(const Caller& c) {
-  return LaunchBuffer(c, StreamFor(c, c.arg[1] == GridChildren::kBlockStream ? GridChildren::kPerThreadStream : c.arg[1]));
+  return LaunchBuffer(c,
+                      StreamFor(c, c.arg[1] == GridChildren::kBlockStream ? GridChildren::kPerThreadStream : c.arg[1]));
 }
 
-/// A group waits for nothing and nothing in its parent waits for it, so that its blocks can join others (docs/passes.md, `aggregate`).
+/// A group waits for nothing and nothing in its parent waits for it, so that its blocks can join others
+/// (docs/passes.md, `aggregate`).
 std::uint64_t LaunchGroup(const Caller& c) {
   return LaunchKernel(c, c.dims(2), c.dims(5), c.word(8), GridChildren::kFireAndForget, RecordedEvent::kAggregated);
 }
-std::uint64_t LaunchGroupV2(const Caller& c) { return LaunchBuffer(c, GridChildren::kFireAndForget, RecordedEvent::kAggregated); }
+std::uint64_t LaunchGroupV2(const Caller& c) {
+  return LaunchBuffer(c, GridChildren::kFireAndForget, RecordedEvent::kAggregated);
+}
 
 /// Waits for everything the CTA has launched; other warps and CTAs run meanwhile. Kernels with this call have fibers.
 std::uint64_t DeviceSynchronize(const Caller& c) {
@@ -213,9 +223,13 @@ std::uint64_t StreamCreate(const Caller& c) {
   return status;
 }
 std::uint64_t StreamDestroy(const Caller& c) { return Ask(c, &GridChildren::DestroyStream, c.arg[0]); }
-std::uint64_t StreamWaitEvent(const Caller& c) { return Ask(c, &GridChildren::WaitEvent, c.arg[1], c.cta(), StreamFor(c, c.arg[0])); }
+std::uint64_t StreamWaitEvent(const Caller& c) {
+  return Ask(c, &GridChildren::WaitEvent, c.arg[1], c.cta(), StreamFor(c, c.arg[0]));
+}
 std::uint64_t EventCreate(const Caller& c) { return Create(c, &GridChildren::CreateEvent); }
-std::uint64_t EventRecord(const Caller& c) { return Ask(c, &GridChildren::RecordEvent, c.arg[0], c.cta(), StreamFor(c, c.arg[1])); }
+std::uint64_t EventRecord(const Caller& c) {
+  return Ask(c, &GridChildren::RecordEvent, c.arg[0], c.cta(), StreamFor(c, c.arg[1]));
+}
 std::uint64_t EventDestroy(const Caller& c) { return Ask(c, &GridChildren::DestroyEvent, c.arg[0]); }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -340,13 +354,15 @@ void Helper_kDeviceRuntime(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line,
 }
 
 /// Lanes that disagree race; the last one wins.
-void Helper_kSetConditional(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
+void Helper_kSetConditional(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm,
+                            void* const* args) {
   Warp& warp = WarpOf(ctx);
   GridChildren* const children = LaunchOf(warp).children;
   ForEachLane(mask, [&](std::uint32_t lane) {
     const std::uint64_t handle = static_cast<const std::uint64_t*>(args[0])[lane];
     if (children && children->SetConditional(handle, static_cast<const std::uint32_t*>(args[1])[lane])) return;
-    RaiseFault(warp, FaultKind::kIllegalInstruction, lane, 0, line, "cudaGraphSetConditional with a handle that no graph has");
+    RaiseFault(warp, FaultKind::kIllegalInstruction, lane, 0, line,
+               "cudaGraphSetConditional with a handle that no graph has");
   });
 }
 

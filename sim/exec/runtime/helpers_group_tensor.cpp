@@ -16,7 +16,10 @@ constexpr std::uint32_t kAllLanes = 0xffffffffu;
 class DescribedMemory {
  public:
   DescribedMemory(Warp& warp, std::uint32_t mask, std::uint32_t line)
-      : warp_(warp), lane_(static_cast<std::uint32_t>(std::countr_zero(mask))), line_(line), checks_(ServicesOf(warp).memcheck != nullptr) {
+      : warp_(warp),
+        lane_(static_cast<std::uint32_t>(std::countr_zero(mask))),
+        line_(line),
+        checks_(ServicesOf(warp).memcheck != nullptr) {
     const CtaCtx& cta = warp.cta->ctx;
     window_ = cta.shared_offset;
     base_ = cta.shared_base + window_;
@@ -34,7 +37,8 @@ class DescribedMemory {
     const std::uint64_t address = base_ + offset;
     if (checks_) return CheckedAddress(warp_, lane_, line_, Space::kShared, address, kChunkBytes, AccessKind::kRead);
     if (std::uint64_t{offset} + kChunkBytes > bytes_)
-      RaiseFault(warp_, FaultKind::kIllegalAddress, lane_, address, line_, "matrix descriptor beyond shared memory:", Space::kShared);
+      RaiseFault(warp_, FaultKind::kIllegalAddress, lane_, address, line_,
+                 "matrix descriptor beyond shared memory:", Space::kShared);
     return reinterpret_cast<const std::uint8_t*>(address);
   }
 
@@ -77,15 +81,18 @@ struct Layout {
 };
 
 /// Eight lines of 16 bytes that lie `pitch` apart, each swizzled for itself.
-inline void ReadCore(const DescribedMemory& memory, const Swizzle& swizzle, std::uint32_t at, std::uint32_t pitch, CoreMatrix& to) {
+inline void ReadCore(const DescribedMemory& memory, const Swizzle& swizzle, std::uint32_t at, std::uint32_t pitch,
+                     CoreMatrix& to) {
   constexpr std::uint32_t kSpanBytes = 128;  // swizzling stays within
   const std::uint32_t first = at & ~(kSpanBytes - 1);
   const std::uint8_t* const whole = memory.Whole(first, at - first + (kLinesOfChunk - 1) * pitch + kSpanBytes);
   if (whole != nullptr) {
-    for (unsigned i = 0; i < kLinesOfChunk; ++i) std::memcpy(to.line[i], whole + (swizzle.PlaceOf(at + i * pitch) - first), kChunkBytes);
+    for (unsigned i = 0; i < kLinesOfChunk; ++i)
+      std::memcpy(to.line[i], whole + (swizzle.PlaceOf(at + i * pitch) - first), kChunkBytes);
     return;
   }
-  for (unsigned i = 0; i < kLinesOfChunk; ++i) std::memcpy(to.line[i], memory.Chunk(swizzle.PlaceOf(at + i * pitch)), kChunkBytes);
+  for (unsigned i = 0; i < kLinesOfChunk; ++i)
+    std::memcpy(to.line[i], memory.Chunk(swizzle.PlaceOf(at + i * pitch)), kChunkBytes);
 }
 
 /// What was read for one warp.
@@ -96,22 +103,26 @@ struct Lines {
 
 // Canonical layouts (PTX ISA, 9.7.15.5.1, "Strides"), in units of chunks.
 
-/// Rows along k, two chunks each: core matrices one below the other `stride` apart, side by side within a span, without one `leading`
-/// apart.
-void ReadAlongDepth(const DescribedMemory& memory, const Layout& layout, unsigned group, CoreMatrix (&to)[kMostChunks]) {
-  const std::uint32_t start = layout.start + group * layout.stride, next = layout.span == 1 ? layout.leading : kChunkBytes;
+/// Rows along k, two chunks each: core matrices one below the other `stride` apart, side by side within a span, without
+/// one `leading` apart.
+void ReadAlongDepth(const DescribedMemory& memory, const Layout& layout, unsigned group,
+                    CoreMatrix (&to)[kMostChunks]) {
+  const std::uint32_t start = layout.start + group * layout.stride,
+                      next = layout.span == 1 ? layout.leading : kChunkBytes;
   for (unsigned chunk = 0; chunk < kMostChunks; ++chunk)
     ReadCore(memory, layout.swizzle, start + chunk * next, layout.span * kChunkBytes, to[chunk]);
 }
 
 /// Halfwords with k from row to row: a chunk has eight rows (of A) or columns (of B) of one k.
-void ReadAcrossDepth(const DescribedMemory& memory, const Layout& layout, unsigned group, CoreMatrix (&to)[kMostChunks]) {
+void ReadAcrossDepth(const DescribedMemory& memory, const Layout& layout, unsigned group,
+                     CoreMatrix (&to)[kMostChunks]) {
   const std::uint32_t span = layout.span;
   const std::uint32_t between_spans = span == 1 ? layout.stride : layout.leading;
   const std::uint32_t between_blocks = span == 1 ? layout.leading : layout.stride;
   for (unsigned block = 0; block < kMostChunks; ++block) {
     CoreMatrix core;
-    ReadCore(memory, layout.swizzle, layout.start + group % span * kChunkBytes + group / span * between_spans + block * between_blocks,
+    ReadCore(memory, layout.swizzle,
+             layout.start + group % span * kChunkBytes + group / span * between_spans + block * between_blocks,
              span * kChunkBytes, core);
     TransposeHalfwords(core.line[0], to[block].line[0]);
   }
@@ -119,8 +130,8 @@ void ReadAcrossDepth(const DescribedMemory& memory, const Layout& layout, unsign
 
 /// `groups` times eight lines from the group `first` on.
 template <unsigned kLines>
-void ReadMatrix(const DescribedMemory& memory, std::uint64_t bits, bool across, unsigned first, unsigned groups, Lines<kLines>& storage,
-                EightLines* lines) {
+void ReadMatrix(const DescribedMemory& memory, std::uint64_t bits, bool across, unsigned first, unsigned groups,
+                Lines<kLines>& storage, EightLines* lines) {
   const Layout layout(memory, MatrixDescriptor{bits});
   for (unsigned group = 0; group < groups; ++group) {
     auto& to = storage.core[group];
@@ -136,7 +147,8 @@ void ReadRegisters(void* const* registers, EightLines* lines) {
 }
 
 /// Lanes that are off keep what they have.
-void MultiplyUnderMask(const GroupMmaImm& imm, const GroupOperands& operands, bool accumulates, std::uint32_t mask, void* const* d) {
+void MultiplyUnderMask(const GroupMmaImm& imm, const GroupOperands& operands, bool accumulates, std::uint32_t mask,
+                       void* const* d) {
   constexpr unsigned kMostRegisters = kMostGroupColumns / 2;
   alignas(64) std::uint32_t kept[kMostRegisters][kWarpSize];
   const unsigned count = imm.accumulator_registers();
@@ -165,8 +177,8 @@ void Helper_kGroupMma(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std:
     ReadRegisters(next, operands.a);
     next += 4;
   } else {
-    ReadMatrix(memory, descriptor(), mma.has(GroupMmaImm::kColumnA), warp.ctx.warp_id % kWarpsOfGroup * kRowGroups, kRowGroups, rows,
-               operands.a);
+    ReadMatrix(memory, descriptor(), mma.has(GroupMmaImm::kColumnA), warp.ctx.warp_id % kWarpsOfGroup * kRowGroups,
+               kRowGroups, rows, operands.a);
   }
   ReadMatrix(memory, descriptor(), mma.has(GroupMmaImm::kRowB), 0, mma.columns8, columns, operands.b);
   OrderLanes(warp);

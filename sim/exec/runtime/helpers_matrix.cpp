@@ -1,5 +1,5 @@
-// ldmatrix, stmatrix, wmma.load and wmma.store: matrices between memory and fragments. Fragment registers are laid out as
-// sim/exec/tensor/multiply.h says: as they lie in memory, rows of 16 bytes.
+// ldmatrix, stmatrix, wmma.load and wmma.store: matrices between memory and fragments. Fragment registers are laid out
+// as sim/exec/tensor/multiply.h says: as they lie in memory, rows of 16 bytes.
 #include <cstring>
 
 #include "sim/exec/contract/tensor_immediates.h"
@@ -33,14 +33,15 @@ void Unpack(RowFormat format, std::uint8_t (&row)[kRowBytes]) {
 }
 
 /// Rows that lanes of the mask point to; others are zero.
-void ReadRows(Warp& warp, const MatrixRowsImm& imm, std::uint32_t mask, std::uint32_t line, const std::uint64_t* addresses, unsigned count,
-              std::uint8_t (*rows)[kRowBytes]) {
+void ReadRows(Warp& warp, const MatrixRowsImm& imm, std::uint32_t mask, std::uint32_t line,
+              const std::uint64_t* addresses, unsigned count, std::uint8_t (*rows)[kRowBytes]) {
   LaneAccess access(warp, line);
   OrderLanes(warp);
   std::memset(rows, 0, std::size_t{count} * kRowBytes);
   for (unsigned lane = 0; lane < count; ++lane) {
     if ((mask >> lane & 1) == 0) continue;
-    const std::uint8_t* const from = CheckedAddress(warp, lane, line, imm.space, addresses[lane], kRowBytes, AccessKind::kRead);
+    const std::uint8_t* const from =
+        CheckedAddress(warp, lane, line, imm.space, addresses[lane], kRowBytes, AccessKind::kRead);
     access.At(lane);
     std::memcpy(rows[lane], from, kRowBytes);
     Unpack(imm.format, rows[lane]);
@@ -75,7 +76,9 @@ struct MatrixInMemory {
 
   unsigned lines() const { return imm.column_major ? imm.columns : imm.rows; }
   unsigned line_bytes() const { return (imm.column_major ? imm.rows : imm.columns) * BitsOf(imm.type) / 8; }
-  std::uint8_t* line(unsigned i) const { return reinterpret_cast<std::uint8_t*>(base + i * stride * BitsOf(imm.type) / 8); }
+  std::uint8_t* line(unsigned i) const {
+    return reinterpret_cast<std::uint8_t*>(base + i * stride * BitsOf(imm.type) / 8);
+  }
 };
 
 /// Every line lies in memory the kernel may touch, and elements are aligned.
@@ -94,7 +97,8 @@ void CheckLines(Warp& warp, std::uint32_t lane, std::uint32_t line, const Matrix
   }
 }
 
-/// Where element (row, column) of the matrix lies in the fragment: register and byte in it. Not for elements under a byte.
+/// Where element (row, column) of the matrix lies in the fragment: register and byte in it. Not for elements under a
+/// byte.
 struct FragmentPlace {
   unsigned reg, byte;
 };
@@ -109,11 +113,13 @@ FragmentPlace PlaceInFragment(const MatrixMemoryImm& imm, unsigned row, unsigned
   const unsigned step = imm.type == MatrixType::kF64 ? 4 : kRowBytes / bytes;
   const unsigned depth_blocks = (imm.role == MatrixRole::kA ? imm.columns : imm.rows) / step,
                  row_blocks = (imm.role == MatrixRole::kA ? imm.rows : imm.columns) / 8u;
-  const unsigned reg = imm.role == MatrixRole::kA ? along / step * row_blocks + across / 8 : across / 8 * depth_blocks + along / step;
+  const unsigned reg =
+      imm.role == MatrixRole::kA ? along / step * row_blocks + across / 8 : across / 8 * depth_blocks + along / step;
   return {reg, across % 8 * step * bytes + along % step * bytes};
 }
 
-/// Lines of a factor that run along k are rows of its blocks: whole pieces of 16 bytes, the only case for elements under a byte.
+/// Lines of a factor that run along k are rows of its blocks: whole pieces of 16 bytes, the only case for elements
+/// under a byte.
 bool LinesAreRows(const MatrixMemoryImm& imm) {
   if (imm.role == MatrixRole::kAccumulator || imm.type == MatrixType::kF64) return false;
   return imm.column_major == (imm.role == MatrixRole::kB);
@@ -142,13 +148,15 @@ void ForEachPiece(const MatrixInMemory& matrix, RegisterBlock* registers, Copy&&
   }
 }
 
-unsigned RegistersOf(const MatrixMemoryImm& imm) { return FragmentRegisters(imm.role, imm.type, imm.rows, imm.columns); }
+unsigned RegistersOf(const MatrixMemoryImm& imm) {
+  return FragmentRegisters(imm.role, imm.type, imm.rows, imm.columns);
+}
 
-MatrixInMemory MatrixAt(Warp& warp, const MatrixMemoryImm& imm, std::uint32_t mask, std::uint32_t line, const void* address,
-                        const void* stride, bool write) {
+MatrixInMemory MatrixAt(Warp& warp, const MatrixMemoryImm& imm, std::uint32_t mask, std::uint32_t line,
+                        const void* address, const void* stride, bool write) {
   const auto lane = static_cast<std::uint32_t>(std::countr_zero(mask));  // all lanes give the same
-  const MatrixInMemory matrix{imm, static_cast<const std::uint64_t*>(address)[lane], static_cast<const std::uint32_t*>(stride)[lane],
-                              write};
+  const MatrixInMemory matrix{imm, static_cast<const std::uint64_t*>(address)[lane],
+                              static_cast<const std::uint32_t*>(stride)[lane], write};
   OrderLanes(warp);
   CheckLines(warp, lane, line, matrix);
   OrderLanes(warp);
@@ -163,7 +171,8 @@ void Helper_kLoadRows(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std:
   const unsigned registers = rows_imm.matrices * (rows_imm.bytes ? 2u : 1u);
   const unsigned rows_each = rows_imm.bytes ? 16 : 8;
   std::uint8_t rows[kWarpSize][kRowBytes];
-  ReadRows(WarpOf(ctx), rows_imm, mask, line, static_cast<const std::uint64_t*>(args[registers]), rows_imm.matrices * rows_each, rows);
+  ReadRows(WarpOf(ctx), rows_imm, mask, line, static_cast<const std::uint64_t*>(args[registers]),
+           rows_imm.matrices * rows_each, rows);
   for (unsigned matrix = 0; matrix < rows_imm.matrices; ++matrix) {
     const std::uint8_t(*const from)[kRowBytes] = rows + matrix * rows_each;
     RegisterBlock blocks[2];
@@ -190,14 +199,16 @@ void Helper_kStoreRows(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std
       if ((mask >> lane & 1) == 0) continue;
       std::uint8_t bytes[kRowBytes];
       if (rows_imm.bytes) {
-        // A lane's four bytes are those of an accumulator: rows g and g + 8, columns 2t and 2t + 1; columns become rows.
+        // A lane's four bytes are those of an accumulator: rows g and g + 8, columns 2t and 2t + 1; columns become
+        // rows.
         for (unsigned i = 0; i < kRowBytes; ++i) bytes[i] = from[(i % 8 * 4 + row / 2) * 4 + i / 8 * 2 + row % 2];
       } else if (rows_imm.transposed) {
         for (unsigned i = 0; i < 8; ++i) std::memcpy(bytes + i * 2, from + i * 16 + row * 2, 2);
       } else {
         std::memcpy(bytes, from + row * kRowBytes, kRowBytes);
       }
-      std::uint8_t* const to = CheckedAddress(warp, lane, line, rows_imm.space, addresses[lane], kRowBytes, AccessKind::kWrite);
+      std::uint8_t* const to =
+          CheckedAddress(warp, lane, line, rows_imm.space, addresses[lane], kRowBytes, AccessKind::kWrite);
       access.At(lane);
       std::memcpy(to, bytes, kRowBytes);
     }
@@ -216,13 +227,15 @@ void Helper_kMatrixLoad(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, st
   {
     LaneAccess access(warp, line);
     access.At(static_cast<std::uint32_t>(std::countr_zero(mask)));
-    ForEachPiece(matrix, registers,
-                 [](const std::uint8_t* memory, std::uint8_t* fragment, unsigned bytes) { std::memcpy(fragment, memory, bytes); });
+    ForEachPiece(matrix, registers, [](const std::uint8_t* memory, std::uint8_t* fragment, unsigned bytes) {
+      std::memcpy(fragment, memory, bytes);
+    });
   }
   const std::size_t bytes = matrix_imm.type == MatrixType::kF64 ? 8 : 4;
   for (unsigned i = 0; i < count; ++i) {
     auto* const out = static_cast<std::uint8_t*>(args[i]);
-    ForEachLane(mask, [&](std::uint32_t lane) { std::memcpy(out + lane * bytes, registers[i].byte + lane * bytes, bytes); });
+    ForEachLane(mask,
+                [&](std::uint32_t lane) { std::memcpy(out + lane * bytes, registers[i].byte + lane * bytes, bytes); });
   }
 }
 
@@ -236,7 +249,9 @@ void Helper_kMatrixStore(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, s
   for (unsigned i = 0; i < RegistersOf(matrix_imm); ++i) std::memcpy(registers[i].byte, args[2 + i], kWarpSize * bytes);
   LaneAccess access(warp, line);
   access.At(static_cast<std::uint32_t>(std::countr_zero(mask)));
-  ForEachPiece(matrix, registers, [](std::uint8_t* memory, const std::uint8_t* fragment, unsigned n) { std::memcpy(memory, fragment, n); });
+  ForEachPiece(matrix, registers, [](std::uint8_t* memory, const std::uint8_t* fragment, unsigned n) {
+    std::memcpy(memory, fragment, n);
+  });
 }
 
 }  // namespace gridloom::exec

@@ -24,7 +24,8 @@ struct Barrier64 {
     return {word & kCountMask, word >> 20 & kCountMask, word >> 40 & 1, static_cast<std::int64_t>(word) >> 41};
   }
   std::uint64_t Word() const {
-    return (missing & kCountMask) | (expected & kCountMask) << 20 | (parity & 1) << 40 | static_cast<std::uint64_t>(bytes) << 41;
+    return (missing & kCountMask) | (expected & kCountMask) << 20 | (parity & 1) << 40 |
+           static_cast<std::uint64_t>(bytes) << 41;
   }
   /// Ends the phase when nothing is missing.
   bool CompleteIfDone() {
@@ -37,7 +38,8 @@ struct Barrier64 {
 
 bool Tests(MbarrierOp op) { return op == MbarrierOp::kTestState || op == MbarrierOp::kTestParity; }
 
-/// Whether the phase with this parity is over for a lane that asks. `current`: the parity of the phase that the object is in.
+/// Whether the phase with this parity is over for a lane that asks. `current`: the parity of the phase that the object
+/// is in.
 bool IsOver(Warp& warp, std::uint32_t lane, const void* place, bool current, bool parity) {
   MbarrierWaits& waits = warp.cta->unit->mbarrier_waits;
   const bool ended_since = !waits.empty() && waits.Take(warp, lane, place, parity);
@@ -58,9 +60,11 @@ std::string MbarrierWaits::Describe(const Warp& warp) const {
   std::uint64_t word;
   std::memcpy(&word, found->place, sizeof word);
   const Barrier64 barrier = Barrier64::Read(word);
-  std::string text = " at shared " + HexAddress(reinterpret_cast<std::uint64_t>(found->place) - warp.cta->ctx.shared_base);
+  std::string text =
+      " at shared " + HexAddress(reinterpret_cast<std::uint64_t>(found->place) - warp.cta->ctx.shared_base);
   if (barrier.missing != 0)
-    text += ", of which " + std::to_string(barrier.missing) + (barrier.missing == 1 ? " arrival is missing" : " arrivals are missing");
+    text += ", of which " + std::to_string(barrier.missing) +
+            (barrier.missing == 1 ? " arrival is missing" : " arrivals are missing");
   if (barrier.bytes != 0) text += ", of which " + std::to_string(barrier.bytes) + " bytes are missing";
   return text;
 }
@@ -83,7 +87,8 @@ void Helper_kMbarrier(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std:
     }
     const AccessKind kind = op == MbarrierOp::kInit ? AccessKind::kWrite : AccessKind::kAtomic;
     // memcheck tells of one that nobody has begun by itself.
-    auto* const place = CheckedAddress(warp, lane, line, Space::kShared, addresses[lane], 8, kind, false, nullptr, true);
+    auto* const place =
+        CheckedAddress(warp, lane, line, Space::kShared, addresses[lane], 8, kind, false, nullptr, true);
     std::uint64_t word;
     std::memcpy(&word, place, sizeof word);
     if (memcheck) memcheck->CheckMbarrier(warp, lane, line, op, place, word, operand);
@@ -92,8 +97,8 @@ void Helper_kMbarrier(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std:
     bool over = false;
     switch (op) {
       case MbarrierOp::kInit: barrier = {operand, operand, 0, 0}; break;
-      // What becomes of its bits is not defined. They stay, since threads that end the object without waiting for the others are
-      // common at the ends of kernels, and on a GPU those others still arrive, or find the phase over.
+      // What becomes of its bits is not defined. They stay, since threads that end the object without waiting for the
+      // others are common at the ends of kernels, and on a GPU those others still arrive, or find the phase over.
       case MbarrierOp::kInvalidate: break;
       case MbarrierOp::kArriveExpectTx:
       case MbarrierOp::kArriveDropExpectTx: barrier.bytes += static_cast<std::int64_t>(seconds[lane]); [[fallthrough]];
@@ -101,7 +106,8 @@ void Helper_kMbarrier(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std:
       case MbarrierOp::kArriveDrop:
         if (op == MbarrierOp::kArriveDrop || op == MbarrierOp::kArriveDropExpectTx) barrier.expected -= operand;
         if (operand > barrier.missing)
-          RaiseFault(warp, FaultKind::kIllegalInstruction, lane, 0, line, "more arrivals at an mbarrier than it expects");
+          RaiseFault(warp, FaultKind::kIllegalInstruction, lane, 0, line,
+                     "more arrivals at an mbarrier than it expects");
         barrier.missing -= operand;
         over = barrier.CompleteIfDone();
         break;
@@ -110,7 +116,9 @@ void Helper_kMbarrier(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std:
         barrier.bytes -= static_cast<std::int64_t>(operand);
         over = barrier.CompleteIfDone();
         break;
-      case MbarrierOp::kTestState: result = IsOver(warp, lane, place, barrier.parity != 0, (operand >> 40 & 1) != 0); break;
+      case MbarrierOp::kTestState:
+        result = IsOver(warp, lane, place, barrier.parity != 0, (operand >> 40 & 1) != 0);
+        break;
       case MbarrierOp::kTestParity: result = IsOver(warp, lane, place, barrier.parity != 0, (operand & 1) != 0); break;
       case MbarrierOp::kPendingCount: break;
     }

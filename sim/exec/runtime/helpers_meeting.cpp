@@ -1,5 +1,5 @@
-// Lanes of a diverged warp that meet in .sync instructions at different places of the code (PTX ISA, 9.7.9.6 and 9.7.13). No state but
-// the WarpMeetings they are given.
+// Lanes of a diverged warp that meet in .sync instructions at different places of the code (PTX ISA, 9.7.9.6
+// and 9.7.13). No state but the WarpMeetings they are given.
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -37,7 +37,8 @@ std::pair<std::uint32_t, std::uint32_t> ResultsOf(const WarpMeetings& m, std::ui
   const std::uint32_t members = m.members[lane];
   const auto ballot = [&](std::uint32_t value) {
     std::uint32_t bits = 0;
-    ForLanes(company, [&](std::uint32_t other) { bits |= static_cast<std::uint32_t>(m.value[other] == value) << other; });
+    ForLanes(company,
+             [&](std::uint32_t other) { bits |= static_cast<std::uint32_t>(m.value[other] == value) << other; });
     return bits;
   };
   switch (imm.op) {
@@ -71,7 +72,8 @@ void Release(WarpMeetings& m, std::uint32_t company) {
     m.results[1][lane] = second;
     if (ImmOf(m, lane).op != SyncOp::kBarrier) m.met |= 1u << lane;
     WarpMeetings::Released* const end = m.released + m.released_count;
-    WarpMeetings::Released* const at = std::find_if(m.released, end, [&](const auto& one) { return one.block == m.block[lane]; });
+    WarpMeetings::Released* const at =
+        std::find_if(m.released, end, [&](const auto& one) { return one.block == m.block[lane]; });
     if (at == end) m.released[m.released_count++] = {m.block[lane], 0};
     at->lanes |= 1u << lane;
   });
@@ -127,7 +129,8 @@ void Helper_kMeetAgain(WarpCtx*, std::uint32_t, std::uint32_t, std::uint64_t non
   m.released_count = 0;
   ReleaseComplete(m, m.waiting);
   if (none_can_run == 0 || m.released_count != 0 || m.waiting == 0) return;
-  // The members that are missing never come: on a GPU a deadlock or undefined. Those at the earliest place go on without them.
+  // The members that are missing never come: on a GPU a deadlock or undefined. Those at the earliest place go on
+  // without them.
   std::uint32_t first = static_cast<std::uint32_t>(std::countr_zero(m.waiting));
   ForLanes(m.waiting, [&](std::uint32_t lane) {
     if (m.block[lane] < m.block[first]) first = lane;

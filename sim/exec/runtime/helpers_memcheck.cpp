@@ -8,10 +8,10 @@ namespace gridloom::exec {
 void Helper_kCheckShared(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
   Warp& warp = WarpOf(ctx);
   auto* const go_ahead = static_cast<std::uint32_t*>(args[0]);
-  *go_ahead =
-      ServicesOf(warp).memcheck->CheckShared(warp, mask, line, UnpackImm<SharedAccessImm>(imm), static_cast<const std::uint64_t*>(args[1]))
-          ? 1
-          : 0;
+  *go_ahead = ServicesOf(warp).memcheck->CheckShared(warp, mask, line, UnpackImm<SharedAccessImm>(imm),
+                                                     static_cast<const std::uint64_t*>(args[1]))
+                  ? 1
+                  : 0;
 }
 
 void Helper_kCheckOrder(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
@@ -31,13 +31,15 @@ void Helper_kCheckOrder(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, st
 
 void Helper_kLoadedBits(WarpCtx* ctx, std::uint32_t mask, std::uint32_t, std::uint64_t imm, void* const* args) {
   Warp& warp = WarpOf(ctx);
-  ServicesOf(warp).memcheck->LoadedBits(warp, mask, UnpackImm<ShadowImm>(imm), static_cast<const std::uint64_t*>(args[1]),
+  ServicesOf(warp).memcheck->LoadedBits(warp, mask, UnpackImm<ShadowImm>(imm),
+                                        static_cast<const std::uint64_t*>(args[1]),
                                         static_cast<std::uint8_t*>(args[0]));
 }
 
 void Helper_kStoredBits(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
   Warp& warp = WarpOf(ctx);
-  ServicesOf(warp).memcheck->StoredBits(warp, mask, line, UnpackImm<ShadowImm>(imm), static_cast<const std::uint64_t*>(args[0]),
+  ServicesOf(warp).memcheck->StoredBits(warp, mask, line, UnpackImm<ShadowImm>(imm),
+                                        static_cast<const std::uint64_t*>(args[0]),
                                         reinterpret_cast<const std::uint8_t* const*>(args + 1));
 }
 
@@ -48,7 +50,8 @@ void Helper_kUseInvalid(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, st
 
 void Helper_kEnterSync(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
   Warp& warp = WarpOf(ctx);
-  ServicesOf(warp).memcheck->EnterSync(warp, mask, line, UnpackImm<SyncCheckImm>(imm), static_cast<const std::uint32_t*>(args[0]));
+  ServicesOf(warp).memcheck->EnterSync(warp, mask, line, UnpackImm<SyncCheckImm>(imm),
+                                       static_cast<const std::uint32_t*>(args[0]));
 }
 
 void Helper_kLeaveSync(WarpCtx* ctx, std::uint32_t mask, std::uint32_t, std::uint64_t, void* const*) {

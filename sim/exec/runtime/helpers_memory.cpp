@@ -1,4 +1,5 @@
-// Loads and stores that generated code does not do itself: lanes outside of the launch window, misaligned ones, host memory.
+// Loads and stores that generated code does not do itself: lanes outside of the launch window, misaligned ones, host
+// memory.
 #include <bit>
 #include <cstring>
 
@@ -8,8 +9,8 @@
 
 namespace gridloom::exec {
 
-std::uint8_t* CheckedAddress(Warp& warp, std::uint32_t lane, std::uint32_t line, Space space, std::uint64_t address, std::uint32_t bytes,
-                             AccessKind kind, bool strong, const void* value, bool followed) {
+std::uint8_t* CheckedAddress(Warp& warp, std::uint32_t lane, std::uint32_t line, Space space, std::uint64_t address,
+                             std::uint32_t bytes, AccessKind kind, bool strong, const void* value, bool followed) {
   if (Memcheck* const memcheck = ServicesOf(warp).memcheck)
     return memcheck->Check(warp, {lane, line, space, address, bytes, kind, strong, value, followed});
   const bool write = kind != AccessKind::kRead;
@@ -33,20 +34,26 @@ std::uint8_t* CheckedAddress(Warp& warp, std::uint32_t lane, std::uint32_t line,
     }
     case Space::kGlobal:
     case Space::kGeneric:
-      // In the range, memory that is not there faults by itself; outside of it, only registered host memory may be touched.
+      // In the range, memory that is not there faults by itself; outside of it, only registered host memory may be
+      // touched.
 #if !defined(__SANITIZE_THREAD__)  // its own locks would stay taken when an atomic faults
-      if (address - memory.range_base() < memory.range_bytes() && bytes <= memory.range_base() + memory.range_bytes() - address) break;
+      if (address - memory.range_base() < memory.range_bytes() &&
+          bytes <= memory.range_base() + memory.range_bytes() - address)
+        break;
 #endif
       if (!memory.Accessible(address, bytes, write))
-        RaiseFault(warp, FaultKind::kIllegalAddress, lane, address, line, write ? "illegal store to" : "illegal load from");
+        RaiseFault(warp, FaultKind::kIllegalAddress, lane, address, line,
+                   write ? "illegal store to" : "illegal load from");
       break;
   }
   if ((address & (std::bit_ceil(bytes) - 1)) != 0)
-    RaiseFault(warp, FaultKind::kMisalignedAddress, lane, address, line, write ? "misaligned store to" : "misaligned load from", space);
+    RaiseFault(warp, FaultKind::kMisalignedAddress, lane, address, line,
+               write ? "misaligned store to" : "misaligned load from", space);
   return reinterpret_cast<std::uint8_t*>(address);
 }
 
-void EndOfAccesses(Warp& warp, std::uint32_t mask, std::uint32_t site, const std::uint64_t* addresses, std::uint32_t bytes, bool write) {
+void EndOfAccesses(Warp& warp, std::uint32_t mask, std::uint32_t site, const std::uint64_t* addresses,
+                   std::uint32_t bytes, bool write) {
   Memcheck* const memcheck = ServicesOf(warp).memcheck;
   if (!memcheck) return;
   memcheck->LeaveIfStopped(warp);
@@ -119,8 +126,8 @@ void Helper_kStoreSlow(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std
   BySize(bytes, [&](auto word) {
     using Word = decltype(word);
     ForEachLane(mask, [&](std::uint32_t lane) {
-      std::uint8_t* const to =
-          CheckedAddress(warp, lane, line, space, addresses[lane], bytes, AccessKind::kWrite, strong, values + std::size_t{lane} * bytes);
+      std::uint8_t* const to = CheckedAddress(warp, lane, line, space, addresses[lane], bytes, AccessKind::kWrite,
+                                              strong, values + std::size_t{lane} * bytes);
       access.At(lane);
       for (std::uint32_t at = 0; at < bytes; at += sizeof(Word)) {
         Word value;

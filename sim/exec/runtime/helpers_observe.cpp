@@ -55,7 +55,8 @@ std::uint32_t TellObserver(const Warp* warp, std::span<const std::uint64_t> word
         (header.space != Space::kGlobal && header.space != Space::kGeneric))
       continue;
     const std::uint64_t* const addresses = reader.addresses();
-    const std::uint32_t mask = header.space == Space::kGeneric ? GlobalLanes(warp[ends], header.mask, addresses) : header.mask;
+    const std::uint32_t mask =
+        header.space == Space::kGeneric ? GlobalLanes(warp[ends], header.mask, addresses) : header.mask;
     if (mask == 0) continue;
     launch.observer->OnAccess({.cta = cta,
                                .cta_index = cta_index,
@@ -112,7 +113,12 @@ void Helper_kRange(WarpCtx* ctx, std::uint32_t mask, std::uint32_t, std::uint64_
   ForEachLane(mask, [&](std::uint32_t lane) {
     const auto word = [&](int i) { return static_cast<const std::uint64_t*>(args[i])[lane]; };
     const auto flags = [&](int i) { return static_cast<const std::uint32_t*>(args[i])[lane]; };
-    RangeCall call{.op = range.op, .cta_index = CtaNumber(warp), .warp = warp.ctx.warp_id, .lane = lane, .array = word(0), .base = word(1)};
+    RangeCall call{.op = range.op,
+                   .cta_index = CtaNumber(warp),
+                   .warp = warp.ctx.warp_id,
+                   .lane = lane,
+                   .array = word(0),
+                   .base = word(1)};
     if (range.strided) {
       call.stride = word(2);
       call.count = word(3);

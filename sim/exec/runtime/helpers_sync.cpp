@@ -83,7 +83,9 @@ void Helper_kNanosleep(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std
   Warp& warp = WarpOf(ctx);
   if (CountedClocksOf(warp)) {
     std::uint32_t longest_ns = 0;
-    ForEachLane(mask, [&](std::uint32_t lane) { longest_ns = std::max(longest_ns, static_cast<const std::uint32_t*>(args[0])[lane]); });
+    ForEachLane(mask, [&](std::uint32_t lane) {
+      longest_ns = std::max(longest_ns, static_cast<const std::uint32_t*>(args[0])[lane]);
+    });
     CountedCycles(warp) += static_cast<std::uint64_t>(longest_ns * ServicesOf(warp).clock_ghz);
   }
   if (!LaunchOf(warp).kernel->needs_fiber || LaunchOf(warp).kernel->simple_barriers) return;

@@ -49,7 +49,8 @@ bool PrintLane(Warp& warp, std::uint64_t format_address, std::uint64_t block, st
             std::memcpy(to, reinterpret_cast<const void*>(block + offset), bytes);
             return true;
           },
-      .string = [&](std::uint64_t address) { return address == 0 ? std::string("(null)") : ReadString(memory, address); }};
+      .string =
+          [&](std::uint64_t address) { return address == 0 ? std::string("(null)") : ReadString(memory, address); }};
   PrintfText text = FormatPrintf(format, arguments);
   result = text.arguments;
   ServicesOf(warp).output->Append(LaunchOf(warp).serial, CtaNumber(warp), std::move(text.text));
@@ -57,14 +58,14 @@ bool PrintLane(Warp& warp, std::uint64_t format_address, std::uint64_t block, st
 }
 
 /// The line the driver prints for a failed assertion.
-void PrintAssertion(Warp& warp, std::uint32_t lane, std::uint64_t message, std::uint64_t file, std::uint32_t source_line,
-                    std::uint64_t function) {
+void PrintAssertion(Warp& warp, std::uint32_t lane, std::uint64_t message, std::uint64_t file,
+                    std::uint32_t source_line, std::uint64_t function) {
   const DeviceMemory& memory = *ServicesOf(warp).memory;
   const Dim3 cta = PlaceInGrid(*warp.cta);
   const auto& tid = warp.ctx.tid;
-  std::fprintf(stderr, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n", ReadString(memory, file).c_str(),
-               source_line, ReadString(memory, function).c_str(), cta.x, cta.y, cta.z, tid[0][lane], tid[1][lane], tid[2][lane],
-               ReadString(memory, message).c_str());
+  std::fprintf(stderr, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n",
+               ReadString(memory, file).c_str(), source_line, ReadString(memory, function).c_str(), cta.x, cta.y, cta.z,
+               tid[0][lane], tid[1][lane], tid[2][lane], ReadString(memory, message).c_str());
 }
 
 }  // namespace
@@ -88,18 +89,23 @@ void Helper_kAssertFail(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, st
   const auto* const files = static_cast<const std::uint64_t*>(args[1]);
   const auto* const lines = static_cast<const std::uint32_t*>(args[2]);
   const auto* const functions = static_cast<const std::uint64_t*>(args[3]);
-  ForEachLane(mask, [&](std::uint32_t lane) { PrintAssertion(warp, lane, messages[lane], files[lane], lines[lane], functions[lane]); });
-  RaiseFault(warp, FaultKind::kAssert, static_cast<std::uint32_t>(std::countr_zero(mask)) % kWarpSize, 0, line, "assertion failed");
+  ForEachLane(mask, [&](std::uint32_t lane) {
+    PrintAssertion(warp, lane, messages[lane], files[lane], lines[lane], functions[lane]);
+  });
+  RaiseFault(warp, FaultKind::kAssert, static_cast<std::uint32_t>(std::countr_zero(mask)) % kWarpSize, 0, line,
+             "assertion failed");
 }
 
 void Helper_kTrap(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
-  RaiseFault(WarpOf(ctx), FaultKind::kTrap, static_cast<std::uint32_t>(std::countr_zero(mask)) % kWarpSize, 0, line, "trap");
+  RaiseFault(WarpOf(ctx), FaultKind::kTrap, static_cast<std::uint32_t>(std::countr_zero(mask)) % kWarpSize, 0, line,
+             "trap");
 }
 
 void Helper_kInvalidCall(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
   const auto lane = static_cast<std::uint32_t>(std::countr_zero(mask)) % kWarpSize;
   const std::uint64_t target = args && args[0] ? static_cast<const std::uint64_t*>(args[0])[lane] : 0;
-  RaiseFault(WarpOf(ctx), FaultKind::kInvalidPc, lane, target, line, "call through a pointer that is no function's address");
+  RaiseFault(WarpOf(ctx), FaultKind::kInvalidPc, lane, target, line,
+             "call through a pointer that is no function's address");
 }
 
 void Helper_kMalloc(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
@@ -115,8 +121,10 @@ void Helper_kFree(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uin
   const auto* const addresses = static_cast<const std::uint64_t*>(args[0]);
   ForEachLane(mask, [&](std::uint32_t lane) {
     if (addresses[lane] == 0 || heap.Free(addresses[lane])) return;
-    if (Memcheck* const memcheck = ServicesOf(warp).memcheck) return memcheck->InvalidFree(warp, lane, line, addresses[lane]);
-    RaiseFault(warp, FaultKind::kIllegalAddress, lane, addresses[lane], line, "free of a pointer that malloc did not give:");
+    if (Memcheck* const memcheck = ServicesOf(warp).memcheck)
+      return memcheck->InvalidFree(warp, lane, line, addresses[lane]);
+    RaiseFault(warp, FaultKind::kIllegalAddress, lane, addresses[lane], line,
+               "free of a pointer that malloc did not give:");
   });
   EndOfAccesses(warp, mask);
 }

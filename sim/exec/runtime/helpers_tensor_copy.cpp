@@ -1,5 +1,5 @@
-// cp.async.bulk.tensor and cp.reduce.async.bulk.tensor in tile mode (PTX ISA, 9.7.9.27): boxes of a tensor between global and shared
-// memory, row by row. Every byte goes through the checks of any other access, whatever the map says.
+// cp.async.bulk.tensor and cp.reduce.async.bulk.tensor in tile mode (PTX ISA, 9.7.9.27): boxes of a tensor between
+// global and shared memory, row by row. Every byte goes through the checks of any other access, whatever the map says.
 #include <cstring>
 #include <string>
 #include <utility>
@@ -34,7 +34,8 @@ struct Copy {
 /// Nothing here is destroyed by leaving the warp, so the text is handed on.
 [[noreturn]] void RaiseBadMap(const Copy& copy, std::string problem) {
   problem.insert(0, "tensor map ");
-  RecordFault(LaunchOf(copy.warp), &copy.warp, FaultKind::kIllegalInstruction, copy.lane, 0, copy.line, std::move(problem));
+  RecordFault(LaunchOf(copy.warp), &copy.warp, FaultKind::kIllegalInstruction, copy.lane, 0, copy.line,
+              std::move(problem));
   LeaveStopped(copy.warp);
 }
 
@@ -48,16 +49,17 @@ void ReadMap(Copy& copy, std::uint64_t address, unsigned rank) {
   if (copy.map.rank != rank) RaiseBadMap(copy, "has another rank than the instruction");
 }
 
-/// No manual says so, but the hardware takes it for an illegal instruction: seen on an H200 (tests/data/gpu/apps-native.txt, tensor_copies
-/// at its box that begins 40 bytes before a row) and told by users (github.com/triton-lang/triton, issue 7385).
+/// No manual says so, but the hardware takes it for an illegal instruction: seen on an H200
+/// (tests/data/gpu/apps-native.txt, tensor_copies at its box that begins 40 bytes before a row) and told by users
+/// (github.com/triton-lang/triton, issue 7385).
 void CheckPlaceInRow(const Copy& copy) {
   const std::int64_t place = std::int64_t{copy.at[0]} * BytesOf(copy.map.element);
   if (place % kRowAlign == 0) return;
   RaiseBadMap(copy, "with a box that begins at byte " + std::to_string(place) + " of a row, no multiple of 16");
 }
 
-/// What is read may begin before the tensor, what is written may not: no manual says so, an H100 takes it for an illegal instruction along
-/// either axis, also where the box lies outside altogether (tests/data/gpu/tensor-boxes.txt).
+/// What is read may begin before the tensor, what is written may not: no manual says so, an H100 takes it for an
+/// illegal instruction along either axis, also where the box lies outside altogether (tests/data/gpu/tensor-boxes.txt).
 void CheckBegin(const Copy& copy) {
   for (unsigned axis = 0; axis < copy.map.rank; ++axis) {
     if (copy.at[axis] < 0) RaiseBadMap(copy, "with a box to write that begins at " + std::to_string(copy.at[axis]));
@@ -78,15 +80,18 @@ void ForEachPiece(const Copy& copy, std::uint32_t row, AccessKind kind, Visit&& 
   const std::uint64_t base = copy.warp.cta->ctx.shared_base;
   const std::uint32_t row_bytes = copy.map.row_bytes();
   const std::uint64_t first = copy.shared + std::uint64_t{row} * row_bytes;
-  if (copy.map.swizzle == TensorSwizzle::kNone && !copy.checks_shared) return visit(reinterpret_cast<std::uint8_t*>(first), 0u, row_bytes);
+  if (copy.map.swizzle == TensorSwizzle::kNone && !copy.checks_shared)
+    return visit(reinterpret_cast<std::uint8_t*>(first), 0u, row_bytes);
   for (std::uint32_t at = 0; at < row_bytes; at += kChunkBytes) {
     std::uint64_t place = base + Swizzled(copy.map.swizzle, static_cast<std::uint32_t>(first + at - base));
-    if (copy.checks_shared) place = reinterpret_cast<std::uint64_t>(copy.Checked(Space::kShared, place, kChunkBytes, kind));
+    if (copy.checks_shared)
+      place = reinterpret_cast<std::uint64_t>(copy.Checked(Space::kShared, place, kChunkBytes, kind));
     visit(reinterpret_cast<std::uint8_t*>(place), at, kChunkBytes);
   }
 }
 
-/// Calls visit(place in global memory, bytes in what is read or written, count) for the part of a row inside of the tensor.
+/// Calls visit(place in global memory, bytes in what is read or written, count) for the part of a row inside of the
+/// tensor.
 template <typename Visit>
 void ForEachInside(const Copy& copy, const TensorRow& row, AccessKind kind, Visit&& visit) {
   const std::uint32_t element = BytesOf(copy.map.element), bytes = row.inside * element;
@@ -96,11 +101,12 @@ void ForEachInside(const Copy& copy, const TensorRow& row, AccessKind kind, Visi
     copy.Checked(Space::kGlobal, row.address + bytes - element, element, kind);
     return visit(first, 0u, bytes);
   }
-  for (std::uint32_t at = 0; at < bytes; at += element) visit(copy.Checked(Space::kGlobal, row.address + at, element, kind), at, element);
+  for (std::uint32_t at = 0; at < bytes; at += element)
+    visit(copy.Checked(Space::kGlobal, row.address + at, element, kind), at, element);
 }
 
-/// The first row's address, of a box that lies in the tensor altogether and in the range that device memory is in, where what is not there
-/// faults by itself; else none. Such a box needs no look at each of its rows.
+/// The first row's address, of a box that lies in the tensor altogether and in the range that device memory is in,
+/// where what is not there faults by itself; else none. Such a box needs no look at each of its rows.
 const std::uint8_t* WholeBox(const Copy& copy) {
 #if defined(__SANITIZE_THREAD__)  // as in CheckedAddress
   return nullptr;
@@ -114,7 +120,8 @@ const std::uint8_t* WholeBox(const Copy& copy) {
     if (axis != 0) span += steps * map.stride[axis - 1];
   }
   const DeviceMemory& memory = *ServicesOf(copy.warp).memory;
-  const std::uint64_t first = RowOf(map, copy.at, 0).address, offset = first - memory.range_base(), bytes = memory.range_bytes();
+  const std::uint64_t first = RowOf(map, copy.at, 0).address, offset = first - memory.range_base(),
+                      bytes = memory.range_bytes();
   return offset < bytes && span <= bytes - offset ? reinterpret_cast<const std::uint8_t*>(first) : nullptr;
 }
 
@@ -164,8 +171,9 @@ void LoadByRows(const Copy& copy) {
       for (std::uint32_t at = 0; at < row_bytes; at += element) std::memcpy(bytes + at, &fill, element);
     }
     std::uint8_t* const inside = bytes + std::size_t{row.before} * element;
-    ForEachInside(copy, row, AccessKind::kRead,
-                  [&](const std::uint8_t* from, std::uint32_t at, std::uint32_t count) { std::memcpy(inside + at, from, count); });
+    ForEachInside(copy, row, AccessKind::kRead, [&](const std::uint8_t* from, std::uint32_t at, std::uint32_t count) {
+      std::memcpy(inside + at, from, count);
+    });
     if (ConvertsElements(copy.map.element)) ConvertElements(copy.map.element, inside, row.inside);
     ForEachPiece(copy, r, AccessKind::kWrite,
                  [&](std::uint8_t* to, std::uint32_t at, std::uint32_t count) { std::memcpy(to, bytes + at, count); });
@@ -178,8 +186,9 @@ void Load(const Copy& copy) {
 }
 
 void ReadShared(const Copy& copy, std::uint32_t row, std::uint8_t* bytes) {
-  ForEachPiece(copy, row, AccessKind::kRead,
-               [&](const std::uint8_t* from, std::uint32_t at, std::uint32_t count) { std::memcpy(bytes + at, from, count); });
+  ForEachPiece(copy, row, AccessKind::kRead, [&](const std::uint8_t* from, std::uint32_t at, std::uint32_t count) {
+    std::memcpy(bytes + at, from, count);
+  });
 }
 
 void Store(const Copy& copy) {
@@ -190,8 +199,9 @@ void Store(const Copy& copy) {
     if (row.inside == 0) continue;
     ReadShared(copy, r, bytes);
     const std::uint8_t* const inside = bytes + std::size_t{row.before} * BytesOf(copy.map.element);
-    ForEachInside(copy, row, AccessKind::kWrite,
-                  [&](std::uint8_t* to, std::uint32_t at, std::uint32_t count) { std::memcpy(to, inside + at, count); });
+    ForEachInside(copy, row, AccessKind::kWrite, [&](std::uint8_t* to, std::uint32_t at, std::uint32_t count) {
+      std::memcpy(to, inside + at, count);
+    });
   }
 }
 
@@ -245,8 +255,8 @@ void Reduce(const Copy& copy, TensorReduction reduction) {
     ReadShared(copy, r, bytes);
     for (std::uint32_t i = 0; i < row.inside; ++i) {
       addresses[copy.lane] = row.address + std::uint64_t{i} * element;
-      std::memcpy(reinterpret_cast<std::uint8_t*>(values) + std::size_t{copy.lane} * element, bytes + std::size_t{row.before + i} * element,
-                  element);
+      std::memcpy(reinterpret_cast<std::uint8_t*>(values) + std::size_t{copy.lane} * element,
+                  bytes + std::size_t{row.before + i} * element, element);
       Helper_kAtomic(&copy.warp.ctx, 1u << copy.lane, copy.line, imm, args);
     }
   }
@@ -273,8 +283,8 @@ void Helper_kTensorCopy(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, st
     Copy copy = CopyOf(warp, lane, line, tensor.rank, args);
     copy.shared = shared[lane];
     if (copy.shared % kTensorSharedAlign != 0)
-      RaiseFault(warp, FaultKind::kMisalignedAddress, lane, copy.shared, line, "tensor copy with a box in shared memory at",
-                 Space::kShared);
+      RaiseFault(warp, FaultKind::kMisalignedAddress, lane, copy.shared, line,
+                 "tensor copy with a box in shared memory at", Space::kShared);
     CheckPlaceInRow(copy);
     copy.checks_shared = copy.memcheck || !LiesInShared(copy);
     switch (tensor.op) {

@@ -1,4 +1,5 @@
-// tex, tld4, txq and istypep: operands of a warp, grouped by the object they name. What they compute is in sim/exec/image.
+// tex, tld4, txq and istypep: operands of a warp, grouped by the object they name. What they compute is in
+// sim/exec/image.
 #include "sim/exec/image/sample.h"
 #include "sim/exec/image/surface.h"
 #include "sim/exec/runtime/image_access.h"
@@ -49,8 +50,8 @@ TextureOperands ReadOperands(const TextureImm& imm, void* const* args) {
 }
 
 /// A .samplerref variable holds the handle of a texture object whose sampler it stands for, or settings of its own.
-Sampler ReadSampler(Warp& warp, const TextureImm& imm, const TextureObject& texture, const TextureOperands& operands, std::uint32_t lane,
-                    std::uint32_t line) {
+Sampler ReadSampler(Warp& warp, const TextureImm& imm, const TextureObject& texture, const TextureOperands& operands,
+                    std::uint32_t lane, std::uint32_t line) {
   if (imm.sampler == SamplerSource::kOperand) return SamplerOf(TextureOf(warp, lane, line, operands.samplers[lane]));
   Sampler sampler = SamplerOf(texture);
   if (imm.sampler == SamplerSource::kSettings) ApplySettings(imm.settings, sampler);
@@ -59,7 +60,8 @@ Sampler ReadSampler(Warp& warp, const TextureImm& imm, const TextureObject& text
 
 /// Calls visit(texture, sampler, lanes) for every texture that lanes of the mask name.
 template <typename F>
-void ForEachTexture(Warp& warp, const TextureImm& imm, const TextureOperands& operands, std::uint32_t mask, std::uint32_t line, F&& visit) {
+void ForEachTexture(Warp& warp, const TextureImm& imm, const TextureOperands& operands, std::uint32_t mask,
+                    std::uint32_t line, F&& visit) {
   LaneAccess access(warp, line);
   ForEachValue(mask, operands.textures, [&](std::uint32_t lane, std::uint32_t lanes) {
     access.At(lane);
@@ -70,14 +72,16 @@ void ForEachTexture(Warp& warp, const TextureImm& imm, const TextureOperands& op
 
 /// Likewise fetch(texture, sampler, lanes, texels), and hands out the texels.
 template <typename F>
-void FetchEach(Warp& warp, const TextureImm& imm, const TextureOperands& operands, std::uint32_t mask, std::uint32_t line, F&& fetch) {
-  ForEachTexture(warp, imm, operands, mask, line, [&](const TextureObject& texture, const Sampler& sampler, std::uint32_t lanes) {
-    Texels texels;
-    fetch(texture, sampler, lanes, texels);
-    for (unsigned channel = 0; channel < 4; ++channel) {
-      ForEachLane(lanes, [&](std::uint32_t at) { (*operands.out[channel])[at] = texels.channel[channel][at]; });
-    }
-  });
+void FetchEach(Warp& warp, const TextureImm& imm, const TextureOperands& operands, std::uint32_t mask,
+               std::uint32_t line, F&& fetch) {
+  ForEachTexture(
+      warp, imm, operands, mask, line, [&](const TextureObject& texture, const Sampler& sampler, std::uint32_t lanes) {
+        Texels texels;
+        fetch(texture, sampler, lanes, texels);
+        for (unsigned channel = 0; channel < 4; ++channel) {
+          ForEachLane(lanes, [&](std::uint32_t at) { (*operands.out[channel])[at] = texels.channel[channel][at]; });
+        }
+      });
 }
 
 }  // namespace
@@ -100,7 +104,8 @@ void Helper_kTextureGather(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line,
             });
 }
 
-void Helper_kTextureAddress(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
+void Helper_kTextureAddress(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm,
+                            void* const* args) {
   const auto instruction = UnpackImm<TextureImm>(imm);
   Arguments next(args);
   auto* const out = next.Take<std::uint64_t>();
@@ -124,7 +129,8 @@ void Helper_kImageQuery(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, st
     access.At(lane);
     if (query.query == ImageQuery::kIsTexture || query.query == ImageQuery::kIsSurface) {
       // Any number may be asked about, also by lanes that a guard turns off.
-      const bool in_range = handles[lane] - ServicesOf(warp).memory->range_base() < ServicesOf(warp).memory->range_bytes();
+      const bool in_range =
+          handles[lane] - ServicesOf(warp).memory->range_base() < ServicesOf(warp).memory->range_bytes();
       if (in_range && !ServicesOf(warp).memory->Accessible(handles[lane], 8, false)) {
         out[lane] = 0;
         return;

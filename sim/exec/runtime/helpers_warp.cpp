@@ -40,7 +40,8 @@ std::uint32_t Reduce(std::uint64_t redux_imm, std::uint32_t a, std::uint32_t b) 
     case ReduxOp::kMin:
     case ReduxOp::kMax: break;
   }
-  if (type == ReduxType::kF32) return std::bit_cast<std::uint32_t>(Reduce(op, std::bit_cast<float>(a), std::bit_cast<float>(b), propagate));
+  if (type == ReduxType::kF32)
+    return std::bit_cast<std::uint32_t>(Reduce(op, std::bit_cast<float>(a), std::bit_cast<float>(b), propagate));
   const bool less = is_signed ? static_cast<std::int32_t>(a) < static_cast<std::int32_t>(b) : a < b;
   return less == (op == ReduxOp::kMin) ? a : b;
 }

@@ -4,8 +4,9 @@
 
 namespace gridloom::exec {
 
-// Read under a sequence lock, so every field is atomic: a reader may see a torn table, but then the version has changed.
-// Fields are stored with release and loaded with acquire order: who sees a new field also sees the odd version before it.
+// Read under a sequence lock, so every field is atomic: a reader may see a torn table, but then the version has
+// changed. Fields are stored with release and loaded with acquire order: who sees a new field also sees the odd version
+// before it.
 struct HostRegistry::Table {
   struct Row {
     std::atomic<std::uint64_t> base{0}, bytes{0}, id{0};
@@ -13,8 +14,9 @@ struct HostRegistry::Table {
     std::atomic<bool> read_only{false};
 
     HostRange Load() const {
-      return {base.load(std::memory_order_acquire), bytes.load(std::memory_order_acquire), id.load(std::memory_order_acquire),
-              read_only.load(std::memory_order_acquire), owner.load(std::memory_order_acquire)};
+      return {base.load(std::memory_order_acquire), bytes.load(std::memory_order_acquire),
+              id.load(std::memory_order_acquire), read_only.load(std::memory_order_acquire),
+              owner.load(std::memory_order_acquire)};
     }
     void Store(const HostRange& range) {
       base.store(range.base, std::memory_order_release);

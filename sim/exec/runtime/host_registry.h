@@ -1,5 +1,5 @@
-// Host memory that kernels may touch besides the device range (cuMemHostRegister). Readers take no lock: generated code's
-// slow paths ask for every lane. Writers are serialised by the owner.
+// Host memory that kernels may touch besides the device range (cuMemHostRegister). Readers take no lock: generated
+// code's slow paths ask for every lane. Writers are serialised by the owner.
 #pragma once
 
 #include <atomic>

@@ -14,7 +14,8 @@ std::uint64_t ResolveHandle(const Warp& warp, std::uint64_t handle) {
 
 void RaiseBadHandle(Warp& warp, std::uint32_t lane, std::uint32_t line, std::uint64_t handle, const char* kind) {
   char text[80];
-  std::snprintf(text, sizeof text, "0x%llx is not the handle of a %s object", static_cast<unsigned long long>(handle), kind);
+  std::snprintf(text, sizeof text, "0x%llx is not the handle of a %s object", static_cast<unsigned long long>(handle),
+                kind);
   RaiseFault(warp, FaultKind::kTrap, lane, handle, line, text);
 }
 

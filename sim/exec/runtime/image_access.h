@@ -9,12 +9,13 @@
 
 namespace gridloom::exec {
 
-/// A handle as an instruction gives it: the number itself, or the address of a .texref, .surfref or .samplerref variable
-/// that holds it. May fault while it reads the variable.
+/// A handle as an instruction gives it: the number itself, or the address of a .texref, .surfref or .samplerref
+/// variable that holds it. May fault while it reads the variable.
 std::uint64_t ResolveHandle(const Warp& warp, std::uint64_t handle);
 
 /// Ends the launch: `handle` is no live object of that kind.
-[[noreturn]] void RaiseBadHandle(Warp& warp, std::uint32_t lane, std::uint32_t line, std::uint64_t handle, const char* kind);
+[[noreturn]] void RaiseBadHandle(Warp& warp, std::uint32_t lane, std::uint32_t line, std::uint64_t handle,
+                                 const char* kind);
 
 const TextureObject& TextureOf(Warp& warp, std::uint32_t lane, std::uint32_t line, std::uint64_t handle);
 const SurfaceObject& SurfaceOf(Warp& warp, std::uint32_t lane, std::uint32_t line, std::uint64_t handle);

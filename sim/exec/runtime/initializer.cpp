@@ -65,11 +65,13 @@ std::uint64_t LiteralBits(const ptx::FloatLiteral& literal, ptx::ScalarType type
 
 std::uint64_t LiteralBits(const ptx::IntLiteral& literal, ptx::ScalarType type) {
   if (!ptx::IsFloat(type)) return literal.value;
-  return FloatBits(literal.negative ? static_cast<double>(static_cast<std::int64_t>(literal.value)) : static_cast<double>(literal.value),
+  return FloatBits(literal.negative ? static_cast<double>(static_cast<std::int64_t>(literal.value))
+                                    : static_cast<double>(literal.value),
                    type);
 }
 
-Result<std::uint64_t> ElementBits(const ptx::Initializer& element, ptx::ScalarType type, const SymbolAddressFn& address) {
+Result<std::uint64_t> ElementBits(const ptx::Initializer& element, ptx::ScalarType type,
+                                  const SymbolAddressFn& address) {
   if (const auto* integer = std::get_if<ptx::IntLiteral>(&element.value)) return LiteralBits(*integer, type);
   if (const auto* real = std::get_if<ptx::FloatLiteral>(&element.value)) return LiteralBits(*real, type);
   const auto& symbol = std::get<ptx::Operand>(element.value);
@@ -94,7 +96,8 @@ std::uint64_t InitializedBytes(const ptx::Variable& variable) {
 }
 
 Status ApplyInitializer(const ptx::Variable& variable, const SymbolAddressFn& address, std::span<std::byte> bytes) {
-  if (ptx::Info(variable.type).cls == ptx::TypeClass::kOpaque) return {};  // a sampler's attributes: the compiler reads them
+  if (ptx::Info(variable.type).cls == ptx::TypeClass::kOpaque)
+    return {};  // a sampler's attributes: the compiler reads them
   const std::uint32_t scalar_bytes = ptx::BytesOf(variable.type);
   Walker walker(variable);
   for (const ptx::Initializer& element : variable.initializer) {

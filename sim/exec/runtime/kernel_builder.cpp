@@ -12,14 +12,15 @@ namespace gridloom::exec {
 namespace {
 
 constexpr std::uint32_t kInterpreterFrames = 16u << 10;  // what helpers need beyond what they need under machine code
-// What making machine code takes: fitted to 361 kernels of 151 programs on a Xeon with AVX-512; 80 % of those that take more than 100 ms
-// take between 0.7 and 2.2 times as long.
+// What making machine code takes: fitted to 361 kernels of 151 programs on a Xeon with AVX-512; 80 % of those that take
+// more than 100 ms take between 0.7 and 2.2 times as long.
 constexpr std::uint64_t kNsPerAccess = 2'300'000, kNsPerBlock = 1'900'000, kNsPerOtherStep = 300'000;
-// Kernels for which it takes less are not interpreted. Those with loops may have CTAs that run for long; where they cannot begin again,
-// machine code takes over between two CTAs only.
+// Kernels for which it takes less are not interpreted. Those with loops may have CTAs that run for long; where they
+// cannot begin again, machine code takes over between two CTAs only.
 constexpr std::uint64_t kMostWaitNs = 50'000'000, kMostWaitWithLoopsNs = 150'000'000;
 constexpr std::uint32_t kMostFrameBytes = 2u << 20;  // of a warp
-constexpr std::uint64_t kPatiencePart = 20;          // of that time: so long a kernel is interpreted before its machine code is made
+constexpr std::uint64_t kPatiencePart =
+    20;  // of that time: so long a kernel is interpreted before its machine code is made
 
 std::uint64_t ExpectedNs(const InterpretedCode& code) {
   const InterpretedCode::Size size = code.size();
@@ -35,8 +36,8 @@ void PlaceShared(const SharedLayout& shared, LoadedKernel& loaded) {
 }
 
 /// What is known of compiled code, and its entry.
-Result<LoadedKernel> Loaded(const CompiledKernel& compiled, std::unique_ptr<CodeObject> code, const CompileOptions& options,
-                            const SharedLayout& shared) {
+Result<LoadedKernel> Loaded(const CompiledKernel& compiled, std::unique_ptr<CodeObject> code,
+                            const CompileOptions& options, const SharedLayout& shared) {
   LoadedKernel loaded;
   const auto entry = reinterpret_cast<std::uintptr_t>(code->Find("gl_kernel"));
   if (entry == 0 || entry >= code->code_end()) return Error{"the compiled object defines no function gl_kernel"};
@@ -73,13 +74,17 @@ Status CheckTiers(const std::string& tiers) {
   return Error{"GRIDLOOM_TIERS=" + tiers.substr(0, 60) + " is not known; expected on, off or interpret"};
 }
 
-KernelBuilder::KernelBuilder(const Engine::Options& options, CompileFn compile, std::string compiler_id, unsigned threads)
-    : options_(options), compiler_(compile, std::move(compiler_id)), cache_(options.cache_dir, options.cache_bytes, options.log) {
+KernelBuilder::KernelBuilder(const Engine::Options& options, CompileFn compile, std::string compiler_id,
+                             unsigned threads)
+    : options_(options),
+      compiler_(compile, std::move(compiler_id)),
+      cache_(options.cache_dir, options.cache_bytes, options.log) {
   if (options.memcheck) return;  // its checks are machine code
   if (options.tiers == "interpret") tiers_ = Tiers::kInterpret;
   if (options.tiers != "on" || compile != nullptr) return;
-  background_ = std::make_unique<BackgroundCompiler>(BackgroundCompiler::Options{
-      compiler_.ServicePath(), compiler_.path(), cache_.enabled() ? options.cache_dir : "", options.cache_bytes, threads});
+  background_ = std::make_unique<BackgroundCompiler>(
+      BackgroundCompiler::Options{compiler_.ServicePath(), compiler_.path(), cache_.enabled() ? options.cache_dir : "",
+                                  options.cache_bytes, threads});
   if (background_->available()) tiers_ = Tiers::kOn;
 }
 
@@ -92,15 +97,18 @@ const ProcessorChoices& KernelBuilder::Choices() {
 }
 
 /// None, and why: the interpreter cannot run it; or, for no such reason, it is not worth it.
-std::optional<LoadedKernel> KernelBuilder::LoadBytecode(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options,
-                                                        const InterpretedKernel& made, std::string& refused) {
+std::optional<LoadedKernel> KernelBuilder::LoadBytecode(ProgramImpl& program, const KernelInfo& kernel,
+                                                        const CompileOptions& options, const InterpretedKernel& made,
+                                                        std::string& refused) {
   auto code = InterpretedCode::Load(made.code);
   if (!code) {
     refused = code.error().message;
     return std::nullopt;
   }
-  const std::uint64_t most_wait = (*code)->has_loops() && !(*code)->can_begin_again() ? kMostWaitWithLoopsNs : kMostWaitNs;
-  if (tiers_ == Tiers::kOn && (ExpectedNs(**code) < most_wait || (*code)->stack_bytes() > kMostFrameBytes)) return std::nullopt;
+  const std::uint64_t most_wait =
+      (*code)->has_loops() && !(*code)->can_begin_again() ? kMostWaitWithLoopsNs : kMostWaitNs;
+  if (tiers_ == Tiers::kOn && (ExpectedNs(**code) < most_wait || (*code)->stack_bytes() > kMostFrameBytes))
+    return std::nullopt;
   LoadedKernel loaded;
   loaded.interpreted = std::move(*code);
   loaded.entry = &InterpretWarp;
@@ -115,10 +123,11 @@ std::optional<LoadedKernel> KernelBuilder::LoadBytecode(ProgramImpl& program, co
   return loaded;
 }
 
-/// The kernel as bytecode: what is `known`, or made and kept. None: the interpreter cannot run it, though machine code might, or it is not
-/// worth it.
-Result<std::optional<LoadedKernel>> KernelBuilder::Interpret(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options,
-                                                             const CacheKey& key, InterpretedKernel* known) {
+/// The kernel as bytecode: what is `known`, or made and kept. None: the interpreter cannot run it, though machine code
+/// might, or it is not worth it.
+Result<std::optional<LoadedKernel>> KernelBuilder::Interpret(ProgramImpl& program, const KernelInfo& kernel,
+                                                             const CompileOptions& options, const CacheKey& key,
+                                                             InterpretedKernel* known) {
   std::string refused;
   if (known) {
     if (auto loaded = LoadBytecode(program, kernel, options, *known, refused)) {
@@ -142,7 +151,8 @@ Result<std::optional<LoadedKernel>> KernelBuilder::Interpret(ProgramImpl& progra
   return loaded;
 }
 
-CacheKey KernelBuilder::KeyOf(const ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options) const {
+CacheKey KernelBuilder::KeyOf(const ProgramImpl& program, const KernelInfo& kernel,
+                              const CompileOptions& options) const {
   // Where nothing but bytecode is wanted, machine code that others have made does not stand in its place.
   const std::string maker =
       tiers_ == Tiers::kInterpret && options.record == Recording::kNone ? compiler_.id() + " bytecode" : compiler_.id();
@@ -154,7 +164,8 @@ KernelTable::Built KernelBuilder::Build(ProgramImpl& program, const KernelInfo& 
   return {BuildNow(program, kernel, options), settled};
 }
 
-Result<LoadedKernel> KernelBuilder::BuildNow(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options) {
+Result<LoadedKernel> KernelBuilder::BuildNow(ProgramImpl& program, const KernelInfo& kernel,
+                                             const CompileOptions& options) {
   const auto start = Clock::now();
   const CacheKey key = KeyOf(program, kernel, options);
   CachedKernel known = cache_.Find(key);
@@ -176,8 +187,8 @@ Result<LoadedKernel> KernelBuilder::BuildNow(ProgramImpl& program, const KernelI
   return loaded;
 }
 
-Result<CompiledKernel> KernelBuilder::Compile(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options,
-                                              const CacheKey& key) {
+Result<CompiledKernel> KernelBuilder::Compile(ProgramImpl& program, const KernelInfo& kernel,
+                                              const CompileOptions& options, const CacheKey& key) {
   const bool settled = compiler_.settled();
   const Result<CompileFn> compile = compiler_.Load();
   if (!compile && !settled && options.record == Recording::kNone && background_ && background_->available())
@@ -190,8 +201,8 @@ Result<CompiledKernel> KernelBuilder::Compile(ProgramImpl& program, const Kernel
 }
 
 /// Where the compiler cannot be loaded into this process now. Waits for it.
-Result<CompiledKernel> KernelBuilder::CompileBeside(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options,
-                                                    const CacheKey& key) {
+Result<CompiledKernel> KernelBuilder::CompileBeside(ProgramImpl& program, const KernelInfo& kernel,
+                                                    const CompileOptions& options, const CacheKey& key) {
   struct Answer {
     std::mutex mutex;
     std::condition_variable came;
@@ -214,8 +225,9 @@ Result<CompiledKernel> KernelBuilder::CompileBeside(ProgramImpl& program, const 
   return std::move(*answer->made);
 }
 
-Result<LoadedKernel> KernelBuilder::MachineCode(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options,
-                                                const CacheKey& key, std::optional<CompiledKernel> compiled) {
+Result<LoadedKernel> KernelBuilder::MachineCode(ProgramImpl& program, const KernelInfo& kernel,
+                                                const CompileOptions& options, const CacheKey& key,
+                                                std::optional<CompiledKernel> compiled) {
   std::unique_ptr<CodeObject> code;
   if (compiled) {
     // A file that passed its checksum and still does not load is as good as none.
@@ -234,13 +246,15 @@ Result<LoadedKernel> KernelBuilder::MachineCode(ProgramImpl& program, const Kern
   GL_TRY(loaded, Loaded(*compiled, std::move(code), options, LayoutShared(program.module_as_read(), *kernel.function)));
   loaded.cache_hit = cache_hit;
   if (options.record != Recording::kNone) {
-    for (const ptx::Instruction* instruction : NumberInstructions(program.module_as_read(), *kernel.function).instructions)
+    for (const ptx::Instruction* instruction :
+         NumberInstructions(program.module_as_read(), *kernel.function).instructions)
       loaded.instruction_lines.push_back(instruction->loc.line);
   }
   return loaded;
 }
 
-Result<const LoadedKernel*> KernelBuilder::MakeNow(ProgramImpl& program, const KernelInfo& kernel, const LoadedKernel& interpreted) {
+Result<const LoadedKernel*> KernelBuilder::MakeNow(ProgramImpl& program, const KernelInfo& kernel,
+                                                   const LoadedKernel& interpreted) {
   TierState& tier = *interpreted.tier;
   if (const LoadedKernel* const better = tier.better.load(std::memory_order_acquire)) return better;
   const CacheKey key = KeyOf(program, kernel, interpreted.options);
@@ -252,7 +266,8 @@ Result<const LoadedKernel*> KernelBuilder::MakeNow(ProgramImpl& program, const K
 // Machine code that comes later
 // ---------------------------------------------------------------------------------------------------------------------
 
-KernelBuilder::Use::Use(KernelBuilder& builder, const LaunchParams& params, const LoadedKernel& kernel) : tier_(kernel.tier) {
+KernelBuilder::Use::Use(KernelBuilder& builder, const LaunchParams& params, const LoadedKernel& kernel)
+    : tier_(kernel.tier) {
   if (!tier_) return;
   tier_->running.fetch_add(1, std::memory_order_relaxed);
   const bool again = tier_->launches.fetch_add(1, std::memory_order_relaxed) != 0;
@@ -273,7 +288,8 @@ void KernelBuilder::AskFor(const LaunchParams& params, const LoadedKernel& kerne
   job.options = kernel.options;
   job.key = KeyOf(program, *params.kernel, job.options);
   job.wanted = [tier] {
-    if (tier->running.load(std::memory_order_relaxed) != 0 || tier->launches.load(std::memory_order_relaxed) > 1) return true;
+    if (tier->running.load(std::memory_order_relaxed) != 0 || tier->launches.load(std::memory_order_relaxed) > 1)
+      return true;
     tier->asked.store(false);  // the next launch asks again
     return false;
   };

@@ -1,5 +1,6 @@
-// Makes kernels ready to run. What is in the cache or small becomes machine code at once. The rest is interpreted first, and machine code
-// takes over when it has been made beside the program: in later launches, and in a running one between two CTAs.
+// Makes kernels ready to run. What is in the cache or small becomes machine code at once. The rest is interpreted
+// first, and machine code takes over when it has been made beside the program: in later launches, and in a running one
+// between two CTAs.
 #pragma once
 
 #include <memory>
@@ -31,7 +32,8 @@ class KernelBuilder {
   void LoadCompiler() { static_cast<void>(compiler_.Load()); }
   FindLineFn LoadFindLine() { return compiler_.LoadFindLine(); }
 
-  /// Counts an interpreted kernel as used while one lives, and has its machine code made when it is used for long or again.
+  /// Counts an interpreted kernel as used while one lives, and has its machine code made when it is used for long or
+  /// again.
   class Use {
    public:
     Use(KernelBuilder& builder, const LaunchParams& params, const LoadedKernel& kernel);
@@ -48,14 +50,18 @@ class KernelBuilder {
 
   CacheKey KeyOf(const ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options) const;
   Result<LoadedKernel> BuildNow(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options);
-  Result<CompiledKernel> Compile(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options, const CacheKey& key);
-  Result<CompiledKernel> CompileBeside(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options, const CacheKey& key);
-  Result<LoadedKernel> MachineCode(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options, const CacheKey& key,
-                                   std::optional<CompiledKernel> compiled);
-  Result<std::optional<LoadedKernel>> Interpret(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options,
-                                                const CacheKey& key, InterpretedKernel* known);
-  std::optional<LoadedKernel> LoadBytecode(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options,
-                                           const InterpretedKernel& made, std::string& refused);
+  Result<CompiledKernel> Compile(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options,
+                                 const CacheKey& key);
+  Result<CompiledKernel> CompileBeside(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options,
+                                       const CacheKey& key);
+  Result<LoadedKernel> MachineCode(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options,
+                                   const CacheKey& key, std::optional<CompiledKernel> compiled);
+  Result<std::optional<LoadedKernel>> Interpret(ProgramImpl& program, const KernelInfo& kernel,
+                                                const CompileOptions& options, const CacheKey& key,
+                                                InterpretedKernel* known);
+  std::optional<LoadedKernel> LoadBytecode(ProgramImpl& program, const KernelInfo& kernel,
+                                           const CompileOptions& options, const InterpretedKernel& made,
+                                           std::string& refused);
   void AskFor(const LaunchParams& params, const LoadedKernel& kernel, std::uint64_t patience_ns);
 
   const Engine::Options options_;

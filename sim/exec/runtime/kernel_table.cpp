@@ -6,7 +6,8 @@
 namespace gridloom::exec {
 
 bool KernelTable::Slot::MatchesButForBlock(const CompileOptions& options) const {
-  return small_grid == options.small_grid && clusters == options.clusters && memcheck == options.memcheck && record == options.record;
+  return small_grid == options.small_grid && clusters == options.clusters && memcheck == options.memcheck &&
+         record == options.record;
 }
 
 bool KernelTable::Slot::Matches(const CompileOptions& options) const {
@@ -16,10 +17,13 @@ bool KernelTable::Slot::Matches(const CompileOptions& options) const {
 std::shared_ptr<KernelTable::Slot> KernelTable::SlotFor(const ptx::Function* function, CompileOptions& options) {
   const std::lock_guard lock(mutex_);
   auto& slots = slots_[function];
-  const auto find = [&] { return std::ranges::find_if(slots, [&](const auto& slot) { return slot->Matches(options); }); };
+  const auto find = [&] {
+    return std::ranges::find_if(slots, [&](const auto& slot) { return slot->Matches(options); });
+  };
   auto it = find();
   if (it == slots.end() && options.record == Recording::kNone && IsRowOfWarps(options.block)) {
-    const auto alike = std::ranges::count_if(slots, [&](const auto& slot) { return slot->MatchesButForBlock(options); });
+    const auto alike =
+        std::ranges::count_if(slots, [&](const auto& slot) { return slot->MatchesButForBlock(options); });
     if (static_cast<std::size_t>(alike) >= kOwnShapes) {
       std::ranges::copy(kRowOfWarps, options.block);
       it = find();
@@ -40,7 +44,8 @@ std::shared_ptr<KernelTable::Slot> KernelTable::SlotFor(const ptx::Function* fun
   return slot;
 }
 
-Result<KernelTable::Found> KernelTable::Get(const ptx::Function* function, const CompileOptions& wanted, const Build& build) {
+Result<KernelTable::Found> KernelTable::Get(const ptx::Function* function, const CompileOptions& wanted,
+                                            const Build& build) {
   CompileOptions options = wanted;
   const std::shared_ptr<Slot> slot = SlotFor(function, options);
   bool built_now = false;
@@ -57,7 +62,8 @@ Result<KernelTable::Found> KernelTable::Get(const ptx::Function* function, const
   }
   if (!slot->kernel) return Error{slot->error};
   if (slot->kernel->tier)
-    if (const LoadedKernel* const better = slot->kernel->tier->better.load(std::memory_order_acquire)) return Found{better, false};
+    if (const LoadedKernel* const better = slot->kernel->tier->better.load(std::memory_order_acquire))
+      return Found{better, false};
   return Found{slot->kernel.get(), built_now};
 }
 

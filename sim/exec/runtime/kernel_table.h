@@ -1,6 +1,7 @@
-// Compiled kernels of one program in memory. A kernel is built once per block shape. From the third on, shapes of one row of whole warps
-// share a version (kRowOfWarps): programs that try block sizes would wait for a build each. The ninth shape and all later ones share
-// a version that works for any. Thread-safe; two launches of the same kernel wait for one build.
+// Compiled kernels of one program in memory. A kernel is built once per block shape. From the third on, shapes of one
+// row of whole warps share a version (kRowOfWarps): programs that try block sizes would wait for a build each. The
+// ninth shape and all later ones share a version that works for any. Thread-safe; two launches of the same kernel wait
+// for one build.
 #pragma once
 
 #include <atomic>
@@ -36,8 +37,8 @@ struct LoadedKernel {
   std::unique_ptr<CodeObject> code;
   WarpEntry entry = nullptr;
   std::shared_ptr<const InterpretedCode> interpreted;  ///< in place of `code`: bytecode, and `entry` is InterpretWarp
-  std::shared_ptr<TierState> tier;                     ///< of an interpreted kernel that machine code will take over from
-  CtaEntry cta_entry = nullptr;                        ///< in place of `entry`: runs all warps of a CTA
+  std::shared_ptr<TierState> tier;  ///< of an interpreted kernel that machine code will take over from
+  CtaEntry cta_entry = nullptr;     ///< in place of `entry`: runs all warps of a CTA
   std::uint32_t static_shared_bytes = 0;
   std::uint32_t dynamic_shared_offset = 0;
   std::uint32_t reserved_shared_bytes = 0;  ///< zeroed when a CTA begins (SharedLayout)

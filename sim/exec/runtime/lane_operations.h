@@ -16,7 +16,8 @@ void ForLanes(std::uint32_t mask, F&& visit) {
 /// The lanes of `company` that have the value of `lane`.
 inline std::uint32_t MatchAny(std::uint32_t company, const std::uint64_t* value, std::uint32_t lane) {
   std::uint32_t same = 0;
-  ForLanes(company, [&](std::uint32_t other) { same |= static_cast<std::uint32_t>(value[other] == value[lane]) << other; });
+  ForLanes(company,
+           [&](std::uint32_t other) { same |= static_cast<std::uint32_t>(value[other] == value[lane]) << other; });
   return same;
 }
 

@@ -72,14 +72,15 @@ struct Launch {
   GridFeed* feed = nullptr;
   DeviceErrors device_errors;
 
-  // The grid is handed out in units: a CTA, or a cluster of CTAs that run together. Where `ctas` names them, a unit's index is its place
-  // there.
+  // The grid is handed out in units: a CTA, or a cluster of CTAs that run together. Where `ctas` names them, a unit's
+  // index is its place there.
   std::uint64_t units = 0;
   std::uint32_t ctas_per_unit = 1;
   std::uint32_t unit_grid[3] = {1, 1, 1};
   std::uint32_t threads_per_cta = 0;
-  std::uint32_t shared_limit = 0;  ///< bytes of shared memory that accesses of one CTA may touch: what it asked for, as a GPU gives it out
-  std::uint32_t local_bytes = 0;   ///< per thread, 0: no local memory
+  std::uint32_t shared_limit =
+      0;  ///< bytes of shared memory that accesses of one CTA may touch: what it asked for, as a GPU gives it out
+  std::uint32_t local_bytes = 0;  ///< per thread, 0: no local memory
   std::uint32_t local_stride = 0;
   std::size_t recursion_bytes = 0;   ///< of a warp's stack on the host, for functions that call themselves; 0: none do
   std::uint64_t resident_limit = 1;  ///< units that may be started and not finished at the same time
@@ -88,10 +89,12 @@ struct Launch {
   std::uint32_t SmAt(std::uint32_t index) const { return sms.empty() ? index : sms[index]; }
 
   /// Machine code for what is being interpreted has come: the units that are left are better run by it.
-  bool Superseded() const { return may_be_superseded && kernel->tier->better.load(std::memory_order_relaxed) != nullptr; }
+  bool Superseded() const {
+    return may_be_superseded && kernel->tier->better.load(std::memory_order_relaxed) != nullptr;
+  }
   bool may_be_superseded = false;
-  /// Whether CTAs that are being interpreted end here, since what they have done is undone and the grid begins again as machine code. Not
-  /// where a unit has ended already: then those that have begun do not take much longer.
+  /// Whether CTAs that are being interpreted end here, since what they have done is undone and the grid begins again as
+  /// machine code. Not where a unit has ended already: then those that have begun do not take much longer.
   bool BeginsAgain() {
     if (!undo || undo->broken()) return false;
     if (undo->decided()) return true;
@@ -130,7 +133,8 @@ struct Launch {
   std::uintptr_t fault_pc = 0;        ///< in generated code, where the line is not known yet
   std::size_t fault_place_bytes = 0;  ///< length of the place in fault.text
 
-  /// The first access outside of all allocations that was let through (DeviceMemory::LetThrough); written by a fault's handler.
+  /// The first access outside of all allocations that was let through (DeviceMemory::LetThrough); written by a fault's
+  /// handler.
   struct Stray {
     std::atomic<bool> noted{false};
     std::uint64_t address = 0;

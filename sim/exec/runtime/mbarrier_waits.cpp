@@ -5,7 +5,9 @@
 namespace gridloom::exec {
 
 MbarrierWaits::Wait* MbarrierWaits::Find(const Warp& warp, const void* place, bool parity) {
-  const auto is_it = [&](const Wait& wait) { return wait.place == place && wait.warp == &warp && wait.parity == parity; };
+  const auto is_it = [&](const Wait& wait) {
+    return wait.place == place && wait.warp == &warp && wait.parity == parity;
+  };
   if (last_ < waits_.size() && is_it(waits_[last_])) return &waits_[last_];
   const auto found = std::ranges::find_if(waits_, is_it);
   if (found == waits_.end()) return nullptr;
@@ -15,7 +17,8 @@ MbarrierWaits::Wait* MbarrierWaits::Find(const Warp& warp, const void* place, bo
 
 void MbarrierWaits::Add(const Warp& warp, std::uint32_t lane, const void* place, bool parity) {
   Wait* wait = Find(warp, place, parity);
-  if (!wait) wait = &waits_.emplace_back(Wait{.place = place, .warp = &warp, .waiting = 0, .over = 0, .parity = parity});
+  if (!wait)
+    wait = &waits_.emplace_back(Wait{.place = place, .warp = &warp, .waiting = 0, .over = 0, .parity = parity});
   wait->waiting |= 1u << lane;
 }
 

@@ -1,6 +1,7 @@
-// Lanes that have asked in vain whether a phase of an mbarrier is over. On a GPU try_wait suspends them and the end of the phase
-// wakes them, whatever becomes of the object right after; here they ask again when it is their warp's turn, and until then a warp that
-// went on may have begun the object anew. So the end of a phase is kept for those who waited for it.
+// Lanes that have asked in vain whether a phase of an mbarrier is over. On a GPU try_wait suspends them and the end of
+// the phase wakes them, whatever becomes of the object right after; here they ask again when it is their warp's turn,
+// and until then a warp that went on may have begun the object anew. So the end of a phase is kept for those who waited
+// for it.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +22,8 @@ class MbarrierWaits {
   void EndPhase(const void* place);
   /// True where the phase has ended since the lane asked for it; it is then forgotten.
   bool Take(const Warp& warp, std::uint32_t lane, const void* place, bool parity);
-  /// " at shared 0x40, of which 1 arrival is missing": of the first that lanes of the warp wait for; empty when they wait for none.
+  /// " at shared 0x40, of which 1 arrival is missing": of the first that lanes of the warp wait for; empty when they
+  /// wait for none.
   std::string Describe(const Warp& warp) const;
   /// The warp has ended.
   void Forget(const Warp& warp);

@@ -35,7 +35,9 @@ class ObjectLoader {
 
  private:
   Error Bad(std::string what) const { return Error{"object of " + name_ + ": " + std::move(what)}; }
-  bool InFile(std::uint64_t offset, std::uint64_t size) const { return offset <= bytes_.size() && size <= bytes_.size() - offset; }
+  bool InFile(std::uint64_t offset, std::uint64_t size) const {
+    return offset <= bytes_.size() && size <= bytes_.size() - offset;
+  }
   template <typename T>
   T ReadAt(std::uint64_t offset) const {
     T value;
@@ -70,7 +72,8 @@ class ObjectLoader {
 };
 
 std::optional<std::string_view> ObjectLoader::StringAt(const Elf64_Shdr& table, std::uint64_t offset) const {
-  if (table.sh_type != SHT_STRTAB || !InFile(table.sh_offset, table.sh_size) || offset >= table.sh_size) return std::nullopt;
+  if (table.sh_type != SHT_STRTAB || !InFile(table.sh_offset, table.sh_size) || offset >= table.sh_size)
+    return std::nullopt;
   const char* const start = reinterpret_cast<const char*>(bytes_.data() + table.sh_offset + offset);
   const void* const end = std::memchr(start, 0, table.sh_size - offset);
   if (!end) return std::nullopt;
@@ -81,14 +84,16 @@ Status ObjectLoader::ReadSections() {
   if (bytes_.size() < sizeof(Elf64_Ehdr)) return Bad("shorter than an ELF header");
   if (bytes_.size() > kMaxObjectBytes) return Bad("larger than 256 MiB");
   const auto header = ReadAt<Elf64_Ehdr>(0);
-  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB)
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
+      header.e_ident[EI_DATA] != ELFDATA2LSB)
     return Bad("not a 64-bit little-endian ELF file");
   if (header.e_type != ET_REL || header.e_machine != EM_X86_64) return Bad("not a relocatable x86-64 object");
   if (header.e_shentsize != sizeof(Elf64_Shdr) || header.e_shnum == 0 ||
       !InFile(header.e_shoff, std::uint64_t{header.e_shnum} * sizeof(Elf64_Shdr)))
     return Bad("section table outside of the file");
   sections_.resize(header.e_shnum);
-  for (std::size_t i = 0; i < sections_.size(); ++i) sections_[i].header = ReadAt<Elf64_Shdr>(header.e_shoff + i * sizeof(Elf64_Shdr));
+  for (std::size_t i = 0; i < sections_.size(); ++i)
+    sections_[i].header = ReadAt<Elf64_Shdr>(header.e_shoff + i * sizeof(Elf64_Shdr));
   if (header.e_shstrndx >= sections_.size()) return Bad("no section names");
   for (Section& section : sections_) {
     const auto name = StringAt(sections_[header.e_shstrndx].header, section.header.sh_name);
@@ -107,9 +112,11 @@ Status ObjectLoader::ClassifySection(Section& section) {
   if (header.sh_type != SHT_PROGBITS) return Bad("section " + name + " is of a type generated code has no use for");
   if (!InFile(header.sh_offset, header.sh_size)) return Bad("section " + name + " lies outside of the file");
   if ((header.sh_flags & SHF_TLS) != 0) return Bad("section " + name + " holds thread-local data");
-  if ((header.sh_flags & SHF_WRITE) != 0 && !section.name.starts_with(".data.rel.ro")) return Bad("section " + name + " is writable");
+  if ((header.sh_flags & SHF_WRITE) != 0 && !section.name.starts_with(".data.rel.ro"))
+    return Bad("section " + name + " is writable");
   const std::uint64_t align = header.sh_addralign;
-  if ((align & (align - 1)) != 0 || align > kPageBytes) return Bad("section " + name + " has alignment " + std::to_string(align));
+  if ((align & (align - 1)) != 0 || align > kPageBytes)
+    return Bad("section " + name + " has alignment " + std::to_string(align));
   section.code = (header.sh_flags & SHF_EXECINSTR) != 0;
   section.loaded = true;
   return {};
@@ -120,11 +127,13 @@ Status ObjectLoader::ReadSymbols() {
     const Elf64_Shdr& header = section.header;
     if (header.sh_type != SHT_SYMTAB) continue;
     if (!symbols_.empty()) return Bad("two symbol tables");
-    if (header.sh_entsize != sizeof(Elf64_Sym) || !InFile(header.sh_offset, header.sh_size)) return Bad("symbol table outside of the file");
+    if (header.sh_entsize != sizeof(Elf64_Sym) || !InFile(header.sh_offset, header.sh_size))
+      return Bad("symbol table outside of the file");
     if (header.sh_link >= sections_.size()) return Bad("symbol table without names");
     symbol_strings_ = sections_[header.sh_link].header;
     symbols_.resize(header.sh_size / sizeof(Elf64_Sym));
-    for (std::size_t i = 0; i < symbols_.size(); ++i) symbols_[i] = ReadAt<Elf64_Sym>(header.sh_offset + i * sizeof(Elf64_Sym));
+    for (std::size_t i = 0; i < symbols_.size(); ++i)
+      symbols_[i] = ReadAt<Elf64_Sym>(header.sh_offset + i * sizeof(Elf64_Sym));
   }
   slot_of_symbol_.assign(symbols_.size(), -1);
   return {};
@@ -138,7 +147,8 @@ Status ObjectLoader::ForEachRelocation(F&& visit) {
     if (header.sh_info >= sections_.size()) return Bad("relocations of an unknown section");
     const Section& target = sections_[header.sh_info];
     if (!target.loaded) continue;
-    if (header.sh_type == SHT_REL || header.sh_entsize != sizeof(Elf64_Rela) || !InFile(header.sh_offset, header.sh_size))
+    if (header.sh_type == SHT_REL || header.sh_entsize != sizeof(Elf64_Rela) ||
+        !InFile(header.sh_offset, header.sh_size))
       return Bad("relocations of " + std::string(target.name) + " are malformed");
     for (std::uint64_t at = 0; at + sizeof(Elf64_Rela) <= header.sh_size; at += sizeof(Elf64_Rela)) {
       const auto rela = ReadAt<Elf64_Rela>(header.sh_offset + at);
@@ -155,7 +165,8 @@ Status ObjectLoader::CountExternals() {
     const std::uint32_t type = ELF64_R_TYPE(rela.r_info);
     const bool by_table = type == R_X86_64_GOTPCREL || type == R_X86_64_GOTPCRELX || type == R_X86_64_REX_GOTPCRELX;
     const bool external = symbols_[symbol].st_shndx == SHN_UNDEF && symbol != 0;
-    if ((by_table || external) && slot_of_symbol_[symbol] < 0) slot_of_symbol_[symbol] = static_cast<std::int32_t>(slots_++);
+    if ((by_table || external) && slot_of_symbol_[symbol] < 0)
+      slot_of_symbol_[symbol] = static_cast<std::int32_t>(slots_++);
     return {};
   });
 }
@@ -203,9 +214,11 @@ Result<std::uint64_t> ObjectLoader::AddressOf(std::uint32_t symbol, bool through
     if (through_stub) return base + stubs_at_ + static_cast<std::uint64_t>(slot_of_symbol_[symbol]) * kStubBytes;
     return reinterpret_cast<std::uint64_t>(address);
   }
-  if (entry.st_shndx >= sections_.size() || !sections_[entry.st_shndx].loaded) return Bad("relocation of a symbol in no loaded section");
+  if (entry.st_shndx >= sections_.size() || !sections_[entry.st_shndx].loaded)
+    return Bad("relocation of a symbol in no loaded section");
   const Section& section = sections_[entry.st_shndx];
-  if (entry.st_value > section.header.sh_size) return Bad("symbol beyond the end of section " + std::string(section.name));
+  if (entry.st_value > section.header.sh_size)
+    return Bad("symbol beyond the end of section " + std::string(section.name));
   return base + section.offset + entry.st_value;
 }
 
@@ -231,8 +244,8 @@ Status ObjectLoader::Relocate(const Section& section, const Elf64_Rela& rela) {
     case R_X86_64_GOTPCREL:
     case R_X86_64_GOTPCRELX:
     case R_X86_64_REX_GOTPCRELX: {
-      const auto slot =
-          reinterpret_cast<std::uint64_t>(object_->memory_) + slots_at_ + static_cast<std::uint64_t>(slot_of_symbol_[symbol]) * 8;
+      const auto slot = reinterpret_cast<std::uint64_t>(object_->memory_) + slots_at_ +
+                        static_cast<std::uint64_t>(slot_of_symbol_[symbol]) * 8;
       value = slot + static_cast<std::uint64_t>(rela.r_addend) - here;
       break;
     }
@@ -242,9 +255,13 @@ Status ObjectLoader::Relocate(const Section& section, const Elf64_Rela& rela) {
     std::memcpy(place, &value, 8);
     return {};
   }
-  const bool fits = type == R_X86_64_32 ? value <= UINT32_MAX
-                                        : static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int32_t>(value))) == value;
-  if (!fits) return Bad("relocation of type " + std::to_string(type) + " does not reach its target; compile position independent code");
+  const bool fits =
+      type == R_X86_64_32
+          ? value <= UINT32_MAX
+          : static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int32_t>(value))) == value;
+  if (!fits)
+    return Bad("relocation of type " + std::to_string(type) +
+               " does not reach its target; compile position independent code");
   const auto narrow = static_cast<std::uint32_t>(value);
   std::memcpy(place, &narrow, 4);
   return {};
@@ -252,7 +269,8 @@ Status ObjectLoader::Relocate(const Section& section, const Elf64_Rela& rela) {
 
 Status ObjectLoader::CopyAndRelocate() {
   for (const Section& section : sections_)
-    if (section.loaded) std::memcpy(object_->memory_ + section.offset, bytes_.data() + section.header.sh_offset, section.header.sh_size);
+    if (section.loaded)
+      std::memcpy(object_->memory_ + section.offset, bytes_.data() + section.header.sh_offset, section.header.sh_size);
   for (std::uint32_t symbol = 0; symbol < symbols_.size(); ++symbol) {
     if (slot_of_symbol_[symbol] < 0) continue;
     const auto index = static_cast<std::uint64_t>(slot_of_symbol_[symbol]);
@@ -271,7 +289,8 @@ Status ObjectLoader::CopyAndRelocate() {
 Status ObjectLoader::FindSymbols() {
   for (std::uint32_t symbol = 0; symbol < symbols_.size(); ++symbol) {
     const Elf64_Sym& entry = symbols_[symbol];
-    if (ELF64_ST_BIND(entry.st_info) == STB_LOCAL || entry.st_shndx == SHN_UNDEF || entry.st_shndx >= sections_.size()) continue;
+    if (ELF64_ST_BIND(entry.st_info) == STB_LOCAL || entry.st_shndx == SHN_UNDEF || entry.st_shndx >= sections_.size())
+      continue;
     const Section& section = sections_[entry.st_shndx];
     if (!section.loaded) continue;
     const auto name = StringAt(symbol_strings_, entry.st_name);

@@ -21,7 +21,8 @@ std::uint32_t CtasPerSm(const sim::DeviceSpec& device, const KernelInfo& kernel,
 
   const std::uint64_t asked = std::uint64_t{kernel.static_shared_bytes} + dynamic_shared_bytes;
   if (asked > device.block.shared_optin_bytes) return 0;
-  const std::uint64_t shared = RoundUp(asked + device.block.shared_reserved_bytes, std::max(device.allocation.shared_bytes, 1u));
+  const std::uint64_t shared =
+      RoundUp(asked + device.block.shared_reserved_bytes, std::max(device.allocation.shared_bytes, 1u));
   if (shared != 0) fit = std::min<std::uint64_t>(fit, device.sm.shared_bytes / shared);
   const std::uint64_t local = kernel.LocalBytes(stack_bytes) * warps * sim::DeviceSpec::kWarpSize;
   if (local != 0 && device.memory.size_bytes != 0)

@@ -1,5 +1,5 @@
-// How many CTAs of a kernel fit on one SM: the calculation NVIDIA's occupancy calculator does, and what the device has of memory for
-// their threads' stacks.
+// How many CTAs of a kernel fit on one SM: the calculation NVIDIA's occupancy calculator does, and what the device has
+// of memory for their threads' stacks.
 #pragma once
 
 #include <cstdint>

@@ -54,15 +54,16 @@ std::vector<std::uint16_t> PageUse::CountTouched() const {
   for (std::uint64_t first = 0; first < blocks_; first += kAtATime) {
     const std::uint64_t count = std::min(kAtATime, blocks_ - first);
     if (mincore(At(base_ + first * kHugePage), count * kHugePage, there.data()) != 0) continue;
-    for (std::uint64_t page = 0; page < count * kPagesOfBlock; ++page) touched[first + page / kPagesOfBlock] += there[page] & 1;
+    for (std::uint64_t page = 0; page < count * kPagesOfBlock; ++page)
+      touched[first + page / kPagesOfBlock] += there[page] & 1;
   }
   return touched;
 }
 
 bool PageUse::Look() { return before_.empty() ? LookAtLarge() : LookAtSmall(); }
 
-/// All of a large page is there once one byte is touched, so what counts is what is in it. Zeros that a kernel wrote look like nothing;
-/// LookAtSmall finds that out.
+/// All of a large page is there once one byte is touched, so what counts is what is in it. Zeros that a kernel wrote
+/// look like nothing; LookAtSmall finds that out.
 bool PageUse::LookAtLarge() {
   std::vector<std::uint16_t> touched = CountTouched();
   Tally tally;

@@ -1,5 +1,5 @@
-// Whether large pages suit an allocation. They save page faults where memory is used as it lies; where a program touches a few bytes here
-// and there, as with a stack for each thread, the system clears all that lies between.
+// Whether large pages suit an allocation. They save page faults where memory is used as it lies; where a program
+// touches a few bytes here and there, as with a stack for each thread, the system clears all that lies between.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,8 @@ namespace gridloom::exec {
 
 inline constexpr std::uint64_t kHugePage = std::uint64_t{2} << 20;
 
-/// Of one allocation, which has large pages at first where the system has them. It and its pages must stay while somebody looks.
+/// Of one allocation, which has large pages at first where the system has them. It and its pages must stay while
+/// somebody looks.
 class PageUse {
  public:
   /// Of allocations with fewer bytes nothing is worth a look, and of others looks take too long.
@@ -18,8 +19,8 @@ class PageUse {
   /// `base`: a multiple of kHugePage.
   PageUse(std::uint64_t base, std::uint64_t bytes) : base_(base), blocks_(bytes / kHugePage) {}
 
-  /// Looks at what has been touched, and changes the size of the pages to come. True when no further look is needed. Bytes may be written
-  /// meanwhile.
+  /// Looks at what has been touched, and changes the size of the pages to come. True when no further look is needed.
+  /// Bytes may be written meanwhile.
   bool Look();
 
  private:
@@ -29,7 +30,8 @@ class PageUse {
 
   std::uint64_t base_ = 0, blocks_ = 0;
   unsigned looks_ = 0;
-  std::vector<std::uint16_t> before_;  ///< pages of each block that were there when pages became small; empty: they are large
+  std::vector<std::uint16_t>
+      before_;  ///< pages of each block that were there when pages became small; empty: they are large
 };
 
 }  // namespace gridloom::exec

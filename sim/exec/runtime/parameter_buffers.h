@@ -1,5 +1,5 @@
-// Device memory into which a kernel writes the parameters of a grid it is about to launch. A buffer belongs to the grid that
-// asked for it: it goes when it is launched, or with that grid. Thread-safe.
+// Device memory into which a kernel writes the parameters of a grid it is about to launch. A buffer belongs to the grid
+// that asked for it: it goes when it is launched, or with that grid. Thread-safe.
 #pragma once
 
 #include <atomic>

@@ -48,7 +48,8 @@ class Formatter {
     while (std::isdigit(static_cast<unsigned char>(Peek()))) spec += format_[at_++];
   }
 
-  // conversion := '%' [-+ #0]* (digits | '*')? ('.' (digits | '*')?)? (h | hh | l | ll | z | t | j)? [diouxXfFeEgGaAcsp%]
+  // conversion := '%' [-+ #0]* (digits | '*')? ('.' (digits | '*')?)? (h | hh | l | ll | z | t | j)?
+  // [diouxXfFeEgGaAcsp%]
   bool Conversion() {
     const std::uint64_t offset_before = offset_;
     const std::int32_t arguments_before = result_.arguments;
@@ -60,7 +61,8 @@ class Formatter {
       spec += format_[at_++];
       const std::size_t before = spec.size();
       Number(spec);
-      if (spec.size() > before && spec[before] == '-') spec.resize(before - 1);  // negative: as if there were no precision
+      if (spec.size() > before && spec[before] == '-')
+        spec.resize(before - 1);  // negative: as if there were no precision
     }
     std::string length;
     while (Peek() != '\0' && std::string_view("hlzjt").find(Peek()) != std::string_view::npos) length += format_[at_++];
@@ -130,6 +132,8 @@ class Formatter {
 
 }  // namespace
 
-PrintfText FormatPrintf(std::string_view format, const PrintfArguments& arguments) { return Formatter(format, arguments).Run(); }
+PrintfText FormatPrintf(std::string_view format, const PrintfArguments& arguments) {
+  return Formatter(format, arguments).Run();
+}
 
 }  // namespace gridloom::exec

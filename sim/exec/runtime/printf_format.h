@@ -1,5 +1,6 @@
 // The device's printf: format strings with the arguments as vprintf packs them (CUDA C++ Programming Guide, "Formatted
-// Output"): each argument aligned to its size, integers and characters 4 or 8 bytes, floats as doubles, pointers 8 bytes.
+// Output"): each argument aligned to its size, integers and characters 4 or 8 bytes, floats as doubles, pointers 8
+// bytes.
 #pragma once
 
 #include <cstdint>

@@ -29,7 +29,8 @@ void PrintfOutput::WriteWhere(Chosen chosen) {
   std::vector<Record> mine;
   {
     const std::lock_guard lock(mutex_);
-    const auto rest = std::stable_partition(records_.begin(), records_.end(), [&](const Record& record) { return !chosen(record); });
+    const auto rest =
+        std::stable_partition(records_.begin(), records_.end(), [&](const Record& record) { return !chosen(record); });
     mine.assign(std::make_move_iterator(rest), std::make_move_iterator(records_.end()));
     records_.erase(rest, records_.end());
     for (const Record& record : mine) bytes_ -= record.text.size();

@@ -1,5 +1,5 @@
-// What kernels print. Text is kept until its grid ends or launches another one, or until the buffer is full, and is then
-// written in the order of the CTAs that printed it: the same order for any number of host threads.
+// What kernels print. Text is kept until its grid ends or launches another one, or until the buffer is full, and is
+// then written in the order of the CTAs that printed it: the same order for any number of host threads.
 #pragma once
 
 #include <atomic>

@@ -24,8 +24,8 @@ constexpr std::uint32_t kFormat = 2;
 
 /// Below this a difference may be noise, and the other way is the one with less code.
 constexpr double kClearly = 1.1;
-/// A lane's own round has more to it than its loads: tests of its addresses, and its end. Zen 3 has 1.3 to 2.2, and goes through a graph in
-/// 6.6 ms with all lanes one by one, in 9.8 with up to 16.
+/// A lane's own round has more to it than its loads: tests of its addresses, and its end. Zen 3 has 1.3 to 2.2, and
+/// goes through a graph in 6.6 ms with all lanes one by one, in 9.8 with up to 16.
 constexpr double kFar = 1.2;
 
 /// The kind of processor, as it names itself, and the instructions that may be used: a name for a file.
@@ -41,7 +41,8 @@ std::string NameOfProcessor() {
   __get_cpuid(1, &words[count], &ignored, &ignored, &ignored);  // family, model, stepping
 #endif
   char name[48];
-  std::snprintf(name, sizeof name, "processor-%016llx.txt", static_cast<unsigned long long>(XXH3_64bits(words, sizeof words)));
+  std::snprintf(name, sizeof name, "processor-%016llx.txt",
+                static_cast<unsigned long long>(XXH3_64bits(words, sizeof words)));
   return name;
 }
 
@@ -62,19 +63,21 @@ bool IsRatio(double ratio) { return ratio > 0.001 && ratio < 1000; }
 std::string ProcessorTimes::Text() const {
   // In thousandths: a program's locale may write numbers with a comma.
   const auto thousandths = [](double ratio) { return std::to_string(std::llround(ratio * 1000)); };
-  return "ahead " + thousandths(ahead_gain) + " few " + thousandths(few_gain) + " all " + thousandths(all_gain) + " halves " +
-         (halves ? "1" : "0") + "\n";
+  return "ahead " + thousandths(ahead_gain) + " few " + thousandths(few_gain) + " all " + thousandths(all_gain) +
+         " halves " + (halves ? "1" : "0") + "\n";
 }
 
 std::optional<ProcessorTimes> ProcessorTimes::Parse(std::string_view text) {
   ProcessorTimes times;
   int ahead = 0, few = 0, all = 0, end = 0, halves = 0;
   const std::string line(text);
-  if (std::sscanf(line.c_str(), "ahead %d few %d all %d halves %d\n%n", &ahead, &few, &all, &halves, &end) != 4) return std::nullopt;
+  if (std::sscanf(line.c_str(), "ahead %d few %d all %d halves %d\n%n", &ahead, &few, &all, &halves, &end) != 4)
+    return std::nullopt;
   times.ahead_gain = ahead / 1000.0;
   times.few_gain = few / 1000.0;
   times.all_gain = all / 1000.0;
-  const bool good = IsRatio(times.ahead_gain) && IsRatio(times.few_gain) && IsRatio(times.all_gain) && (halves == 0 || halves == 1);
+  const bool good =
+      IsRatio(times.ahead_gain) && IsRatio(times.few_gain) && IsRatio(times.all_gain) && (halves == 0 || halves == 1);
   if (static_cast<std::size_t>(end) != line.size() || !good) return std::nullopt;
   times.halves = halves == 1;
   return times;

@@ -1,6 +1,6 @@
-// What generated code does in one of several ways because processors differ: results are the same, times are not. It is chosen by short
-// measurements on the processor itself, once for each kind of processor: the compiler's name for it says little about what its gathers
-// cost (Zen 3, 4 and 5 differ), and new ones have no name yet.
+// What generated code does in one of several ways because processors differ: results are the same, times are not. It is
+// chosen by short measurements on the processor itself, once for each kind of processor: the compiler's name for it
+// says little about what its gathers cost (Zen 3, 4 and 5 differ), and new ones have no name yet.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +39,8 @@ ProcessorChoices ChoicesOf(const ProcessorTimes& times);
 /// Measures for some tens of milliseconds. Without gathers (AVX2) there is nothing to choose.
 ProcessorTimes MeasureProcessor();
 
-/// What a user wants instead (GRIDLOOM_CODE): "fetch-ahead=yes|no" and "few-lanes=8|16|32", separated by commas; what is not named is left
-/// as it is.
+/// What a user wants instead (GRIDLOOM_CODE): "fetch-ahead=yes|no" and "few-lanes=8|16|32", separated by commas; what
+/// is not named is left as it is.
 Status ApplyChoices(std::string_view text, ProcessorChoices& choices);
 
 struct KnownProcessor {

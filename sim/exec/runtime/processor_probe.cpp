@@ -1,5 +1,5 @@
-// The measurements behind processor_choices.h. Both walk through rows of a table as the rows of a sparse matrix are walked through: each of
-// 32 lanes goes on word by word from a place of its own.
+// The measurements behind processor_choices.h. Both walk through rows of a table as the rows of a sparse matrix are
+// walked through: each of 32 lanes goes on word by word from a place of its own.
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -54,7 +54,8 @@ std::int32_t Total(std::span<const std::int32_t> sums) { return std::accumulate(
     }
     for (unsigned step = 0; step < kSteps; ++step) {
       for (int part = 0; part < 4; ++part) {
-        const __m256i got = _mm256_mask_i32gather_epi32(_mm256_setzero_si256(), table.words.data(), at[part], on[part], 4);
+        const __m256i got =
+            _mm256_mask_i32gather_epi32(_mm256_setzero_si256(), table.words.data(), at[part], on[part], 4);
         sum = _mm256_add_epi32(sum, got);
         at[part] = _mm256_add_epi32(at[part], _mm256_set1_epi32(1));
       }
@@ -77,7 +78,8 @@ std::int32_t Total(std::span<const std::int32_t> sums) { return std::accumulate(
     }
     for (unsigned step = 0; step < kSteps; ++step) {
       for (int part = 0; part < 2; ++part) {
-        const __m512i got = _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), on[part], at[part], table.words.data(), 4);
+        const __m512i got =
+            _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), on[part], at[part], table.words.data(), 4);
         sum = _mm512_add_epi32(sum, got);
         at[part] = _mm512_add_epi32(at[part], _mm512_set1_epi32(1));
       }
@@ -139,7 +141,10 @@ ProcessorTimes MeasureProcessor() {
     all_loads = std::min(all_loads, Time([&] { return LoadRows(table, kLanes); }, checked));
   }
   if (checked == 0) return {};  // it cannot be: all words are 1
-  return {.ahead_gain = plain / ahead, .few_gain = few / few_loads, .all_gain = ahead / all_loads, .halves = level == SimdLevel::kAvx512};
+  return {.ahead_gain = plain / ahead,
+          .few_gain = few / few_loads,
+          .all_gain = ahead / all_loads,
+          .halves = level == SimdLevel::kAvx512};
 }
 
 #else

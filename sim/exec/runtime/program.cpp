@@ -16,8 +16,8 @@
 namespace gridloom::exec {
 namespace {
 
-constexpr std::uint32_t kVariableAlign = 16;               // widest access a kernel makes
-constexpr std::uint64_t kCheckedGap = 256;                 // behind a variable under memcheck: what runs over its end finds nothing
+constexpr std::uint32_t kVariableAlign = 16;  // widest access a kernel makes
+constexpr std::uint64_t kCheckedGap = 256;    // behind a variable under memcheck: what runs over its end finds nothing
 constexpr std::uint64_t kOwnAllocationBytes = kPageBytes;  // from this size on a variable has guard gaps of its own
 
 ProgramKey HashOf(std::string_view text) {
@@ -35,7 +35,8 @@ std::uint64_t Product(const ptx::FunctionDirective* directive) {
 
 void CopyDims(const ptx::FunctionDirective* directive, std::uint32_t (&dims)[3]) {
   if (!directive || directive->values.empty()) return;
-  for (std::size_t i = 0; i < 3; ++i) dims[i] = i < directive->values.size() ? static_cast<std::uint32_t>(directive->values[i]) : 1;
+  for (std::size_t i = 0; i < 3; ++i)
+    dims[i] = i < directive->values.size() ? static_cast<std::uint32_t>(directive->values[i]) : 1;
 }
 
 /// Cooperative groups read its address, inlined or by the device runtime library.
@@ -44,7 +45,8 @@ bool UsesGridWorkspace(const ptx::Block& block) {
   for (const ptx::Statement& statement : block.statements) {
     if (const auto* instruction = std::get_if<ptx::Instruction>(&statement)) {
       for (const ptx::Operand& operand : instruction->operands) {
-        if (operand.kind == ptx::OperandKind::kSpecial && (operand.text == "%envreg1" || operand.text == "%envreg2")) return true;
+        if (operand.kind == ptx::OperandKind::kSpecial && (operand.text == "%envreg1" || operand.text == "%envreg2"))
+          return true;
         if (instruction->Has(ptx::Trait::kCalls) && operand.text == kGetHandle) return true;
       }
     } else if (const auto* nested = std::get_if<std::unique_ptr<ptx::Block>>(&statement)) {
@@ -60,7 +62,8 @@ std::uint32_t Registers(const ptx::Function& function, std::uint32_t needed, std
   std::uint32_t registers = std::max(needed, 8u);
   // As ptxas does, which has no use for fewer than the calling convention takes.
   if (const auto* cap = function.FindDirective("maxnreg"); cap && !cap->values.empty())
-    registers = static_cast<std::uint32_t>(std::min<std::uint64_t>(registers, std::max<std::uint64_t>(cap->values[0], 8)));
+    registers =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(registers, std::max<std::uint64_t>(cap->values[0], 8)));
   if (bounded && max_threads != 0) registers = std::min(registers, std::max(kRegisterFile / max_threads / 8 * 8, 16u));
   return registers;
 }
@@ -70,7 +73,8 @@ KernelInfo DescribeKernel(const ptx::Module& module, const ptx::Function& functi
   info.name = function.name;
   info.function = &function;
   info.params = ptx::LayoutParams(function);
-  for (const ptx::Variable& param : function.params) info.param_bytes.push_back(static_cast<std::uint32_t>(param.bytes()));
+  for (const ptx::Variable& param : function.params)
+    info.param_bytes.push_back(static_cast<std::uint32_t>(param.bytes()));
   info.static_shared_bytes = LayoutShared(module, function).static_bytes();
   const StackUse stack = FindStackUse(module, function);
   info.local_bytes = stack.bytes;
@@ -88,8 +92,8 @@ KernelInfo DescribeKernel(const ptx::Module& module, const ptx::Function& functi
 
 }  // namespace
 
-ProgramImpl::ProgramImpl(std::shared_ptr<const ptx::Module> module, ProgramKey key, std::shared_ptr<const ProgramImpl> original,
-                         DeviceMemory& memory)
+ProgramImpl::ProgramImpl(std::shared_ptr<const ptx::Module> module, ProgramKey key,
+                         std::shared_ptr<const ProgramImpl> original, DeviceMemory& memory)
     : module_(std::move(module)),
       original_(std::move(original)),
       memory_(memory),
@@ -141,10 +145,13 @@ Status ProgramImpl::PlaceVariables() {
       continue;
     }
     const std::uint64_t align = std::max(variable.alignment(), kVariableAlign);
-    if ((align & (align - 1)) != 0) return Error{where + " has alignment " + std::to_string(align) + ", which is no power of two"};
+    if ((align & (align - 1)) != 0)
+      return Error{where + " has alignment " + std::to_string(align) + ", which is no power of two"};
     if (info.managed || info.bytes >= kOwnAllocationBytes || align > kPageBytes) {
-      info.address = memory_.Allocate(info.bytes, align, info.managed ? MemoryKind::kManaged : MemoryKind::kModule, this);
-      if (info.address == 0) return Error{where + " needs " + std::to_string(info.bytes) + " bytes of device memory, which are not there"};
+      info.address =
+          memory_.Allocate(info.bytes, align, info.managed ? MemoryKind::kManaged : MemoryKind::kModule, this);
+      if (info.address == 0)
+        return Error{where + " needs " + std::to_string(info.bytes) + " bytes of device memory, which are not there"};
       allocations_.push_back(info.address);
     } else {
       packed_bytes = RoundUp(packed_bytes, align);
@@ -156,7 +163,8 @@ Status ProgramImpl::PlaceVariables() {
   }
   if (packed.empty()) return {};
   const std::uint64_t base = memory_.Allocate(packed_bytes, kPageBytes, MemoryKind::kModule, this);
-  if (base == 0) return Error{"no device memory for the module's variables (" + std::to_string(packed_bytes) + " bytes)"};
+  if (base == 0)
+    return Error{"no device memory for the module's variables (" + std::to_string(packed_bytes) + " bytes)"};
   allocations_.push_back(base);
   for (const auto& [number, offset] : packed) addresses_[number] = globals_[number].address = base + offset;
   return {};
@@ -173,7 +181,8 @@ Result<std::uint64_t> ProgramImpl::AddressOf(const ptx::Operand& symbol) const {
     const auto it = symbols_.variable_index.find(symbol.variable);
     if (it != symbols_.variable_index.end()) return addresses_[it->second];
   }
-  return Error{"an initialiser names " + std::string(symbol.text) + ", which is neither a global variable nor a function"};
+  return Error{"an initialiser names " + std::string(symbol.text) +
+               ", which is neither a global variable nor a function"};
 }
 
 Status ProgramImpl::Initialize() {
@@ -270,7 +279,8 @@ const GlobalInfo* ProgramImpl::FindGlobal(std::string_view name) const {
   return it == global_by_name_.end() ? nullptr : it->second;
 }
 
-Result<std::shared_ptr<Program>> Program::Load(std::unique_ptr<ptx::Module> module, std::string text, DeviceMemory& memory) {
+Result<std::shared_ptr<Program>> Program::Load(std::unique_ptr<ptx::Module> module, std::string text,
+                                               DeviceMemory& memory) {
   auto program = std::make_shared<ProgramImpl>(std::move(module), HashOf(text), nullptr, memory);
   GL_TRY_STATUS(program->Place());
   return std::shared_ptr<Program>(std::move(program));
@@ -285,7 +295,8 @@ Result<std::shared_ptr<Program>> Program::LoadVariant(std::shared_ptr<const ptx:
 }
 
 std::span<const GlobalInfo> VariablesIn(const Allocation& allocation) {
-  const auto* const program = allocation.kind == MemoryKind::kModule ? allocation.OwnerAs<const ProgramImpl>() : nullptr;
+  const auto* const program =
+      allocation.kind == MemoryKind::kModule ? allocation.OwnerAs<const ProgramImpl>() : nullptr;
   return program != nullptr ? program->globals() : std::span<const GlobalInfo>();
 }
 

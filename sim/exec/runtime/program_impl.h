@@ -21,7 +21,8 @@ namespace gridloom::exec {
 class ProgramImpl final : public Program {
  public:
   /// `original` is null but for a variant.
-  ProgramImpl(std::shared_ptr<const ptx::Module> module, ProgramKey key, std::shared_ptr<const ProgramImpl> original, DeviceMemory& memory);
+  ProgramImpl(std::shared_ptr<const ptx::Module> module, ProgramKey key, std::shared_ptr<const ProgramImpl> original,
+              DeviceMemory& memory);
   ~ProgramImpl() override;
   Status Place();
 

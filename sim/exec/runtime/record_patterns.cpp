@@ -8,10 +8,12 @@ namespace gridloom::exec {
 void RecordPatterns::Reset(std::size_t instructions) {
   // Lane 0 lies at its own address, so that no lanes lie like this one; nor do lanes without lane 0.
   Pattern nothing;
-  for (std::size_t lane = 0; lane < kWarpSize; ++lane) nothing[lane] = (std::int64_t{1} << 62) + static_cast<std::int64_t>(lane * lane);
+  for (std::size_t lane = 0; lane < kWarpSize; ++lane)
+    nothing[lane] = (std::int64_t{1} << 62) + static_cast<std::int64_t>(lane * lane);
   patterns_.clear();
   patterns_.push_back(std::make_unique<const Pattern>(nothing));
-  sites_.assign(std::min<std::size_t>(instructions, kRecordSites), {.pattern = patterns_.front()->data(), .tries = kTries});
+  sites_.assign(std::min<std::size_t>(instructions, kRecordSites),
+                {.pattern = patterns_.front()->data(), .tries = kTries});
 }
 
 std::uint64_t* RecordPatterns::Learn(RecordSite& site, std::uint32_t mask, std::uint64_t* slot) {

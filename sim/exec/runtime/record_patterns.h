@@ -1,4 +1,5 @@
-// The patterns of lanes that a launch's records name and only the run tells (RecordSite in sim/exec/contract/records.h), by host thread.
+// The patterns of lanes that a launch's records name and only the run tells (RecordSite in
+// sim/exec/contract/records.h), by host thread.
 #pragma once
 
 #include <array>
@@ -12,12 +13,13 @@ namespace gridloom::exec {
 
 class RecordPatterns {
  public:
-  /// Forgets all; what compiled code finds matches no access. `instructions`: of the code, which has sites for so many at most.
+  /// Forgets all; what compiled code finds matches no access. `instructions`: of the code, which has sites for so many
+  /// at most.
   void Reset(std::size_t instructions);
   RecordSite* sites() { return sites_.data(); }
 
-  /// Looks whether the lanes of the mask, whose addresses a slot of form kFound has at `slot`, lie like a pattern, which it makes if
-  /// need be; then the site has that pattern and the slot names it. Returns the end of the slot.
+  /// Looks whether the lanes of the mask, whose addresses a slot of form kFound has at `slot`, lie like a pattern,
+  /// which it makes if need be; then the site has that pattern and the slot names it. Returns the end of the slot.
   std::uint64_t* Learn(RecordSite& site, std::uint32_t mask, std::uint64_t* slot);
 
  private:

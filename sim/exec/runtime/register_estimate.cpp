@@ -52,7 +52,8 @@ struct Scan {
       if (const auto* instruction = std::get_if<ptx::Instruction>(&statement)) {
         ++position;
         // Of a guard that nobody declares there is no register.
-        if (instruction->guard && instruction->guard->predicate != nullptr) Touch(instruction->guard->predicate, instruction->guard->index);
+        if (instruction->guard && instruction->guard->predicate != nullptr)
+          Touch(instruction->guard->predicate, instruction->guard->index);
         for (const ptx::Operand& operand : instruction->operands) Visit(operand);
       } else if (const auto* label = std::get_if<ptx::Label*>(&statement)) {
         labels[*label] = position;
@@ -87,7 +88,8 @@ class Loops {
   std::map<std::uint32_t, std::uint32_t> joined_;
 };
 
-/// A register that is defined before a loop and used in it lives until the loop's last branch back, and so on from there.
+/// A register that is defined before a loop and used in it lives until the loop's last branch back, and so on from
+/// there.
 void ExtendOverLoops(Scan& scan) {
   std::vector<Range*> ranges;
   for (auto& [id, range] : scan.ranges) ranges.push_back(&range);

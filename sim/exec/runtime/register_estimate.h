@@ -1,7 +1,7 @@
 // How many 32-bit registers a kernel would need per thread: what the driver API reports and the occupancy is computed
-// from. PTX has no register allocation, so this is the widest point of a linear live-range scan, loops taken into account.
-// Functions are called by a convention that has the same registers for all of them, so a kernel needs as many as the widest of what it
-// reaches.
+// from. PTX has no register allocation, so this is the widest point of a linear live-range scan, loops taken into
+// account. Functions are called by a convention that has the same registers for all of them, so a kernel needs as many
+// as the widest of what it reaches.
 #pragma once
 
 #include <cstdint>

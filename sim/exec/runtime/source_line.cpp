@@ -25,7 +25,8 @@ void FindInBlock(const ptx::Block& block, std::uint32_t line, CodePlace& place) 
   };
   for (const ptx::Statement& statement : block.statements) {
     if (const auto* label = std::get_if<ptx::Label*>(&statement)) begins((*label)->loc.line);
-    else if (const auto* nested = std::get_if<std::unique_ptr<ptx::Block>>(&statement)) FindInBlock(**nested, line, place);
+    else if (const auto* nested = std::get_if<std::unique_ptr<ptx::Block>>(&statement))
+      FindInBlock(**nested, line, place);
     const auto* instruction = std::get_if<ptx::Instruction>(&statement);
     if (!instruction) continue;
     if (instruction->Has(ptx::Trait::kBranches)) begins(instruction->loc.line);
@@ -82,7 +83,8 @@ const ptx::LocDirective* FindInlined(const ptx::Block& block, const Place& place
   return nullptr;
 }
 
-/// A header of a CUDA toolkit, which the program's author has not written: in an include folder below one that is named for CUDA.
+/// A header of a CUDA toolkit, which the program's author has not written: in an include folder below one that is named
+/// for CUDA.
 bool IsToolkitHeader(const std::string& path) {
   const std::size_t include = path.rfind("/include/");
   if (include == std::string::npos) return false;
@@ -91,7 +93,8 @@ bool IsToolkitHeader(const std::string& path) {
          before.find("/targets/") != std::string_view::npos;
 }
 
-/// The place itself, or when it is in a toolkit's header the first caller outside of those, as far as functions were inlined.
+/// The place itself, or when it is in a toolkit's header the first caller outside of those, as far as functions were
+/// inlined.
 Place OutsideOfToolkit(const ptx::Module& module, const ptx::Block& body, const ptx::LocDirective& innermost) {
   const Place own{innermost.file, innermost.line, innermost.column};
   constexpr int kDeepest = 64;
@@ -128,7 +131,8 @@ const ptx::Function* FunctionAt(const ptx::Module& module, const ptx::Function* 
 
 }  // namespace
 
-std::optional<SourcePlace> FindSource(const ptx::Module& module, const ptx::Function* preferred, std::uint32_t ptx_line) {
+std::optional<SourcePlace> FindSource(const ptx::Module& module, const ptx::Function* preferred,
+                                      std::uint32_t ptx_line) {
   const ptx::Function* const function = FunctionAt(module, preferred, ptx_line);
   if (!function) return std::nullopt;
   const ptx::LocDirective* loc = nullptr;
@@ -142,7 +146,8 @@ std::optional<SourcePlace> FindSource(const ptx::Module& module, const ptx::Func
 
 CodePlace FindInCode(const ptx::Module& module, const ptx::Function* preferred, std::uint32_t ptx_line) {
   CodePlace place;
-  if (const ptx::Function* const function = FunctionAt(module, preferred, ptx_line)) FindInBlock(*function->body, ptx_line, place);
+  if (const ptx::Function* const function = FunctionAt(module, preferred, ptx_line))
+    FindInBlock(*function->body, ptx_line, place);
   return place;
 }
 

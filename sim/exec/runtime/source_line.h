@@ -1,5 +1,5 @@
-// From a line of PTX to the line of the source that .loc names (PTX ISA, 11.5.3), where the program was built with -lineinfo
-// or -G.
+// From a line of PTX to the line of the source that .loc names (PTX ISA, 11.5.3), where the program was built with
+// -lineinfo or -G.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,11 @@ struct SourcePlace {
   std::string text() const { return file + ":" + std::to_string(line); }
 };
 
-/// From the last .loc at or before a line of a function's body; nothing when there is none. A linked module has lines of
-/// several texts: `preferred` (may be null) is looked at first, then every other function whose body has such a line. What is of a header
-/// of a CUDA toolkit, and was inlined, counts as the line of its caller.
-std::optional<SourcePlace> FindSource(const ptx::Module& module, const ptx::Function* preferred, std::uint32_t ptx_line);
+/// From the last .loc at or before a line of a function's body; nothing when there is none. A linked module has lines
+/// of several texts: `preferred` (may be null) is looked at first, then every other function whose body has such a
+/// line. What is of a header of a CUDA toolkit, and was inlined, counts as the line of its caller.
+std::optional<SourcePlace> FindSource(const ptx::Module& module, const ptx::Function* preferred,
+                                      std::uint32_t ptx_line);
 
 /// An instruction among others: its text without operands, and where the straight line of code begins that it is in.
 struct CodePlace {

@@ -7,7 +7,8 @@ namespace {
 
 // More than a frame of generated code, which may be some tens of KiB: it must not step over the guard.
 constexpr std::size_t kGuardBytes = 64u << 10;
-// What a thread has by default. Signals of the program's arrive on the stack that the thread is on, and their handlers count on that much.
+// What a thread has by default. Signals of the program's arrive on the stack that the thread is on, and their handlers
+// count on that much.
 constexpr std::size_t kHandlerBytes = std::size_t{8} << 20;
 
 }  // namespace

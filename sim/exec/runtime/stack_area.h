@@ -1,5 +1,6 @@
-// Memory for the stacks of many warps, mapped once and kept: [guard][room][stack 0][guard][room][stack 1] … The room is for handlers of
-// signals that arrive while a thread of the program's runs a warp. Pages are touched only as deep as the warps and the handlers go.
+// Memory for the stacks of many warps, mapped once and kept: [guard][room][stack 0][guard][room][stack 1] … The room is
+// for handlers of signals that arrive while a thread of the program's runs a warp. Pages are touched only as deep as
+// the warps and the handlers go.
 #pragma once
 
 #include <cstddef>

@@ -23,7 +23,8 @@ std::uint32_t CheckNumber(std::ptrdiff_t cta, std::uint32_t barrier) {
   return static_cast<std::uint32_t>(cta) * (kBarriersPerCta + 1) + barrier;
 }
 
-/// Stacks at equal distances would all fall into the same cache sets, so each begins an odd number of lines further down.
+/// Stacks at equal distances would all fall into the same cache sets, so each begins an odd number of lines further
+/// down.
 std::size_t StackColour(std::size_t warp) { return (warp * 7 % 64) * 64; }
 
 }  // namespace
@@ -39,8 +40,9 @@ Unit::~Unit() {
 }
 
 namespace {
-// Generic addresses of shared memory end in the bits of its own addresses, as on a GPU, whose windows lie at multiples of their size:
-// programs make matrix descriptors, which hold the lower 18 bits of a shared address, from generic pointers without a conversion.
+// Generic addresses of shared memory end in the bits of its own addresses, as on a GPU, whose windows lie at multiples
+// of their size: programs make matrix descriptors, which hold the lower 18 bits of a shared address, from generic
+// pointers without a conversion.
 constexpr std::uint64_t kSharedWindowAlign = 1u << 18;
 }  // namespace
 
@@ -60,7 +62,8 @@ bool Unit::RequireLocal(std::uint64_t bytes) {
   local_ = memory.Allocate(local_capacity_, kPageBytes, MemoryKind::kInternal);
   if (local_ == 0) local_capacity_ = 0;
   // Threads use the low end of a large stack each: with huge pages that would take all of it.
-  if (local_ != 0 && bytes > kPageBytes) static_cast<void>(madvise(reinterpret_cast<void*>(local_), local_capacity_, MADV_NOHUGEPAGE));
+  if (local_ != 0 && bytes > kPageBytes)
+    static_cast<void>(madvise(reinterpret_cast<void*>(local_), local_capacity_, MADV_NOHUGEPAGE));
   return local_ != 0;
 }
 
@@ -105,7 +108,8 @@ std::string Unit::Adopt(Launch& new_launch, bool fibers) {
   if (ctas.size() != cta_count) ctas = std::vector<Cta>(cta_count);
   if (warp_count > warp_capacity_) {
     for (std::uint32_t i = 0; i < warp_capacity_; ++i) ForgetStack(warps[i]);
-    void* const memory_for_warps = ::operator new[](warp_count * sizeof(Warp), std::align_val_t{alignof(Warp)}, std::nothrow);
+    void* const memory_for_warps =
+        ::operator new[](warp_count * sizeof(Warp), std::align_val_t{alignof(Warp)}, std::nothrow);
     if (!memory_for_warps) return "no memory for " + std::to_string(warp_count) + " warps";
     warps = static_cast<Warp*>(memory_for_warps);
     std::uninitialized_value_construct_n(warps, warp_count);
@@ -121,7 +125,8 @@ std::string Unit::Adopt(Launch& new_launch, bool fibers) {
   const std::size_t stack_count = fibers ? warp_count : 1;
   if (stack_count > stacks.count() || stack_bytes > stacks.bytes()) {
     for (std::uint32_t i = 0; i < warp_capacity_; ++i) ForgetStack(warps[i]);
-    if (!stacks.Require(stack_count, stack_bytes)) return "no address space for the stacks of " + std::to_string(stack_count) + " warps";
+    if (!stacks.Require(stack_count, stack_bytes))
+      return "no address space for the stacks of " + std::to_string(stack_count) + " warps";
   }
   const std::uint64_t local_per_warp = std::uint64_t{new_launch.local_stride} * kWarpSize;
   if (!RequireShared(std::uint64_t{lc.shared_stride} * cta_count))
@@ -136,7 +141,8 @@ std::string Unit::Adopt(Launch& new_launch, bool fibers) {
     cta.ctx.launch = &lc;
     cta.ctx.owner = &cta;
     cta.ctx.shared_base = shared_;
-    cta.ctx.shared_bytes = cta_count == 1 ? std::min(new_launch.shared_limit, lc.shared_stride) : lc.shared_stride * cta_count;
+    cta.ctx.shared_bytes =
+        cta_count == 1 ? std::min(new_launch.shared_limit, lc.shared_stride) : lc.shared_stride * cta_count;
     cta.ctx.shared_offset = lc.shared_stride * c;
     cta.ctx.cluster_rank = c;
     for (std::uint32_t w = 0; w < lc.warps_per_cta; ++w) {
@@ -190,8 +196,8 @@ void Unit::Advance() {
   PlaceCtas();
 }
 
-/// PlaceCtas where nothing but x has changed. Copying the whole position, part of which was written just now, as one vector would wait
-/// until all stores of the CTA before have left the store buffer: 15 ns in a kernel that streams.
+/// PlaceCtas where nothing but x has changed. Copying the whole position, part of which was written just now, as one
+/// vector would wait until all stores of the CTA before have left the store buffer: 15 ns in a kernel that streams.
 void Unit::MoveInRow() {
   CtaCtx& ctx = ctas[0].ctx;
   ctx.ctaid[0] = position_[0];
@@ -329,8 +335,9 @@ void Unit::End(Warp& warp) {
   LeaveStopped(warp);
 }
 
-// One turn of the ring: who is in it runs up to where it waits. Whoever is released meanwhile comes behind this warp, with nothing to read
-// from before its barrier. No progress, and no yield either: a loop that gives way and waits yields, too.
+// One turn of the ring: who is in it runs up to where it waits. Whoever is released meanwhile comes behind this warp,
+// with nothing to read from before its barrier. No progress, and no yield either: a loop that gives way and waits
+// yields, too.
 void Unit::GiveWay(Warp& warp) {
   if (launch->stop.load(std::memory_order_relaxed)) LeaveStopped(warp);
   ring = &WarpOf(warp.ctx.next);
@@ -383,8 +390,8 @@ bool IsFull(const Barrier& barrier, std::uint32_t live_warps) {
 
 }  // namespace
 
-/// memcheck: what came before the barrier is ordered before what the released warps do next. Of a cluster's barrier that is
-/// every warp: those that have arrived and not waited yet do nothing that needs the difference.
+/// memcheck: what came before the barrier is ordered before what the released warps do next. Of a cluster's barrier
+/// that is every warp: those that have arrived and not waited yet do nothing that needs the difference.
 void Unit::CompleteForCheck(const Cta* cta, std::uint32_t id, const Barrier& barrier, const Warp* last) {
   std::vector<std::uint32_t> released;
   const auto add = [&](const Warp& warp) { released.push_back(static_cast<std::uint32_t>(&warp - warps)); };
@@ -403,8 +410,9 @@ void Unit::PrepareCheck() {
   if (!check) check = std::make_unique<UnitCheck>();
   constexpr unsigned kIndependentThreads = 70;  // from sm_70 on, lanes of a warp do not run in lockstep
   const bool check_lanes = launch->program && launch->program->module_as_read().sm() >= kIndependentThreads;
-  const std::uint32_t shared_bytes = launch->ctas_per_unit == 1 ? static_cast<std::uint32_t>(launch->ctx.total_shared_bytes)
-                                                                : launch->ctx.shared_stride * launch->ctas_per_unit;
+  const std::uint32_t shared_bytes = launch->ctas_per_unit == 1
+                                         ? static_cast<std::uint32_t>(launch->ctx.total_shared_bytes)
+                                         : launch->ctx.shared_stride * launch->ctas_per_unit;
   check->shadow.Prepare(shared_bytes, warp_count, check_lanes);
   check->sync.Prepare(warp_count, launch->ctx.warps_per_cta);
   check->copies.Prepare(shared_bytes, warp_count);
@@ -445,8 +453,8 @@ void Unit::CompleteIfFull(Cta& cta, std::uint32_t id, const Warp* last) {
   }
 }
 
-std::uint32_t Unit::ArriveAt(Warp& warp, std::uint32_t id, std::uint32_t needed_threads, std::uint32_t mask, std::uint32_t predicate,
-                             bool wait, bool partial) {
+std::uint32_t Unit::ArriveAt(Warp& warp, std::uint32_t id, std::uint32_t needed_threads, std::uint32_t mask,
+                             std::uint32_t predicate, bool wait, bool partial) {
   Cta& cta = *warp.cta;
   Barrier& barrier = cta.barriers[id];
   if (check) check->shadow.Arrive(CheckNumber(&cta - ctas.data(), id), static_cast<std::uint32_t>(&warp - warps));
@@ -548,8 +556,8 @@ std::string Unit::DescribeWaiting() const {
     if (named++ != 0) text += ", ";
     const std::string mbarrier = mbarrier_waits.Describe(warp);
     const Dim3 place = PlaceInGrid(*warp.cta);
-    text += "warp " + std::to_string(warp.ctx.warp_id) + " of CTA (" + std::to_string(place.x) + "," + std::to_string(place.y) + "," +
-            std::to_string(place.z) + ")";
+    text += "warp " + std::to_string(warp.ctx.warp_id) + " of CTA (" + std::to_string(place.x) + "," +
+            std::to_string(place.y) + "," + std::to_string(place.z) + ")";
     if (warp.state == WarpState::kReady) text += mbarrier.empty() ? " spins" : " waits for an mbarrier" + mbarrier;
     else if (warp.wait_barrier == kClusterBarrier) text += " waits at the cluster's barrier";
     else if (warp.wait_barrier >= kFirstGroupBarrier) text += " waits for its warp group";

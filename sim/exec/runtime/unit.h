@@ -1,6 +1,6 @@
-// A CTA (or a cluster of CTAs) while it runs on a worker: its warps with their stacks, shared windows and local memory, its
-// barriers, and the ring of warps that can go on. Units are kept and used again; what depends on the launch only, or on the
-// block shape only, is computed when that changes. A unit is touched by its worker's thread alone.
+// A CTA (or a cluster of CTAs) while it runs on a worker: its warps with their stacks, shared windows and local memory,
+// its barriers, and the ring of warps that can go on. Units are kept and used again; what depends on the launch only,
+// or on the block shape only, is computed when that changes. A unit is touched by its worker's thread alone.
 #pragma once
 
 #include <cstdint>
@@ -46,8 +46,10 @@ struct Warp : SwitchableWarp {
   WarpState state = WarpState::kReady;
   bool waits_for_arrivals = false;  ///< blocked in kBarrierWait (or the cluster's wait)
   bool cluster_arrived = false;
-  bool looks_elsewhere = false;  ///< memcheck: has looked at memory that others may write since it last asked for an mbarrier
-  bool polls = false;  ///< has asked in vain whether a phase of an mbarrier is over, and done nothing with one since; a look takes it back
+  bool looks_elsewhere =
+      false;           ///< memcheck: has looked at memory that others may write since it last asked for an mbarrier
+  bool polls = false;  ///< has asked in vain whether a phase of an mbarrier is over, and done nothing with one since; a
+                       ///< look takes it back
   /// CountedClocks: how far they have gone for what the warp is now, a warp of this CTA of this launch.
   struct {
     std::uint64_t launch = 0, cta = 0, cycles = 0;
@@ -84,9 +86,10 @@ struct Unit {
   void Yield(Warp& warp);
   /// The others that can run have their turns first.
   void GiveWay(Warp& warp);
-  /// Arrival at a barrier; blocks unless `wait` is false. Returns the number of predicates that held, the top bit: all held.
-  std::uint32_t ArriveAt(Warp& warp, std::uint32_t id, std::uint32_t needed_threads, std::uint32_t mask, std::uint32_t predicate, bool wait,
-                         bool partial);
+  /// Arrival at a barrier; blocks unless `wait` is false. Returns the number of predicates that held, the top bit: all
+  /// held.
+  std::uint32_t ArriveAt(Warp& warp, std::uint32_t id, std::uint32_t needed_threads, std::uint32_t mask,
+                         std::uint32_t predicate, bool wait, bool partial);
   void WaitForArrivals(Warp& warp);
   /// Warps 4 * group to 4 * group + 3 of the CTA that have not ended.
   std::uint32_t LiveWarpsOfGroup(const Cta& cta, std::uint32_t group) const;
@@ -114,7 +117,8 @@ struct Unit {
   /// The warp has ended and shares its buffer with none.
   void EndRecords(Warp& warp);
   RecordPatterns& record_patterns() { return record_patterns_; }
-  /// The warp has ended and the next one goes on in the same buffer, which is passed on when little room is left or the CTA ends.
+  /// The warp has ended and the next one goes on in the same buffer, which is passed on when little room is left or the
+  /// CTA ends.
   void EndSharedRecords(Warp& warp);
   /// All warps of the CTA have ended, one after the other, in code that has gone from one to the next (CtaEntry).
   void EndCtaRecords();
@@ -122,8 +126,9 @@ struct Unit {
   void PassOnEndedCtas();
   bool recording() const { return !records_.empty(); }
 
-  std::unique_ptr<UnitCheck> check;     ///< null without memcheck
-  std::vector<std::uint32_t> looks[2];  ///< the watchdog's last two copies of what its suspended warps have on their stacks
+  std::unique_ptr<UnitCheck> check;  ///< null without memcheck
+  std::vector<std::uint32_t>
+      looks[2];  ///< the watchdog's last two copies of what its suspended warps have on their stacks
 
  private:
   void SetShape(const std::uint32_t (&block)[3], std::uint32_t cta_count);
@@ -150,7 +155,8 @@ struct Unit {
   };
   std::vector<std::uint64_t> records_;  // buffers of the warps, one for all when they run one after the other
   bool shared_records_ = false;
-  std::uint32_t ended_warps_ = 0, observed_warps_ = 0;  // of a CTA whose records go into one buffer: those that were passed on
+  std::uint32_t ended_warps_ = 0,
+                observed_warps_ = 0;  // of a CTA whose records go into one buffer: those that were passed on
   // The same buffer: CTAs that have ended and were not passed on, and where the records of the one that runs begin.
   std::vector<RecordedCta> ended_ctas_;
   std::vector<std::span<const std::uint64_t>> ended_warps_records_;

@@ -99,7 +99,8 @@ void Unit::EndSharedRecords(Warp& warp) {
   next.ctx.record_cursor = warp.ctx.record_cursor;
 }
 
-/// CTAs are passed on several at a time, when their words are no longer being written. Those of a cluster have different places.
+/// CTAs are passed on several at a time, when their words are no longer being written. Those of a cluster have
+/// different places.
 void Unit::EndSharedCta(Warp& last) {
   if (launch->observer || !last.cta->records || ctas.size() != 1 || passed_on_part_) return FlushRecords(last, 1);
   const std::uint64_t number = CtaNumber(*last.cta);

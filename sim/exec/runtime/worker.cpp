@@ -26,9 +26,9 @@ constexpr std::size_t kKeptUnits = 16;
 constexpr std::uint64_t kLookInterval = 50'000'000;  // ns between two examinations of a grid that seems dead
 constexpr unsigned kLooksToBelieve = 4;
 constexpr std::uint64_t kBeforePacing = 1'000'000;  // ns that a recorded grid waits as fast as it can
-constexpr long kPacedRound = 64'000;                // ns that a round takes from then on: some 1 us for each trip of a loop's fuel
-constexpr double kMbarrierSeconds = 2;              // memcheck: what a grid gets in which all wait for mbarriers
-constexpr double kCountingFactor = 10;              // a grid that counts while it spins gets so much more time
+constexpr long kPacedRound = 64'000;    // ns that a round takes from then on: some 1 us for each trip of a loop's fuel
+constexpr double kMbarrierSeconds = 2;  // memcheck: what a grid gets in which all wait for mbarriers
+constexpr double kCountingFactor = 10;  // a grid that counts while it spins gets so much more time
 
 std::uint64_t NowNs() {
   timespec now{};
@@ -64,7 +64,8 @@ std::vector<std::uint32_t> StateOf(Unit& unit) {
   return state;
 }
 
-/// Whether all warps that could go on ask for mbarriers in vain, which none but threads of their own CTAs can bring about.
+/// Whether all warps that could go on ask for mbarriers in vain, which none but threads of their own CTAs can bring
+/// about.
 bool OnlyPoll(const Unit& unit) {
   return std::all_of(unit.warps, unit.warps + unit.warp_count,
                      [](const Warp& warp) { return warp.state != WarpState::kReady || warp.polls; });
@@ -72,9 +73,10 @@ bool OnlyPoll(const Unit& unit) {
 
 enum class Change : std::uint8_t { kNone, kSteady, kOther };
 
-/// From `first` to `second` to `third`, each as many rounds after the one before: is every word the same, or does every word
-/// change by the same amount from look to look, as a counter does?
-Change Compare(const std::vector<std::uint32_t>& first, const std::vector<std::uint32_t>& second, const std::vector<std::uint32_t>& third) {
+/// From `first` to `second` to `third`, each as many rounds after the one before: is every word the same, or does every
+/// word change by the same amount from look to look, as a counter does?
+Change Compare(const std::vector<std::uint32_t>& first, const std::vector<std::uint32_t>& second,
+               const std::vector<std::uint32_t>& third) {
   if (first.size() != second.size() || second.size() != third.size()) return Change::kOther;
   Change change = Change::kNone;
   for (std::size_t i = 0; i < first.size(); ++i) {
@@ -368,9 +370,9 @@ void Worker::RunResident() {
   if (units_.size() > kKeptUnits) units_.resize(kKeptUnits);
 }
 
-/// Called after a round in which nothing on this worker made progress. What a grid does that is recorded is timed as a GPU does it, turn by
-/// turn, so its warps must not go round their loops many times as often as a GPU's, where each trip waits for memory. Where they wait for a
-/// clock that counts its reads it is the reads that let time pass.
+/// Called after a round in which nothing on this worker made progress. What a grid does that is recorded is timed as a
+/// GPU does it, turn by turn, so its warps must not go round their loops many times as often as a GPU's, where each
+/// trip waits for memory. Where they wait for a clock that counts its reads it is the reads that let time pass.
 void Worker::PaceRecorded() {
   std::uint64_t clock_reads = 0;
   for (const Unit* unit : resident_) clock_reads += unit->clock_reads;
@@ -393,15 +395,16 @@ void Worker::AwaitFeed() {
 }
 
 /// Called every kRoundsBeforeYield rounds in which nothing on this worker makes progress. A grid is dead when, for the
-/// watchdog's time, no CTA has started, ended or passed a barrier, and then the suspended warps of all its workers, registers
-/// included, stay bit for bit the same from look to look, or change in nothing but counters: what they wait for is not going to
-/// come from this grid. Three looks make one examination; between them lies a number of rounds that is a multiple of the groups
-/// that a diverged warp is likely to spin in.
+/// watchdog's time, no CTA has started, ended or passed a barrier, and then the suspended warps of all its workers,
+/// registers included, stay bit for bit the same from look to look, or change in nothing but counters: what they wait
+/// for is not going to come from this grid. Three looks make one examination; between them lies a number of rounds that
+/// is a multiple of the groups that a diverged warp is likely to spin in.
 bool Worker::Watchdog() {
   double limit = launch->services->watchdog_seconds;
   if (limit <= 0) return false;
   if (looks_ == 0)
-    short_watch_ = launch->services->memcheck && std::ranges::all_of(resident_, [](const Unit* unit) { return OnlyPoll(*unit); });
+    short_watch_ =
+        launch->services->memcheck && std::ranges::all_of(resident_, [](const Unit* unit) { return OnlyPoll(*unit); });
   if (short_watch_) limit = std::min(limit, kMbarrierSeconds);
   const std::uint64_t now = NowNs();
   const std::uint64_t progress = launch->progress.load(std::memory_order_relaxed);
@@ -430,13 +433,17 @@ bool Worker::Watchdog() {
     if (stuck) launch->stuck_workers.fetch_add(1, std::memory_order_acq_rel);
     else launch->stuck_workers.fetch_sub(1, std::memory_order_acq_rel);
   }
-  if (!stuck || launch->stuck_workers.load(std::memory_order_acquire) != launch->active_workers.load(std::memory_order_acquire))
+  if (!stuck ||
+      launch->stuck_workers.load(std::memory_order_acquire) != launch->active_workers.load(std::memory_order_acquire))
     return false;
-  if (launch->services->running_launches.load(std::memory_order_relaxed) != 1) return false;  // another grid may help it
+  if (launch->services->running_launches.load(std::memory_order_relaxed) != 1)
+    return false;  // another grid may help it
   std::string text = resident_.front()->DescribeWaiting();
   if (resident_.size() > 1) text += "; " + std::to_string(resident_.size() - 1) + " more CTAs wait on this host thread";
-  if (launch->next_unit.load() < launch->units) text += "; CTAs that do not fit on the device at the same time have not started";
-  RecordFault(*launch, resident_.front()->ring, FaultKind::kDeadlock, kNoLane, 0, resident_.front()->ring->line, std::move(text));
+  if (launch->next_unit.load() < launch->units)
+    text += "; CTAs that do not fit on the device at the same time have not started";
+  RecordFault(*launch, resident_.front()->ring, FaultKind::kDeadlock, kNoLane, 0, resident_.front()->ring->line,
+              std::move(text));
   return true;
 }
 
@@ -458,9 +465,10 @@ void Worker::NextTrail() {
 
 namespace {
 
-/// Follows a CtaEntry's trail: the number of the warp that runs. Words of warps that ran before may still lie about, but only the running
-/// one has the largest.
-__attribute__((no_sanitize("address", "thread"))) std::uint64_t FollowTrail(std::uint64_t trail, std::span<const std::uint64_t> registers,
+/// Follows a CtaEntry's trail: the number of the warp that runs. Words of warps that ran before may still lie about,
+/// but only the running one has the largest.
+__attribute__((no_sanitize("address", "thread"))) std::uint64_t FollowTrail(std::uint64_t trail,
+                                                                            std::span<const std::uint64_t> registers,
                                                                             std::uintptr_t low, std::uintptr_t high) {
   std::uint64_t number = 0;
   const auto look = [&](std::uint64_t word) {

@@ -1,5 +1,5 @@
-// A host thread's equipment for running CTAs: its own context to come back to, its units, and what the fault handler needs
-// to know. The thread that launches borrows one; pool threads own one each.
+// A host thread's equipment for running CTAs: its own context to come back to, its units, and what the fault handler
+// needs to know. The thread that launches borrows one; pool threads own one each.
 #pragma once
 
 #include <sys/types.h>
@@ -18,9 +18,10 @@ class Worker {
  public:
   explicit Worker(DeviceMemory& memory) : memory_(memory) {}
 
-  /// Runs CTAs of the launch until none is left to start. With `share`, nobody else takes part yet: it is called after the
-  /// first unit, told how long that took and how many are left, and answers whether others do from now on.
-  void Run(Launch& launch, bool (*share)(void* context, std::uint64_t first_unit_ns, std::uint64_t units_left), void* share_context);
+  /// Runs CTAs of the launch until none is left to start. With `share`, nobody else takes part yet: it is called after
+  /// the first unit, told how long that took and how many are left, and answers whether others do from now on.
+  void Run(Launch& launch, bool (*share)(void* context, std::uint64_t first_unit_ns, std::uint64_t units_left),
+           void* share_context);
 
   /// The thread that is in Run, by the system's number; 0: none.
   pid_t thread() const { return thread_.load(); }
@@ -30,10 +31,11 @@ class Worker {
   /// Copies a launch's parameters to where generated code may read past their end. They stay until the next call.
   void KeepParams(Launch& launch);
 
-  SwitchableWarp root;                      ///< the thread's own stack while a warp runs
-  Launch* launch = nullptr;                 ///< not null while this thread may be inside a kernel
-  WarpCtx* volatile direct_warp = nullptr;  ///< the running warp when warps run one after the other; the first where a CtaEntry runs
-  volatile std::uint64_t trail = 0;         ///< of the CtaEntry that runs, or 0
+  SwitchableWarp root;       ///< the thread's own stack while a warp runs
+  Launch* launch = nullptr;  ///< not null while this thread may be inside a kernel
+  WarpCtx* volatile direct_warp =
+      nullptr;  ///< the running warp when warps run one after the other; the first where a CtaEntry runs
+  volatile std::uint64_t trail = 0;  ///< of the CtaEntry that runs, or 0
 
   // Lane by lane access in a helper: a SIGSEGV there is the program's fault, not ours.
   volatile std::int32_t access_lane = -1;

@@ -64,7 +64,8 @@ struct WorkerPool::Shared {
   }
 };
 
-WorkerPool::WorkerPool(unsigned helpers, DeviceMemory& memory) : helpers_(helpers), memory_(memory), shared_(std::make_shared<Shared>()) {
+WorkerPool::WorkerPool(unsigned helpers, DeviceMemory& memory)
+    : helpers_(helpers), memory_(memory), shared_(std::make_shared<Shared>()) {
   RegisterForkAware(this);
 }
 

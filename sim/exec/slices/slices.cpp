@@ -20,8 +20,8 @@ std::vector<std::byte> ParamsOf(const LaunchParams& whole, const SlicedKernel& k
   return params;
 }
 
-LaunchFault RunOne(Engine& engine, const LaunchParams& whole, const SlicedKernel& kernel, std::uint64_t first, std::uint64_t count,
-                   std::uint64_t grid_id, std::vector<std::byte>& params, LaunchStats* stats) {
+LaunchFault RunOne(Engine& engine, const LaunchParams& whole, const SlicedKernel& kernel, std::uint64_t first,
+                   std::uint64_t count, std::uint64_t grid_id, std::vector<std::byte>& params, LaunchStats* stats) {
   for (const passes::HiddenParam& hidden : kernel.hidden) {
     const std::uint64_t value = passes::HiddenValue(hidden.role, ShapeOf(whole.grid), first, grid_id);
     std::memcpy(params.data() + hidden.offset, &value, passes::Info(hidden.role).bytes);  // little-endian
@@ -48,16 +48,19 @@ Status SlicedProgram::Rewrite() {
   return {};
 }
 
-std::shared_ptr<const SlicedKernel> FindSlicedAlready(const std::shared_ptr<Program>& program, const KernelInfo& kernel) {
+std::shared_ptr<const SlicedKernel> FindSlicedAlready(const std::shared_ptr<Program>& program,
+                                                      const KernelInfo& kernel) {
   auto hidden = passes::ParamsLaunchFills(program->module_as_read(), *kernel.function);
   if (hidden.empty()) return nullptr;
-  return std::make_shared<SlicedKernel>(SlicedKernel{.program = program, .why_whole = {}, .info = &kernel, .hidden = std::move(hidden)});
+  return std::make_shared<SlicedKernel>(
+      SlicedKernel{.program = program, .why_whole = {}, .info = &kernel, .hidden = std::move(hidden)});
 }
 
 std::shared_ptr<const SlicedKernel> SlicedProgram::Find(const std::string& kernel) {
   const std::lock_guard lock(mutex_);
   if (!std::exchange(rewritten_, true)) {
-    if (const Status status = Rewrite(); !status.ok()) error_ = "its module cannot be rewritten: " + status.error().message;
+    if (const Status status = Rewrite(); !status.ok())
+      error_ = "its module cannot be rewritten: " + status.error().message;
   }
   auto sliced = std::make_shared<SlicedKernel>();
   if (program_ == nullptr) {
@@ -78,8 +81,8 @@ std::shared_ptr<const SlicedKernel> SlicedProgram::Find(const std::string& kerne
   return sliced;
 }
 
-LaunchFault RunSlice(Engine& engine, const LaunchParams& whole, const SlicedKernel& kernel, std::uint64_t first, std::uint64_t count,
-                     std::uint64_t grid_id, LaunchStats* stats) {
+LaunchFault RunSlice(Engine& engine, const LaunchParams& whole, const SlicedKernel& kernel, std::uint64_t first,
+                     std::uint64_t count, std::uint64_t grid_id, LaunchStats* stats) {
   std::vector<std::byte> params = ParamsOf(whole, kernel);
   return RunOne(engine, whole, kernel, first, count, grid_id, params, stats);
 }

@@ -1,4 +1,5 @@
-// Grids that run as sequences of slices: consecutive CTAs, with code rewritten by rewriter/passes/slice.h (docs/passes.md).
+// Grids that run as sequences of slices: consecutive CTAs, with code rewritten by rewriter/passes/slice.h
+// (docs/passes.md).
 #pragma once
 
 #include <cstdint>
@@ -45,9 +46,10 @@ class SlicedProgram {
   passes::CachedRewrite rewrite_;
 };
 
-/// A kernel of a program that was written to a file with sliced kernels inside (rewriter/passes/launch_fills.h): it is its own sliced
-/// form, and has no other. Null for any other kernel.
-std::shared_ptr<const SlicedKernel> FindSlicedAlready(const std::shared_ptr<Program>& program, const KernelInfo& kernel);
+/// A kernel of a program that was written to a file with sliced kernels inside (rewriter/passes/launch_fills.h): it is
+/// its own sliced form, and has no other. Null for any other kernel.
+std::shared_ptr<const SlicedKernel> FindSlicedAlready(const std::shared_ptr<Program>& program,
+                                                      const KernelInfo& kernel);
 
 /// What came of a grid that ran in slices.
 struct SlicedRun {
@@ -56,15 +58,15 @@ struct SlicedRun {
   std::uint64_t slices = 0;
 };
 
-/// Runs a grid in slices of at most `slice_size` CTAs, in order. `whole` describes the launch of the original kernel; it is
-/// neither cooperative nor of clusters. Stops before a slice when `stop` answers true.
+/// Runs a grid in slices of at most `slice_size` CTAs, in order. `whole` describes the launch of the original kernel;
+/// it is neither cooperative nor of clusters. Stops before a slice when `stop` answers true.
 SlicedRun RunInSlices(
     Engine& engine, const LaunchParams& whole, const SlicedKernel& kernel, std::uint64_t slice_size,
     const std::function<bool()>& stop = [] { return false; });
 
-/// One slice: CTAs first to first + count - 1 of the grid of `whole`, no more than passes::LongestSlice. The slices of a grid
-/// share `grid_id` (Engine::NewGridId). They may run in any order, and at the same time.
-LaunchFault RunSlice(Engine& engine, const LaunchParams& whole, const SlicedKernel& kernel, std::uint64_t first, std::uint64_t count,
-                     std::uint64_t grid_id, LaunchStats* stats = nullptr);
+/// One slice: CTAs first to first + count - 1 of the grid of `whole`, no more than passes::LongestSlice. The slices of
+/// a grid share `grid_id` (Engine::NewGridId). They may run in any order, and at the same time.
+LaunchFault RunSlice(Engine& engine, const LaunchParams& whole, const SlicedKernel& kernel, std::uint64_t first,
+                     std::uint64_t count, std::uint64_t grid_id, LaunchStats* stats = nullptr);
 
 }  // namespace gridloom::exec

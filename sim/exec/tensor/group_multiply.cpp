@@ -20,8 +20,10 @@ inline void InterleaveAll(const Halfwords8 (&in)[8], Halfwords8 (&out)[8]) {
 /// 64 bits of a line.
 std::uint64_t WordOf(const EightLines* lines, unsigned line, unsigned byte) {
   std::uint64_t word;
-  std::memcpy(&word, lines[line / kLinesOfChunk].chunk[byte / kChunkBytes] + line % kLinesOfChunk * kChunkBytes + byte % kChunkBytes,
-              sizeof word);
+  std::memcpy(
+      &word,
+      lines[line / kLinesOfChunk].chunk[byte / kChunkBytes] + line % kLinesOfChunk * kChunkBytes + byte % kChunkBytes,
+      sizeof word);
   return word;
 }
 

@@ -1,5 +1,5 @@
-// The part of one warp in a product of a warp group (PTX ISA, 9.7.15: wgmma.mma_async): 16 rows of A times all columns of B. Fragments,
-// order and rounding are those of mma (multiply.h).
+// The part of one warp in a product of a warp group (PTX ISA, 9.7.15: wgmma.mma_async): 16 rows of A times all columns
+// of B. Fragments, order and rounding are those of mma (multiply.h).
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,8 @@ struct GroupOperands {
 /// d = a b, plus d where `accumulates`. D may not overlap the operands.
 void MultiplyGroup(const GroupMmaImm& imm, const GroupOperands& operands, bool accumulates, const FragmentRegister* d);
 
-/// A chunk of halfwords, eight lines of eight: line i of `to` has element i of each line of `from`, whose lines are kChunkBytes apart.
+/// A chunk of halfwords, eight lines of eight: line i of `to` has element i of each line of `from`, whose lines are
+/// kChunkBytes apart.
 void TransposeHalfwords(const std::uint8_t* from, std::uint8_t* to);
 
 }  // namespace gridloom::exec

@@ -7,11 +7,14 @@ namespace {
 
 constexpr unsigned kMostGroups = 4;
 
-/// Sixteen rows at a time. Registers of A: down the rows, then along k; of B: along k first; of accumulators: down the rows first.
+/// Sixteen rows at a time. Registers of A: down the rows, then along k; of B: along k first; of accumulators: down the
+/// rows first.
 void MultiplyDense(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,
                    const FragmentRegister* d) {
-  const unsigned blocks = imm.m / kLinesOfChunk;                                              // down the rows
-  const auto registers = [](MatrixType type) { return type == MatrixType::kF16 ? 1u : 2u; };  // of a block of accumulators
+  const unsigned blocks = imm.m / kLinesOfChunk;  // down the rows
+  const auto registers = [](MatrixType type) {
+    return type == MatrixType::kF16 ? 1u : 2u;
+  };  // of a block of accumulators
   RowProduct product{.type_a = imm.a(), .type_b = imm.b(), .type_c = imm.c(), .type_d = imm.d()};
   product.chunks = imm.k * BitsOf(imm.a()) / (kChunkBytes * 8);
   product.groups = imm.n / kLinesOfChunk;
@@ -36,8 +39,8 @@ void MultiplyDense(const MmaImm& imm, const FragmentRegister* a, const FragmentR
 
 }  // namespace
 
-void MultiplyFragments(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,
-                       const void* metadata, const FragmentRegister* d) {
+void MultiplyFragments(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b,
+                       const FragmentRegister* c, const void* metadata, const FragmentRegister* d) {
   if (imm.is_quad_pair()) return MultiplyQuadPairs(imm, a, b, c, d);
   if (imm.a() == MatrixType::kF64) return MultiplyDouble(imm, a, b, c, d);
   if (imm.a() == MatrixType::kB1) return MultiplyBits(imm, a, b, c, d);
@@ -49,8 +52,9 @@ void MultiplyFragments(const MmaImm& imm, const FragmentRegister* a, const Fragm
   MultiplySparse(imm, a, b, c, positions, d);
 }
 
-// Metadata of a quad g: of rows g and g + 8. Types of 16 and 32 bits have 16 bits of a row in a thread, row g in the lower half, and the
-// next thread goes on along k. Types of 8 and 4 bits have 32: rows take turns, thread by thread (PTX ISA, 9.7.14.6.1, the figures).
+// Metadata of a quad g: of rows g and g + 8. Types of 16 and 32 bits have 16 bits of a row in a thread, row g in the
+// lower half, and the next thread goes on along k. Types of 8 and 4 bits have 32: rows take turns, thread by thread
+// (PTX ISA, 9.7.14.6.1, the figures).
 SparsePositions PositionsOf(const MmaImm& imm, const void* metadata) {
   SparsePositions positions{};
   const auto* const words = static_cast<const std::uint32_t*>(metadata);
@@ -71,7 +75,8 @@ SparsePositions PositionsOf(const MmaImm& imm, const void* metadata) {
       } else if (group == 4) {
         to[0] = place(first), to[1] = place(second);
       } else {
-        to[0] = place(first * 2), to[1] = place(first * 2 + 1), to[2] = place(second * 2), to[3] = place(second * 2 + 1);
+        to[0] = place(first * 2), to[1] = place(first * 2 + 1), to[2] = place(second * 2),
+        to[3] = place(second * 2 + 1);
       }
     }
   }

@@ -35,7 +35,8 @@ void MultiplyDouble(const MmaImm& imm, const FragmentRegister* a, const Fragment
   }
   for (unsigned i = 0; i < imm.m / 4u; ++i) {
     const auto* const from = static_cast<const double*>(c[i]);
-    for (unsigned lane = 0; lane < kWarpSize; ++lane) operands.c[i / 2 * 8 + lane / 4][lane % 4 * 2 + i % 2] = from[lane];
+    for (unsigned lane = 0; lane < kWarpSize; ++lane)
+      operands.c[i / 2 * 8 + lane / 4][lane % 4 * 2 + i % 2] = from[lane];
   }
   const int before = std::fegetround();
   if (imm.rounding != MatrixRounding::kNearest) std::fesetround(HostRounding(imm.rounding));

@@ -54,12 +54,13 @@ GL_INLINE void ReadFactors(const MmaImm& imm, const FragmentRegister* a, const F
 GL_INLINE std::uint32_t Add(std::uint32_t c, std::int32_t sum, bool saturate) {
   if (!saturate) return c + static_cast<std::uint32_t>(sum);
   const std::int64_t exact = std::int64_t{static_cast<std::int32_t>(c)} + sum;
-  return static_cast<std::uint32_t>(
-      std::clamp<std::int64_t>(exact, std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max()));
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(exact, std::numeric_limits<std::int32_t>::min(),
+                                                             std::numeric_limits<std::int32_t>::max()));
 }
 
 /// Adds the sums to the accumulators' registers.
-GL_INLINE void Finish(const MmaImm& imm, const Operands& operands, const FragmentRegister* c, const FragmentRegister* d) {
+GL_INLINE void Finish(const MmaImm& imm, const Operands& operands, const FragmentRegister* c,
+                      const FragmentRegister* d) {
   unsigned r = 0;
   for (unsigned column = 0; column < imm.n; column += 8) {
     for (unsigned row = 0; row < imm.m; row += 8) {
@@ -67,7 +68,8 @@ GL_INLINE void Finish(const MmaImm& imm, const Operands& operands, const Fragmen
         const auto* const from = static_cast<const std::uint32_t*>(c[r]);
         auto* const to = static_cast<std::uint32_t*>(d[r]);
         for (unsigned lane = 0; lane < kWarpSize; ++lane) {
-          to[lane] = Add(from[lane], operands.sum[row + lane / 4][column + lane % 4 * 2 + odd], imm.has(MmaImm::kSaturate));
+          to[lane] =
+              Add(from[lane], operands.sum[row + lane / 4][column + lane % 4 * 2 + odd], imm.has(MmaImm::kSaturate));
         }
       }
     }
@@ -98,8 +100,8 @@ GL_INLINE void AccumulateSparse(unsigned rows, unsigned stored, const SparsePosi
   }
 }
 
-GL_INLINE void MultiplyBody(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,
-                            const SparsePositions* positions, const FragmentRegister* d) {
+GL_INLINE void MultiplyBody(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b,
+                            const FragmentRegister* c, const SparsePositions* positions, const FragmentRegister* d) {
   Operands operands;
   ReadFactors(imm, a, b, operands);
   if (positions) {

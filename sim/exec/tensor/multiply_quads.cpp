@@ -24,8 +24,8 @@ Place PlaceOf(MatrixType type, unsigned lane, unsigned i) {
   return {(lane & 1) + (i & 2) + upper, (i & 4) + (lane & 2) + (i & 1)};
 }
 
-void ReadLane(const MmaImm& imm, unsigned lane, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,
-              Product& to) {
+void ReadLane(const MmaImm& imm, unsigned lane, const FragmentRegister* a, const FragmentRegister* b,
+              const FragmentRegister* c, Product& to) {
   const unsigned upper = lane < 16 ? 0 : 4, t = lane % 4;
   for (unsigned i = 0; i < 4; ++i) {
     const float x = WidenHalf(HalfAt(a, lane, i)), y = WidenHalf(HalfAt(b, lane, i));
@@ -36,7 +36,8 @@ void ReadLane(const MmaImm& imm, unsigned lane, const FragmentRegister* a, const
   }
   for (unsigned i = 0; i < 8; ++i) {
     const Place place = PlaceOf(imm.c(), lane, i);
-    to.c[place.row][place.column] = imm.c() == MatrixType::kF16 ? WidenHalf(HalfAt(c, lane, i)) : static_cast<const float*>(c[i])[lane];
+    to.c[place.row][place.column] =
+        imm.c() == MatrixType::kF16 ? WidenHalf(HalfAt(c, lane, i)) : static_cast<const float*>(c[i])[lane];
   }
 }
 
@@ -51,8 +52,8 @@ void WriteLane(const MmaImm& imm, unsigned lane, const Product& from, const Frag
 
 }  // namespace
 
-void MultiplyQuadPairs(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,
-                       const FragmentRegister* d) {
+void MultiplyQuadPairs(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b,
+                       const FragmentRegister* c, const FragmentRegister* d) {
   for (unsigned pair = 0; pair < 4; ++pair) {
     Product product;
     const auto for_each_lane = [&](auto visit) {

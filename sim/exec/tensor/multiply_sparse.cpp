@@ -68,7 +68,8 @@ GL_INLINE void ReadAccumulators(const MmaImm& imm, const FragmentRegister* c, Op
   for (unsigned column = 0; column < imm.n; column += 8) {
     for (unsigned row = 0; row < imm.m; row += 8) {
       if (imm.c() == MatrixType::kF16) {
-        ReadBlock(MatrixType::kF16, c[r++], [&](unsigned i, unsigned j, float value) { to.c[row + i][column + j] = value; });
+        ReadBlock(MatrixType::kF16, c[r++],
+                  [&](unsigned i, unsigned j, float value) { to.c[row + i][column + j] = value; });
         continue;
       }
       for (unsigned odd = 0; odd < 2; ++odd, ++r) {
@@ -115,8 +116,8 @@ GL_INLINE void AccumulateSparse(unsigned rows, unsigned stored, const SparsePosi
   }
 }
 
-GL_INLINE void MultiplyBody(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,
-                            const SparsePositions& positions, const FragmentRegister* d) {
+GL_INLINE void MultiplyBody(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b,
+                            const FragmentRegister* c, const SparsePositions& positions, const FragmentRegister* d) {
   Operands operands;
   ReadFactors(imm, a, b, operands);
   ReadAccumulators(imm, c, operands);

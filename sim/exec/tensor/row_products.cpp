@@ -6,7 +6,8 @@
 namespace gridloom::exec {
 
 bool HasRowProduct(MatrixType factor) {
-  return factor == MatrixType::kF16 || factor == MatrixType::kBF16 || factor == MatrixType::kTF32 || BitsOf(factor) == 8;
+  return factor == MatrixType::kF16 || factor == MatrixType::kBF16 || factor == MatrixType::kTF32 ||
+         BitsOf(factor) == 8;
 }
 
 void MultiplyRows(const RowProduct& product) {

@@ -1,7 +1,7 @@
 // Products of 16 rows of A with groups of eight columns of B, which mma and wgmma are made of (numerics: multiply.h).
 //
-// Lines are rows of A and columns of B; both run along k. A chunk is 16 bytes of each of eight lines, one after the other: what a fragment
-// register of all lanes holds, and what a core matrix of wgmma is.
+// Lines are rows of A and columns of B; both run along k. A chunk is 16 bytes of each of eight lines, one after the
+// other: what a fragment register of all lanes holds, and what a core matrix of wgmma is.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +29,8 @@ struct RowProduct {
   bool saturates = false;                                           ///< s32
   EightLines a[2] = {};
   const EightLines* b = nullptr;  ///< one for each group
-  /// Registers of the first group: rows 0 to 7 before the others; even columns before odd ones where a register has one column. Those of
-  /// the next group come `step_c` and `step_d` later. No C: zeros. D may be the registers of C.
+  /// Registers of the first group: rows 0 to 7 before the others; even columns before odd ones where a register has one
+  /// column. Those of the next group come `step_c` and `step_d` later. No C: zeros. D may be the registers of C.
   void* const* c = nullptr;
   void* const* d = nullptr;
   unsigned step_c = 4, step_d = 4;

@@ -34,26 +34,34 @@ struct Avx2 : Lines256 {
   }
   static Doubles MultiplyAdd(const Doubles& a, const Doubles& b, const Doubles& c) { return _mm256_fmadd_pd(a, b, c); }
   static Floats Canonical(const Floats& floats) {
-    return _mm256_blendv_ps(_mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff)), floats, _mm256_cmp_ps(floats, floats, _CMP_ORD_Q));
+    return _mm256_blendv_ps(_mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff)), floats,
+                            _mm256_cmp_ps(floats, floats, _CMP_ORD_Q));
   }
   static Floats RepeatFour(const float* from) { return _mm256_broadcast_ps(reinterpret_cast<const __m128*>(from)); }
   template <unsigned kElement>
   static Floats RepeatElement(const Floats& floats) {
     return _mm256_permute_ps(floats, kElement * 0x55);
   }
-  static __m256i Words8(const void* from) { return _mm256_cvtepu8_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(from))); }
-  static __m256i Words16(const void* from) { return _mm256_cvtepu16_epi32(_mm_loadu_si128(static_cast<const __m128i*>(from))); }
+  static __m256i Words8(const void* from) {
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(from)));
+  }
+  static __m256i Words16(const void* from) {
+    return _mm256_cvtepu16_epi32(_mm_loadu_si128(static_cast<const __m128i*>(from)));
+  }
   template <unsigned kBytes, int kQuad>
   static void GatherQuads(const std::uint8_t* rows, std::uint8_t* to) {
     const __m256i all = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(rows));
     if constexpr (kBytes == 2) {
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm256_castsi256_si128(_mm256_permute4x64_epi64(all, kQuad | (kQuad + 2) << 2)));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to),
+                       _mm256_castsi256_si128(_mm256_permute4x64_epi64(all, kQuad | (kQuad + 2) << 2)));
     } else {
       const __m256i from = _mm256_setr_epi32(kQuad, kQuad + 4, 0, 0, 0, 0, 0, 0);
       _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm256_castsi256_si128(_mm256_permutevar8x32_epi32(all, from)));
     }
   }
-  static Floats WidenHalves(const void* from) { return _mm256_cvtph_ps(_mm_loadu_si128(static_cast<const __m128i*>(from))); }
+  static Floats WidenHalves(const void* from) {
+    return _mm256_cvtph_ps(_mm_loadu_si128(static_cast<const __m128i*>(from)));
+  }
   static void NarrowToHalves(const float* from, std::uint16_t* to) {
     const __m256 floats = _mm256_loadu_ps(from);
     const __m256i unordered = _mm256_castps_si256(_mm256_cmp_ps(floats, floats, _CMP_UNORD_Q));

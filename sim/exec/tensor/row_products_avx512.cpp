@@ -12,7 +12,8 @@
 #include "sim/exec/tensor/row_products.h"
 #include "sim/exec/tensor/row_products_levels.h"
 #if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi2"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi2"))), \
+                             apply_to = function)
 #else
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi2,prefer-vector-width=512")
 #endif
@@ -43,9 +44,15 @@ struct Avx512 : Lines256 {
   static Floats RepeatElement(const Floats& floats) {
     return _mm512_permute_ps(floats, kElement * 0x55);
   }
-  static Floats WidenHalves(const void* from) { return _mm512_cvtph_ps(_mm256_loadu_si256(static_cast<const __m256i*>(from))); }
-  static __m512i Words8(const void* from) { return _mm512_cvtepu8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(from))); }
-  static __m512i Words16(const void* from) { return _mm512_cvtepu16_epi32(_mm256_loadu_si256(static_cast<const __m256i*>(from))); }
+  static Floats WidenHalves(const void* from) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(static_cast<const __m256i*>(from)));
+  }
+  static __m512i Words8(const void* from) {
+    return _mm512_cvtepu8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(from)));
+  }
+  static __m512i Words16(const void* from) {
+    return _mm512_cvtepu16_epi32(_mm256_loadu_si256(static_cast<const __m256i*>(from)));
+  }
   template <unsigned kBytes, int kQuad>
   static void GatherQuads(const std::uint8_t* rows, std::uint8_t* to) {
     const __m512i all = _mm512_loadu_si512(rows);
@@ -53,7 +60,8 @@ struct Avx512 : Lines256 {
       const __m512i from = _mm512_setr_epi64(kQuad, kQuad + 2, kQuad + 4, kQuad + 6, 0, 0, 0, 0);
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_castsi512_si256(_mm512_permutexvar_epi64(from, all)));
     } else {
-      const __m512i from = _mm512_setr_epi32(kQuad, kQuad + 4, kQuad + 8, kQuad + 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+      const __m512i from =
+          _mm512_setr_epi32(kQuad, kQuad + 4, kQuad + 8, kQuad + 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
       _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm512_castsi512_si128(_mm512_permutexvar_epi32(from, all)));
     }
   }
@@ -61,7 +69,8 @@ struct Avx512 : Lines256 {
     const __m512 floats = _mm512_loadu_ps(from);
     const __m256i halves = _mm512_cvtps_ph(floats, _MM_FROUND_TO_NEAREST_INT);
     const __mmask16 numbers = _mm512_cmp_ps_mask(floats, floats, _CMP_ORD_Q);
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_mask_mov_epi16(_mm256_set1_epi16(0x7fff), numbers, halves));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                        _mm256_mask_mov_epi16(_mm256_set1_epi16(0x7fff), numbers, halves));
   }
 };
 

@@ -14,8 +14,9 @@ struct Baseline {
   typedef std::uint8_t Lines __attribute__((vector_size(16)));
   static constexpr unsigned kWidth = 4, kLanes = 1;
 
-  /// Factors have at most 12 bits of mantissa, so a product has 24 and is exact as a double. The sum of two numbers of 24 bits is inexact
-  /// as a double only where the larger one outweighs the other by far, and is then rounded to that one, as it would be at once.
+  /// Factors have at most 12 bits of mantissa, so a product has 24 and is exact as a double. The sum of two numbers of
+  /// 24 bits is inexact as a double only where the larger one outweighs the other by far, and is then rounded to that
+  /// one, as it would be at once.
   template <bool kExact>
   static Floats MultiplyAdd(const Floats& a, const Floats& b, const Floats& c) {
     if constexpr (kExact) return a * b + c;
@@ -28,7 +29,8 @@ struct Baseline {
   }
   static Floats Canonical(const Floats& floats) {
     Floats numbers;
-    for (unsigned i = 0; i < kWidth; ++i) numbers[i] = floats[i] == floats[i] ? floats[i] : std::bit_cast<float>(0x7fffffffu);
+    for (unsigned i = 0; i < kWidth; ++i)
+      numbers[i] = floats[i] == floats[i] ? floats[i] : std::bit_cast<float>(0x7fffffffu);
     return numbers;
   }
   static Floats RepeatFour(const float* from) {

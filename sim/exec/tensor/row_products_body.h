@@ -1,24 +1,23 @@
-// What row_products_{avx512,avx2,baseline}.cpp compile, each with the vectors of its instruction set, which a struct describes:
+// What row_products_{avx512,avx2,baseline}.cpp compile, each with the vectors of its instruction set, which a struct
+// describes:
 //   Floats, kWidth              a vector of floats, and how many
 //   Doubles                     a vector of doubles
 //   MultiplyAdd<exact>(a, b, c) a b + c, rounded once; whether the product is known to be exact as a float
 //   MultiplyAdd(a, b, c)        likewise of doubles
-//   Canonical(floats)           what is no number as 0x7fffffff, as PTX has it of other instructions, whatever the instruction set
-//   RepeatFour(from)            four floats, as often as the vector holds them
-//   RepeatElement<n>(floats)    of each four floats number n, four times
-//   WidenHalves(from)           kWidth halves as floats
-//   NarrowToHalves(from, to)    and back
-//   Words8(from), Words16(from) kWidth unsigned integers as words
-//   GatherQuads<bytes, n>(rows, to): of each of kWidth / 4 lines of 16 bytes, which lie one after the other, four elements: number n of
-//   fours
+//   Canonical(floats)           what is no number as 0x7fffffff, as PTX has it of other instructions, whatever the
+//   instruction set RepeatFour(from)            four floats, as often as the vector holds them RepeatElement<n>(floats)
+//   of each four floats number n, four times WidenHalves(from)           kWidth halves as floats NarrowToHalves(from,
+//   to)    and back Words8(from), Words16(from) kWidth unsigned integers as words GatherQuads<bytes, n>(rows, to): of
+//   each of kWidth / 4 lines of 16 bytes, which lie one after the other, four elements: number n of fours
 //
 //   Lines, kLanes               a vector of 16 bytes of each of so many chunks
 //   LoadLines(chunk, next)      those of two chunks (kLanes = 2), or of one
 //
-//   Interleave<bytes>(a, b, low, high): elements of a and b in turn, 16 bytes by 16 bytes, of their first halves and of their second ones
+//   Interleave<bytes>(a, b, low, high): elements of a and b in turn, 16 bytes by 16 bytes, of their first halves and of
+//   their second ones
 //
-// Shuffles are intrinsics there, as compilers make them of __builtin_shufflevector element by element now and then. Each struct lies in an
-// unnamed namespace, so that no two files share code.
+// Shuffles are intrinsics there, as compilers make them of __builtin_shufflevector element by element now and then.
+// Each struct lies in an unnamed namespace, so that no two files share code.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +31,8 @@
 
 namespace gridloom::exec {
 
-/// A small float (PTX ISA 5.2.3) in a byte: `shift` bits are below it, magnitudes from `special` on are infinite or no number.
+/// A small float (PTX ISA 5.2.3) in a byte: `shift` bits are below it, magnitudes from `special` on are infinite or no
+/// number.
 struct SmallFormat {
   unsigned shift, exponent_bits, mantissa_bits, special;
 
@@ -69,7 +69,8 @@ class RowProducts {
         for (unsigned i = 0; i < kRowsAtOnce; ++i) std::memcpy(&sum[i], m.c[row + i] + column, sizeof sum[i]);
         for (unsigned k = 0; k < m.depth; ++k) {
           std::memcpy(&factors, m.b[k] + column, sizeof factors);
-          for (unsigned i = 0; i < kRowsAtOnce; ++i) sum[i] = V::MultiplyAdd(Doubles{} + m.a[row + i][k], factors, sum[i]);
+          for (unsigned i = 0; i < kRowsAtOnce; ++i)
+            sum[i] = V::MultiplyAdd(Doubles{} + m.a[row + i][k], factors, sum[i]);
         }
         for (unsigned i = 0; i < kRowsAtOnce; ++i) std::memcpy(m.c[row + i] + column, &sum[i], sizeof sum[i]);
       }
@@ -78,7 +79,8 @@ class RowProducts {
 
  private:
   using Floats = typename V::Floats;
-  static constexpr unsigned kWidth = V::kWidth, kMostDepth = kMostChunks * kChunkBytes, kHalfLanes = 32, kGroupLanes = 2 * kHalfLanes;
+  static constexpr unsigned kWidth = V::kWidth, kMostDepth = kMostChunks * kChunkBytes, kHalfLanes = 32,
+                            kGroupLanes = 2 * kHalfLanes;
   static constexpr unsigned kQuadElements = 4;  // a row of an accumulator's register
   typedef std::uint32_t Words __attribute__((vector_size(sizeof(Floats))));
   typedef std::int32_t Integers __attribute__((vector_size(sizeof(Floats))));
@@ -89,7 +91,8 @@ class RowProducts {
   struct alignas(64) SpreadA {
     float lanes[kMostDepth][kGroupLanes];
   };
-  /// Eight columns of B, even ones first, then odd ones: lane 4g + t has columns 2t and 2t + 1. Lines of k in the order of ColumnOrder.
+  /// Eight columns of B, even ones first, then odd ones: lane 4g + t has columns 2t and 2t + 1. Lines of k in the order
+  /// of ColumnOrder.
   struct alignas(64) Columns {
     float line[kMostDepth][kLinesOfChunk];
   };
@@ -133,10 +136,12 @@ class RowProducts {
     constexpr SmallFormat kFormat = FormatOf(type);
     const Words magnitude = bytes >> kFormat.shift & kFormat.magnitude_mask();
     const Words placed = magnitude << (23 - kFormat.mantissa_bits);
-    // Subnormal ones lose, as normal numbers of f32, the bit that those have before the point: f32's own subnormals would be slow.
+    // Subnormal ones lose, as normal numbers of f32, the bit that those have before the point: f32's own subnormals
+    // would be slow.
     constexpr std::uint32_t kBias = kFormat.bias_step() << 23, kFirst = kBias + (1u << 23);
     const Words tiny = Cast<Words>(Cast<Floats>(placed + kFirst) - Cast<Floats>(Words{} + kFirst));
-    const Words is_tiny = Cast<Words>(Cast<Integers>(magnitude - (1u << kFormat.mantissa_bits)) >> 31);  // all ones or none
+    const Words is_tiny =
+        Cast<Words>(Cast<Integers>(magnitude - (1u << kFormat.mantissa_bits)) >> 31);  // all ones or none
     const Words finite = (is_tiny & tiny) | (~is_tiny & (placed + kBias));
     const Words special = Cast<Words>(Cast<Integers>(kFormat.special - 1 - magnitude) >> 31);
     const Words sign = (bytes >> kFormat.sign_bit() & 1) << 31;
@@ -158,7 +163,8 @@ class RowProducts {
   template <MatrixType type>
   static Floats WidenBytes(const Words& bytes) {
     if constexpr (type == MatrixType::kU8) return __builtin_convertvector(Cast<Integers>(bytes), Floats);
-    else if constexpr (type == MatrixType::kS8) return __builtin_convertvector(Cast<Integers>(bytes << 24) >> 24, Floats);
+    else if constexpr (type == MatrixType::kS8)
+      return __builtin_convertvector(Cast<Integers>(bytes << 24) >> 24, Floats);
     else return WidenSmall<type>(bytes);
   }
 
@@ -169,14 +175,16 @@ class RowProducts {
     constexpr unsigned kElements = kChunkBytes * 8 / BitsOf(type);
     for (unsigned half = 0; half < (product.rows16 ? 2u : 1u); ++half) {
       for (unsigned chunk = 0; chunk < product.chunks; ++chunk)
-        ReadChunkOfRows<type>(product.a[half].chunk[chunk], product.negates, to.lanes[chunk * kElements] + half * kHalfLanes);
+        ReadChunkOfRows<type>(product.a[half].chunk[chunk], product.negates,
+                              to.lanes[chunk * kElements] + half * kHalfLanes);
     }
   }
   template <MatrixType type>
   static void ReadChunkOfRows(const std::uint8_t* chunk, bool negates, float* to) {
     constexpr unsigned kRowsAtOnce = kWidth / kQuadElements, kQuads = kChunkBytes * 8 / BitsOf(type) / kQuadElements;
     for (unsigned row = 0; row < kLinesOfChunk; row += kRowsAtOnce)
-      SpreadQuads<type>(chunk + row * kChunkBytes, negates, to + row * kQuadElements, std::make_index_sequence<kQuads>());
+      SpreadQuads<type>(chunk + row * kChunkBytes, negates, to + row * kQuadElements,
+                        std::make_index_sequence<kQuads>());
   }
   template <MatrixType type, std::size_t... kQuad>
   static void SpreadQuads(const std::uint8_t* rows, bool negates, float* to, std::index_sequence<kQuad...>) {
@@ -198,7 +206,8 @@ class RowProducts {
     (Store(V::template RepeatElement<kElement>(quads), to + kElement * kGroupLanes), ...);
   }
 
-  // B: lines of eight columns become columns of lines, by three times laying the first and the second half of the vectors into each other.
+  // B: lines of eight columns become columns of lines, by three times laying the first and the second half of the
+  // vectors into each other.
 
   template <MatrixType type>
   struct ColumnOrder {
@@ -226,17 +235,20 @@ class RowProducts {
       Lines in[kLinesOfChunk], x[kLinesOfChunk], y[kLinesOfChunk], out[kLinesOfChunk];
       const std::uint8_t* const here = lines.chunk[chunk];
       const std::uint8_t* const next = chunk + 1 < chunks ? lines.chunk[chunk + 1] : here;
-      for (unsigned i = 0; i < kLinesOfChunk; ++i) in[PlaceOfColumn(i)] = V::LoadLines(here + i * kChunkBytes, next + i * kChunkBytes);
+      for (unsigned i = 0; i < kLinesOfChunk; ++i)
+        in[PlaceOfColumn(i)] = V::LoadLines(here + i * kChunkBytes, next + i * kChunkBytes);
       InterleaveAll<kBytes>(in, x), InterleaveAll<kBytes>(x, y), InterleaveAll<kBytes>(y, out);
       for (unsigned i = 0; i < kLinesOfChunk; ++i) {
         // Each 16 bytes are elements one after the other, of a chunk of their own.
         alignas(64) std::uint8_t bytes[sizeof(Lines)];
         std::memcpy(bytes, &out[i], sizeof bytes);
         if constexpr (Order::kPaired) {
-          for (unsigned n = 0; n < 2 * Order::kElements; n += kWidth) Store(Widen<type>(bytes + n * 2), to.line[2 * i] + n);
+          for (unsigned n = 0; n < 2 * Order::kElements; n += kWidth)
+            Store(Widen<type>(bytes + n * 2), to.line[2 * i] + n);
         } else {
           for (unsigned lane = 0; lane < V::kLanes; ++lane)
-            WidenLane<type>(bytes + lane * kChunkBytes, to.line[(chunk + lane) * Order::kElements] + i * Order::kElements);
+            WidenLane<type>(bytes + lane * kChunkBytes,
+                            to.line[(chunk + lane) * Order::kElements] + i * Order::kElements);
         }
       }
     }
@@ -327,11 +339,13 @@ class RowProducts {
       for (unsigned odd = 0; odd < 2; ++odd) {
         float* const here = sums.lanes[half][odd];
         places.from[half][odd] = kZeros.lanes[half][odd];
-        places.to[half][odd] =
-            counts && product.type_d == MatrixType::kF32 ? Register<float>(product.d, group * product.step_d + half * 2 + odd) : here;
+        places.to[half][odd] = counts && product.type_d == MatrixType::kF32
+                                   ? Register<float>(product.d, group * product.step_d + half * 2 + odd)
+                                   : here;
         if (!counts || !product.c || product.type_c == MatrixType::kS32) continue;
-        places.from[half][odd] =
-            product.type_c == MatrixType::kF32 ? Register<float>(product.c, group * product.step_c + half * 2 + odd) : here;
+        places.from[half][odd] = product.type_c == MatrixType::kF32
+                                     ? Register<float>(product.c, group * product.step_c + half * 2 + odd)
+                                     : here;
       }
       if (counts && product.c && product.type_c == MatrixType::kF16)
         ReadPairs(Register<std::uint16_t>(product.c, group * product.step_c + half), sums.lanes[half]);
@@ -350,7 +364,8 @@ class RowProducts {
   }
   static void WritePairs(const float (&from)[2][kHalfLanes], std::uint16_t* to) {
     alignas(64) float pairs[2 * kHalfLanes];
-    for (unsigned lane = 0; lane < kHalfLanes; ++lane) pairs[2 * lane] = from[0][lane], pairs[2 * lane + 1] = from[1][lane];
+    for (unsigned lane = 0; lane < kHalfLanes; ++lane)
+      pairs[2 * lane] = from[0][lane], pairs[2 * lane + 1] = from[1][lane];
     for (unsigned n = 0; n < 2 * kHalfLanes; n += kWidth) V::NarrowToHalves(pairs + n, to + n);
   }
   /// The sums of one product are exact as floats; they are added to what was there, wrapped or saturated.
@@ -371,7 +386,8 @@ class RowProducts {
       if (product.type_d != MatrixType::kS32) continue;
       for (unsigned odd = 0; odd < 2; ++odd) {
         const unsigned n = half * 2 + odd;
-        AddIntegers(sums.lanes[half][odd], product.c ? Register<std::uint32_t>(product.c, group * product.step_c + n) : nullptr,
+        AddIntegers(sums.lanes[half][odd],
+                    product.c ? Register<std::uint32_t>(product.c, group * product.step_c + n) : nullptr,
                     Register<std::uint32_t>(product.d, group * product.step_d + n), product.saturates);
       }
     }

@@ -1,5 +1,5 @@
-// What AVX2 and AVX-512 have in common: the lines of two chunks as a vector of 32 bytes. Included by row_products_{avx2,avx512}.cpp within
-// their instruction sets and their unnamed namespaces, so that each has its own.
+// What AVX2 and AVX-512 have in common: the lines of two chunks as a vector of 32 bytes. Included by
+// row_products_{avx2,avx512}.cpp within their instruction sets and their unnamed namespaces, so that each has its own.
 
 struct Lines256 {
   using Lines = __m256i;

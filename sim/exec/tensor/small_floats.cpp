@@ -1,5 +1,5 @@
-// The 8-, 6- and 4-bit floats of PTX ISA 5.2.3: e5m2 with infinities, e4m3 with one NaN, the smaller ones finite. The 6-bit
-// ones lie in the low bits of a byte, the 4-bit one in its middle (9.7.14.5.14, .kind::f8f6f4).
+// The 8-, 6- and 4-bit floats of PTX ISA 5.2.3: e5m2 with infinities, e4m3 with one NaN, the smaller ones finite. The
+// 6-bit ones lie in the low bits of a byte, the 4-bit one in its middle (9.7.14.5.14, .kind::f8f6f4).
 #include <cmath>
 #include <limits>
 

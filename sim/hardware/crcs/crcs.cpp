@@ -33,22 +33,25 @@ enum Key : std::size_t {
   kDatMissNs
 };
 constexpr PartKey kKeys[] = {
-    {"ranges", 0, 0, 0, "", "which ranges of CTAs kernels go by: from the lowest to the highest address, or pieces at equal distances",
+    {"ranges", 0, 0, 0, "",
+     "which ranges of CTAs kernels go by: from the lowest to the highest address, or pieces at equal distances",
      kRanges},
     {"page_bytes", 4096, 4096, 2u << 20, "bytes", "a page of the table; a power of two"},
-    {"scoreboard", 1, 0, 1, "", "off: warps go on whoever owns the pages, and results would be wrong; shows what the scoreboard costs",
-     kSwitch},
+    {"scoreboard", 1, 0, 1, "",
+     "off: warps go on whoever owns the pages, and results would be wrong; shows what the scoreboard costs", kSwitch},
     {"readiness", 0, 0, 1, "",
-     "the pages of single CTAs are kept, so that those whose pages are there can go first (the policy crcs-ready)", kSwitch},
-    {"available", 1, 0, 1, "", "pages that shares are counted in: those that wait for no copy, or of these those that hold data",
-     kAvailable},
+     "the pages of single CTAs are kept, so that those whose pages are there can go first (the policy crcs-ready)",
+     kSwitch},
+    {"available", 1, 0, 1, "",
+     "pages that shares are counted in: those that wait for no copy, or of these those that hold data", kAvailable},
     {"order", 0, 0, 0, "",
      "in which order inputs are read from storage: a piece of each array in turn, array after array, the same with the "
      "pieces of each at random, or as the program filled them where the trace says so",
      kOrders},
     {"seed", 1, 0, 1u << 30, "", "of the order at random"},
     {"read_bytes", 4096, 512, 1u << 20, "bytes", "that the host reads from storage at a time"},
-    {"table_cycles", 100, 0, 100000, "SM cycles", "an operation on the table, after its entries have been changed, until it counts"},
+    {"table_cycles", 100, 0, 100000, "SM cycles",
+     "an operation on the table, after its entries have been changed, until it counts"},
     {"notify_cycles", 100, 0, 100000, "SM cycles", "from a page's new owner until the SMs know"},
     {"line_cycles", 1, 1, 1000, "SM cycles", "that the memory management unit takes for a line of the table"},
     {"entry_bytes", 16, 1, 128, "bytes", "of a page in the tables"},
@@ -79,7 +82,8 @@ constexpr timing::PartCounter kCounters[] = {
 static_assert(std::size(kCounters) == crcs::kCounters);
 
 constexpr PartStall kStalls[] = {
-    {"stall_page", "page ownership", "warps wait for pages that earlier kernels still use, or that are on their way to the device"},
+    {"stall_page", "page ownership",
+     "warps wait for pages that earlier kernels still use, or that are on their way to the device"},
 };
 
 Cycle CyclesOf(std::uint64_t ns, std::uint64_t mhz) { return (ns * mhz + 999) / 1000; }
@@ -111,8 +115,8 @@ Result<std::shared_ptr<timing::Part>> Make(const timing::Parameters& parameters,
   settings.after = parameters.window;
   settings.sms = parameters.device.sm.count;
   // As copies and fills on the device go without the part (dispatch/copy_engines.h).
-  settings.move_mb_s =
-      std::max<std::uint64_t>(std::uint64_t{timing.dram.channels} * timing.dram.bytes_per_cycle * timing.clock.dram_mhz * 7 / 8, 1);
+  settings.move_mb_s = std::max<std::uint64_t>(
+      std::uint64_t{timing.dram.channels} * timing.dram.bytes_per_cycle * timing.clock.dram_mhz * 7 / 8, 1);
   return std::shared_ptr<timing::Part>(std::make_shared<crcs::CrcsPart>(settings));
 }
 
@@ -120,9 +124,12 @@ Result<std::shared_ptr<timing::Part>> Make(const timing::Parameters& parameters,
 
 const PartKind kCrcs = {
     .name = "crcs",
-    .summary = "dependent kernels that overlap: reference counts of pages, a scoreboard that goes by their owners, copies page by page",
+    .summary =
+        "dependent kernels that overlap: reference counts of pages, a scoreboard that goes by their owners, copies "
+        "page by page",
     .source =
-        "G. Kim, J. Jeong, J. Kim, M. Stephenson, Automatically exploiting implicit pipeline parallelism from multiple dependent "
+        "G. Kim, J. Jeong, J. Kim, M. Stephenson, Automatically exploiting implicit pipeline parallelism from multiple "
+        "dependent "
         "kernels for GPUs, PACT 2016",
     .keys = kKeys,
     .counters = kCounters,

@@ -37,7 +37,8 @@ bool DataAvailabilityTracker::Forget(std::uint64_t page) {
   return true;
 }
 
-DataAvailabilityTracker::Written DataAvailabilityTracker::Write(std::uint64_t page, std::uint32_t begin, std::uint32_t end) {
+DataAvailabilityTracker::Written DataAvailabilityTracker::Write(std::uint64_t page, std::uint32_t begin,
+                                                                std::uint32_t end) {
   const auto found = entries_.find(page);
   if (found == entries_.end() || begin >= end) return {};
   Entry& entry = found->second;

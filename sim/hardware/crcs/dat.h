@@ -1,5 +1,5 @@
-// The data availability tracker (CRCS paper, section 3.2, Figure 5): which words of the pages that are to be copied to the device the host
-// has written. Entries lie in the host's memory; those used last are on the chip.
+// The data availability tracker (CRCS paper, section 3.2, Figure 5): which words of the pages that are to be copied to
+// the device the host has written. Entries lie in the host's memory; those used last are on the chip.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@ class DataAvailabilityTracker {
   /// `entries`: on the chip, at least 1.
   explicit DataAvailabilityTracker(std::size_t entries) : on_chip_(entries) {}
 
-  /// An overlapped copy reads this page of the host's memory: an entry with all words empty. Pages are numbered by whoever asks.
+  /// An overlapped copy reads this page of the host's memory: an entry with all words empty. Pages are numbered by
+  /// whoever asks.
   void Expect(std::uint64_t page, std::uint32_t bytes);
   struct Written {
     bool full = false;  ///< all words are there: the page may be sent, its entry is gone

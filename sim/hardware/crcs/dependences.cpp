@@ -8,7 +8,9 @@ using timing::Cycle;
 using timing::kNever;
 using timing::WorkId;
 
-Cycle Dependences::SinceOf(const Node::Progress& progress) { return progress.reached() ? std::max(progress.own, progress.before) : kNever; }
+Cycle Dependences::SinceOf(const Node::Progress& progress) {
+  return progress.reached() ? std::max(progress.own, progress.before) : kNever;
+}
 
 Cycle Dependences::Since(WorkId work, Stage stage) const {
   const auto node = nodes_.find(work);

@@ -1,5 +1,5 @@
-// How far the works have come that a work comes behind: those before it in its stream and those that it waits for, the works before these,
-// and so on.
+// How far the works have come that a work comes behind: those before it in its stream and those that it waits for, the
+// works before these, and so on.
 #pragma once
 
 #include <array>
@@ -22,7 +22,8 @@ inline constexpr std::size_t kStages = 3;
 
 class Dependences {
  public:
-  /// The work comes behind the last one of its stream and those of `after`. Works are given in their order and end in it.
+  /// The work comes behind the last one of its stream and those of `after`. Works are given in their order and end in
+  /// it.
   void Give(const timing::WorkView& work);
   /// From that cycle on the stage is reached as far as the work itself is concerned.
   void Reach(timing::WorkId work, Stage stage, timing::Cycle since);

@@ -30,7 +30,8 @@ struct Event {
   EventKind kind = EventKind::kEntered;
   timing::WorkId work = 0;
   std::uint64_t detail = 0;  ///< a page or piece of the work, a release
-  // Nothing else may decide: in which order things were decided that come at one cycle depends on the length of windows.
+  // Nothing else may decide: in which order things were decided that come at one cycle depends on the length of
+  // windows.
   bool operator>(const Event& other) const {
     return std::tie(at, kind, work, detail) > std::tie(other.at, other.kind, other.work, other.detail);
   }
@@ -38,7 +39,9 @@ struct Event {
 
 class Agenda {
  public:
-  void Add(timing::Cycle at, EventKind kind, timing::WorkId work, std::uint64_t detail = 0) { events_.push({at, kind, work, detail}); }
+  void Add(timing::Cycle at, EventKind kind, timing::WorkId work, std::uint64_t detail = 0) {
+    events_.push({at, kind, work, detail});
+  }
   timing::Cycle next() const { return events_.empty() ? timing::kNever : events_.top().at; }
   Event Take() {
     const Event event = events_.top();

@@ -21,7 +21,9 @@ ByteRange Extent::PartIn(std::uint64_t page, unsigned shift) const {
   return {std::max(low, address) - address, std::min(high, address + span) - address};
 }
 
-std::uint64_t Extent::BytesOf(const ByteRange& part) const { return Scale(part.end, bytes, span) - Scale(part.begin, bytes, span); }
+std::uint64_t Extent::BytesOf(const ByteRange& part) const {
+  return Scale(part.end, bytes, span) - Scale(part.begin, bytes, span);
+}
 
 ByteRange Extent::OnHost(const ByteRange& part, std::uint64_t of) const {
   return {Scale(part.begin, host_span, of), Scale(part.end, host_span, of, true)};
@@ -46,9 +48,11 @@ std::optional<HostPages::Page> HostPages::InTheWay(const Reuses& reuses, const B
     const ByteRange common = {within(on_host.begin), within(on_host.end)};
     if (common.begin == common.end) continue;
     const std::uint64_t begin = std::min(Scale(common.begin, extent.span, extent.host_span), extent.span - 1);
-    const std::uint64_t end = std::clamp(Scale(common.end, extent.span, extent.host_span, true), begin + 1, extent.span);
+    const std::uint64_t end =
+        std::clamp(Scale(common.end, extent.span, extent.host_span, true), begin + 1, extent.span);
     const std::uint64_t first = extent.FirstPage(shift_);
-    for (std::uint64_t page = (extent.address + begin) >> shift_; page <= (extent.address + end - 1) >> shift_; ++page) {
+    for (std::uint64_t page = (extent.address + begin) >> shift_; page <= (extent.address + end - 1) >> shift_;
+         ++page) {
       if (used[page - first]) return Page{reuse.earlier, page - first};
     }
   }

@@ -1,6 +1,7 @@
-// Who still uses which of the host's memory: copies, until their pages have been sent, or have come and, where they go to storage, been
-// written there. Whoever writes to that memory after them, the program that fills it anew or a later copy to the host, waits for them page
-// by page. So the order of a program's calls holds in the host's memory, too, although its host does not wait for its copies.
+// Who still uses which of the host's memory: copies, until their pages have been sent, or have come and, where they go
+// to storage, been written there. Whoever writes to that memory after them, the program that fills it anew or a later
+// copy to the host, waits for them page by page. So the order of a program's calls holds in the host's memory, too,
+// although its host does not wait for its copies.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +22,17 @@ struct ByteRange {
   std::uint64_t begin = 0, end = 0;
 };
 
-/// Where the bytes lie that a copy over PCIe moves: on the device, and as many bytes further on in the host's memory. Rows that lie apart
-/// count as bytes spread evenly.
+/// Where the bytes lie that a copy over PCIe moves: on the device, and as many bytes further on in the host's memory.
+/// Rows that lie apart count as bytes spread evenly.
 struct Extent {
   std::uint64_t address = 0, span = 0;  ///< on the device
   std::uint64_t bytes = 0;              ///< that are moved
   std::uint64_t host_span = 0;          ///< in the host's memory
 
   std::uint64_t FirstPage(unsigned shift) const { return address >> shift; }
-  std::uint64_t Pages(unsigned shift) const { return span == 0 ? 0 : ((address + span - 1) >> shift) - FirstPage(shift) + 1; }
+  std::uint64_t Pages(unsigned shift) const {
+    return span == 0 ? 0 : ((address + span - 1) >> shift) - FirstPage(shift) + 1;
+  }
   /// The part of `span` that lies in one of its pages, counted from the first.
   ByteRange PartIn(std::uint64_t page, unsigned shift) const;
   /// Bytes that are moved for a part: fewer, where rows lie apart.

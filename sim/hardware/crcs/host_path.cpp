@@ -36,7 +36,8 @@ ByteRange HostPath::Reading::NextOnHost(std::uint32_t read_bytes) const {
   return Extent{.bytes = bytes, .host_span = host_span}.OnHost({begin, std::min(begin + read_bytes, bytes)}, bytes);
 }
 
-// ---- what there is to do --------------------------------------------------------------------------------------------------
+// ---- what there is to do
+// --------------------------------------------------------------------------------------------------
 
 void HostPath::Give(const timing::WorkView& work) {
   const timing::MemoryUse& use = work.use;
@@ -65,7 +66,8 @@ void HostPath::Give(const timing::WorkView& work) {
   copy.source = use.source;
   copy.source_span = std::max(use.source_span, work.kind == WorkKind::kCopyOnDevice ? work.bytes : 0);
   copy.partner = use.partner;
-  if (const auto reading = readings_.find(use.partner); reading != readings_.end()) reading->second.copies.push_back(work.id);
+  if (const auto reading = readings_.find(use.partner); reading != readings_.end())
+    reading->second.copies.push_back(work.id);
   if (OnDevice(work.kind)) return;
   const auto writing = writings_.find(use.partner);
   if (writing != writings_.end()) writing->second.of = copy.extent;
@@ -133,7 +135,8 @@ void HostPath::EnterCopy(Cycle at, WorkId id, Copy& copy) {
 void HostPath::EnterMove(Cycle at, WorkId id, Copy& copy) {
   const auto add = [&](std::uint64_t address, std::uint64_t span) {
     if (span == 0) return;
-    for (std::uint64_t page = address >> settings_.page_shift; page <= (address + span - 1) >> settings_.page_shift; ++page) {
+    for (std::uint64_t page = address >> settings_.page_shift; page <= (address + span - 1) >> settings_.page_shift;
+         ++page) {
       copy.all.push_back(page);
     }
   };
@@ -170,14 +173,16 @@ void HostPath::Handle(const Event& event) {
   }
 }
 
-// ---- from storage to the device -------------------------------------------------------------------------------------------
+// ---- from storage to the device
+// -------------------------------------------------------------------------------------------
 
 void HostPath::SetOrder(WorkId id, Reading& reading) const {
   if (settings_.order != Order::kRandom && (settings_.order != Order::kRecorded || reading.ranks == nullptr)) return;
   reading.order.resize(reading.pieces);
   std::iota(reading.order.begin(), reading.order.end(), 0);
   if (settings_.order == Order::kRecorded) {
-    std::ranges::stable_sort(reading.order, {}, [&](std::uint64_t piece) { return reading.RankOf(piece, settings_.read_bytes); });
+    std::ranges::stable_sort(reading.order, {},
+                             [&](std::uint64_t piece) { return reading.RankOf(piece, settings_.read_bytes); });
     return;
   }
   // As the standard's shuffle, which is not the same everywhere.
@@ -216,7 +221,8 @@ void HostPath::ReadNext(Cycle now) {
   ++reading.read;
   last_reading_ = id;
   reads_ = true;
-  const std::uint64_t bytes = std::min<std::uint64_t>(settings_.read_bytes, reading.bytes - piece * settings_.read_bytes);
+  const std::uint64_t bytes =
+      std::min<std::uint64_t>(settings_.read_bytes, reading.bytes - piece * settings_.read_bytes);
   agenda_.Add(from_storage_.Send(now, bytes), EventKind::kRead, id, piece);
 }
 
@@ -253,7 +259,8 @@ void HostPath::PutPiece(Cycle at, WorkId id, std::uint64_t piece) {
   Copy& copy = copies_.at(id);
   const Extent& extent = copy.extent;
   const std::uint64_t begin = Scale(std::min(piece * settings_.read_bytes, extent.bytes), extent.span, extent.bytes);
-  const std::uint64_t end = Scale(std::min((piece + 1) * settings_.read_bytes, extent.bytes), extent.span, extent.bytes);
+  const std::uint64_t end =
+      Scale(std::min((piece + 1) * settings_.read_bytes, extent.bytes), extent.span, extent.bytes);
   if (begin == end) return;
   const std::uint64_t from = ((extent.address + begin) >> settings_.page_shift) - copy.first;
   const std::uint64_t to = ((extent.address + end - 1) >> settings_.page_shift) - copy.first;
@@ -289,11 +296,13 @@ void HostPath::OnArrived(const Event& event) {
   Left(event.at, host_pages_.Leave({event.work, event.detail}));
 }
 
-/// Whether all earlier copies are done with the page's memory of the host's. If not, the page is looked at again when one of them is.
+/// Whether all earlier copies are done with the page's memory of the host's. If not, the page is looked at again when
+/// one of them is.
 bool HostPath::MayWrite(WorkId id, const Copy& copy, std::uint64_t page) {
   if (copy.reuses == nullptr) return true;
   const Extent& extent = copy.extent;
-  const auto used = host_pages_.InTheWay(copy.reuses, extent.OnHost(extent.PartIn(page, settings_.page_shift), extent.span));
+  const auto used =
+      host_pages_.InTheWay(copy.reuses, extent.OnHost(extent.PartIn(page, settings_.page_shift), extent.span));
   if (used) host_pages_.Wait(*used, {id, page});
   return !used;
 }
@@ -322,7 +331,8 @@ void HostPath::PageDone(Cycle at, WorkId id, Copy& copy, std::uint64_t page) {
   copies_.erase(id);
 }
 
-// ---- from the device to storage -------------------------------------------------------------------------------------------
+// ---- from the device to storage
+// -------------------------------------------------------------------------------------------
 
 void HostPath::BringIfMayBe(Cycle at, WorkId id, const Copy& copy, std::uint64_t page) {
   if (!MayWrite(id, copy, page)) return;
@@ -334,7 +344,8 @@ void HostPath::OnBack(const Event& event) {
   Copy& copy = copies_.at(event.work);
   ++counts_.pages_out;
   const std::uint64_t bytes = copy.extent.BytesOf(copy.extent.PartIn(event.detail, settings_.page_shift));
-  if (writings_.contains(copy.partner)) agenda_.Add(to_storage_.Send(event.at, bytes), EventKind::kWritten, copy.partner, event.detail);
+  if (writings_.contains(copy.partner))
+    agenda_.Add(to_storage_.Send(event.at, bytes), EventKind::kWritten, copy.partner, event.detail);
   PageDone(event.at, event.work, copy, event.detail);
   Left(event.at, host_pages_.Leave({event.work, event.detail}));
 }
@@ -362,10 +373,12 @@ void HostPath::OnDropped(const Event& event) {
   Left(event.at, host_pages_.LeaveAll(event.work));
 }
 
-// ---- on the device --------------------------------------------------------------------------------------------------------
+// ---- on the device
+// --------------------------------------------------------------------------------------------------------
 
 void HostPath::Move(Cycle at, WorkId id, const Copy& copy) {
-  mover_free_ = std::max(at, mover_free_) + settings_.MoveCycles(copy.kind == WorkKind::kFill ? copy.extent.bytes : 2 * copy.extent.bytes);
+  mover_free_ = std::max(at, mover_free_) +
+                settings_.MoveCycles(copy.kind == WorkKind::kFill ? copy.extent.bytes : 2 * copy.extent.bytes);
   agenda_.Add(mover_free_, EventKind::kMoved, id);
 }
 
@@ -376,7 +389,8 @@ void HostPath::OnMoved(const Event& event) {
   user_.OnTransferred(event.at, event.work, moved.extent.address, moved.extent.span, true);
   const std::uint64_t first = moved.extent.FirstPage(settings_.page_shift);
   const std::uint64_t last = first + moved.extent.Pages(settings_.page_shift) - 1;
-  for (const std::uint64_t page : moved.all) ownership_.Leave(event.at, event.work, page, page >= first && page <= last);
+  for (const std::uint64_t page : moved.all)
+    ownership_.Leave(event.at, event.work, page, page >= first && page <= last);
   if (moved.paged) ownership_.Forget(event.work);
   user_.OnWorkDone(event.at, event.work);
 }

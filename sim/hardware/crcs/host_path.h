@@ -1,6 +1,7 @@
-// The way between storage, the host's memory and the device for programs whose parts overlap (CRCS paper, section 3): inputs are read from
-// storage piece by piece, pages go to the device as soon as they are full and the device's page is theirs, results come back page by page
-// and are written to storage as they come. Memory of the host's that several copies use goes from one to the next page by page.
+// The way between storage, the host's memory and the device for programs whose parts overlap (CRCS paper, section 3):
+// inputs are read from storage piece by piece, pages go to the device as soon as they are full and the device's page is
+// theirs, results come back page by page and are written to storage as they come. Memory of the host's that several
+// copies use goes from one to the next page by page.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +26,8 @@ class HostPathUser {
  public:
   virtual ~HostPathUser() = default;
   virtual void OnWorkDone(timing::Cycle at, timing::WorkId work) = 0;
-  virtual void OnTransferred(timing::Cycle at, timing::WorkId work, std::uint64_t address, std::uint64_t bytes, bool writes) = 0;
+  virtual void OnTransferred(timing::Cycle at, timing::WorkId work, std::uint64_t address, std::uint64_t bytes,
+                             bool writes) = 0;
 };
 
 struct HostPathCounts {

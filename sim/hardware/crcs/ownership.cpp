@@ -57,7 +57,8 @@ void Ownership::Leave(Cycle at, WorkId work, std::uint64_t page, bool data) {
   Count(at, before, CountedOf(entry));
   if (first.fills) {
     // What SMs have known for a window is not asked for again.
-    std::erase_if(entry.filled, [&](const PageEntry::Filled& filled) { return filled.visible + settings_.after <= at; });
+    std::erase_if(entry.filled,
+                  [&](const PageEntry::Filled& filled) { return filled.visible + settings_.after <= at; });
     entry.filled.push_back({.by = first.turn, .visible = entry.visible});
     events_.OnReady(entry.visible);
   }

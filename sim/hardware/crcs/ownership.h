@@ -1,4 +1,5 @@
-// Who owns which page (CRCS paper, section 4.1): the first work with uses left. Passes pages on, and tells the next owner.
+// Who owns which page (CRCS paper, section 4.1): the first work with uses left. Passes pages on, and tells the next
+// owner.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,8 @@ class OwnerEvents {
 
 class Ownership {
  public:
-  Ownership(const Settings& settings, Shares& shares, OwnerEvents& events) : settings_(settings), shares_(shares), events_(events) {}
+  Ownership(const Settings& settings, Shares& shares, OwnerEvents& events)
+      : settings_(settings), shares_(shares), events_(events) {}
 
   /// A work that will use pages. `space`: its address space.
   void Add(timing::WorkId work, Role role, std::uint32_t space) { works_[work] = {role, &tables_[space]}; }

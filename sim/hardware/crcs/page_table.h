@@ -1,5 +1,6 @@
-// The part of a GPU's page table that CRCS adds (section 4.1, Figure 6): for each page of an address space who owns it, who comes after,
-// and whether it holds data that kernels may use. Changes between windows; SMs read it while a window is simulated.
+// The part of a GPU's page table that CRCS adds (section 4.1, Figure 6): for each page of an address space who owns it,
+// who comes after, and whether it holds data that kernels may use. Changes between windows; SMs read it while a window
+// is simulated.
 #pragma once
 
 #include <array>
@@ -14,7 +15,8 @@
 
 namespace gridloom::hardware::crcs {
 
-/// The place of a work in the order in which works come to the table. What depends on another work comes later than that.
+/// The place of a work in the order in which works come to the table. What depends on another work comes later than
+/// that.
 struct Turn {
   timing::Cycle at = 0;
   timing::WorkId work = timing::kNoWork;
@@ -27,8 +29,9 @@ struct PageUser {
 };
 
 struct PageEntry {
-  /// Works that use the page and have not done so, in the order in which they came: kernels with a reference count, copies and fills. The
-  /// first one owns it. Works that depend on each other come in their order, so that nobody waits for a work that waits for him.
+  /// Works that use the page and have not done so, in the order in which they came: kernels with a reference count,
+  /// copies and fills. The first one owns it. Works that depend on each other come in their order, so that nobody waits
+  /// for a work that waits for him.
   std::vector<PageUser> users;
   timing::Cycle visible = 0;  ///< when SMs know of the owner
   bool available = false;     ///< it holds data: pages like it are what shares are counted in

@@ -17,16 +17,19 @@ using timing::WorkKind;
 namespace {
 
 /// Where the tables lie, in lines: above all that programs have.
-constexpr std::uint64_t kPageTableLine = std::uint64_t{1} << 38, kCountTableLine = kPageTableLine + (std::uint64_t{1} << 37);
+constexpr std::uint64_t kPageTableLine = std::uint64_t{1} << 38,
+                        kCountTableLine = kPageTableLine + (std::uint64_t{1} << 37);
 constexpr std::uint64_t kLineBytes = sim::TimingSpec::kLineBytes;
 
 bool IsCopy(WorkKind kind) {
-  return kind == WorkKind::kCopyToDevice || kind == WorkKind::kCopyToHost || kind == WorkKind::kCopyOnDevice || kind == WorkKind::kFill;
+  return kind == WorkKind::kCopyToDevice || kind == WorkKind::kCopyToHost || kind == WorkKind::kCopyOnDevice ||
+         kind == WorkKind::kFill;
 }
 
 bool IsStorage(WorkKind kind) { return kind == WorkKind::kStorageRead || kind == WorkKind::kStorageWrite; }
 
-/// Pages of one work at most, and twice as many in the tables: what there is memory for on a host. Traces can tell of any number.
+/// Pages of one work at most, and twice as many in the tables: what there is memory for on a host. Traces can tell of
+/// any number.
 constexpr std::uint64_t kMostPages = 1u << 25;
 /// Likewise, CTAs of a kernel of which it is kept what each touches.
 constexpr std::uint64_t kMostCtas = 1u << 24;
@@ -75,7 +78,8 @@ void CrcsPart::Count(std::span<std::uint64_t> values) const {
   values[kDatMisses] = host_.counts().dat_misses;
 }
 
-// ---- works ----------------------------------------------------------------------------------------------------------------
+// ---- works
+// ----------------------------------------------------------------------------------------------------------------
 
 void CrcsPart::OnWorkGiven(const timing::WorkView& view) {
   Work& work = works_[view.id];
@@ -104,7 +108,8 @@ bool CrcsPart::CanFollow(std::uint64_t pages) {
   if (pages <= kMostPages && ownership_.pages() <= 2 * kMostPages) return true;
   input_->Fail(Error{"the part crcs follows no more than " + std::to_string(kMostPages) +
                      " pages of a work, and twice as many of all: choose " + "larger ones than " +
-                     std::to_string(std::uint64_t{1} << settings_.page_shift) + " bytes (--set hardware.crcs.page_bytes=2097152)"});
+                     std::to_string(std::uint64_t{1} << settings_.page_shift) +
+                     " bytes (--set hardware.crcs.page_bytes=2097152)"});
   return false;
 }
 
@@ -153,7 +158,8 @@ void CrcsPart::OnTransferred(Cycle at, WorkId work, std::uint64_t address, std::
   }
 }
 
-// ---- kernels and CTAs -----------------------------------------------------------------------------------------------------
+// ---- kernels and CTAs
+// -----------------------------------------------------------------------------------------------------
 
 void CrcsPart::OnKernelReady(Cycle now, const timing::KernelReady& ready) {
   const Work& work = works_.at(ready.launch);
@@ -169,8 +175,9 @@ void CrcsPart::OnKernelReady(Cycle now, const timing::KernelReady& ready) {
       running.turn.at = std::max(running.turn.at, profile.mapped().until);
       counts = std::move(profile.mapped().counts);
       if (settings_.readiness && running.all > kMostCtas)
-        return input_->Fail(Error{"what single CTAs touch (hardware.crcs.readiness) is kept of " + std::to_string(kMostCtas) +
-                                  " CTAs of a kernel at most; one has " + std::to_string(running.all)});
+        return input_->Fail(Error{"what single CTAs touch (hardware.crcs.readiness) is kept of " +
+                                  std::to_string(kMostCtas) + " CTAs of a kernel at most; one has " +
+                                  std::to_string(running.all)});
       if (settings_.readiness) {
         profile.mapped().readiness.Build(running.all);
         shares_.Announce(ready.launch, std::move(profile.mapped().readiness));
@@ -191,7 +198,8 @@ void CrcsPart::OnKernelReady(Cycle now, const timing::KernelReady& ready) {
 
 /// Kernels that share no SM with others.
 std::uint64_t CrcsPart::KernelsAlone() const {
-  return static_cast<std::uint64_t>(std::ranges::count_if(running_, [](const auto& entry) { return entry.second.alone; }));
+  return static_cast<std::uint64_t>(
+      std::ranges::count_if(running_, [](const auto& entry) { return entry.second.alone; }));
 }
 
 bool CrcsPart::MayHold(Cycle now, std::uint32_t launch, std::uint32_t sm, std::uint32_t) {
@@ -203,7 +211,8 @@ bool CrcsPart::MayHold(Cycle now, std::uint32_t launch, std::uint32_t sm, std::u
   return empty_ > 1 || IsFirstInNeed(launch, running);
 }
 
-/// The last empty SM goes to the first kernel that has none and CTAs left, if there is one: others may wait for pages that it owns.
+/// The last empty SM goes to the first kernel that has none and CTAs left, if there is one: others may wait for pages
+/// that it owns.
 bool CrcsPart::IsFirstInNeed(std::uint32_t launch, const Running& running) const {
   const auto starving = starving_.find(works_.at(launch).space);
   return starving == starving_.end() || starving->second.empty() || *starving->second.begin() >= running.turn;
@@ -235,7 +244,8 @@ void CrcsPart::OnCtaStart(Cycle at, const timing::CtaPlace& place) {
   sm.kernel = place.launch;
 }
 
-/// CTAs whose pages are there go first, to SMs that have the kernel already; a small grid is spread, as its CTAs are slower side by side.
+/// CTAs whose pages are there go first, to SMs that have the kernel already; a small grid is spread, as its CTAs are
+/// slower side by side.
 std::optional<timing::Placement> CrcsPart::Place(const timing::PlacementQuery& query) {
   const auto kernel = static_cast<WorkId>(query.kernel.id);
   Readiness* const readiness = shares_.ReadinessOf(kernel);
@@ -268,7 +278,8 @@ void CrcsPart::OnCtaEvent(const timing::CtaSignal& signal) {
   else if (signal.event.kind == trace::EventKind::kReleaseRange) OnRelease(signal);
 }
 
-/// The memory management unit changes the entries of these pages, one line of the table after the other. When that has been done.
+/// The memory management unit changes the entries of these pages, one line of the table after the other. When that has
+/// been done.
 Cycle CrcsPart::Operate(Cycle at, WorkId kernel, const std::vector<PageRange>& pages) {
   const bool sets = works_.at(kernel).tracking == Tracking::kProfiler;
   const std::uint64_t table = sets ? kCountTableLine : kPageTableLine;
@@ -277,7 +288,8 @@ Cycle CrcsPart::Operate(Cycle at, WorkId kernel, const std::vector<PageRange>& p
     const std::uint64_t first = range.first * settings_.entry_bytes / kLineBytes,
                         last = (range.end * settings_.entry_bytes - 1) / kLineBytes;
     for (std::uint64_t line = first; line <= last; ++line) {
-      input_->Send(next, {.line = table + line, .kind = timing::RequestKind::kReduce, .sectors = 0xf, .launch = kernel});
+      input_->Send(next,
+                   {.line = table + line, .kind = timing::RequestKind::kReduce, .sectors = 0xf, .launch = kernel});
       next += settings_.line_cycles;
       ++counts_of_[kTableRequests];
     }
@@ -326,10 +338,12 @@ void CrcsPart::OnKernelEnd(Cycle now, std::uint32_t launch) {
   const Running running = running_.extract(launch).mapped();
   scoreboard_.Forget(launch);
   shares_.Forget(launch);
-  if (counts_.contains(launch)) agenda_.Add(std::max(running.released, now + settings_.after), EventKind::kKernelEnd, launch);
+  if (counts_.contains(launch))
+    agenda_.Add(std::max(running.released, now + settings_.after), EventKind::kKernelEnd, launch);
 }
 
-// ---- what follows ---------------------------------------------------------------------------------------------------------
+// ---- what follows
+// ---------------------------------------------------------------------------------------------------------
 
 void CrcsPart::Run(Cycle end) {
   while (agenda_.next() < end && CanFollow(0)) {
@@ -379,7 +393,8 @@ void CrcsPart::EndKernel(const Event& event) {
   ownership_.Forget(event.work);
 }
 
-// ---- who is told ----------------------------------------------------------------------------------------------------------
+// ---- who is told
+// ----------------------------------------------------------------------------------------------------------
 
 void CrcsPart::Ask(std::uint32_t sm, Cycle at) {
   if (sms_[sm].asked == at) return;
@@ -387,8 +402,8 @@ void CrcsPart::Ask(std::uint32_t sm, Cycle at) {
   input_->AskGates(sm, at);
 }
 
-/// Gates of an SM are asked again when its kernel has got a page that one of its warps waits for: of all pages that come while warps wait
-/// for others, nobody need be told.
+/// Gates of an SM are asked again when its kernel has got a page that one of its warps waits for: of all pages that
+/// come while warps wait for others, nobody need be told.
 void CrcsPart::AskWhereAwaited(WorkId kernel, std::uint64_t page, Cycle at) {
   const auto running = running_.find(kernel);
   if (running == running_.end()) return;

@@ -118,11 +118,14 @@ class CrcsPart final : public timing::Part,
   void Run(timing::Cycle end) override;
   // OwnerEvents
   void OnKernelOwns(timing::Cycle at, timing::WorkId kernel, std::uint64_t page, const PageEntry& entry) override;
-  void OnCopyOwns(timing::Cycle at, timing::WorkId copy, std::uint64_t page) override { host_.OnCopyOwns(at, copy, page); }
+  void OnCopyOwns(timing::Cycle at, timing::WorkId copy, std::uint64_t page) override {
+    host_.OnCopyOwns(at, copy, page);
+  }
   void OnReady(timing::Cycle visible) override;
   // HostPathUser
   void OnWorkDone(timing::Cycle at, timing::WorkId work) override { input_->EndCopy(work, at); }
-  void OnTransferred(timing::Cycle at, timing::WorkId work, std::uint64_t address, std::uint64_t bytes, bool writes) override;
+  void OnTransferred(timing::Cycle at, timing::WorkId work, std::uint64_t address, std::uint64_t bytes,
+                     bool writes) override;
 
   bool CanFollow(std::uint64_t pages);
   static bool GoesByHostPath(const Work& work, const timing::WorkView& view);
@@ -147,14 +150,16 @@ class CrcsPart final : public timing::Part,
   Ownership ownership_;
   HostPath host_;
   Scoreboard scoreboard_;
-  // What the device tells of is ahead of, or behind, what the part does at times of its own (TimedSource), depending on the length of
-  // windows. So neither reads what the other one changes, but for what is known long before. This is the device's:
+  // What the device tells of is ahead of, or behind, what the part does at times of its own (TimedSource), depending on
+  // the length of windows. So neither reads what the other one changes, but for what is known long before. This is the
+  // device's:
   Dependences order_;
   std::unordered_map<timing::WorkId, Work> works_;
   std::unordered_map<timing::WorkId, Profile> profiles_;  ///< by profiler, until the kernel begins
   std::unordered_map<timing::WorkId, Running> running_;
-  std::map<std::uint32_t, std::set<Turn>> starving_;  ///< by address space: kernels that have CTAs left and are on no SM
-  timing::Cycle asked_ = 0;                           ///< when it was last asked for a place
+  std::map<std::uint32_t, std::set<Turn>>
+      starving_;             ///< by address space: kernels that have CTAs left and are on no SM
+  timing::Cycle asked_ = 0;  ///< when it was last asked for a place
   std::vector<OnSm> sms_;
   std::size_t empty_ = 0;                                                  ///< of them
   std::map<std::pair<timing::WorkId, std::uint64_t>, Release> releasing_;  ///< by kernel and CTA, until that ends

@@ -14,7 +14,8 @@ void Readiness::Build(std::uint64_t ctas) {
   for (const Announced& one : announced_) ends.insert(ends.end(), {one.pages.first, one.pages.end});
   std::ranges::sort(ends);
   ends.erase(std::ranges::unique(ends).begin(), ends.end());
-  for (std::size_t i = 1; i < ends.size(); ++i) runs_.push_back({.pages = {ends[i - 1], ends[i]}, .missing = ends[i] - ends[i - 1]});
+  for (std::size_t i = 1; i < ends.size(); ++i)
+    runs_.push_back({.pages = {ends[i - 1], ends[i]}, .missing = ends[i] - ends[i - 1]});
   ctas_.resize(ctas);
   for (const Announced& one : announced_) {
     const auto first = static_cast<std::size_t>(std::ranges::lower_bound(ends, one.pages.first) - ends.begin());
@@ -35,7 +36,8 @@ void Readiness::Build(std::uint64_t ctas) {
 }
 
 void Readiness::Own(std::uint64_t page) {
-  const auto run = std::ranges::lower_bound(runs_, page, std::ranges::less_equal(), [](const Run& one) { return one.pages.end; });
+  const auto run =
+      std::ranges::lower_bound(runs_, page, std::ranges::less_equal(), [](const Run& one) { return one.pages.end; });
   if (run == runs_.end() || page < run->pages.first || run->missing == 0) return;
   --run->missing;
   const std::uint64_t later = run->pages.size() / 2;  // pages that are told of with the last one

@@ -1,5 +1,6 @@
-// Which CTAs of a kernel can run to their end, because their kernel owns all the pages that they will touch; and which may begin, because
-// half of what they read is there. Beyond the paper: it needs the ranges of single CTAs, which CRCS forgets once they are counted.
+// Which CTAs of a kernel can run to their end, because their kernel owns all the pages that they will touch; and which
+// may begin, because half of what they read is there. Beyond the paper: it needs the ranges of single CTAs, which CRCS
+// forgets once they are counted.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,8 @@ class Readiness {
   void Own(std::uint64_t page);
   void Start(std::uint64_t cta);
 
-  /// CTAs that have not been started: with all of their pages; with half of those that they read, or, where they read none, with all.
+  /// CTAs that have not been started: with all of their pages; with half of those that they read, or, where they read
+  /// none, with all.
   std::uint64_t ready() const { return ready_.size(); }
   std::uint64_t begun() const { return begun_.size(); }
   /// The first of them; there is one.

@@ -19,7 +19,8 @@ std::vector<PageRange> PagesOf(const trace::CtaEvent& event, unsigned page_shift
     add(first_byte, first_byte + (pieces <= 1 ? 0 : (pieces - 1) * distance) + bytes - 1);
     return pages;
   }
-  for (std::uint64_t piece = 0; piece < pieces; ++piece) add(first_byte + piece * distance, first_byte + piece * distance + bytes - 1);
+  for (std::uint64_t piece = 0; piece < pieces; ++piece)
+    add(first_byte + piece * distance, first_byte + piece * distance + bytes - 1);
   return pages;
 }
 

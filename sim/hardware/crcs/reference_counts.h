@@ -1,5 +1,6 @@
-// How many CTAs of one kernel may still read or write each page: its rows of the reference count table (CRCS paper, section 4.1,
-// Figure 6). Pages that the same CTAs use are counted together, so that a range of many pages costs no more than one of few.
+// How many CTAs of one kernel may still read or write each page: its rows of the reference count table (CRCS paper,
+// section 4.1, Figure 6). Pages that the same CTAs use are counted together, so that a range of many pages costs no
+// more than one of few.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,8 @@ struct PageRange {
   std::uint64_t size() const { return end - first; }
 };
 
-/// The pages of a range that a CTA said it will touch or has touched (EventKind::kSetRange, kReleaseRange), rising and disjoint: each page
-/// once, however many pieces of the range lie in it.
+/// The pages of a range that a CTA said it will touch or has touched (EventKind::kSetRange, kReleaseRange), rising and
+/// disjoint: each page once, however many pieces of the range lie in it.
 std::vector<PageRange> PagesOf(const trace::CtaEvent& event, unsigned page_shift);
 
 /// Not less than the pages of PagesOf, which may be more than there is memory for.
@@ -31,7 +32,8 @@ class ReferenceCounts {
   /// One more CTA uses the pages, as trace::RangeFlag says. Before Build.
   void Set(const std::vector<PageRange>& pages, std::uint8_t flags);
   void Build();
-  /// One CTA less does; `none` is told of pages that nobody is left for. What was not set before is left alone; false then.
+  /// One CTA less does; `none` is told of pages that nobody is left for. What was not set before is left alone; false
+  /// then.
   bool Release(const std::vector<PageRange>& pages, std::uint8_t flags, const OnPages& none);
   /// Takes back all that is left.
   void ReleaseAll(const OnPages& none);

@@ -49,7 +49,8 @@ Cycle Scoreboard::WhenFilled(OnSm& sm, const PageEntry& entry) {
     return kNever;
   }
   Cycle visible = 0;
-  for (const PageEntry::Filled& filled : entry.filled) visible = std::max(visible, filled.by < turn ? filled.visible : 0);
+  for (const PageEntry::Filled& filled : entry.filled)
+    visible = std::max(visible, filled.by < turn ? filled.visible : 0);
   return visible;
 }
 
@@ -73,7 +74,8 @@ Cycle Scoreboard::MayTouch(Cycle now, OnSm& sm, std::uint64_t page) {
 
 Cycle Scoreboard::MayIssue(Cycle now, const timing::GatedAccess& access) {
   const timing::MemoryInstruction& instruction = access.instruction;
-  const trace::AccessWindow window = trace::WindowOf(instruction.op->space, instruction.op->flags, *instruction.cta, instruction.access);
+  const trace::AccessWindow window =
+      trace::WindowOf(instruction.op->space, instruction.op->flags, *instruction.cta, instruction.access);
   if (window.space != trace::Space::kGlobal && window.space != trace::Space::kTexture) return now;
   OnSm& sm = sms_[access.sm];
   if (sm.launch != instruction.launch) {

@@ -1,5 +1,5 @@
-// The scoreboard (CRCS paper, section 4.1): a warp's global access issues once its kernel owns all the pages that it touches. Kernels that
-// nothing is known of wait until no copy to the device owns the page.
+// The scoreboard (CRCS paper, section 4.1): a warp's global access issues once its kernel owns all the pages that it
+// touches. Kernels that nothing is known of wait until no copy to the device owns the page.
 #pragma once
 
 #include <array>
@@ -25,10 +25,12 @@ class Scoreboard final : public timing::WarpGate {
  public:
   Scoreboard(std::uint32_t sms, unsigned page_shift) : page_shift_(page_shift), sms_(sms) {}
 
-  /// Between windows: a kernel of which CTAs will start. `tracked`: it owns pages; else it looks at what is ready alone.
+  /// Between windows: a kernel of which CTAs will start. `tracked`: it owns pages; else it looks at what is ready
+  /// alone.
   void Add(const Turn& turn, const PageTable& table, bool tracked) { kernels_[turn.work] = {&table, turn, tracked}; }
   void Forget(timing::WorkId kernel) { kernels_.erase(kernel); }
-  /// Between windows: whether the SM has asked for a page that was not announced and waits for a copy, since the last call.
+  /// Between windows: whether the SM has asked for a page that was not announced and waits for a copy, since the last
+  /// call.
   bool TakeWaits(std::uint32_t sm) { return std::exchange(sms_[sm].waits, false); }
   /// Likewise, whether a warp there was held back because its kernel does not own this page, which it now does.
   bool TakeWaitFor(std::uint32_t sm, std::uint64_t page) { return sms_[sm].awaited.erase(page) != 0; }

@@ -13,7 +13,8 @@ timing::PageShares::Pages Shares::At(timing::Cycle now) {
   }
   for (; !pages_.empty() && pages_.front().at <= now; pages_.pop()) {
     const Page& page = pages_.front();
-    if (const auto readiness = readiness_.find(page.kernel); readiness != readiness_.end()) readiness->second.Own(page.page);
+    if (const auto readiness = readiness_.find(page.kernel); readiness != readiness_.end())
+      readiness->second.Own(page.page);
   }
   for (; !loads_.empty() && loads_.top().at <= now; loads_.pop()) loading_ += loads_.top().change;
   return {.available = static_cast<std::uint64_t>(available_), .loading = loading_ > 0};

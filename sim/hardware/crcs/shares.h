@@ -1,5 +1,5 @@
-// Who owns how many of the available pages (CRCS paper, section 4.4), as the policy asks: at times that lie behind those up to which the
-// part has acted, so that its answers do not depend on how far that was.
+// Who owns how many of the available pages (CRCS paper, section 4.4), as the policy asks: at times that lie behind
+// those up to which the part has acted, so that its answers do not depend on how far that was.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,8 @@ class Shares final : public timing::PageShares {
   /// From then on the kernel owns one available page more or less. Times never go back.
   void Own(timing::Cycle at, timing::WorkId kernel, int change) { changes_.push({at, kernel, change, 0}); }
   void Available(timing::Cycle at, int change) { changes_.push({at, timing::kNoWork, 0, change}); }
-  /// Copies to the device, or readings for them, that are under way. These may be told out of order with what the table does.
+  /// Copies to the device, or readings for them, that are under way. These may be told out of order with what the table
+  /// does.
   void Loading(timing::Cycle at, int change) { loads_.push({at, change}); }
 
   /// A kernel of whose CTAs it is known what they touch; nothing is told of it before Build.

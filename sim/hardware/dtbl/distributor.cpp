@@ -22,8 +22,9 @@ RunningKernel* Distributor::Find(timing::WorkId kernel) {
 }
 
 RunningKernel* Distributor::FindLike(std::uint64_t code, std::uint32_t address_space) {
-  const auto entry = std::ranges::find_if(
-      entries_, [&](const auto& one) { return one.has_value() && one->code == code && one->address_space == address_space; });
+  const auto entry = std::ranges::find_if(entries_, [&](const auto& one) {
+    return one.has_value() && one->code == code && one->address_space == address_space;
+  });
   return entry == entries_.end() ? nullptr : &**entry;
 }
 

@@ -1,5 +1,5 @@
-// The kernel distributor with what dynamic thread block launch adds to it (J. Wang et al., ISCA 2015, section 4.2, Fig. 4): which kernels
-// run, and of each the groups of thread blocks that have joined it, one behind the other.
+// The kernel distributor with what dynamic thread block launch adds to it (J. Wang et al., ISCA 2015, section 4.2, Fig.
+// 4): which kernels run, and of each the groups of thread blocks that have joined it, one behind the other.
 #pragma once
 
 #include <cstdint>

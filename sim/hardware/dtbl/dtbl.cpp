@@ -26,13 +26,16 @@ enum Key : std::size_t { kEntries, kSearch, kLaunches, kLoading };
 constexpr PartKey kKeys[] = {
     {"agt_entries", 1024, 1, 1 << 20, "entries", "of the aggregated group table"},
     {"search_cycles", 1, 0, 1024, "cycles",
-     "to look at an entry of the kernel distributor for a kernel that a group may join, while the parameter buffer is taken"},
+     "to look at an entry of the kernel distributor for a kernel that a group may join, while the parameter buffer is "
+     "taken"},
     {"launches", kFree, 0, 0, "",
-     "which launches join others: those that wait for no other launch, whose streams cost nothing (free), or those that the program says "
+     "which launches join others: those that wait for no other launch, whose streams cost nothing (free), or those "
+     "that the program says "
      "may (marked)",
      kJoinings},
     {"loads", kAhead, 0, 0, "",
-     "when what is to be known of a group without an entry is read from global memory: when its turn comes (turn), or as soon as it has "
+     "when what is to be known of a group without an entry is read from global memory: when its turn comes (turn), or "
+     "as soon as it has "
      "joined (ahead)",
      kLoadings},
 };
@@ -43,7 +46,8 @@ constexpr timing::PartCounter kCounterTable[] = {
     {"dtbl_unmatched", "launches", "launches for which no kernel of the same code ran, so that they became kernels"},
     {"dtbl_ordered", "launches", "launches that wait for others or are not meant to join, and became kernels"},
     {"dtbl_table_hits", "groups", "groups that found their entry of the aggregated group table free"},
-    {"dtbl_table_spills", "groups", "groups whose entry was taken: what is to be known of them stayed in global memory"},
+    {"dtbl_table_spills", "groups",
+     "groups whose entry was taken: what is to be known of them stayed in global memory"},
     {"dtbl_loads", "requests", "reads of that from global memory, when the turn of such a group came"},
     {"dtbl_table_most", "entries", "the most of the table that was taken at a time"},
 };
@@ -87,8 +91,8 @@ class Dtbl final : public timing::Part,
     if ((flags & trace::kAggregated) != 0) return true;
     return !marked_only_ && (flags & (trace::kTailLaunch | trace::kDefaultStream)) == 0;
   }
-  /// A group has a parameter buffer, and the search for a kernel that it may join goes on meanwhile (section 4.3). Its search takes a cycle
-  /// for each entry, of all groups of a warp one behind the other.
+  /// A group has a parameter buffer, and the search for a kernel that it may join goes on meanwhile (section 4.3). Its
+  /// search takes a cycle for each entry, of all groups of a warp one behind the other.
   Cycle CyclesOf(const timing::LaunchCalls& calls) const override {
     Cycle cycles = calls.streams != 0 && marked_only_ ? costs_.stream_cycles : 0;
     if (calls.launches == 0) return cycles;
@@ -127,7 +131,9 @@ class Dtbl final : public timing::Part,
       return false;
     }
     ++counts_[kJoined];
-    Group group{.launch = launch.work.id, .ctas = launch.work.source->shape().ctas, .entry = table_.Take(HardwareThread(launch.call))};
+    Group group{.launch = launch.work.id,
+                .ctas = launch.work.source->shape().ctas,
+                .entry = table_.Take(HardwareThread(launch.call))};
     ++counts_[group.entry ? kOnChip : kSpilled];
     if (group.entry) entry_of_[group.launch] = *group.entry;
     else if (ahead_) Load(now, kernel->kernel, group);
@@ -135,7 +141,8 @@ class Dtbl final : public timing::Part,
     return true;
   }
 
-  /// Of the SM: blocks of other kernels may have other sizes, so that two threads may have one number, as in the paper two SMs' have.
+  /// Of the SM: blocks of other kernels may have other sizes, so that two threads may have one number, as in the paper
+  /// two SMs' have.
   std::uint64_t HardwareThread(const timing::CtaSignal& call) {
     const RunningKernel* const parent = running_.Find(call.place.launch);
     const std::uint64_t warps = parent != nullptr ? parent->warps_per_cta : 1;
@@ -158,7 +165,8 @@ class Dtbl final : public timing::Part,
 
   void Load(Cycle now, WorkId kernel, Group& group) {
     ++counts_[kLoads];
-    input_->Send(now + input_->parameters().window, {.line = kInformationAt + group.launch, .sectors = 1, .launch = kernel});
+    input_->Send(now + input_->parameters().window,
+                 {.line = kInformationAt + group.launch, .sectors = 1, .launch = kernel});
     group.loaded = now + input_->parameters().timing().dram.latency;
     input_->Recheck(group.loaded);
   }

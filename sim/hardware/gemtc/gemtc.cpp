@@ -22,9 +22,12 @@ enum Key : std::size_t { kThreads, kBatch, kWorkers, kCopies, kWait };
 constexpr std::string_view kCopiesNames[] = {"batch", "task"};
 constexpr PartKey kKeys[] = {
     {"threads", 512, 2, 1 << 20, "threads", "kernels of fewer threads are tasks"},
-    {"batch", 0, 0, 1 << 20, "blocks", "of tasks in a batch; 0: as many as blocks of the SuperKernel that are on the device at once"},
-    {"workers", 0, 0, 1 << 20, "blocks", "of the SuperKernel at most; 0: as many as are on the device at once. No more than the batch has"},
-    {"copies", 0, 0, 0, "", "how tasks' records get to the device and back: one copy for a batch, or one each", kCopiesNames},
+    {"batch", 0, 0, 1 << 20, "blocks",
+     "of tasks in a batch; 0: as many as blocks of the SuperKernel that are on the device at once"},
+    {"workers", 0, 0, 1 << 20, "blocks",
+     "of the SuperKernel at most; 0: as many as are on the device at once. No more than the batch has"},
+    {"copies", 0, 0, 0, "", "how tasks' records get to the device and back: one copy for a batch, or one each",
+     kCopiesNames},
     {"wait_ns", 10000, 0, 1 << 30, "ns", "without a new task, after which a batch that is not full begins"},
 };
 
@@ -47,15 +50,20 @@ struct Settings {
 /// The SuperKernel's blocks for a batch. They have no trace.
 class SuperSource final : public trace::CtaSource {
  public:
-  SuperSource(std::shared_ptr<const SuperKernel> code, std::uint32_t threads, std::uint32_t shared_bytes, std::uint64_t ctas)
+  SuperSource(std::shared_ptr<const SuperKernel> code, std::uint32_t threads, std::uint32_t shared_bytes,
+              std::uint64_t ctas)
       : code_(std::move(code)), shape_(ShapeFor(*code_, threads, shared_bytes, ctas)) {
     auto nothing = std::make_shared<trace::CtaTrace>();
     nothing->warps.resize(shape_.warps_per_cta());
     trace_ = std::move(nothing);
   }
   /// For tasks of so many threads and so much shared memory.
-  static trace::LaunchShape ShapeFor(const SuperKernel& code, std::uint32_t threads, std::uint32_t shared_bytes, std::uint64_t ctas) {
-    return {.ctas = ctas, .threads_per_cta = threads, .registers_per_thread = 32, .shared_bytes = code.code.shared_bytes + shared_bytes};
+  static trace::LaunchShape ShapeFor(const SuperKernel& code, std::uint32_t threads, std::uint32_t shared_bytes,
+                                     std::uint64_t ctas) {
+    return {.ctas = ctas,
+            .threads_per_cta = threads,
+            .registers_per_thread = 32,
+            .shared_bytes = code.code.shared_bytes + shared_bytes};
   }
   const trace::KernelCode& code() const override { return code_->code.code; }
   const trace::LaunchShape& shape() const override { return shape_; }
@@ -74,7 +82,8 @@ class Gemtc final : public timing::Part,
                     private timing::WorkEvents,
                     private timing::TimedSource {
  public:
-  Gemtc(std::shared_ptr<const SuperKernel> code, const Settings& settings) : code_(std::move(code)), settings_(settings) {}
+  Gemtc(std::shared_ptr<const SuperKernel> code, const Settings& settings)
+      : code_(std::move(code)), settings_(settings) {}
 
   void Attach(timing::Ports& ports, timing::DeviceInput& input) override {
     input_ = &input;
@@ -102,7 +111,8 @@ class Gemtc final : public timing::Part,
   // ---- kernels
   bool Wants(const timing::WorkView& kernel) override {
     const trace::LaunchShape& shape = kernel.source->shape();
-    if (kernel.source == source_.get() || shape.ctas * shape.threads_per_cta >= settings_.threads || shape.ctas == 0) return false;
+    if (kernel.source == source_.get() || shape.ctas * shape.threads_per_cta >= settings_.threads || shape.ctas == 0)
+      return false;
     if (shape.together || !Fits(shape)) return false;
     if (numbers_.contains(kernel.code)) return true;
     if (numbers_.size() == kMostKernels) return false;
@@ -131,13 +141,18 @@ class Gemtc final : public timing::Part,
   /// Whether a block of the SuperKernel may run such a task. What each of several tasks fits into, all of them do.
   bool Fits(const trace::LaunchShape& task) const {
     const std::uint32_t threads = task.warps_per_cta() * trace::kWarpSize;
-    return timing::NeedsOf(SuperSource::ShapeFor(*code_, threads, task.shared_bytes, 1), input_->parameters().device).ok();
+    return timing::NeedsOf(SuperSource::ShapeFor(*code_, threads, task.shared_bytes, 1), input_->parameters().device)
+        .ok();
   }
 
-  /// Blocks of the SuperKernel that the device holds at once, if they have so many threads and so much shared memory for tasks.
+  /// Blocks of the SuperKernel that the device holds at once, if they have so many threads and so much shared memory
+  /// for tasks.
   std::uint64_t Fit(std::uint32_t threads, std::uint32_t shared_bytes) const {
-    const auto needs = timing::NeedsOf(SuperSource::ShapeFor(*code_, threads, shared_bytes, 1), input_->parameters().device);
-    return needs.ok() ? std::uint64_t{timing::CtasPerSm(*needs, input_->parameters().device)} * input_->parameters().device.sm.count : 1;
+    const auto needs =
+        timing::NeedsOf(SuperSource::ShapeFor(*code_, threads, shared_bytes, 1), input_->parameters().device);
+    return needs.ok() ? std::uint64_t{timing::CtasPerSm(*needs, input_->parameters().device)} *
+                            input_->parameters().device.sm.count
+                      : 1;
   }
 
   /// When the next batch begins: as soon as it is full, or when no task has come for a time.
@@ -174,12 +189,14 @@ class Gemtc final : public timing::Part,
       for (std::uint32_t block = 0; block < next.task->blocks.size(); ++block) {
         batch->blocks.push_back({.task = next.task, .block = block, .kernel = next.kernel});
       }
-      std::ranges::copy_if(next.task->inputs, std::back_inserter(after), [&](WorkId input) { return inputs_.contains(input); });
+      std::ranges::copy_if(next.task->inputs, std::back_inserter(after),
+                           [&](WorkId input) { return inputs_.contains(input); });
       pending_.pop_front();
       if (batch->blocks.size() >= Size(batch->threads, shared_bytes)) break;
     }
     const std::uint64_t fit = Fit(batch->threads, shared_bytes);
-    // A block more than there are blocks of tasks would find the queue empty, and hold the lock for it as long as the others.
+    // A block more than there are blocks of tasks would find the queue empty, and hold the lock for it as long as the
+    // others.
     const std::uint64_t useful = std::min<std::uint64_t>(fit, batch->blocks.size());
     const std::uint64_t workers = settings_.workers != 0 ? std::min<std::uint64_t>(settings_.workers, useful) : useful;
     source_ = std::make_shared<SuperSource>(code_, batch->threads, shared_bytes, workers);
@@ -189,22 +206,27 @@ class Gemtc final : public timing::Part,
     free_ += settings_.call;
   }
 
-  /// The records of the batch's tasks, and before them the queue's own; what comes behind the last copy comes behind all.
+  /// The records of the batch's tasks, and before them the queue's own; what comes behind the last copy comes behind
+  /// all.
   void CopyQueue(Cycle now, timing::CopyDirection direction, std::vector<WorkId> after = {}) {
     const std::uint64_t tasks = batch_->blocks.size(), copies = settings_.copies_each ? tasks : 1;
     free_ = now;
     for (std::uint64_t i = 0; i < copies; ++i) {
       free_ += settings_.copy_call;
       const bool first = i == 0 && direction == timing::CopyDirection::kToDevice;
-      const std::uint64_t bytes = (first ? QueueLayout::kTasks : 0) + QueueLayout::kTaskBytes * (settings_.copies_each ? 1 : tasks);
+      const std::uint64_t bytes =
+          (first ? QueueLayout::kTasks : 0) + QueueLayout::kTaskBytes * (settings_.copies_each ? 1 : tasks);
       copy_ = AddCopy(free_, direction, bytes, std::exchange(after, {}));
     }
   }
 
-  WorkId AddCopy(Cycle submitted, timing::CopyDirection direction, std::uint64_t bytes, std::vector<WorkId> after = {}) {
+  WorkId AddCopy(Cycle submitted, timing::CopyDirection direction, std::uint64_t bytes,
+                 std::vector<WorkId> after = {}) {
     if (!stream_) stream_ = input_->NewStream();
-    const auto copy = input_->Add(timing::CopyWork{
-        .order = {.stream = *stream_, .submitted = submitted, .after = std::move(after)}, .direction = direction, .bytes = bytes});
+    const auto copy =
+        input_->Add(timing::CopyWork{.order = {.stream = *stream_, .submitted = submitted, .after = std::move(after)},
+                                     .direction = direction,
+                                     .bytes = bytes});
     if (!copy.ok()) input_->Fail(copy.error());
     return copy.ok() ? *copy : timing::kNoWork;
   }
@@ -324,14 +346,15 @@ class Gemtc final : public timing::Part,
 Result<std::shared_ptr<timing::Part>> Make(const timing::Parameters& parameters, PartValues values) {
   const sim::TimingSpec& timing = parameters.timing();
   const auto cycles = [&](std::uint64_t ns) { return (ns * timing.clock.sm_mhz + 999) / 1000; };
-  const Settings settings{.threads = values[kThreads],
-                          .batch = static_cast<std::uint32_t>(values[kBatch]),
-                          .workers = static_cast<std::uint32_t>(values[kWorkers]),
-                          .copies_each = values[kCopies] != 0,
-                          .wait = cycles(values[kWait]),
-                          .call = cycles(timing.host.call_ns),
-                          .copy_call = cycles(timing.host.copy_call_ns != 0 ? timing.host.copy_call_ns : timing.host.call_ns),
-                          .sync = cycles(timing.host.sync_ns)};
+  const Settings settings{
+      .threads = values[kThreads],
+      .batch = static_cast<std::uint32_t>(values[kBatch]),
+      .workers = static_cast<std::uint32_t>(values[kWorkers]),
+      .copies_each = values[kCopies] != 0,
+      .wait = cycles(values[kWait]),
+      .call = cycles(timing.host.call_ns),
+      .copy_call = cycles(timing.host.copy_call_ns != 0 ? timing.host.copy_call_ns : timing.host.call_ns),
+      .sync = cycles(timing.host.sync_ns)};
   GL_TRY(code, MakeSuperKernel(parameters.device.compute_capability.sm(), timing));
   return std::shared_ptr<timing::Part>(std::make_shared<Gemtc>(std::move(code), settings));
 }
@@ -341,7 +364,9 @@ Result<std::shared_ptr<timing::Part>> Make(const timing::Parameters& parameters,
 const PartKind kGemtc = {
     .name = "gemtc",
     .summary = "kernels of few threads run in batches, as tasks of a kernel that takes them from a queue",
-    .source = "S. Krieder and others, Design and Evaluation of the GeMTC Framework, HPDC 2014, as Pagoda (PPoPP 2017) describes it",
+    .source =
+        "S. Krieder and others, Design and Evaluation of the GeMTC Framework, HPDC 2014, as Pagoda (PPoPP 2017) "
+        "describes it",
     .keys = kKeys,
     .counters = kCounterTable,
     .stalls = {},

@@ -73,8 +73,8 @@ std::string ModuleText(unsigned sm) {
   text += kTake;
   for (std::uint32_t i = 0; i < kMostKernels; ++i) {
     const std::string next = "NOT_" + std::to_string(i);
-    text += "  setp.ne.u32 %p, %kernel, " + std::to_string(i) + ";\n  @%p bra " + next + ";\n  call " + kFunction + std::to_string(i) +
-            ";\n  bra FINISHED;\n" + next + ":\n";
+    text += "  setp.ne.u32 %p, %kernel, " + std::to_string(i) + ";\n  @%p bra " + next + ";\n  call " + kFunction +
+            std::to_string(i) + ";\n  bra FINISHED;\n" + next + ":\n";
   }
   return text + kAgain;
 }
@@ -82,7 +82,8 @@ std::string ModuleText(unsigned sm) {
 }  // namespace
 
 Result<std::shared_ptr<const SuperKernel>> MakeSuperKernel(unsigned sm, const sim::TimingSpec& timing) {
-  static_assert(QueueLayout::kHead == 4 && QueueLayout::kCount == 8 && QueueLayout::kTasks == 64 && QueueLayout::kThreads == 4);
+  static_assert(QueueLayout::kHead == 4 && QueueLayout::kCount == 8 && QueueLayout::kTasks == 64 &&
+                QueueLayout::kThreads == 4);
   DiagnosticSink sink;
   const auto module = ptx::ParseModule(ModuleText(std::max(sm, 30u)), sink);
   const ptx::Function* const kernel = module->FindFunction(kName);

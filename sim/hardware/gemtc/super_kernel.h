@@ -1,7 +1,7 @@
-// GeMTC's SuperKernel (S. Krieder, J. Wozniak, T. Armstrong, M. Wilde, D. Katz, B. Grimmer, I. Foster, I. Raicu, Design and Evaluation of
-// the GeMTC Framework for GPU-enabled Many-Task Computing, HPDC 2014), as Pagoda's authors describe it and compare with it (section 6.2):
-// blocks that stay until a batch is done, each of which takes a task at a time from one queue under a lock. The code is ours, written after
-// these texts.
+// GeMTC's SuperKernel (S. Krieder, J. Wozniak, T. Armstrong, M. Wilde, D. Katz, B. Grimmer, I. Foster, I. Raicu, Design
+// and Evaluation of the GeMTC Framework for GPU-enabled Many-Task Computing, HPDC 2014), as Pagoda's authors describe
+// it and compare with it (section 6.2): blocks that stay until a batch is done, each of which takes a task at a time
+// from one queue under a lock. The code is ours, written after these texts.
 #pragma once
 
 #include <cstdint>

@@ -21,11 +21,14 @@ void SuperSm::AddBlock(std::uint32_t slot, std::uint32_t number) {
   for (std::uint32_t w = 0; w < batch_->threads / resident::kLanes; ++w) {
     block.warps.push_back(
         {.code = std::make_unique<resident::ResidentWarp>(
-             code_->code, resident::ResidentPlace{.block = number, .threads = batch_->threads, .warp = w, .parameters = &parameters_})});
+             code_->code, resident::ResidentPlace{
+                              .block = number, .threads = batch_->threads, .warp = w, .parameters = &parameters_})});
   }
 }
 
-void SuperSm::Answer(const QueueAct& act, std::uint32_t before) { blocks_.at(act.slot).warps[act.number].answer = before; }
+void SuperSm::Answer(const QueueAct& act, std::uint32_t before) {
+  blocks_.at(act.slot).warps[act.number].answer = before;
+}
 
 timing::FedPiece SuperSm::Next(Cycle now, const timing::FedWarp& place) {
   for (; heard_ < log_.size() && log_[heard_].seen <= now; ++heard_) words_[log_[heard_].word] = log_[heard_].value;
@@ -87,7 +90,8 @@ std::uint32_t SuperSm::Load(bool shared, std::uint64_t address, std::uint32_t by
   if (at < QueueLayout::kTasks) return words_.at(at / 4);
   const QueuedBlock& queued = batch_->blocks.at((at - QueueLayout::kTasks) / QueueLayout::kTaskBytes);
   const bool kernel = (at - QueueLayout::kTasks) % QueueLayout::kTaskBytes == QueueLayout::kKernel;
-  return kernel ? queued.kernel : static_cast<std::uint32_t>(queued.task->blocks[queued.block].trace->warps.size()) * resident::kLanes;
+  return kernel ? queued.kernel
+                : static_cast<std::uint32_t>(queued.task->blocks[queued.block].trace->warps.size()) * resident::kLanes;
 }
 
 void SuperSm::Store(bool shared, std::uint64_t address, std::uint32_t bytes, std::uint64_t value) {
@@ -98,8 +102,12 @@ void SuperSm::Store(bool shared, std::uint64_t address, std::uint32_t bytes, std
   }
   const auto word = static_cast<std::uint32_t>((address - kQueueAt) / 4);
   words_.at(word) = static_cast<std::uint32_t>(value);
-  acts_.push_back(
-      {.at = now_, .sm = sm_, .slot = place_.slot, .number = place_.number, .word = word, .value = static_cast<std::uint32_t>(value)});
+  acts_.push_back({.at = now_,
+                   .sm = sm_,
+                   .slot = place_.slot,
+                   .number = place_.number,
+                   .word = word,
+                   .value = static_cast<std::uint32_t>(value)});
 }
 
 void SuperSm::CompareAndSwap(std::uint64_t address, std::uint32_t expected, std::uint32_t value) {

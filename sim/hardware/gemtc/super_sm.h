@@ -1,5 +1,5 @@
-// What the SuperKernel does on one SM: its blocks there, and what they know of the queue. While a window is simulated one thread has it;
-// between windows the host's side, which brings what all SMs did to the queue into one order.
+// What the SuperKernel does on one SM: its blocks there, and what they know of the queue. While a window is simulated
+// one thread has it; between windows the host's side, which brings what all SMs did to the queue into one order.
 #pragma once
 
 #include <array>
@@ -51,8 +51,8 @@ struct Batch {
 class SuperSm final : private resident::ResidentMemory {
  public:
   /// `hears`: cycles until others see what a warp does.
-  SuperSm(std::shared_ptr<const SuperKernel> code, std::shared_ptr<const Batch> batch, std::uint32_t sm, const std::vector<QueueWrite>& log,
-          Cycle hears);
+  SuperSm(std::shared_ptr<const SuperKernel> code, std::shared_ptr<const Batch> batch, std::uint32_t sm,
+          const std::vector<QueueWrite>& log, Cycle hears);
 
   // ---- between windows
   void AddBlock(std::uint32_t slot, std::uint32_t number);

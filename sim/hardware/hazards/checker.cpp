@@ -55,13 +55,15 @@ void Checker::Attach(timing::Ports& ports, timing::DeviceInput& input) {
 
 void Checker::Count(std::span<std::uint64_t> values) const { std::ranges::copy(counts_, values.begin()); }
 
-// ---- works ----------------------------------------------------------------------------------------------------------------
+// ---- works
+// ----------------------------------------------------------------------------------------------------------------
 
 void Checker::OnWorkGiven(const timing::WorkView& view) {
   clocks_.Give(view);
   Work& work = works_[view.id];
   work.space = view.use.address_space;
-  work.name = view.kind == timing::WorkKind::kKernel ? "kernel " + view.source->code().name : std::string(timing::Name(view.kind));
+  work.name = view.kind == timing::WorkKind::kKernel ? "kernel " + view.source->code().name
+                                                     : std::string(timing::Name(view.kind));
   if (view.memory != nullptr) spaces_.try_emplace(work.space, Space{.memory = *view.memory, .pages = {}});
 }
 
@@ -79,7 +81,8 @@ void Checker::OnWorkEnd(Cycle now, WorkId work) {
   taken_.Clear();
 }
 
-// ---- what they did --------------------------------------------------------------------------------------------------------
+// ---- what they did
+// --------------------------------------------------------------------------------------------------------
 
 /// All that happened up to that cycle; SMs, partitions and copies may be further.
 void Checker::Check(Cycle until) {
@@ -107,7 +110,8 @@ void Checker::CheckTransfer(const Transfer& transfer) {
   if (transfer.bytes == 0) return;
   ++counts_[kTransfersChecked];
   counts_[kEarlyAccesses] += clocks_.IsEarly(transfer.work);
-  const std::uint64_t first = transfer.address / kSectorBytes, end = (transfer.address + transfer.bytes - 1) / kSectorBytes + 1;
+  const std::uint64_t first = transfer.address / kSectorBytes,
+                      end = (transfer.address + transfer.bytes - 1) / kSectorBytes + 1;
   issued_.Access(transfer.work, SectorOf(transfer.space, first), end - first, transfer.writes,
                  [&](std::uint64_t sector, std::uint64_t count, const Hazard& hazard) {
                    Find(transfer.work, hazard, sector * kSectorBytes, count, false);
@@ -119,14 +123,18 @@ void Checker::CheckTransfer(const Transfer& transfer) {
 void Checker::NoteWritten(const Transfer& transfer) {
   const auto space = spaces_.find(transfer.space);
   if (space == spaces_.end()) return;
-  const std::uint64_t first = transfer.address / kSectorBytes, end = (transfer.address + transfer.bytes - 1) / kSectorBytes + 1;
+  const std::uint64_t first = transfer.address / kSectorBytes,
+                      end = (transfer.address + transfer.bytes - 1) / kSectorBytes + 1;
   const std::set<std::uint64_t>& pages = space->second.pages;
-  for (auto page = pages.lower_bound(first / kPageSectors); page != pages.end() && *page <= (end - 1) / kPageSectors; ++page) {
-    const std::uint64_t first_in_page = std::max(first, *page * kPageSectors), end_in_page = std::min(end, (*page + 1) * kPageSectors);
+  for (auto page = pages.lower_bound(first / kPageSectors); page != pages.end() && *page <= (end - 1) / kPageSectors;
+       ++page) {
+    const std::uint64_t first_in_page = std::max(first, *page * kPageSectors),
+                        end_in_page = std::min(end, (*page + 1) * kPageSectors);
     for (std::uint64_t line = first_in_page / kLineSectors; line <= (end_in_page - 1) / kLineSectors; ++line) {
       const std::uint64_t low = std::max(first, line * kLineSectors), high = std::min(end, (line + 1) * kLineSectors);
       const auto mask = static_cast<std::uint8_t>(((1u << (high - low)) - 1) << low % kLineSectors);
-      lines_.Write(space->second.memory.PhysicalLine(line), mask, {transfer.at, transfer.work, timing::Request::kNobody});
+      lines_.Write(space->second.memory.PhysicalLine(line), mask,
+                   {transfer.at, transfer.work, timing::Request::kNobody});
     }
   }
 }
@@ -149,9 +157,10 @@ void Checker::CheckAccess(const Record& access) {
   counts_[kEarlyAccesses] += access.first && clocks_.IsEarly(access.work);
   const std::uint64_t line = SectorOf(works_.at(access.work).space, access.line * kLineSectors);
   ForEachRun(access.sectors, [&](std::uint32_t first, std::uint32_t count) {
-    issued_.Access(access.work, line + first, count, access.writes, [&](std::uint64_t sector, std::uint64_t sectors, const Hazard& hazard) {
-      Find(access.work, hazard, sector * kSectorBytes, sectors, false);
-    });
+    issued_.Access(access.work, line + first, count, access.writes,
+                   [&](std::uint64_t sector, std::uint64_t sectors, const Hazard& hazard) {
+                     Find(access.work, hazard, sector * kSectorBytes, sectors, false);
+                   });
   });
   if (access.writes) lines_.Write(access.physical, access.sectors, {access.at, access.work, access.sm});
 }
@@ -162,8 +171,8 @@ Checker::Sectors& Checker::FilledAt(const Record& record) {
   return places[record.place];
 }
 
-/// What a kernel finds in its SM's cache must not be older than what a work before it has written; nor than what anybody had written when
-/// the kernel began.
+/// What a kernel finds in its SM's cache must not be older than what a work before it has written; nor than what
+/// anybody had written when the kernel began.
 void Checker::CheckHit(const Record& hit) {
   const auto work = works_.find(hit.work);
   if (work == works_.end()) return;  // a prefetch that nobody has waited for
@@ -201,8 +210,9 @@ void Checker::Find(WorkId earlier, const Hazard& hazard, std::uint64_t address, 
   static constexpr Words kWords[] = {{kRaw, "read", "wrote"}, {kWar, "wrote", "read"}, {kWaw, "wrote", "wrote"}};
   const Words& words = kWords[static_cast<std::size_t>(hazard.kind)];
   counts_[at_l2 ? kL2Hazards : words.counter] += sectors;
-  Tell(NameOf(hazard.later) + " " + words.early + " " + Hex(address & ((std::uint64_t{1} << (kSpaceAt + 5)) - 1)) + " before " +
-       NameOf(earlier) + ", which comes before it, " + words.late + " it" + (at_l2 ? ", as L2 saw it" : ""));
+  Tell(NameOf(hazard.later) + " " + words.early + " " + Hex(address & ((std::uint64_t{1} << (kSpaceAt + 5)) - 1)) +
+       " before " + NameOf(earlier) + ", which comes before it, " + words.late + " it" +
+       (at_l2 ? ", as L2 saw it" : ""));
 }
 
 void Checker::Tell(std::string sentence) {

@@ -17,16 +17,28 @@
 
 namespace gridloom::hardware::hazards {
 
-enum Counter : std::size_t { kAccessesChecked, kTransfersChecked, kEarlyAccesses, kRaw, kWar, kWaw, kL2Hazards, kStaleReads, kCounters };
+enum Counter : std::size_t {
+  kAccessesChecked,
+  kTransfersChecked,
+  kEarlyAccesses,
+  kRaw,
+  kWar,
+  kWaw,
+  kL2Hazards,
+  kStaleReads,
+  kCounters
+};
 
 /// What is done with the first hazard.
 enum class Told : std::uint8_t { kCount, kTell, kStop };
 
-/// Accesses count when they issue, and again when L2 takes them: a store that issues in time may still land too late. What a cache of an SM
-/// serves must not be older than another work's write. Writes of the work itself to what its other SMs hold are its own business.
+/// Accesses count when they issue, and again when L2 takes them: a store that issues in time may still land too late.
+/// What a cache of an SM serves must not be older than another work's write. Writes of the work itself to what its
+/// other SMs hold are its own business.
 class Checker final : public timing::Part, timing::WorkEvents, timing::CtaEvents, timing::TimedSource {
  public:
-  Checker(std::uint32_t sms, std::uint32_t partitions, Told told) : told_(told), recorder_(sms, partitions), filled_(sms) {}
+  Checker(std::uint32_t sms, std::uint32_t partitions, Told told)
+      : told_(told), recorder_(sms, partitions), filled_(sms) {}
   void Attach(timing::Ports& ports, timing::DeviceInput& input) override;
   std::size_t counters() const override { return kCounters; }
   void Count(std::span<std::uint64_t> values) const override;

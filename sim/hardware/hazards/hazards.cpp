@@ -19,13 +19,14 @@ constexpr timing::PartCounter kCounters[] = {
     {"war_hazards", "sectors", "that a work wrote before a work in front of it read them"},
     {"waw_hazards", "sectors", "that a work wrote before a work in front of it wrote them"},
     {"l2_hazards", "sectors", "for which L2 took requests of kernels in the wrong order"},
-    {"stale_reads", "sectors", "that a kernel found in a cache of its SM, older than a write of another work that it should see"},
+    {"stale_reads", "sectors",
+     "that a kernel found in a cache of its SM, older than a write of another work that it should see"},
 };
 static_assert(std::size(kCounters) == hazards::kCounters);
 
 Result<std::shared_ptr<timing::Part>> Make(const timing::Parameters& parameters, PartValues values) {
-  return std::shared_ptr<timing::Part>(std::make_shared<hazards::Checker>(parameters.device.sm.count, parameters.timing().dram.channels,
-                                                                          static_cast<hazards::Told>(values[0])));
+  return std::shared_ptr<timing::Part>(std::make_shared<hazards::Checker>(
+      parameters.device.sm.count, parameters.timing().dram.channels, static_cast<hazards::Told>(values[0])));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// What is known of each line of device memory: whether it is anybody's but one thread's, and who wrote its sectors last.
+// What is known of each line of device memory: whether it is anybody's but one thread's, and who wrote its sectors
+// last.
 #pragma once
 
 #include <array>

@@ -15,10 +15,12 @@ using timing::RequestKind;
 
 namespace {
 
-constexpr std::uint64_t kSectorBytes = sim::TimingSpec::kSectorBytes, kLineSectors = sim::TimingSpec::kLineBytes / kSectorBytes;
+constexpr std::uint64_t kSectorBytes = sim::TimingSpec::kSectorBytes,
+                        kLineSectors = sim::TimingSpec::kLineBytes / kSectorBytes;
 
 /// Sectors that the instruction touches, rising; how many there are.
-std::size_t SectorsOf(const timing::MemoryInstruction& instruction, std::array<std::uint64_t, 2 * trace::kWarpSize>& sectors) {
+std::size_t SectorsOf(const timing::MemoryInstruction& instruction,
+                      std::array<std::uint64_t, 2 * trace::kWarpSize>& sectors) {
   std::array<std::uint64_t, trace::kWarpSize> addresses;
   trace::LaneAddresses(*instruction.cta, instruction.access, addresses);
   const std::uint64_t width = std::max<std::uint64_t>(instruction.op->width, 1);
@@ -38,7 +40,8 @@ std::size_t SectorsOf(const timing::MemoryInstruction& instruction, std::array<s
 void Recorder::OnIssue(Cycle now, const timing::GatedAccess& access) {
   const timing::MemoryInstruction& instruction = access.instruction;
   if (instruction.access.mask == 0) return;
-  const trace::AccessWindow window = trace::WindowOf(instruction.op->space, instruction.op->flags, *instruction.cta, instruction.access);
+  const trace::AccessWindow window =
+      trace::WindowOf(instruction.op->space, instruction.op->flags, *instruction.cta, instruction.access);
   if (window.space != trace::Space::kGlobal && window.space != trace::Space::kTexture) return;
   std::array<std::uint64_t, 2 * trace::kWarpSize> sectors;
   const std::size_t count = SectorsOf(instruction, sectors);
@@ -83,8 +86,10 @@ void Recorder::OnFill(Cycle now, const timing::CachedSectors& fill) {
 void Recorder::OnL2(Cycle, const timing::L2Access& access) {
   const bool write_back = access.kind == RequestKind::kWriteBack;  // of local memory
   if (access.sm == timing::Request::kNobody || write_back) return;
-  partitions_[access.partition].requests.push_back(
-      {.line = access.line, .work = access.launch, .sectors = access.sectors, .writes = access.kind != RequestKind::kRead});
+  partitions_[access.partition].requests.push_back({.line = access.line,
+                                                    .work = access.launch,
+                                                    .sectors = access.sectors,
+                                                    .writes = access.kind != RequestKind::kRead});
 }
 
 void Recorder::Take(Cycle until, std::vector<Record>& records, std::vector<Transfer>& transfers) {
@@ -100,7 +105,8 @@ void Recorder::Take(Cycle until, std::vector<Record>& records, std::vector<Trans
   std::ranges::stable_sort(records, [](const Record& a, const Record& b) {
     return std::tie(a.at, a.kind, a.work, a.sm) < std::tie(b.at, b.kind, b.work, b.sm);
   });
-  const auto later = std::ranges::stable_partition(transfers_, [&](const Transfer& transfer) { return transfer.at <= until; });
+  const auto later =
+      std::ranges::stable_partition(transfers_, [&](const Transfer& transfer) { return transfer.at <= until; });
   transfers.assign(transfers_.begin(), later.begin());
   transfers_.erase(transfers_.begin(), later.begin());
   std::ranges::stable_sort(transfers, [](const Transfer& a, const Transfer& b) {

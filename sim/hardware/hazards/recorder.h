@@ -1,5 +1,5 @@
-// What happened to memory, as SMs, memory partitions and copies tell of it while they are simulated apart from each other, put in the order
-// of time.
+// What happened to memory, as SMs, memory partitions and copies tell of it while they are simulated apart from each
+// other, put in the order of time.
 #pragma once
 
 #include <cstdint>
@@ -50,8 +50,8 @@ class Recorder final : public timing::AccessEvents {
   void OnHit(timing::Cycle now, const timing::CachedSectors& hit) override;
   void OnFill(timing::Cycle now, const timing::CachedSectors& fill) override;
   void OnL2(timing::Cycle, const timing::L2Access& access) override;
-  void OnTransfer(timing::Cycle now, timing::WorkId work, std::uint32_t space, std::uint64_t address, std::uint64_t bytes,
-                  bool writes) override {
+  void OnTransfer(timing::Cycle now, timing::WorkId work, std::uint32_t space, std::uint64_t address,
+                  std::uint64_t bytes, bool writes) override {
     transfers_.push_back({now, work, space, address, bytes, writes});
   }
 

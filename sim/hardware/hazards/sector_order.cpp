@@ -91,7 +91,8 @@ void SectorOrder::Clear() {
   last_page_ = nullptr;
 }
 
-/// Null: no part of it alone has been touched by anybody who was early. With `make` it is taken out of its span from then on.
+/// Null: no part of it alone has been touched by anybody who was early. With `make` it is taken out of its span from
+/// then on.
 SectorOrder::Page* SectorOrder::PageOf(std::uint64_t number, bool make) {
   if (number == last_number_ && (last_page_ != nullptr || !make)) return last_page_;
   last_number_ = number;
@@ -149,7 +150,9 @@ std::optional<WorkId> SectorOrder::Behind(WorkId work, const Works& works) const
 
 void SectorOrder::Keep(WorkId work, Works& works) const {
   // Of those that come before it, and those that are no longer early, nothing needs to be known any more.
-  const auto done = [&](WorkId other) { return other == work || !clocks_.IsEarly(other) || clocks_.Precedes(other, work); };
+  const auto done = [&](WorkId other) {
+    return other == work || !clocks_.IsEarly(other) || clocks_.Precedes(other, work);
+  };
   if (works.last == work) return;
   if (works.last == kNoWork || done(works.last)) {
     works.last = work;

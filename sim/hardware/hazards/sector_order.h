@@ -1,5 +1,5 @@
-// Who of the works that came too early for anything has touched each sector of 32 bytes. An access of a work after one of a work behind it
-// is a hazard, unless both read.
+// Who of the works that came too early for anything has touched each sector of 32 bytes. An access of a work after one
+// of a work behind it is a hazard, unless both read.
 #pragma once
 
 #include <array>
@@ -23,11 +23,11 @@ struct Hazard {
   timing::WorkId later = 0;  ///< the work that was too early
 };
 
-/// Accesses come in the order of time. Of a work, only those are kept that happened while something before it had not ended: no other can
-/// be the first half of a hazard. Of works behind each other the last one is enough.
+/// Accesses come in the order of time. Of a work, only those are kept that happened while something before it had not
+/// ended: no other can be the first half of a hazard. Of works behind each other the last one is enough.
 ///
-/// Sectors are kept one by one in pages of which kernels have touched some. Pages that were touched as a whole, as copies do it, are kept
-/// as spans: a copy takes no more memory and time the more bytes it moves.
+/// Sectors are kept one by one in pages of which kernels have touched some. Pages that were touched as a whole, as
+/// copies do it, are kept as spans: a copy takes no more memory and time the more bytes it moves.
 class SectorOrder {
  public:
   static constexpr std::uint64_t kSectors = 128;  ///< of a page of 4 KiB
@@ -36,7 +36,8 @@ class SectorOrder {
 
   /// Sectors that follow each other and have the same hazard.
   using Found = std::function<void(std::uint64_t first, std::uint64_t count, const Hazard& hazard)>;
-  /// Sectors [first, first + count), all of one kind of access; `found` is told of each sector of each hazard. The sum does not wrap.
+  /// Sectors [first, first + count), all of one kind of access; `found` is told of each sector of each hazard. The sum
+  /// does not wrap.
   void Access(timing::WorkId work, std::uint64_t first, std::uint64_t count, bool writes, const Found& found);
   /// When nothing is open.
   void Clear();
@@ -47,7 +48,8 @@ class SectorOrder {
   /// Works that have read something, or written it.
   struct Works {
     timing::WorkId last = timing::kNoWork;
-    std::unique_ptr<std::vector<timing::WorkId>> others;  ///< of which none comes before another, nor before `last`; mostly null
+    std::unique_ptr<std::vector<timing::WorkId>>
+        others;  ///< of which none comes before another, nor before `last`; mostly null
     Works() = default;
     Works(const Works& from) { *this = from; }
     Works& operator=(const Works& from);

@@ -23,7 +23,8 @@ class WorkClocks {
   bool idle() const { return open_.empty(); }
 
  private:
-  /// The last work of each stream that a work comes behind, sorted by stream; of those that had not ended when it was given.
+  /// The last work of each stream that a work comes behind, sorted by stream; of those that had not ended when it was
+  /// given.
   using Clock = std::vector<std::pair<std::uint32_t, timing::WorkId>>;
   struct Open {
     Clock clock;

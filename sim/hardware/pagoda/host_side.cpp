@@ -73,8 +73,8 @@ Cycle HostSide::NextSpawn() const {
   return NextOwn(std::max(free_, pending_.front().at));
 }
 
-/// What the host does next, of all that it could the earliest. What it learns at a cycle changes nothing of what it does within the window
-/// from there on, since that may have been done already.
+/// What the host does next, of all that it could the earliest. What it learns at a cycle changes nothing of what it
+/// does within the window from there on, since that may have been done already.
 std::optional<std::pair<Cycle, HostSide::Act>> HostSide::NextAct() const {
   if (!running_) return std::nullopt;
   std::pair<Cycle, Act> next{timing::kNever, Act::kHear};
@@ -85,7 +85,8 @@ std::optional<std::pair<Cycle, HostSide::Act>> HostSide::NextAct() const {
   consider(NextSpawn(), Act::kSpawn);
   if (waiting_ && !flushing_ && !blocked_ && !ending_) consider(free_ + settings_.flush, Act::kFlush);
   if (outstanding_ > 0 && !updating_) consider(last_heard_ + settings_.timeout, Act::kUpdate);
-  if (outstanding_ == 0 && !ending_) consider(std::min(idle_since_ + settings_.linger, NextYield(idle_since_)), Act::kEnd);
+  if (outstanding_ == 0 && !ending_)
+    consider(std::min(idle_since_ + settings_.linger, NextYield(idle_since_)), Act::kEnd);
   if (next.first == timing::kNever) return std::nullopt;
   return next;
 }
@@ -107,12 +108,16 @@ void HostSide::Run(Cycle end) {
   }
 }
 
-void HostSide::Send(Cycle now, timing::CopyDirection direction, std::uint64_t bytes, OnItsWay what, std::vector<timing::WorkId> after) {
+void HostSide::Send(Cycle now, timing::CopyDirection direction, std::uint64_t bytes, OnItsWay what,
+                    std::vector<timing::WorkId> after) {
   // Copies to the host wait for none to the device, which may have to wait for inputs.
   const bool back = direction == timing::CopyDirection::kToHost;
-  const std::uint32_t stream = back ? (what.kind == Copy::kUpdate ? updates_ : statuses_) : streams_[sent_++ % streams_.size()];
-  const auto copy = input_.Add(
-      timing::CopyWork{.order = {.stream = stream, .submitted = now, .after = std::move(after)}, .direction = direction, .bytes = bytes});
+  const std::uint32_t stream =
+      back ? (what.kind == Copy::kUpdate ? updates_ : statuses_) : streams_[sent_++ % streams_.size()];
+  const auto copy =
+      input_.Add(timing::CopyWork{.order = {.stream = stream, .submitted = now, .after = std::move(after)},
+                                  .direction = direction,
+                                  .bytes = bytes});
   if (!copy.ok()) return input_.Fail(copy.error());
   copies_.emplace(*copy, std::move(what));
 }
@@ -131,7 +136,8 @@ std::optional<std::uint32_t> HostSide::FreeEntry() {
 
 void HostSide::Spawn(Cycle now) {
   const auto entry = FreeEntry();
-  if (!entry && outstanding_ == 1 && waiting_) return Flush(now);  // the only entry is that of the task that would wait for this one
+  if (!entry && outstanding_ == 1 && waiting_)
+    return Flush(now);  // the only entry is that of the task that would wait for this one
   if (!entry) {
     // All that it knows of is taken: it waits for the device's table.
     ++counts_.full;
@@ -154,7 +160,8 @@ void HostSide::Spawn(Cycle now) {
        {.kind = Copy::kEntry, .entry = *entry, .ready = ready, .task = std::move(task)}, std::move(after));
 }
 
-/// Nothing comes behind the task spawned last: the host itself lets it begin, once its scheduler warp has let the one before it.
+/// Nothing comes behind the task spawned last: the host itself lets it begin, once its scheduler warp has let the one
+/// before it.
 void HostSide::Flush(Cycle now) {
   flushing_ = true;
   ++counts_.flushes;
@@ -165,7 +172,8 @@ void HostSide::Flush(Cycle now) {
 void HostSide::Update(Cycle now) {
   updating_ = true;
   ++counts_.updates;
-  Send(now, timing::CopyDirection::kToHost, std::uint64_t{shape_.entries()} * shape_.entry_bytes, {.kind = Copy::kUpdate});
+  Send(now, timing::CopyDirection::kToHost, std::uint64_t{shape_.entries()} * shape_.entry_bytes,
+       {.kind = Copy::kUpdate});
 }
 
 void HostSide::TellToEnd(Cycle now) {
@@ -220,11 +228,16 @@ void HostSide::Deliver(Cycle now, const OnItsWay& copy) {
   const Cycle seen = After(now);
   switch (copy.kind) {
     case Copy::kEntry:
-      sm_of_column_[copy.entry / shape_.rows]->Bring({.seen = seen, .entry = copy.entry, .ready = copy.ready, .task = copy.task});
+      sm_of_column_[copy.entry / shape_.rows]->Bring(
+          {.seen = seen, .entry = copy.entry, .ready = copy.ready, .task = copy.task});
       log_->push_back({.seen = seen, .entry = copy.entry, .field = Entry::kReady, .value = copy.ready});
       return;
-    case Copy::kReadyWord: log_->push_back({.seen = seen, .entry = copy.entry, .field = Entry::kReady, .value = 1}); return;
-    case Copy::kSchedWord: log_->push_back({.seen = seen, .entry = copy.entry, .field = Entry::kSched, .value = 1}); return;
+    case Copy::kReadyWord:
+      log_->push_back({.seen = seen, .entry = copy.entry, .field = Entry::kReady, .value = 1});
+      return;
+    case Copy::kSchedWord:
+      log_->push_back({.seen = seen, .entry = copy.entry, .field = Entry::kSched, .value = 1});
+      return;
     default: log_->push_back({.seen = seen, .entry = 0, .field = TableWrite::kControl, .value = 1});
   }
 }

@@ -1,6 +1,6 @@
-// The host's side of Pagoda in the model (section 4.2 of the paper): one thread spawns tasks, each with one copy of its entry that also
-// says that the parameters of the task before it have arrived; what has ended is heard of in bulk, when the table is full or a time has
-// passed. All of it between windows, in simulated time.
+// The host's side of Pagoda in the model (section 4.2 of the paper): one thread spawns tasks, each with one copy of its
+// entry that also says that the parameters of the task before it have arrived; what has ended is heard of in bulk, when
+// the table is full or a time has passed. All of it between windows, in simulated time.
 #pragma once
 
 #include <array>
@@ -66,7 +66,8 @@ class HostSide {
   void Flush(Cycle now);
   void Update(Cycle now);
   void TellToEnd(Cycle now);
-  void Send(Cycle now, timing::CopyDirection direction, std::uint64_t bytes, OnItsWay what, std::vector<timing::WorkId> after = {});
+  void Send(Cycle now, timing::CopyDirection direction, std::uint64_t bytes, OnItsWay what,
+            std::vector<timing::WorkId> after = {});
   void Deliver(Cycle now, const OnItsWay& copy);
   void Look(Cycle now);
   void Hear(Cycle now);
@@ -77,7 +78,8 @@ class HostSide {
   const Settings& settings_;
   timing::DeviceInput& input_;
   bool running_ = false, ending_ = false;
-  /// Spans in which it yields. What ends one counts a window later, as what begins it does, so more than one may lie ahead.
+  /// Spans in which it yields. What ends one counts a window later, as what begins it does, so more than one may lie
+  /// ahead.
   struct Span {
     Cycle from, until;
   };

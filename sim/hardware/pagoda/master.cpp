@@ -14,7 +14,8 @@ constexpr const char* kFunction = "gl_task_";
 /// A module with functions in the place of tasks, of which only the calls matter.
 std::string ModuleText(unsigned sm) {
   std::string text = ".version 7.0\n.target sm_" + std::to_string(sm) + "\n.address_size 64\n";
-  for (std::uint32_t i = 0; i < kMostKernels; ++i) text += ".func " + (kFunction + std::to_string(i)) + "(.param .b32 warp) { ret; }\n";
+  for (std::uint32_t i = 0; i < kMostKernels; ++i)
+    text += ".func " + (kFunction + std::to_string(i)) + "(.param .b32 warp) { ret; }\n";
   return text;
 }
 

@@ -1,4 +1,5 @@
-// The MasterKernel (rewriter/passes/master_kernel.h) as the model runs it: its code, where its tables are, and the tasks in them.
+// The MasterKernel (rewriter/passes/master_kernel.h) as the model runs it: its code, where its tables are, and the
+// tasks in them.
 #pragma once
 
 #include <array>
@@ -33,7 +34,8 @@ struct MasterShape {
   std::uint32_t pool_bytes = 32 << 10;
   std::uint32_t entry_bytes = 256;
   bool polls = false;  ///< warps without a task look for one all the time; else they are woken
-  /// Scheduler warps whose looks at their column have found nothing for some time only tell the time, until one would find something.
+  /// Scheduler warps whose looks at their column have found nothing for some time only tell the time, until one would
+  /// find something.
   bool parks_schedulers = false;
   std::uint32_t entries() const { return columns * rows; }
 };
@@ -58,7 +60,8 @@ struct TableWrite {
   static constexpr std::uint32_t kControl = ~0u;  ///< a field: the word that ends the MasterKernel
 };
 
-/// A kernel that runs as a task: what the host has put into an entry, and what became of it. One SM has it while it runs.
+/// A kernel that runs as a task: what the host has put into an entry, and what became of it. One SM has it while it
+/// runs.
 struct Task {
   timing::WorkId work = 0;
   const timing::DeviceInput* input = nullptr;             ///< that it is loaded from
@@ -73,8 +76,8 @@ struct Task {
 /// The kernel that a runtime takes up, with all its CTAs; none of them: it was cancelled.
 Result<std::shared_ptr<Task>> LoadTask(timing::DeviceInput& input, const timing::WorkView& kernel);
 
-/// Before its first warp begins a block. Of a kernel that nobody wants any more it has nothing to do then; blocks that run are cut short by
-/// the SM (Engine::Cancel).
+/// Before its first warp begins a block. Of a kernel that nobody wants any more it has nothing to do then; blocks that
+/// run are cut short by the SM (Engine::Cancel).
 void DropIfCancelled(const Task& task, timing::FedBlock& block);
 
 }  // namespace gridloom::hardware::pagoda

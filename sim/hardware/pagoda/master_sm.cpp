@@ -13,8 +13,8 @@ using Record = passes::task::Warp;
 /// So many looks at a column find nothing before a scheduler warp's further ones are no longer simulated.
 constexpr std::uint32_t kLooksBeforeParking = 4;
 
-MasterSm::MasterSm(std::shared_ptr<const Master> master, const MasterShape& shape, std::uint32_t sm, const WriteLog& log, Cycle hears,
-                   std::uint32_t mhz)
+MasterSm::MasterSm(std::shared_ptr<const Master> master, const MasterShape& shape, std::uint32_t sm,
+                   const WriteLog& log, Cycle hears, std::uint32_t mhz)
     : master_(std::move(master)),
       shape_(shape),
       sm_(sm),
@@ -31,7 +31,8 @@ void MasterSm::AddBlock(std::uint32_t slot, std::uint32_t column) {
   for (std::uint32_t w = 0; w < shape_.warps; ++w) {
     block.warps.push_back(std::make_unique<resident::ResidentWarp>(
         master_->code,
-        resident::ResidentPlace{.block = column, .threads = shape_.warps * resident::kLanes, .warp = w, .parameters = &parameters_}));
+        resident::ResidentPlace{
+            .block = column, .threads = shape_.warps * resident::kLanes, .warp = w, .parameters = &parameters_}));
   }
   block.entered.assign(shape_.warps, timing::kNever);
   Column& own = columns_[column];
@@ -81,9 +82,11 @@ timing::FedPiece MasterSm::Next(Cycle now, const timing::FedWarp& place) {
   } else if (const std::uint32_t ns = warp.TakeSleep(); ns != 0) {
     return {.kind = timing::FedPiece::Kind::kWait, .until = now + Cycle{ns} * mhz_ / 1000};
   }
-  if (!shape_.polls && IsIdle(*asked_, place.number)) return {.kind = timing::FedPiece::Kind::kWait, .until = timing::kNever};
+  if (!shape_.polls && IsIdle(*asked_, place.number))
+    return {.kind = timing::FedPiece::Kind::kWait, .until = timing::kNever};
   if (shape_.parks_schedulers && place.number == 0 && warp.IsAt(master_->scan)) {
-    if (const Cycle length = SkippedLook(now, *asked_); length != 0) return {.kind = timing::FedPiece::Kind::kWait, .until = now + length};
+    if (const Cycle length = SkippedLook(now, *asked_); length != 0)
+      return {.kind = timing::FedPiece::Kind::kWait, .until = now + length};
   }
   wakes_.clear();
   if (!warp.Execute(*this, lanes_)) {
@@ -111,7 +114,8 @@ std::uint32_t MasterSm::ReadyOf(std::uint32_t entry) const {
   return own == columns_.end() ? foreign_ready_[entry] : own->second.ready[entry % shape_.rows];
 }
 
-/// A look at the block's column now would find a task to schedule, one whose predecessor's parameters have arrived, or the end.
+/// A look at the block's column now would find a task to schedule, one whose predecessor's parameters have arrived, or
+/// the end.
 bool MasterSm::WouldFind(const Block& block) const {
   if (control_ != 0) return true;
   const Column& column = columns_.at(block.column);
@@ -124,8 +128,8 @@ bool MasterSm::WouldFind(const Block& block) const {
   return false;
 }
 
-/// The scheduler warp begins to look at its column. How long that takes, if it need not be simulated: the last looks have found nothing,
-/// and this one would not; it is taken to last as long as the last one that was simulated. Else 0.
+/// The scheduler warp begins to look at its column. How long that takes, if it need not be simulated: the last looks
+/// have found nothing, and this one would not; it is taken to last as long as the last one that was simulated. Else 0.
 Cycle MasterSm::SkippedLook(Cycle now, Block& block) {
   if (WouldFind(block)) {
     block.look_began = timing::kNever;
@@ -159,7 +163,8 @@ timing::FedPiece MasterSm::RunTask(Cycle now, Block& block, std::uint32_t number
   }
   task->started = std::min(task->started, now);
   block.entered[number] = now;
-  return {.kind = timing::FedPiece::Kind::kBlock, .block = &runs, .warp = warp.Narrow(master_->first) / resident::kLanes};
+  return {
+      .kind = timing::FedPiece::Kind::kBlock, .block = &runs, .warp = warp.Narrow(master_->first) / resident::kLanes};
 }
 
 void MasterSm::OnBlockEnd(std::uint32_t number, std::uint64_t warp_instructions, std::uint64_t thread_instructions) {
@@ -180,7 +185,8 @@ std::uint32_t MasterSm::Load(bool shared, std::uint64_t address, std::uint32_t b
   }
   if (address == kControlAt + passes::task::Control::kEnd) return control_;
   const std::uint64_t at = address - kTableAt;
-  const auto entry = static_cast<std::uint32_t>(at / shape_.entry_bytes), field = static_cast<std::uint32_t>(at % shape_.entry_bytes);
+  const auto entry = static_cast<std::uint32_t>(at / shape_.entry_bytes),
+             field = static_cast<std::uint32_t>(at % shape_.entry_bytes);
   GL_CHECK(entry < shape_.entries() && field < Entry::kParams, "the MasterKernel reads beyond the TaskTable");
   if (field == Entry::kReady || field == Entry::kSched) return Word(entry, field);
   const std::shared_ptr<Task>& task = columns_.at(entry / shape_.rows).tasks[entry % shape_.rows];
@@ -197,10 +203,13 @@ void MasterSm::Store(bool shared, std::uint64_t address, std::uint32_t bytes, st
     return;
   }
   // What a warp runs, which the host reads when a task has faulted.
-  if (address >= kControlAt && address < kControlAt + passes::task::Control::BytesFor(shape_.columns, shape_.warps)) return;
+  if (address >= kControlAt && address < kControlAt + passes::task::Control::BytesFor(shape_.columns, shape_.warps))
+    return;
   const std::uint64_t at = address - kTableAt;
-  const auto entry = static_cast<std::uint32_t>(at / shape_.entry_bytes), field = static_cast<std::uint32_t>(at % shape_.entry_bytes);
-  GL_CHECK(entry < shape_.entries() && (field == Entry::kReady || field == Entry::kSched), "the MasterKernel writes beyond the TaskTable");
+  const auto entry = static_cast<std::uint32_t>(at / shape_.entry_bytes),
+             field = static_cast<std::uint32_t>(at % shape_.entry_bytes);
+  GL_CHECK(entry < shape_.entries() && (field == Entry::kReady || field == Entry::kSched),
+           "the MasterKernel writes beyond the TaskTable");
   const auto word = static_cast<std::uint32_t>(value);
   if (field == Entry::kReady || Owns(entry)) Word(entry, field) = word;
   writes_.push_back({.seen = now_ + hears_, .entry = entry, .field = field, .value = word, .sm = sm_});

@@ -1,5 +1,6 @@
-// What the MasterKernel does on one SM: its blocks there with their shared memory and warps, the columns of the TaskTable that they look
-// at, and what has been heard of the others. While a window is simulated, one thread has it; between windows the host's side.
+// What the MasterKernel does on one SM: its blocks there with their shared memory and warps, the columns of the
+// TaskTable that they look at, and what has been heard of the others. While a window is simulated, one thread has it;
+// between windows the host's side.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +28,8 @@ struct Arrival {
 class MasterSm final : private resident::ResidentMemory {
  public:
   /// `hears`: cycles until others see what this SM writes.
-  MasterSm(std::shared_ptr<const Master> master, const MasterShape& shape, std::uint32_t sm, const WriteLog& log, Cycle hears,
-           std::uint32_t mhz);
+  MasterSm(std::shared_ptr<const Master> master, const MasterShape& shape, std::uint32_t sm, const WriteLog& log,
+           Cycle hears, std::uint32_t mhz);
 
   // ---- between windows
   void AddBlock(std::uint32_t slot, std::uint32_t column);

@@ -17,7 +17,21 @@ namespace {
 using namespace pagoda;
 using timing::WorkId;
 
-enum Key : std::size_t { kThreads, kWarps, kBlocks, kRows, kPool, kEntry, kBatch, kSpawn, kFlush, kTimeout, kLinger, kIdle, kSchedulers };
+enum Key : std::size_t {
+  kThreads,
+  kWarps,
+  kBlocks,
+  kRows,
+  kPool,
+  kEntry,
+  kBatch,
+  kSpawn,
+  kFlush,
+  kTimeout,
+  kLinger,
+  kIdle,
+  kSchedulers
+};
 enum Idle : std::uint64_t { kParked, kPolling };
 constexpr std::string_view kIdles[] = {"parked", "polling"};
 constexpr PartKey kKeys[] = {
@@ -25,17 +39,22 @@ constexpr PartKey kKeys[] = {
     {"warps", 32, 2, 32, "warps", "of a master block, its scheduler warp among them"},
     {"blocks", 0, 0, 32, "blocks", "master blocks on an SM; 0: as many as fit"},
     {"rows", 32, 1, 32, "entries", "of a column of the TaskTable, which a master block looks at"},
-    {"pool_bytes", 32768, 0, 65536, "bytes", "of shared memory for the tasks of a master block: 0 or a power of two from 512 on"},
+    {"pool_bytes", 32768, 0, 65536, "bytes",
+     "of shared memory for the tasks of a master block: 0 or a power of two from 512 on"},
     {"entry_bytes", 256, 64, 4096, "bytes", "of an entry of the TaskTable: 64 and the parameters; a multiple of 64"},
-    {"batch", 0, 0, 1 << 20, "tasks", "which must all have ended before the next are spawned; 0: tasks are spawned as they come"},
+    {"batch", 0, 0, 1 << 20, "tasks",
+     "which must all have ended before the next are spawned; 0: tasks are spawned as they come"},
     {"spawn_ns", 0, 0, 1 << 20, "ns", "of the host's time that a spawn takes; 0: as long as a copy (timing.host)"},
     {"flush_ns", 10000, 0, 1 << 30, "ns", "without a new task, after which the host itself lets the last one begin"},
     {"timeout_ns", 20000, 100, 1 << 30, "ns", "from one look at the device's table to the next, while tasks run"},
     {"linger_ns", 50000, 0, 1 << 30, "ns", "that the MasterKernel stays without tasks"},
     {"idle", kParked, 0, 0, "",
-     "what warps without a task do: nothing until they are given one (parked), or look for one all the time, as they do (polling)", kIdles},
+     "what warps without a task do: nothing until they are given one (parked), or look for one all the time, as they "
+     "do (polling)",
+     kIdles},
     {"schedulers", kPolling, 0, 0, "",
-     "what scheduler warps do whose looks at the TaskTable find nothing: look all the time (polling), or let the time of looks pass until "
+     "what scheduler warps do whose looks at the TaskTable find nothing: look all the time (polling), or let the time "
+     "of looks pass until "
      "one "
      "would find something (parked)",
      kIdles},
@@ -51,7 +70,8 @@ constexpr timing::PartCounter kCounterTable[] = {
     {"pagoda_full", "spawns", "times that the host found no free entry"},
     {"pagoda_task_warp_cycles", "cycles", "warp cycles that warps of the MasterKernel spent in tasks"},
     {"pagoda_starts", "launches", "of the MasterKernel"},
-    {"pagoda_skipped_looks", "looks", "at the TaskTable that parked scheduler warps were spared (`hardware.pagoda.schedulers`)"},
+    {"pagoda_skipped_looks", "looks",
+     "at the TaskTable that parked scheduler warps were spared (`hardware.pagoda.schedulers`)"},
 };
 static_assert(std::size(kCounterTable) == kCounters);
 
@@ -127,8 +147,8 @@ class Pagoda final : public timing::Part,
   bool Wants(const timing::WorkView& kernel) override {
     const trace::LaunchShape& shape = kernel.source->shape();
     if (kernel.source == master_source_.get() || shape.ctas * shape.threads_per_cta >= settings_.threads) return false;
-    const bool fits =
-        shape.warps_per_cta() < settings_.warps && shape.shared_bytes <= settings_.pool_bytes && shape.ctas > 0 && !shape.together;
+    const bool fits = shape.warps_per_cta() < settings_.warps && shape.shared_bytes <= settings_.pool_bytes &&
+                      shape.ctas > 0 && !shape.together;
     if (fits && Facts(kernel) != nullptr) return true;
     ++refused_;
     return false;
@@ -150,7 +170,8 @@ class Pagoda final : public timing::Part,
     if (!loaded.ok()) return input_->Fail(loaded.error());
     std::shared_ptr<Task> task = *std::move(loaded);
     const trace::LaunchShape shape = kernel.source->shape();
-    if (task->blocks.empty()) return input_->EndKernel({.kernel = kernel.id, .at = now + input_->parameters().window, .started = now});
+    if (task->blocks.empty())
+      return input_->EndKernel({.kernel = kernel.id, .at = now + input_->parameters().window, .started = now});
     Fill(*task, shape, *Facts(kernel));
     host_->Take(now, std::move(task));
     StartIfWanted(now);
@@ -187,8 +208,9 @@ class Pagoda final : public timing::Part,
     placed_ = 0;
     master_source_ = std::make_shared<MasterSource>(master_, shape_);
     timing::KernelWork work;
-    work.order = {
-        .stream = stream_ ? *stream_ : *(stream_ = input_->NewStream()), .submitted = now + input_->parameters().window, .after = {}};
+    work.order = {.stream = stream_ ? *stream_ : *(stream_ = input_->NewStream()),
+                  .submitted = now + input_->parameters().window,
+                  .after = {}};
     work.source = master_source_;
     work.address_space = kAddressSpace;
     work.own_queue = true;
@@ -202,7 +224,8 @@ class Pagoda final : public timing::Part,
     auto& sm = sms_[place.sm];
     const timing::Parameters& parameters = input_->parameters();
     if (sm == nullptr) {
-      sm = std::make_unique<MasterSm>(master_, shape_, place.sm, log_, parameters.window, parameters.timing().clock.sm_mhz);
+      sm = std::make_unique<MasterSm>(master_, shape_, place.sm, log_, parameters.window,
+                                      parameters.timing().clock.sm_mhz);
     }
     sm->AddBlock(place.slot, static_cast<std::uint32_t>(place.cta));
     sm_of_column_[place.cta] = sm.get();
@@ -250,7 +273,8 @@ class Pagoda final : public timing::Part,
       const std::vector<TableWrite> writes = sm->TakeWrites();
       log_.insert(log_.end(), writes.begin(), writes.end());
     }
-    std::stable_sort(log_.begin() + sorted, log_.end(), [](const TableWrite& a, const TableWrite& b) { return a.seen < b.seen; });
+    std::stable_sort(log_.begin() + sorted, log_.end(),
+                     [](const TableWrite& a, const TableWrite& b) { return a.seen < b.seen; });
     sorted_ = log_.size();
     if (log_.size() > kLongLog) Shorten();
   }
@@ -301,9 +325,12 @@ Result<std::shared_ptr<timing::Part>> Make(const timing::Parameters& parameters,
                           .timeout = cycles(values[kTimeout]),
                           .linger = cycles(values[kLinger]),
                           .sync = cycles(timing.host.sync_ns)};
-  const bool pool = settings.pool_bytes == 0 || (settings.pool_bytes >= 512 && (settings.pool_bytes & (settings.pool_bytes - 1)) == 0);
-  if (!pool) return Error{"pool_bytes is " + std::to_string(settings.pool_bytes) + "; expected 0 or a power of two from 512 on"};
-  if (values[kEntry] % 64 != 0) return Error{"entry_bytes is " + std::to_string(values[kEntry]) + "; expected a multiple of 64"};
+  const bool pool = settings.pool_bytes == 0 ||
+                    (settings.pool_bytes >= 512 && (settings.pool_bytes & (settings.pool_bytes - 1)) == 0);
+  if (!pool)
+    return Error{"pool_bytes is " + std::to_string(settings.pool_bytes) + "; expected 0 or a power of two from 512 on"};
+  if (values[kEntry] % 64 != 0)
+    return Error{"entry_bytes is " + std::to_string(values[kEntry]) + "; expected a multiple of 64"};
   GL_TRY(master, MakeMaster(parameters.device.compute_capability.sm(), timing));
   MasterShape shape{.columns = 1,
                     .rows = settings.rows,
@@ -317,8 +344,8 @@ Result<std::shared_ptr<timing::Part>> Make(const timing::Parameters& parameters,
   const std::uint32_t fit = timing::CtasPerSm(needs, parameters.device);
   const std::uint32_t per_sm = settings.blocks == 0 ? fit : settings.blocks;
   if (per_sm > fit || per_sm == 0) {
-    return Error{"an SM has room for " + std::to_string(fit) + " master blocks of " + std::to_string(settings.warps) + " warps, not for " +
-                 std::to_string(per_sm)};
+    return Error{"an SM has room for " + std::to_string(fit) + " master blocks of " + std::to_string(settings.warps) +
+                 " warps, not for " + std::to_string(per_sm)};
   }
   shape.columns = per_sm * parameters.device.sm.count;
   return std::shared_ptr<timing::Part>(std::make_shared<Pagoda>(std::move(master), settings, shape));

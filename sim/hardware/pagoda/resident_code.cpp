@@ -14,17 +14,19 @@ namespace gridloom::hardware::resident {
 namespace {
 
 constexpr std::pair<std::string_view, Op> kOps[] = {
-    {"mov", Op::kMove},          {"cvta", Op::kMove},      {"add", Op::kAdd},        {"sub", Op::kSubtract}, {"mul", Op::kMultiply},
-    {"mad", Op::kMultiplyAdd},   {"div", Op::kDivide},     {"min", Op::kMinimum},    {"and", Op::kAnd},      {"or", Op::kOr},
-    {"xor", Op::kXor},           {"shl", Op::kShiftLeft},  {"shr", Op::kShiftRight}, {"brev", Op::kReverse}, {"clz", Op::kLeadingZeros},
-    {"bfind", Op::kFindHighest}, {"popc", Op::kCountOnes}, {"setp", Op::kCompare},   {"vote", Op::kBallot},  {"ld", Op::kLoad},
-    {"st", Op::kStore},          {"atom", Op::kAtomicAdd}, {"bra", Op::kBranch},     {"call", Op::kCall},    {"ret", Op::kReturn},
-    {"nanosleep", Op::kSleep},   {"bar", Op::kNothing},    {"membar", Op::kNothing},
+    {"mov", Op::kMove},       {"cvta", Op::kMove},       {"add", Op::kAdd},          {"sub", Op::kSubtract},
+    {"mul", Op::kMultiply},   {"mad", Op::kMultiplyAdd}, {"div", Op::kDivide},       {"min", Op::kMinimum},
+    {"and", Op::kAnd},        {"or", Op::kOr},           {"xor", Op::kXor},          {"shl", Op::kShiftLeft},
+    {"shr", Op::kShiftRight}, {"brev", Op::kReverse},    {"clz", Op::kLeadingZeros}, {"bfind", Op::kFindHighest},
+    {"popc", Op::kCountOnes}, {"setp", Op::kCompare},    {"vote", Op::kBallot},      {"ld", Op::kLoad},
+    {"st", Op::kStore},       {"atom", Op::kAtomicAdd},  {"bra", Op::kBranch},       {"call", Op::kCall},
+    {"ret", Op::kReturn},     {"nanosleep", Op::kSleep}, {"bar", Op::kNothing},      {"membar", Op::kNothing},
 };
 
 constexpr std::pair<ptx::Mod, Comparison> kComparisons[] = {
-    {ptx::Mod::kEq, Comparison::kEqual},     {ptx::Mod::kNe, Comparison::kNotEqual}, {ptx::Mod::kLt, Comparison::kLess},
-    {ptx::Mod::kLe, Comparison::kLessEqual}, {ptx::Mod::kGt, Comparison::kGreater},  {ptx::Mod::kGe, Comparison::kGreaterEqual},
+    {ptx::Mod::kEq, Comparison::kEqual},   {ptx::Mod::kNe, Comparison::kNotEqual},
+    {ptx::Mod::kLt, Comparison::kLess},    {ptx::Mod::kLe, Comparison::kLessEqual},
+    {ptx::Mod::kGt, Comparison::kGreater}, {ptx::Mod::kGe, Comparison::kGreaterEqual},
 };
 
 constexpr std::pair<std::string_view, Special> kSpecials[] = {
@@ -60,7 +62,8 @@ class Compiler {
 
   Names TakeNames() {
     for (const auto& [place, number] : numbers_) {
-      if (place.first->type != ptx::ScalarType::kPred && !IsWide(*place.first)) names_.registers.emplace(place.first->name, number);
+      if (place.first->type != ptx::ScalarType::kPred && !IsWide(*place.first))
+        names_.registers.emplace(place.first->name, number);
     }
     return std::move(names_);
   }
@@ -69,7 +72,8 @@ class Compiler {
   std::uint32_t count() const { return static_cast<std::uint32_t>(cfg_.instructions().size()); }
   const ptx::Instruction& At(std::uint32_t i) const { return *cfg_.instructions()[i].instruction; }
   static bool IsMeeting(const ptx::Instruction& instruction) { return instruction.name == "bar"; }
-  /// What follows happens when its stores are accepted, the time has passed, the others have come, or an answer from L2 has.
+  /// What follows happens when its stores are accepted, the time has passed, the others have come, or an answer from L2
+  /// has.
   static bool Delays(const ptx::Instruction& instruction) {
     const bool block = instruction.name == "bar" && !instruction.Has(ptx::Mod::kWarp);
     const bool asks = instruction.name == "atom" && instruction.space() == ptx::StateSpace::kGlobal;
@@ -83,8 +87,10 @@ class Compiler {
       const bool leads = entry.block != trace::CodeTable::kNoBlock || IsMeeting(At(i)) || (i > 0 && Delays(At(i - 1)));
       if (leads) {
         block_at_[i] = static_cast<std::uint16_t>(out_.blocks.size());
-        out_.blocks.push_back(
-            {.first = i, .count = 0, .next = static_cast<std::uint16_t>(out_.blocks.size() + 1), .meets = IsMeeting(At(i))});
+        out_.blocks.push_back({.first = i,
+                               .count = 0,
+                               .next = static_cast<std::uint16_t>(out_.blocks.size() + 1),
+                               .meets = IsMeeting(At(i))});
         code_blocks_.push_back({.first = entry.first, .count = 0});
       }
       ++out_.blocks.back().count;
@@ -186,7 +192,8 @@ class Compiler {
     for (const auto& [mod, comparison] : kComparisons) {
       if (instruction.Has(mod)) step.comparison = comparison;
     }
-    if (step.also != Step::kNoPredicate && !instruction.Has(ptx::Mod::kAnd)) return Error{"the model joins comparisons by .and only"};
+    if (step.also != Step::kNoPredicate && !instruction.Has(ptx::Mod::kAnd))
+      return Error{"the model joins comparisons by .and only"};
     return step;
   }
 
@@ -195,12 +202,14 @@ class Compiler {
     const ptx::Operand& address = instruction.operands[stores ? 0 : 1];
     const ptx::Operand& value = instruction.operands[stores ? 1 : 0];
     const ptx::StateSpace space = instruction.space();
-    if (space == ptx::StateSpace::kParam || space == ptx::StateSpace::kParamEntry || space == ptx::StateSpace::kParamFunc) {
+    if (space == ptx::StateSpace::kParam || space == ptx::StateSpace::kParamEntry ||
+        space == ptx::StateSpace::kParamFunc) {
       return DecodeParameter(address, value, step);
     }
     step.shared = space == ptx::StateSpace::kShared;
     step.bytes = static_cast<std::uint8_t>(ptx::BytesOf(instruction.type()));
-    if (address.address == nullptr || address.address->base.size() != 1) return Error{"the model needs a register in an address"};
+    if (address.address == nullptr || address.address->base.size() != 1)
+      return Error{"the model needs a register in an address"};
     GL_TRY(base, SourceOf(address.address->base[0]));
     step.a = base;
     step.offset = address.address->offset;
@@ -286,7 +295,8 @@ class Compiler {
 
 }  // namespace
 
-Result<ResidentCode> Compile(const ptx::Module& module, const ptx::Function& kernel, const std::string& called, Names* names) {
+Result<ResidentCode> Compile(const ptx::Module& module, const ptx::Function& kernel, const std::string& called,
+                             Names* names) {
   Compiler compiler(module, kernel, called);
   auto code = compiler.Run();
   if (names != nullptr) *names = compiler.TakeNames();

@@ -1,5 +1,6 @@
-// A kernel that the model itself runs, instruction by instruction, because what it does depends on simulated time: integer PTX, decoded for
-// a machine of warps (resident_warp.h), and the same instructions as the timing model has them.
+// A kernel that the model itself runs, instruction by instruction, because what it does depends on simulated time:
+// integer PTX, decoded for a machine of warps (resident_warp.h), and the same instructions as the timing model has
+// them.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +43,8 @@ enum class Op : std::uint8_t {
   kCall,
   kReturn,
   kSleep,
-  kNothing,  ///< barriers of the warp and of the block, fences, parameters of calls: what they do to time the timing model knows
+  kNothing,  ///< barriers of the warp and of the block, fences, parameters of calls: what they do to time the timing
+             ///< model knows
 };
 
 enum class Comparison : std::uint8_t { kEqual, kNotEqual, kLess, kLessEqual, kGreater, kGreaterEqual };
@@ -97,7 +99,9 @@ struct Names {
   Numbers blocks;     ///< behind a label
 };
 
-/// Functions named `called`0, `called`1 … are those it may call. Fails on an instruction that the machine does not know.
-Result<ResidentCode> Compile(const ptx::Module& module, const ptx::Function& kernel, const std::string& called, Names* names = nullptr);
+/// Functions named `called`0, `called`1 … are those it may call. Fails on an instruction that the machine does not
+/// know.
+Result<ResidentCode> Compile(const ptx::Module& module, const ptx::Function& kernel, const std::string& called,
+                             Names* names = nullptr);
 
 }  // namespace gridloom::hardware::resident

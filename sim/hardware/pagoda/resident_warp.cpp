@@ -33,7 +33,8 @@ std::uint64_t Calculate(const Step& step, std::uint64_t a, std::uint64_t b, std:
       return reversed;
     }
     case Op::kLeadingZeros: return static_cast<std::uint32_t>(std::countl_zero(narrow(a)));
-    case Op::kFindHighest: return narrow(a) == 0 ? 0xFFFFFFFF : static_cast<std::uint32_t>(std::bit_width(narrow(a))) - 1;
+    case Op::kFindHighest:
+      return narrow(a) == 0 ? 0xFFFFFFFF : static_cast<std::uint32_t>(std::bit_width(narrow(a))) - 1;
     case Op::kCountOnes: return static_cast<std::uint32_t>(std::popcount(narrow(a)));
     default: return 0;
   }
@@ -53,7 +54,9 @@ bool Holds(Comparison comparison, auto a, auto b) {
 
 }  // namespace
 
-void ResidentMemory::CompareAndSwap(std::uint64_t, std::uint32_t, std::uint32_t) { GL_CHECK(false, "a resident kernel asks nobody"); }
+void ResidentMemory::CompareAndSwap(std::uint64_t, std::uint32_t, std::uint32_t) {
+  GL_CHECK(false, "a resident kernel asks nobody");
+}
 
 LaneWords::LaneWords() { trace_.lanes.resize(kWords + trace::ScatteredLanes::kMostWords); }
 
@@ -213,7 +216,9 @@ void ResidentWarp::Run(const Step& step, std::uint32_t lanes, ResidentMemory& me
       Put(step, lanes, true, [&](std::uint32_t) { return vote; });
       break;
     }
-    case Op::kParameter: Put(step, lanes, true, [&](std::uint32_t) { return (*place_.parameters)[step.target]; }); break;
+    case Op::kParameter:
+      Put(step, lanes, true, [&](std::uint32_t) { return (*place_.parameters)[step.target]; });
+      break;
     case Op::kLoad:
     case Op::kStore:
     case Op::kCompareAndSwap:
@@ -224,8 +229,9 @@ void ResidentWarp::Run(const Step& step, std::uint32_t lanes, ResidentMemory& me
 
 void ResidentWarp::Compute(const Step& step, std::uint32_t lanes) {
   const bool uniform = IsUniform(step.a) && IsUniform(step.b) && IsUniform(step.c);
-  Put(step, lanes, uniform,
-      [&](std::uint32_t lane) { return Calculate(step, Value(step.a, lane), Value(step.b, lane), Value(step.c, lane)); });
+  Put(step, lanes, uniform, [&](std::uint32_t lane) {
+    return Calculate(step, Value(step.a, lane), Value(step.b, lane), Value(step.c, lane));
+  });
 }
 
 void ResidentWarp::Compare(const Step& step, std::uint32_t lanes) {
@@ -257,14 +263,17 @@ void ResidentWarp::Access(const Step& step, std::uint32_t lanes, ResidentMemory&
   std::size_t count = 0;
   bool even = true;
   const auto first = static_cast<std::uint32_t>(lanes == 0 ? 0 : std::countr_zero(lanes));
-  const auto address = [&](std::uint32_t lane) { return Value(step.a, lane) + static_cast<std::uint64_t>(step.offset); };
+  const auto address = [&](std::uint32_t lane) {
+    return Value(step.a, lane) + static_cast<std::uint64_t>(step.offset);
+  };
   const bool uniform = IsUniform(step.a);
   if (lanes != 0 && uniform) {
     access.base = address(first);
   } else if (lanes != 0) {
     std::uint32_t second = lanes & (lanes - 1);
     const auto next = static_cast<std::uint32_t>(std::countr_zero(second));
-    const std::int64_t stride = second == 0 ? 0 : static_cast<std::int64_t>(address(next) - address(first)) / (next - first);
+    const std::int64_t stride =
+        second == 0 ? 0 : static_cast<std::int64_t>(address(next) - address(first)) / (next - first);
     for (std::uint32_t rest = lanes; rest != 0; rest &= rest - 1) {
       const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
       addresses[count++] = address(lane);

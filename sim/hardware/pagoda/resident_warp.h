@@ -1,5 +1,5 @@
-// A warp that runs resident code (resident_code.h), a block of it at a time: values of its registers, where its lanes are, and for the
-// timing model which block it has executed with which accesses.
+// A warp that runs resident code (resident_code.h), a block of it at a time: values of its registers, where its lanes
+// are, and for the timing model which block it has executed with which accesses.
 #pragma once
 
 #include <array>
@@ -32,7 +32,8 @@ struct ResidentPlace {
   const std::vector<std::uint64_t>* parameters = nullptr;
 };
 
-/// Words of addresses without a pattern, for accesses that may be on their way while the warp goes on; the oldest are overwritten.
+/// Words of addresses without a pattern, for accesses that may be on their way while the warp goes on; the oldest are
+/// overwritten.
 class LaneWords {
  public:
   LaneWords();

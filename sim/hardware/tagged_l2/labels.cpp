@@ -25,7 +25,9 @@ std::uint64_t Labels::NumberOf(std::string_view kernel) {
 }
 
 void Labels::Give(std::uint32_t launch, std::uint32_t stream, std::string_view kernel, Cycle at) {
-  Stream& own = streams_.try_emplace(stream, Stream{.number = static_cast<std::uint32_t>(streams_.size()), .position = 0}).first->second;
+  Stream& own =
+      streams_.try_emplace(stream, Stream{.number = static_cast<std::uint32_t>(streams_.size()), .position = 0})
+          .first->second;
   const std::uint64_t number = naming_ == Naming::kPosition ? own.position : NumberOf(kernel);
   const std::uint64_t kernels = std::uint64_t{1} << kernel_bits_, streams = std::uint64_t{1} << stream_bits_;
   Launch& made = launches_[launch];
@@ -82,7 +84,8 @@ std::optional<Label> Labels::End(std::uint32_t launch, Cycle at) {
 
 void Labels::Forget(Cycle before) {
   for (; !closed_.empty() && closed_.front().at < before; closed_.pop_front()) {
-    std::erase_if(uses_[closed_.front().label], [&](const Use& use) { return use.ended < before && use.reused < before; });
+    std::erase_if(uses_[closed_.front().label],
+                  [&](const Use& use) { return use.ended < before && use.reused < before; });
   }
   while (!ended_.empty() && ended_.front().at + kLate < before) {
     const auto launch = launches_.find(ended_.front().launch);

@@ -14,7 +14,8 @@
 
 namespace gridloom::hardware {
 
-/// Kernel and stream in a number: both are reused when there are more than their bits can tell apart (section 3.3: 3 and 5 bits).
+/// Kernel and stream in a number: both are reused when there are more than their bits can tell apart (section 3.3: 3
+/// and 5 bits).
 using Label = std::uint16_t;
 inline constexpr Label kNoLabel = 0xffff;
 
@@ -23,7 +24,8 @@ class Labels {
  public:
   /// What the kernel's part of a label tells apart.
   enum class Naming : std::uint8_t {
-    kPosition,  ///< launches of a stream, by their place in it: a kernel that is launched again and again is its own consumer
+    kPosition,  ///< launches of a stream, by their place in it: a kernel that is launched again and again is its own
+                ///< consumer
     kKernel,    ///< kernels, as in the paper
   };
   /// `reach`: what a launch writes is needed by so many launches behind it in its stream; at least 1.
@@ -33,8 +35,8 @@ class Labels {
   void Give(std::uint32_t launch, std::uint32_t stream, std::string_view kernel, timing::Cycle at);
   /// It may run from now on.
   void Begin(std::uint32_t launch, timing::Cycle at);
-  /// The kernel has ended: nobody needs any more what the launch `reach` before it in its stream wrote, whose label it answers, if there is
-  /// one.
+  /// The kernel has ended: nobody needs any more what the launch `reach` before it in its stream wrote, whose label it
+  /// answers, if there is one.
   std::optional<Label> End(std::uint32_t launch, timing::Cycle at);
   /// Lookups ask for no cycle before that any more.
   void Forget(timing::Cycle before);

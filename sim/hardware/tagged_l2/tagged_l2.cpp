@@ -25,11 +25,14 @@ struct Ways {
 
 std::uint64_t Any(const Ways&) { return 0; }
 std::uint64_t Unneeded(const Ways& ways) { return ways.all & ~ways.needed; }
-std::uint64_t Half(const Ways& ways) { return 2 * std::popcount(ways.needed) > std::popcount(ways.all) ? 0 : Unneeded(ways); }
+std::uint64_t Half(const Ways& ways) {
+  return 2 * std::popcount(ways.needed) > std::popcount(ways.all) ? 0 : Unneeded(ways);
+}
 std::uint64_t NotRunning(const Ways& ways) { return ways.all & ~ways.running; }
 std::uint64_t Unwritten(const Ways& ways) { return ways.all & ~ways.written; }
 
-/// Who has to go when a line comes to a full set, which the paper leaves open. A new alternative is a row, and its name in kVictimNames.
+/// Who has to go when a line comes to a full set, which the paper leaves open. A new alternative is a row, and its name
+/// in kVictimNames.
 struct Victims {
   std::string_view name;
   std::uint64_t (*candidates)(const Ways& ways);
@@ -41,22 +44,27 @@ constexpr Victims kVictims[] = {
     {"running", NotRunning},  // lines that no kernel that runs needs
     {"unwritten", Unwritten}  // lines that were read only
 };
-constexpr std::string_view kVictimNames[] = {kVictims[0].name, kVictims[1].name, kVictims[2].name, kVictims[3].name, kVictims[4].name};
+constexpr std::string_view kVictimNames[] = {kVictims[0].name, kVictims[1].name, kVictims[2].name, kVictims[3].name,
+                                             kVictims[4].name};
 static_assert(std::size(kVictims) == std::size(kVictimNames));
 
 enum Key : std::size_t { kVictim, kSweep, kNaming, kKernelBits, kStreamBits, kReach };
 constexpr PartKey kKeys[] = {
     {"victims", 3, 0, 0, "",
-     "lines that go first: the least recently used ones, of all (lru), of those that nobody needs any more (unneeded), likewise while no "
+     "lines that go first: the least recently used ones, of all (lru), of those that nobody needs any more (unneeded), "
+     "likewise while no "
      "more "
-     "than half of a set are needed (half), of those that no running kernel needs (running), of those that were only read (unwritten)",
+     "than half of a set are needed (half), of those that no running kernel needs (running), of those that were only "
+     "read (unwritten)",
      kVictimNames},
     {"sweep", kLazy, 0, 0, "",
-     "when the kernel that needed them has ended, lines are no different from others (off), are the first to go when a place in their set "
+     "when the kernel that needed them has ended, lines are no different from others (off), are the first to go when a "
+     "place in their set "
      "is "
      "needed (lazy), or are written back and dropped at once (eager)",
      kSweepNames},
-    {"naming", 0, 0, 0, "", "what the kernel's label tells apart: launches by their place in the stream, or kernels", kNamings},
+    {"naming", 0, 0, 0, "", "what the kernel's label tells apart: launches by their place in the stream, or kernels",
+     kNamings},
     {"kernel_bits", 3, 0, 6, "bits", "of the kernel's label; labels are reused"},
     {"stream_bits", 5, 0, 8, "bits", "of the stream's label; labels are reused"},
     {"reach", 1, 1, 8, "launches", "what a launch writes is needed by so many launches behind it in its stream"},
@@ -73,7 +81,8 @@ constexpr timing::PartCounter kCounterTable[] = {
 };
 static_assert(std::size(kCounterTable) == kCounters);
 
-/// Whose the lines of a slice are, by set and way, and what was counted there: only the thread that simulates the slice uses it.
+/// Whose the lines of a slice are, by set and way, and what was counted there: only the thread that simulates the slice
+/// uses it.
 struct alignas(64) Slice {
   std::vector<Label> owners;
   std::uint64_t counts[kCounters] = {};
@@ -119,7 +128,9 @@ class TaggedL2 final : public timing::Part, timing::WorkEvents, timing::CtaEvent
     if (work.kind != timing::WorkKind::kKernel) return;
     labels_.Give(work.id, work.stream, work.source->code().name, Known(work.submitted));
   }
-  void OnKernelReady(Cycle now, const timing::KernelReady& kernel) override { labels_.Begin(kernel.launch, Known(now)); }
+  void OnKernelReady(Cycle now, const timing::KernelReady& kernel) override {
+    labels_.Begin(kernel.launch, Known(now));
+  }
   void OnKernelEnd(Cycle now, std::uint32_t launch) override {
     const auto producer = labels_.End(launch, Known(now));
     // What ended before has reached the slices.
@@ -130,7 +141,9 @@ class TaggedL2 final : public timing::Part, timing::WorkEvents, timing::CtaEvent
   }
 
   // ---- while a window is simulated ----
-  Slice& At(std::uint32_t partition, std::uint32_t slice) { return slices_[std::size_t{partition} * slices_per_partition_ + slice]; }
+  Slice& At(std::uint32_t partition, std::uint32_t slice) {
+    return slices_[std::size_t{partition} * slices_per_partition_ + slice];
+  }
 
   std::uint64_t Candidates(Cycle now, const timing::L2Access& access, std::uint32_t set) override {
     const Label* const owners = At(access.partition, access.slice).owners.data() + std::size_t{set} * ways_;
@@ -174,9 +187,11 @@ class TaggedL2 final : public timing::Part, timing::WorkEvents, timing::CtaEvent
     slice.counts[kSwept] += sweep_ == kLazy && labels_.Dead(owner, now);
   }
 
-  void OnSweep(Cycle, std::uint32_t partition, std::uint32_t index, std::uint64_t label, std::vector<timing::L2Place>& lines) override {
+  void OnSweep(Cycle, std::uint32_t partition, std::uint32_t index, std::uint64_t label,
+               std::vector<timing::L2Place>& lines) override {
     Slice& slice = At(partition, index);
-    for (auto owner = slice.owners.begin(); (owner = std::find(owner, slice.owners.end(), label)) != slice.owners.end(); ++owner) {
+    for (auto owner = slice.owners.begin(); (owner = std::find(owner, slice.owners.end(), label)) != slice.owners.end();
+         ++owner) {
       const auto line = static_cast<std::uint32_t>(owner - slice.owners.begin());
       lines.push_back({.set = line / ways_, .way = line % ways_});
       *owner = kNoLabel;
@@ -204,7 +219,9 @@ Result<std::shared_ptr<timing::Part>> Make(const timing::Parameters& parameters,
 const PartKind kTaggedL2 = {
     .name = "tagged-l2",
     .summary = "lines of L2 know which kernel of which stream wrote them, and stay until the next one has read them",
-    .source = "S. Mu et al., Exploiting the task-pipelined parallelism of stream programs on many-core GPUs, IEICE Trans. E96-D, 2013",
+    .source =
+        "S. Mu et al., Exploiting the task-pipelined parallelism of stream programs on many-core GPUs, IEICE Trans. "
+        "E96-D, 2013",
     .keys = kKeys,
     .counters = kCounterTable,
     .stalls = {},

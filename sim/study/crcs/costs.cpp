@@ -1,4 +1,5 @@
-// What the mechanisms cost: time and instructions of profilers and release code (section 4.2.4), bits on the chip (section 5.4).
+// What the mechanisms cost: time and instructions of profilers and release code (section 4.2.4), bits on the chip
+// (section 5.4).
 #include <algorithm>
 #include <cmath>
 
@@ -10,7 +11,8 @@ Result<Exhibit> Profilers(const Settings& settings, Runs& runs) {
   Exhibit exhibit{
       .name = {},
       .title = "What profilers and release code cost under CRCS with FIFO",
-      .columns = {"device", "workload", "run time ms", "profilers ms", "profilers %", "instructions of profilers %", "of release code %"},
+      .columns = {"device", "workload", "run time ms", "profilers ms", "profilers %", "instructions of profilers %",
+                  "of release code %"},
       .drawings = {{.caption = "time in profilers", .unit = "% of the run time", .names = {1}, .values = {4}}}};
   std::vector<Run> wanted;
   for (const std::string& workload : runs.programs()) {
@@ -37,7 +39,8 @@ Result<Exhibit> Profilers(const Settings& settings, Runs& runs) {
 }
 
 Result<Exhibit> Storage(const Settings& settings, Runs& runs) {
-  Exhibit exhibit{.name = {}, .title = "Bits that the mechanisms need on the chip", .columns = {"device", "what", "KiB"}};
+  Exhibit exhibit{
+      .name = {}, .title = "Bits that the mechanisms need on the chip", .columns = {"device", "what", "KiB"}};
   GL_TRY(device, runs.DeviceOf({.scheme = kPpcs}));
   const auto number = [&](const std::string& key) { return settings.Number("storage." + key); };
   GL_TRY(entries, number("tlb_entries"));
@@ -54,7 +57,8 @@ Result<Exhibit> Storage(const Settings& settings, Runs& runs) {
   const double kernels_known = std::exp2(kernel_bits);
   const double scheduler = kernels_known * (kernel_bits + sm_bits + page_bits) / kBitsPerKib;
   GL_TRY(shared, number("shared_kib"));
-  const double l1 = static_cast<double>(device.timing.l1.size_bytes) / 1024, l2 = static_cast<double>(device.l2.size_bytes) / 1024;
+  const double l1 = static_cast<double>(device.timing.l1.size_bytes) / 1024,
+               l2 = static_cast<double>(device.l2.size_bytes) / 1024;
   const double caches = sms * (l1 + shared + read_only) + l2;
   const double share = 100 * (sms * tlb + scheduler) / caches;
   const auto row = [&](const std::string& what, double kib) { exhibit.rows.push_back({runs.device(), what, kib}); };
@@ -64,7 +68,8 @@ Result<Exhibit> Storage(const Settings& settings, Runs& runs) {
   row("caches and shared memory of the device", caches);
   GL_TRY(paper, settings.Text("paper.findings.storage"));
   exhibit.findings.push_back({"overhead", Number("%.2f %%", share), paper});
-  exhibit.notes.push_back("Together " + Number("%.2f", share) + " % of caches and shared memory; the paper: " + paper + ".");
+  exhibit.notes.push_back("Together " + Number("%.2f", share) + " % of caches and shared memory; the paper: " + paper +
+                          ".");
   std::vector<Run> wanted;
   for (const std::string& workload : runs.programs()) wanted.push_back({.program = workload, .scheme = kPpcs});
   GL_TRY(times, runs.Measure<Times>(wanted));
@@ -73,9 +78,9 @@ Result<Exhibit> Storage(const Settings& settings, Runs& runs) {
     references = std::max(references, one.most_references);
     kernels = std::max(kernels, one.most_kernels);
   }
-  exhibit.notes.push_back("The workloads need counts up to " + Number("%.0f", references) + " (" + Number("%.0f", count_bits) +
-                          " bits hold " + Number("%.0f", std::exp2(count_bits) - 1) + ") and " + Number("%.0f", kernels) +
-                          " kernels at the same time.");
+  exhibit.notes.push_back("The workloads need counts up to " + Number("%.0f", references) + " (" +
+                          Number("%.0f", count_bits) + " bits hold " + Number("%.0f", std::exp2(count_bits) - 1) +
+                          ") and " + Number("%.0f", kernels) + " kernels at the same time.");
   return exhibit;
 }
 

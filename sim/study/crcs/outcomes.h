@@ -8,11 +8,12 @@ namespace gridloom::study::crcs {
 /// What a replay took, in milliseconds. The parts of a run under `serial` follow each other; those of others overlap.
 struct Times {
   double total = 0;
-  double read = 0, to_device = 0, first = 0, middle = 0, last = 0, to_host = 0, write = 0;  ///< first, middle, last: kernels
-  double profilers = 0;                                                                     ///< the sum of theirs
-  double kernels = 0;                                                                       ///< how many there were, without profilers
-  double kernel_instructions = 0, profiler_instructions = 0;                                ///< of warps
-  double most_references = 0, most_kernels = 0;                                             ///< counters of the part `crcs`
+  double read = 0, to_device = 0, first = 0, middle = 0, last = 0, to_host = 0,
+         write = 0;                                           ///< first, middle, last: kernels
+  double profilers = 0;                                       ///< the sum of theirs
+  double kernels = 0;                                         ///< how many there were, without profilers
+  double kernel_instructions = 0, profiler_instructions = 0;  ///< of warps
+  double most_references = 0, most_kernels = 0;               ///< counters of the part `crcs`
 
   double outside() const { return total - read - to_device - first - middle - last - to_host - write; }
   double all_kernels() const { return first + middle + last; }
@@ -20,8 +21,8 @@ struct Times {
   static constexpr std::string_view kWhat = "times";
   static Result<Times> Of(const Replayed& replayed);
   void Keep(auto& numbers) {
-    numbers(total, read, to_device, first, middle, last, to_host, write, profilers, kernels, kernel_instructions, profiler_instructions,
-            most_references, most_kernels);
+    numbers(total, read, to_device, first, middle, last, to_host, write, profilers, kernels, kernel_instructions,
+            profiler_instructions, most_references, most_kernels);
   }
 };
 

@@ -1,4 +1,5 @@
-// CRCS and PPCS: G. Kim, J. Jeong, J. Kim, M. Stephenson, PACT 2016 (configs/experiments/_crcs.yaml; docs/crcs-results.md).
+// CRCS and PPCS: G. Kim, J. Jeong, J. Kim, M. Stephenson, PACT 2016 (configs/experiments/_crcs.yaml;
+// docs/crcs-results.md).
 #include "sim/study/paper/paper.h"
 
 #include "sim/study/crcs/exhibits.h"
@@ -7,8 +8,9 @@ namespace gridloom::study::crcs {
 namespace {
 
 constexpr ExhibitRow<Runs> kExhibits[] = {
-    {"fig2", Fig2},           {"fig9", Fig9},       {"fig10", Fig10},   {"fig11", Fig11},       {"fig12", Fig12}, {"random", Random},
-    {"profilers", Profilers}, {"storage", Storage}, {"beyond", Beyond}, {"readings", Readings}, {"pays", Pays},
+    {"fig2", Fig2},     {"fig9", Fig9},         {"fig10", Fig10},         {"fig11", Fig11},
+    {"fig12", Fig12},   {"random", Random},     {"profilers", Profilers}, {"storage", Storage},
+    {"beyond", Beyond}, {"readings", Readings}, {"pays", Pays},
 };
 constexpr Scheme kSchemes[] = {{kSerial, kSerial}, {kFifo, kFifo}, {kPpcs, kPpcs}, {kReady, kReady}};
 

@@ -5,12 +5,14 @@ namespace gridloom::study::crcs {
 
 Result<Exhibit> Fig10(const Settings& settings, Runs& runs) {
   GL_TRY(workload, settings.Text("fig10.workload"));
-  Exhibit exhibit{
-      .name = {},
-      .title = "Thread blocks of each kernel of " + workload + " that have ended, by time",
-      .columns = {"scheduler", "kernel", "ms", "ended %"},
-      .drawings = {
-          {.kind = Drawing::Kind::kLines, .caption = "thread blocks that have ended", .unit = "%", .names = {1}, .values = {2, 3}}}};
+  Exhibit exhibit{.name = {},
+                  .title = "Thread blocks of each kernel of " + workload + " that have ended, by time",
+                  .columns = {"scheduler", "kernel", "ms", "ended %"},
+                  .drawings = {{.kind = Drawing::Kind::kLines,
+                                .caption = "thread blocks that have ended",
+                                .unit = "%",
+                                .names = {1},
+                                .values = {2, 3}}}};
   GL_TRY(schedulers, settings.List("fig10.schedulers"));
   for (const std::string& policy : schedulers) {
     Run run{.program = workload, .scheme = policy};
@@ -28,7 +30,8 @@ Result<Exhibit> Fig10(const Settings& settings, Runs& runs) {
       }
     }
     exhibit.notes.push_back(policy + ": the prelude ends after " + Number("%.2f", progress.prelude_ends) + " of " +
-                            Number("%.2f", progress.total) + " ms; until then " + Number("%.0f", later == 0 ? 0 : 100 * done / later) +
+                            Number("%.2f", progress.total) + " ms; until then " +
+                            Number("%.0f", later == 0 ? 0 : 100 * done / later) +
                             " % of the thread blocks of all kernels but the first have ended.");
   }
   return exhibit;

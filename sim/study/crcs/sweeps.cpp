@@ -8,16 +8,18 @@ namespace {
 
 constexpr const char* kPolicies[] = {kFifo, kPpcs, kReady};
 
-/// Hardware that programs are replayed on under all policies. Keys of the part mean nothing to the baseline, which has none.
+/// Hardware that programs are replayed on under all policies. Keys of the part mean nothing to the baseline, which has
+/// none.
 struct Setting {
   Row names;  ///< the row's first cells
   std::string device;
   DeviceKeys keys;
 };
 
-/// Rows of the settings: their names, then the mean gain under each policy over the workloads, in per cent. The mean of ratios of times is
-/// the geometric one.
-Status AddRows(const std::vector<Setting>& settings, const std::vector<std::string>& workloads, Runs& runs, Exhibit& exhibit) {
+/// Rows of the settings: their names, then the mean gain under each policy over the workloads, in per cent. The mean of
+/// ratios of times is the geometric one.
+Status AddRows(const std::vector<Setting>& settings, const std::vector<std::string>& workloads, Runs& runs,
+               Exhibit& exhibit) {
   std::vector<Run> wanted;
   for (const Setting& setting : settings) {
     for (const std::string& workload : workloads) {
@@ -54,18 +56,19 @@ Result<Exhibit> Readings(const Settings& settings, Runs& runs) {
                   .drawings = {{.caption = "mean speed-up", .unit = "%", .names = {1}, .values = {3, 4, 5}}}};
   GL_TRY(readings, ReadingsFrom(settings));
   std::vector<Setting> variants;
-  for (const auto& [name, keys] : readings) variants.push_back({.names = {runs.device(), name}, .device = {}, .keys = keys});
+  for (const auto& [name, keys] : readings)
+    variants.push_back({.names = {runs.device(), name}, .device = {}, .keys = keys});
   GL_TRY(workloads, settings.List("readings_of"));
   GL_TRY_STATUS(AddRows(variants, workloads, runs, exhibit));
   return exhibit;
 }
 
 Result<Exhibit> Pays(const Settings& settings, Runs& runs) {
-  Exhibit exhibit{
-      .name = {},
-      .title = "Does it still pay? Geometric means over the workloads, in per cent of speed-up",
-      .columns = {"device", "varied", "storage MB/s", "PCIe MB/s", "page KiB", "baseline ms", "CRCS+FIFO", "CRCS+PPCS", "crcs-ready"},
-      .drawings = {{.caption = "mean speed-up", .unit = "%", .names = {1, 2, 3, 4}, .values = {6, 7, 8}}}};
+  Exhibit exhibit{.name = {},
+                  .title = "Does it still pay? Geometric means over the workloads, in per cent of speed-up",
+                  .columns = {"device", "varied", "storage MB/s", "PCIe MB/s", "page KiB", "baseline ms", "CRCS+FIFO",
+                              "CRCS+PPCS", "crcs-ready"},
+                  .drawings = {{.caption = "mean speed-up", .unit = "%", .names = {1, 2, 3, 4}, .values = {6, 7, 8}}}};
   GL_TRY(workloads, settings.List("pays.workloads"));
   GL_TRY(devices, settings.List("pays.devices"));
   GL_TRY(storage, settings.Numbers("pays.storage_mb_s"));

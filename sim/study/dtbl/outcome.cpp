@@ -5,12 +5,13 @@
 namespace gridloom::study::dtbl {
 namespace {
 
-/// Cycles in which at least one kernel ran, or was on its way from the call of a kernel. The program's own time between kernels is none of
-/// the device's.
+/// Cycles in which at least one kernel ran, or was on its way from the call of a kernel. The program's own time between
+/// kernels is none of the device's.
 double BusyCycles(const std::vector<timing::WorkResult>& works) {
   Spans spans;
   for (const timing::WorkResult& work : works) {
-    if (work.kind == timing::WorkKind::kKernel && work.done()) spans.emplace_back(std::min(work.started, work.ended), work.ended);
+    if (work.kind == timing::WorkKind::kKernel && work.done())
+      spans.emplace_back(std::min(work.started, work.ended), work.ended);
   }
   return Covered(std::move(spans));
 }

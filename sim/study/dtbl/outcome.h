@@ -26,8 +26,9 @@ struct Outcome {
   static constexpr std::string_view kWhat = "";
   static Result<Outcome> Of(const Replayed& replayed);
   void Keep(auto& numbers) {
-    numbers(busy_cycles, warp_instructions, thread_instructions, warp_cycles, dram_busy_cycles, dram_active_cycles, launches, wait_cycles,
-            most_bytes, byte_cycles, joined, unmatched, ordered, spills, table_most, sms, warps_per_sm, sm_mhz);
+    numbers(busy_cycles, warp_instructions, thread_instructions, warp_cycles, dram_busy_cycles, dram_active_cycles,
+            launches, wait_cycles, most_bytes, byte_cycles, joined, unmatched, ordered, spills, table_most, sms,
+            warps_per_sm, sm_mhz);
   }
 };
 

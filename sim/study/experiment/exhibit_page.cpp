@@ -39,7 +39,8 @@ report::Block BarsOf(const Exhibit& exhibit, const Drawing& drawing, const std::
     for (const std::size_t column : drawing.values) {
       if (!row[column].is_number()) continue;
       const std::string& series = exhibit.columns[column];
-      report::Bar& bar = group.bars.emplace_back(report::Bar{.label = series, .series = series, .value = row[column].get<double>()});
+      report::Bar& bar =
+          group.bars.emplace_back(report::Bar{.label = series, .series = series, .value = row[column].get<double>()});
       if (const auto range = drawing.ranges.find(column); range != drawing.ranges.end())
         bar.range = {row[range->second[0]].get<double>(), row[range->second[1]].get<double>()};
     }
@@ -67,18 +68,24 @@ report::Block LinesOf(const Exhibit& exhibit, const Drawing& drawing, const std:
   }
   std::vector<report::Series> series;
   for (const std::string& name : names) {
-    report::Series& line = series.emplace_back(report::Series{.name = name, .values = std::vector<double>(xs.size(), std::nan(""))});
+    report::Series& line =
+        series.emplace_back(report::Series{.name = name, .values = std::vector<double>(xs.size(), std::nan(""))});
     for (const auto& [x, y] : lines[name]) line.values[places[x]] = y;
   }
-  const report::Axis horizontal{.unit = exhibit.columns[drawing.values[0]]}, vertical{.unit = drawing.unit, .max = drawing.limit};
+  const report::Axis horizontal{.unit = exhibit.columns[drawing.values[0]]},
+      vertical{.unit = drawing.unit, .max = drawing.limit};
   return report::Lines(device + ": " + drawing.caption, report::LineStyle::kPoints, horizontal, xs, vertical, series);
 }
 
 report::Block TableOf(const Exhibit& exhibit) {
   std::vector<report::Column> columns;
   for (std::size_t i = 0; i < exhibit.columns.size(); ++i) {
-    const bool number = std::ranges::all_of(exhibit.rows, [&](const Row& row) { return row[i].is_number() || row[i].is_null(); });
-    columns.push_back({.name = exhibit.columns[i], .unit = {}, .meaning = {}, .kind = number ? report::Kind::kReal : report::Kind::kText});
+    const bool number =
+        std::ranges::all_of(exhibit.rows, [&](const Row& row) { return row[i].is_number() || row[i].is_null(); });
+    columns.push_back({.name = exhibit.columns[i],
+                       .unit = {},
+                       .meaning = {},
+                       .kind = number ? report::Kind::kReal : report::Kind::kText});
   }
   return report::Table("all numbers", columns, std::vector<Json>(exhibit.rows.begin(), exhibit.rows.end()));
 }
@@ -86,7 +93,9 @@ report::Block TableOf(const Exhibit& exhibit) {
 void AddFindings(const Exhibit& exhibit, report::Page& page) {
   std::vector<report::Figure> figures;
   for (const Finding& finding : exhibit.findings)
-    figures.push_back({.label = finding.what, .value = finding.ours, .note = finding.paper.empty() ? "" : "the paper: " + finding.paper});
+    figures.push_back({.label = finding.what,
+                       .value = finding.ours,
+                       .note = finding.paper.empty() ? "" : "the paper: " + finding.paper});
   if (!figures.empty()) page.Add(report::Figures(figures));
 }
 
@@ -100,7 +109,8 @@ std::string PageOf(const std::string& title, const std::vector<Exhibit>& exhibit
     AddFindings(exhibit, page);
     for (const Drawing& drawing : exhibit.drawings) {
       for (const std::string& device : DevicesOf(exhibit))
-        page.Add(drawing.kind == Drawing::Kind::kBars ? BarsOf(exhibit, drawing, device) : LinesOf(exhibit, drawing, device));
+        page.Add(drawing.kind == Drawing::Kind::kBars ? BarsOf(exhibit, drawing, device)
+                                                      : LinesOf(exhibit, drawing, device));
     }
     for (const std::string& note : exhibit.notes) page.Add(report::Paragraph(note));
     page.Add(TableOf(exhibit));

@@ -1,5 +1,6 @@
-// What a study of a paper is: exhibits, and what measures for them. A study is a row in sim/study/studies.cpp, files in configs/experiments
-// and a page (docs/experiments.md says which, in which order). Papers that replay programs need no class of their own (sim/study/paper).
+// What a study of a paper is: exhibits, and what measures for them. A study is a row in sim/study/studies.cpp, files in
+// configs/experiments and a page (docs/experiments.md says which, in which order). Papers that replay programs need no
+// class of their own (sim/study/paper).
 #pragma once
 
 #include <algorithm>
@@ -54,8 +55,8 @@ struct ExhibitRow {
   Result<Exhibit> (*show)(const Settings& settings, Subject& subject);
 };
 
-/// A study whose exhibits are rows. Its subject measures for all of them; it is made from settings, environment and `more`, which outlive
-/// it, and has
+/// A study whose exhibits are rows. Its subject measures for all of them; it is made from settings, environment and
+/// `more`, which outlive it, and has
 ///   Status ReadSettings();              reads and checks what it needs of the settings; measures nothing
 ///   Status Begin(Measurements& kept);   comes before the first exhibit; `kept` outlives the subject
 template <typename Subject>
@@ -64,7 +65,8 @@ class StudyOf final : public Study {
   using Rows = std::span<const ExhibitRow<Subject>>;
 
   template <typename... More>
-  static Result<std::unique_ptr<Study>> Make(Rows rows, const Settings& settings, const Environment& environment, const More&... more) {
+  static Result<std::unique_ptr<Study>> Make(Rows rows, const Settings& settings, const Environment& environment,
+                                             const More&... more) {
     std::unique_ptr<StudyOf> study(new StudyOf(rows, settings, environment, more...));
     GL_TRY_STATUS(study->subject_.ReadSettings());
     return std::unique_ptr<Study>(std::move(study));

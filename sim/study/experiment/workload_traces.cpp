@@ -68,8 +68,9 @@ Result<fs::path> TraceOf(const WorkloadRun& run, const Environment& environment)
   }
   if (!program_there) {
     if (fs::exists(kept, error)) return kept;
-    return Error{"there is no program " + program.string() +
-                 "; it is built with Gridloom's tests where nvcc is found (scripts/build), or give its folder with --programs"};
+    return Error{
+        "there is no program " + program.string() +
+        "; it is built with Gridloom's tests where nvcc is found (scripts/build), or give its folder with --programs"};
   }
   const fs::path unfinished = trace.string() + ".unfinished";
   std::vector<std::string> command = {environment.tool.string(), "run", "--trace", unfinished.string()};

@@ -1,5 +1,5 @@
-// Traces of the workloads of studies: made once, by running the programs, and kept. Where there is no nvcc and so no program, those
-// that come with Gridloom.
+// Traces of the workloads of studies: made once, by running the programs, and kept. Where there is no nvcc and so no
+// program, those that come with Gridloom.
 #pragma once
 
 #include <filesystem>
@@ -23,9 +23,9 @@ struct WorkloadRun {
   std::string FileName() const;
 };
 
-/// Runs the program under `run --trace` unless its trace is in the environment's folder, can be read and is newer than the program. What
-/// the program prints goes nowhere; its exit code must be 0, so a wrong result is an error. Without the program, and without a trace of it,
-/// the one that comes with Gridloom is taken. Returns where the trace is.
+/// Runs the program under `run --trace` unless its trace is in the environment's folder, can be read and is newer than
+/// the program. What the program prints goes nowhere; its exit code must be 0, so a wrong result is an error. Without
+/// the program, and without a trace of it, the one that comes with Gridloom is taken. Returns where the trace is.
 Result<std::filesystem::path> TraceOf(const WorkloadRun& run, const Environment& environment);
 
 }  // namespace gridloom::study

@@ -18,11 +18,12 @@ Result<double> PaperIpcUnit(const Settings& settings, const KernelStudy& study) 
 }
 
 Result<Exhibit> Table4(const Settings& settings, DeviceStudies& studies) {
-  Exhibit exhibit{.name = "table4",
-                  .title = "Memory and computational characteristics, ours beside the paper's (p.)",
-                  .columns = {"device", "kernel", "PUR", "p. PUR", "MUR", "p. MUR", "occupancy", "p. occ.", "R_m", "uncoalesced"},
-                  .drawings = {{.caption = "PUR, and the paper's (p.)", .unit = "", .names = {1}, .values = {2, 3}},
-                               {.caption = "MUR, and the paper's (p.)", .unit = "", .names = {1}, .values = {4, 5}}}};
+  Exhibit exhibit{
+      .name = "table4",
+      .title = "Memory and computational characteristics, ours beside the paper's (p.)",
+      .columns = {"device", "kernel", "PUR", "p. PUR", "MUR", "p. MUR", "occupancy", "p. occ.", "R_m", "uncoalesced"},
+      .drawings = {{.caption = "PUR, and the paper's (p.)", .unit = "", .names = {1}, .values = {2, 3}},
+                   {.caption = "MUR, and the paper's (p.)", .unit = "", .names = {1}, .values = {4, 5}}}};
   GL_TRY(unit, settings.Number("mur_unit"));
   GL_TRY(note, settings.Text("paper.notes.table4"));
   for (const LayoutStudies& layouts : studies) {
@@ -31,16 +32,19 @@ Result<Exhibit> Table4(const Settings& settings, DeviceStudies& studies) {
     for (std::size_t i = 0; i < study->kernels().size(); ++i) {
       const model::KernelProfile& profile = study->profile(i);
       GL_TRY(paper, settings.Numbers("paper.table4." + study->device().id + "." + profile.kernel));
-      if (paper.size() != 3) return Error{"paper.table4." + study->device().id + "." + profile.kernel + " must have 3 numbers"};
-      const double occupancy = static_cast<double>(profile.max_resident_ctas) * profile.needs.warps / study->sm().empty.free_warps;
-      exhibit.rows.push_back({study->device().id, profile.kernel, profile.pur, paper[0], profile.mur, paper[1], occupancy, paper[2],
-                              profile.memory_ratio, profile.uncoalesced_share});
+      if (paper.size() != 3)
+        return Error{"paper.table4." + study->device().id + "." + profile.kernel + " must have 3 numbers"};
+      const double occupancy =
+          static_cast<double>(profile.max_resident_ctas) * profile.needs.warps / study->sm().empty.free_warps;
+      exhibit.rows.push_back({study->device().id, profile.kernel, profile.pur, paper[0], profile.mur, paper[1],
+                              occupancy, paper[2], profile.memory_ratio, profile.uncoalesced_share});
       ratio += std::abs(std::log(profile.pur / paper[0]));
     }
     const double mean = std::exp(ratio / static_cast<double>(study->kernels().size()));
-    exhibit.findings.push_back({study->device().id + ", PUR beside the paper's (geometric mean)", "factor " + Number("%.2f", mean), ""});
-    exhibit.notes.push_back(study->device().id + ": PUR differs from the paper's by a factor of " + Number("%.2f", mean) +
-                            " in the geometric mean.");
+    exhibit.findings.push_back(
+        {study->device().id + ", PUR beside the paper's (geometric mean)", "factor " + Number("%.2f", mean), ""});
+    exhibit.notes.push_back(study->device().id + ": PUR differs from the paper's by a factor of " +
+                            Number("%.2f", mean) + " in the geometric mean.");
   }
   exhibit.notes.push_back("MUR is the share of DRAM's peak bandwidth times " + Number("%g", unit) +
                           ", the paper's unit (configs/experiments/_kernelet.yaml says why). " + note);
@@ -68,8 +72,8 @@ Result<Exhibit> Fig6(const Settings& settings, DeviceStudies& studies) {
       const model::KernelProfile& profile = study->profile(i);
       for (const SliceCost& cost : study->slices(i)) {
         const std::uint64_t slice = std::uint64_t{cost.ctas_per_sm} * study->device().sm.count;
-        exhibit.rows.push_back(
-            {study->device().id, profile.kernel, cost.ctas_per_sm, slice, 100 * cost.overhead, slice == profile.smallest_slice ? "<" : ""});
+        exhibit.rows.push_back({study->device().id, profile.kernel, cost.ctas_per_sm, slice, 100 * cost.overhead,
+                                slice == profile.smallest_slice ? "<" : ""});
         if (cost.overhead > most) {
           most = cost.overhead;
           worst = profile.kernel;
@@ -80,10 +84,11 @@ Result<Exhibit> Fig6(const Settings& settings, DeviceStudies& studies) {
     }
     GL_TRY(finding, settings.Text("paper.findings.fig6." + study->device().id));
     GL_TRY(note, settings.Text("paper.notes.fig6." + study->device().id));
-    exhibit.findings.push_back({study->device().id + ", costliest slices", Number("%.1f %%", 100 * most) + " (" + worst + ")", finding});
+    exhibit.findings.push_back(
+        {study->device().id + ", costliest slices", Number("%.1f %%", 100 * most) + " (" + worst + ")", finding});
     exhibit.notes.push_back(study->device().id + ": at most " + Number("%.1f", 100 * most) + " % (" + worst + "); " +
-                            std::to_string(small) + " of " + std::to_string(all) + " sizes cost less than " + Number("%g", 100 * limit) +
-                            " %. The paper: " + note);
+                            std::to_string(small) + " of " + std::to_string(all) + " sizes cost less than " +
+                            Number("%g", 100 * limit) + " %. The paper: " + note);
   }
   exhibit.notes.push_back(launches + "; slices go to " + std::to_string(kSliceStreams) + " streams in turn.");
   return exhibit;
@@ -93,7 +98,8 @@ Result<Exhibit> Fig6(const Settings& settings, DeviceStudies& studies) {
 class Comparison {
  public:
   Comparison(Exhibit& exhibit, double unit) : exhibit_(exhibit), unit_(unit) {}
-  void Add(const std::string& device, const std::string& what, const std::string& ratio, double measured, double predicted) {
+  void Add(const std::string& device, const std::string& what, const std::string& ratio, double measured,
+           double predicted) {
     const double error = std::abs(measured - predicted) * unit_;
     exhibit_.rows.push_back({device, what, ratio, measured * unit_, predicted * unit_, error});
     sum_ += error;
@@ -132,13 +138,16 @@ Result<Exhibit> Fig7(const Settings& settings, DeviceStudies& studies) {
       const model::KernelProfile& profile = study->profile(i);
       comparison.Add(study->device().id, profile.kernel, std::to_string(profile.max_resident_ctas), profile.ipc,
                      study->model()->Alone(profile));
-      chain_alone += std::abs(markov.Alone(profile) - profile.ipc) * unit / static_cast<double>(study->kernels().size());
+      chain_alone +=
+          std::abs(markov.Alone(profile) - profile.ipc) * unit / static_cast<double>(study->kernels().size());
     }
     GL_TRY(paper, settings.Number("paper.model_error." + study->device().id));
-    exhibit.findings.push_back({study->device().id + ", mean error of IPC", Number("%.3f", comparison.mean()), Number("%.2f", paper)});
-    exhibit.notes.push_back(study->device().id + ": mean absolute error " + Number("%.3f", comparison.mean()) + ", largest " +
-                            Number("%.3f", comparison.most()) + "; the paper's mean is " + Number("%.2f", paper) +
-                            ". The Markov chain without bounds of the SM's other resources: " + Number("%.3f", chain_alone) + ".");
+    exhibit.findings.push_back(
+        {study->device().id + ", mean error of IPC", Number("%.3f", comparison.mean()), Number("%.2f", paper)});
+    exhibit.notes.push_back(
+        study->device().id + ": mean absolute error " + Number("%.3f", comparison.mean()) + ", largest " +
+        Number("%.3f", comparison.most()) + "; the paper's mean is " + Number("%.2f", paper) +
+        ". The Markov chain without bounds of the SM's other resources: " + Number("%.3f", chain_alone) + ".");
   }
   return exhibit;
 }
@@ -158,11 +167,12 @@ std::vector<PairLoad> LoadsOf(const KernelStudy& study, const ChooseLoad& choose
 
 std::array<double, 2> Predicted(const KernelStudy& study, const PairLoad& load, const model::CoRunModel& model) {
   // Both models answer wherever there is room, and loads come from SliceRatios and OneToOne.
-  return model.Together(study.profile(load.a), load.ctas_a, study.profile(load.b), load.ctas_b).value_or(std::array{0.0, 0.0});
+  return model.Together(study.profile(load.a), load.ctas_a, study.profile(load.b), load.ctas_b)
+      .value_or(std::array{0.0, 0.0});
 }
 
-Status ComparePairs(const Settings& settings, KernelStudy& study, const ChooseLoad& choose, const model::CoRunModel& model,
-                    const std::string& remark, Exhibit& exhibit) {
+Status ComparePairs(const Settings& settings, KernelStudy& study, const ChooseLoad& choose,
+                    const model::CoRunModel& model, const std::string& remark, Exhibit& exhibit) {
   const std::vector<PairLoad> loads = LoadsOf(study, choose);
   GL_TRY_STATUS(study.MeasurePairs(loads));
   GL_TRY(unit, PaperIpcUnit(settings, study));
@@ -176,14 +186,16 @@ Status ComparePairs(const Settings& settings, KernelStudy& study, const ChooseLo
     signed_sum += (predicted[0] + predicted[1] - measured[0] - measured[1]) * unit;
   }
   exhibit.findings.push_back({study.device().id + ", mean error of IPC", Number("%.3f", comparison.mean()), ""});
-  exhibit.notes.push_back(study.device().id + ": " + std::to_string(comparison.count()) + " pairs, mean absolute error " +
-                          Number("%.3f", comparison.mean()) + ", largest " + Number("%.3f", comparison.most()) + ", mean error " +
-                          Number("%+.3f", signed_sum / static_cast<double>(std::max<std::size_t>(loads.size(), 1))) + ". " + remark);
+  exhibit.notes.push_back(
+      study.device().id + ": " + std::to_string(comparison.count()) + " pairs, mean absolute error " +
+      Number("%.3f", comparison.mean()) + ", largest " + Number("%.3f", comparison.most()) + ", mean error " +
+      Number("%+.3f", signed_sum / static_cast<double>(std::max<std::size_t>(loads.size(), 1))) + ". " + remark);
   return {};
 }
 
 Result<Exhibit> Fig8(const Settings& settings, DeviceStudies& studies) {
-  Exhibit exhibit = ComparisonExhibit("fig8", "Predicted and measured IPC of pairs, in the slice ratio that the model chooses");
+  Exhibit exhibit =
+      ComparisonExhibit("fig8", "Predicted and measured IPC of pairs, in the slice ratio that the model chooses");
   GL_TRY(note, settings.Text("paper.notes.fig8"));
   for (const LayoutStudies& layouts : studies)
     GL_TRY_STATUS(ComparePairs(settings, *layouts.front(), ModelsChoice, *layouts.front()->model(), note, exhibit));
@@ -236,10 +248,11 @@ Result<Exhibit> Fig11(const Settings& settings, DeviceStudies& studies) {
 Result<Exhibit> Fig12(const Settings& settings, DeviceStudies& studies) {
   GL_TRY(finding, settings.Text("paper.findings.fig12"));
   GL_TRY(note, settings.Text("paper.notes.fig12"));
-  Exhibit exhibit{.name = "fig12",
-                  .title = "Predicted and measured co-scheduling profit CP (Eq. 1), in the slice ratio that the model chooses",
-                  .columns = {"device", "kernels", "ratio", "measured CP", "predicted CP", "error"},
-                  .drawings = {{.caption = "co-scheduling profit", .unit = "", .names = {1, 2}, .values = {3, 4}}}};
+  Exhibit exhibit{
+      .name = "fig12",
+      .title = "Predicted and measured co-scheduling profit CP (Eq. 1), in the slice ratio that the model chooses",
+      .columns = {"device", "kernels", "ratio", "measured CP", "predicted CP", "error"},
+      .drawings = {{.caption = "co-scheduling profit", .unit = "", .names = {1, 2}, .values = {3, 4}}}};
   for (const LayoutStudies& layouts : studies) {
     const auto& study = layouts.front();
     const std::vector<PairLoad> loads = LoadsOf(*study, ModelsChoice);
@@ -247,10 +260,11 @@ Result<Exhibit> Fig12(const Settings& settings, DeviceStudies& studies) {
     double sum = 0;
     for (const PairLoad& load : loads) {
       GL_TRY(measured, MeasuredProfit(*study, load));
-      const double alone[] = {study->model()->Alone(study->profile(load.a)), study->model()->Alone(study->profile(load.b))};
+      const double alone[] = {study->model()->Alone(study->profile(load.a)),
+                              study->model()->Alone(study->profile(load.b))};
       const double predicted = model::CoSchedulingProfit(alone, Predicted(*study, load, *study->model()));
-      exhibit.rows.push_back(
-          {study->device().id, PairName(*study, load.a, load.b), RatioText(load), measured, predicted, std::abs(measured - predicted)});
+      exhibit.rows.push_back({study->device().id, PairName(*study, load.a, load.b), RatioText(load), measured,
+                              predicted, std::abs(measured - predicted)});
       sum += std::abs(measured - predicted);
     }
     const std::string mean = Number("%.3f", sum / static_cast<double>(std::max<std::size_t>(loads.size(), 1)));
@@ -271,7 +285,8 @@ model::KernelProfile Point(double pur, double mur) {
 std::size_t PrunedPairs(const std::vector<model::KernelProfile>& kernels, double prune_pur, double prune_mur) {
   std::size_t pruned = 0;
   for (std::size_t a = 0; a < kernels.size(); ++a) {
-    for (std::size_t b = a + 1; b < kernels.size(); ++b) pruned += model::Prunes(kernels[a], kernels[b], prune_pur, prune_mur);
+    for (std::size_t b = a + 1; b < kernels.size(); ++b)
+      pruned += model::Prunes(kernels[a], kernels[b], prune_pur, prune_mur);
   }
   return pruned;
 }
@@ -282,10 +297,11 @@ Result<Exhibit> Table6(const Settings& settings, DeviceStudies& studies) {
   GL_TRY(alphas, settings.Numbers("paper.table6.alpha_p"));
   GL_TRY(note, settings.Text("paper.notes.table6"));
   for (const double alpha : alphas) exhibit.columns.push_back(Number("%.1f", alpha));
-  const auto layouts = std::ranges::find(studies, device, [](const LayoutStudies& candidate) { return candidate.front()->device().id; });
+  const auto layouts =
+      std::ranges::find(studies, device, [](const LayoutStudies& candidate) { return candidate.front()->device().id; });
   if (layouts == studies.end()) return Error{"table6 is about the device " + device + "; `devices` must name it"};
-  exhibit.title =
-      "Pairs pruned on the " + layouts->front()->device().name + ": ours / with the PUR and MUR of the paper's Table 4 / the paper's";
+  exhibit.title = "Pairs pruned on the " + layouts->front()->device().name +
+                  ": ours / with the PUR and MUR of the paper's Table 4 / the paper's";
   std::vector<model::KernelProfile> ours, papers;
   const auto& study = layouts->front();
   for (std::size_t i = 0; i < study->kernels().size(); ++i) {
@@ -296,7 +312,8 @@ Result<Exhibit> Table6(const Settings& settings, DeviceStudies& studies) {
   std::size_t equal = 0, cells = 0;
   for (const std::string& row : settings.Below("paper.table6.pairs")) {
     GL_TRY(printed, settings.Numbers("paper.table6.pairs." + row));
-    if (printed.size() != alphas.size()) return Error{"paper.table6.pairs." + row + " must have as many numbers as alpha_p"};
+    if (printed.size() != alphas.size())
+      return Error{"paper.table6.pairs." + row + " must have as many numbers as alpha_p"};
     std::vector<Json> line{row};
     for (std::size_t i = 0; i < printed.size(); ++i) {
       const double prune_pur = alphas[i], prune_mur = std::stod(row);
@@ -308,17 +325,17 @@ Result<Exhibit> Table6(const Settings& settings, DeviceStudies& studies) {
     }
     exhibit.rows.push_back(std::move(line));
   }
-  exhibit.findings.push_back(
-      {"numbers that the paper's PUR and MUR give", std::to_string(equal) + " of " + std::to_string(cells), std::to_string(cells)});
+  exhibit.findings.push_back({"numbers that the paper's PUR and MUR give",
+                              std::to_string(equal) + " of " + std::to_string(cells), std::to_string(cells)});
   exhibit.notes.push_back("With the paper's PUR and MUR, " + std::to_string(equal) + " of " + std::to_string(cells) +
                           " numbers are the paper's: " + note);
   return exhibit;
 }
 
-constexpr ExhibitRow<DeviceStudies> kExhibits[] = {{"table4", Table4},     {"fig6", Fig6},   {"fig7", Fig7},   {"fig8", Fig8},
-                                                   {"fig9", Fig9},         {"fig10", Fig10}, {"fig11", Fig11}, {"fig12", Fig12},
-                                                   {"table6", Table6},     {"fig13", Fig13}, {"fig14", Fig14}, {"probes", Probes},
-                                                   {"together", Together}, {"pairs", Pairs}};
+constexpr ExhibitRow<DeviceStudies> kExhibits[] = {
+    {"table4", Table4}, {"fig6", Fig6},     {"fig7", Fig7},         {"fig8", Fig8},     {"fig9", Fig9},
+    {"fig10", Fig10},   {"fig11", Fig11},   {"fig12", Fig12},       {"table6", Table6}, {"fig13", Fig13},
+    {"fig14", Fig14},   {"probes", Probes}, {"together", Together}, {"pairs", Pairs}};
 
 }  // namespace
 

@@ -11,14 +11,16 @@
 
 namespace gridloom::study {
 
-/// Of one device, one for each layout of pages; at least one. Of some kernels a pair's rates depend on which rows and banks of DRAM they
-/// share, which is chance on a device, too: what is about schedules is a mean over layouts, the rest is the first one's.
+/// Of one device, one for each layout of pages; at least one. Of some kernels a pair's rates depend on which rows and
+/// banks of DRAM they share, which is chance on a device, too: what is about schedules is a mean over layouts, the rest
+/// is the first one's.
 using LayoutStudies = std::vector<std::unique_ptr<KernelStudy>>;
 
 /// What Kernelet's study measures with: the kernels of the experiment's file on each of its devices.
 class DeviceStudies {
  public:
-  DeviceStudies(const Settings& settings, const Environment& environment) : settings_(settings), environment_(environment) {}
+  DeviceStudies(const Settings& settings, const Environment& environment)
+      : settings_(settings), environment_(environment) {}
   Status ReadSettings();
   /// Measures every kernel alone and in slices, on each device in each layout of pages.
   Status Begin(Measurements& kept);

@@ -53,7 +53,8 @@ class StudyRates final : public Rates {
       : study_(study), mix_(mix), slices_cost_(slices_cost) {}
 
   Result<double> Alone(std::size_t kind) override { return study_.AloneCtasPerCycle(mix_[kind]); }
-  Result<std::array<double, 2>> Together(std::size_t a, std::uint32_t ctas_a, std::size_t b, std::uint32_t ctas_b) override {
+  Result<std::array<double, 2>> Together(std::size_t a, std::uint32_t ctas_a, std::size_t b,
+                                         std::uint32_t ctas_b) override {
     const PairLoad load{.a = mix_[a], .b = mix_[b], .ctas_a = ctas_a, .ctas_b = ctas_b};
     GL_TRY(ipc, study_.PairIpc(load));
     // A full load beside leftovers is BASE's: nothing is sliced.
@@ -67,7 +68,9 @@ class StudyRates final : public Rates {
     }
     return rates;
   }
-  std::uint32_t LeftOver(std::size_t first, std::size_t next) override { return study_.LeftOver(mix_[first], mix_[next]); }
+  std::uint32_t LeftOver(std::size_t first, std::size_t next) override {
+    return study_.LeftOver(mix_[first], mix_[next]);
+  }
   std::uint32_t Full(std::size_t kind) override { return study_.profile(mix_[kind]).max_resident_ctas; }
 
  private:
@@ -78,8 +81,8 @@ class StudyRates final : public Rates {
 
 }  // namespace
 
-KernelStudy::KernelStudy(const Settings& settings, sim::DeviceSpec device, std::vector<StudyKernel> kernels, std::uint64_t layout,
-                         Measurements& measurements)
+KernelStudy::KernelStudy(const Settings& settings, sim::DeviceSpec device, std::vector<StudyKernel> kernels,
+                         std::uint64_t layout, Measurements& measurements)
     : settings_(settings),
       device_(std::move(device)),
       kernels_(std::move(kernels)),
@@ -88,9 +91,11 @@ KernelStudy::KernelStudy(const Settings& settings, sim::DeviceSpec device, std::
       device_key_(MeasurementKey(device_)),
       sm_(SmModelOf(device_)) {}
 
-Result<std::unique_ptr<KernelStudy>> KernelStudy::Create(const Settings& settings, sim::DeviceSpec device, std::vector<StudyKernel> kernels,
-                                                         std::uint64_t layout, Measurements& measurements) {
-  std::unique_ptr<KernelStudy> study(new KernelStudy(settings, std::move(device), std::move(kernels), layout, measurements));
+Result<std::unique_ptr<KernelStudy>> KernelStudy::Create(const Settings& settings, sim::DeviceSpec device,
+                                                         std::vector<StudyKernel> kernels, std::uint64_t layout,
+                                                         Measurements& measurements) {
+  std::unique_ptr<KernelStudy> study(
+      new KernelStudy(settings, std::move(device), std::move(kernels), layout, measurements));
   GL_TRY_STATUS(study->ReadSettings());
   GL_TRY_STATUS(study->MeasureKernels());
   return study;
@@ -101,7 +106,9 @@ Status KernelStudy::ReadSettings() {
   GL_TRY(warmup, settings_.Number("measure.warmup_waves"));
   GL_TRY(measured, settings_.Number("measure.measured_waves"));
   if (warmup < 1 || measured < 1) return Error{"measure.warmup_waves and measure.measured_waves must be at least 1"};
-  co_run_ = {.warmup_waves = static_cast<std::uint32_t>(warmup), .measured_waves = static_cast<std::uint32_t>(measured), .layout = layout_};
+  co_run_ = {.warmup_waves = static_cast<std::uint32_t>(warmup),
+             .measured_waves = static_cast<std::uint32_t>(measured),
+             .layout = layout_};
   GL_TRY(slicing_layout, settings_.Number("layouts.first"));
   slicing_layout_ = static_cast<std::uint64_t>(slicing_layout);
   GL_TRY(pur, settings_.Number("prune.pur." + id));
@@ -164,14 +171,15 @@ Measurement KernelStudy::InSlices(std::size_t kernel, std::uint32_t ctas_per_sm)
   const double cycles = launch_interval_us_ * device_.timing.clock.sm_mhz / studied.scale;
   SlicedRun run = SlicingRun(device_, full_[kernel], ctas_per_sm, static_cast<timing::Cycle>(cycles));
   run.layout = slicing_layout_;
-  return {
-      .what = device_.id + ": " + studied.traced->name + (ctas_per_sm == 0 ? " whole" : " in slices of " + std::to_string(run.slice)),
-      .key = Key(slicing_layout_, "sliced " + studied.traced->digest + " " + std::to_string(run.slice) + "/" + std::to_string(run.ctas) +
-                                      " from " + std::to_string(run.skip) + " every " + std::to_string(run.launch_interval)),
-      .measure = [this, run, traced = studied.traced]() -> Result<std::vector<double>> {
-        GL_TRY(end, MeasureSliced(device_, traced, run));
-        return std::vector<double>{static_cast<double>(end)};
-      }};
+  return {.what = device_.id + ": " + studied.traced->name +
+                  (ctas_per_sm == 0 ? " whole" : " in slices of " + std::to_string(run.slice)),
+          .key = Key(slicing_layout_, "sliced " + studied.traced->digest + " " + std::to_string(run.slice) + "/" +
+                                          std::to_string(run.ctas) + " from " + std::to_string(run.skip) + " every " +
+                                          std::to_string(run.launch_interval)),
+          .measure = [this, run, traced = studied.traced]() -> Result<std::vector<double>> {
+            GL_TRY(end, MeasureSliced(device_, traced, run));
+            return std::vector<double>{static_cast<double>(end)};
+          }};
 }
 
 Measurement KernelStudy::Pair(const PairLoad& load) const {
@@ -229,8 +237,9 @@ Status KernelStudy::TakeSlices(std::size_t kernel, model::KernelProfile& profile
 }
 
 std::size_t KernelStudy::KernelNamed(const std::string& name) const {
-  return static_cast<std::size_t>(std::ranges::find(kernels_, name, [](const StudyKernel& kernel) { return kernel.traced->name; }) -
-                                  kernels_.begin());
+  return static_cast<std::size_t>(
+      std::ranges::find(kernels_, name, [](const StudyKernel& kernel) { return kernel.traced->name; }) -
+      kernels_.begin());
 }
 
 double KernelStudy::SlicingFactor(std::size_t kernel, std::uint32_t ctas_per_sm) const {
@@ -240,7 +249,8 @@ double KernelStudy::SlicingFactor(std::size_t kernel, std::uint32_t ctas_per_sm)
 
 std::vector<PairLoad> KernelStudy::RatiosOf(std::size_t a, std::size_t b) const {
   std::vector<PairLoad> loads;
-  for (const auto& [ctas_a, ctas_b] : model::SliceRatios(sm_, profile(a), profile(b))) loads.push_back({a, b, ctas_a, ctas_b});
+  for (const auto& [ctas_a, ctas_b] : model::SliceRatios(sm_, profile(a), profile(b)))
+    loads.push_back({a, b, ctas_a, ctas_b});
   return loads;
 }
 
@@ -318,7 +328,8 @@ Result<ArrivalResult> KernelStudy::Simulate(const std::vector<std::size_t>& mix,
   return SimulateArrivals(kinds, rates, planner, {.instances = instances, .interarrival = work / load_, .seed = seed});
 }
 
-Result<double> KernelStudy::TogetherWhole(const std::string& policy, const std::shared_ptr<policy::CoSchedulePlanner>& planner) {
+Result<double> KernelStudy::TogetherWhole(const std::string& policy,
+                                          const std::shared_ptr<policy::CoSchedulePlanner>& planner) {
   std::string what = "together under " + policy;
   std::vector<std::shared_ptr<const TracedKernel>> kernels;
   for (const StudyKernel& kernel : kernels_) {
@@ -327,9 +338,10 @@ Result<double> KernelStudy::TogetherWhole(const std::string& policy, const std::
   }
   // What a planner decides follows from the profiles and these.
   if (planner != nullptr) {
-    what += " bounds " + std::to_string(bounds_) + " ratio " + std::to_string(static_cast<int>(plan_options_.ratio)) + " within " +
-            std::to_string(plan_options_.ratio_tolerance) + " least " + std::to_string(plan_options_.least_profit) + " prune " +
-            std::to_string(plan_options_.prune_pur) + " " + std::to_string(plan_options_.prune_mur) + " slices";
+    what += " bounds " + std::to_string(bounds_) + " ratio " + std::to_string(static_cast<int>(plan_options_.ratio)) +
+            " within " + std::to_string(plan_options_.ratio_tolerance) + " least " +
+            std::to_string(plan_options_.least_profit) + " prune " + std::to_string(plan_options_.prune_pur) + " " +
+            std::to_string(plan_options_.prune_mur) + " slices";
     for (std::size_t i = 0; i < kernels_.size(); ++i) what += " " + std::to_string(profile(i).smallest_slice);
   }
   const Measurement job{.what = device_.id + ": all kernels together under " + policy,

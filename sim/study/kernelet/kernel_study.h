@@ -1,5 +1,6 @@
-// What the experiments of Kernelet measure on one device in one layout of the programs' pages: each kernel alone and in slices, pairs of
-// kernels side by side in every slice ratio; and what follows from that: profiles, planners, simulations of arrivals.
+// What the experiments of Kernelet measure on one device in one layout of the programs' pages: each kernel alone and in
+// slices, pairs of kernels side by side in every slice ratio; and what follows from that: profiles, planners,
+// simulations of arrivals.
 #pragma once
 
 #include <array>
@@ -37,10 +38,11 @@ struct SliceCost {
 
 class KernelStudy {
  public:
-  /// Measures every kernel alone and in slices. `layout`: of the pages of the kernels' processes (timing::EngineOptions). `settings` and
-  /// `measurements` must outlive the study.
-  static Result<std::unique_ptr<KernelStudy>> Create(const Settings& settings, sim::DeviceSpec device, std::vector<StudyKernel> kernels,
-                                                     std::uint64_t layout, Measurements& measurements);
+  /// Measures every kernel alone and in slices. `layout`: of the pages of the kernels' processes
+  /// (timing::EngineOptions). `settings` and `measurements` must outlive the study.
+  static Result<std::unique_ptr<KernelStudy>> Create(const Settings& settings, sim::DeviceSpec device,
+                                                     std::vector<StudyKernel> kernels, std::uint64_t layout,
+                                                     Measurements& measurements);
 
   const sim::DeviceSpec& device() const { return device_; }
   const model::SmModel& sm() const { return sm_; }
@@ -50,7 +52,8 @@ class KernelStudy {
   double AloneCtasPerCycle(std::size_t kernel) const { return alone_[kernel]; }
   const std::vector<SliceCost>& slices(std::size_t kernel) const { return slices_[kernel]; }
   std::size_t KernelNamed(const std::string& name) const;  ///< kernels().size(): none
-  /// What Kernelet's decisions are made with: the Markov chain, within bounds of the SM's resources unless model.bounds is 0.
+  /// What Kernelet's decisions are made with: the Markov chain, within bounds of the SM's resources unless model.bounds
+  /// is 0.
   std::shared_ptr<const model::CoRunModel> model() const { return model_; }
   model::PlanOptions plan_options() const { return plan_options_; }
 
@@ -64,8 +67,8 @@ class KernelStudy {
   Status MeasurePairs(const std::vector<PairLoad>& loads);
   /// cIPC of both; measures it if need be.
   Result<std::array<double, 2>> PairIpc(const PairLoad& load);
-  /// What trying a pair, in slices, tells and takes: rates as parts of those alone; cycles of as many waves as are measured, of the
-  /// paper's blocks.
+  /// What trying a pair, in slices, tells and takes: rates as parts of those alone; cycles of as many waves as are
+  /// measured, of the paper's blocks.
   struct PairProbe {
     std::array<double, 2> parts{};
     double cycles = 0;
@@ -78,11 +81,11 @@ class KernelStudy {
   double SlicingFactor(std::size_t kernel, std::uint32_t ctas_per_sm) const;
 
   /// Simulates so many instances of each of these kernels. Null planner: BASE. Sliced kernels pay for slicing.
-  Result<ArrivalResult> Simulate(const std::vector<std::size_t>& mix, policy::CoSchedulePlanner* planner, std::uint64_t instances,
-                                 std::uint64_t seed);
+  Result<ArrivalResult> Simulate(const std::vector<std::size_t>& mix, policy::CoSchedulePlanner* planner,
+                                 std::uint64_t instances, std::uint64_t seed);
 
-  /// All kernels of the traces at once, a launch each. Two ways to the same number: the timing model alone under `policy` (serial,
-  /// leftover, or kernelet with `planner`), and the two levels. Cycles.
+  /// All kernels of the traces at once, a launch each. Two ways to the same number: the timing model alone under
+  /// `policy` (serial, leftover, or kernelet with `planner`), and the two levels. Cycles.
   Result<double> TogetherWhole(const std::string& policy, const std::shared_ptr<policy::CoSchedulePlanner>& planner);
   Result<double> TogetherInTwoLevels(policy::CoSchedulePlanner* planner);
 
@@ -108,14 +111,16 @@ class KernelStudy {
   CoRunOptions co_run_;
   model::PlanOptions plan_options_;
   double slicing_limit_ = 0, launch_interval_us_ = 0, mur_unit_ = 1, load_ = 0;
-  std::uint64_t slicing_layout_ = 0;  ///< what slices cost is measured in the first layout: it depends on launches, not on pages
-  double bounds_ = 0;                 ///< of BoundedModel; 0: the Markov chain alone
+  std::uint64_t slicing_layout_ =
+      0;               ///< what slices cost is measured in the first layout: it depends on launches, not on pages
+  double bounds_ = 0;  ///< of BoundedModel; 0: the Markov chain alone
   std::vector<policy::CtaNeeds> needs_;
   std::vector<std::uint32_t> full_;  // blocks per SM of each kernel alone
   std::vector<double> alone_;        // blocks per cycle of the device
   std::vector<std::vector<SliceCost>> slices_;
   std::shared_ptr<model::ProfileTable> profiles_ = std::make_shared<model::ProfileTable>();
-  std::map<std::array<std::size_t, 4>, std::array<double, 2>> pair_ipc_;  // by kernels and their blocks per SM, as far as asked for
+  std::map<std::array<std::size_t, 4>, std::array<double, 2>>
+      pair_ipc_;  // by kernels and their blocks per SM, as far as asked for
   std::shared_ptr<const model::CoRunModel> model_;
   std::shared_ptr<model::MeasuredRates> measured_ = std::make_shared<model::MeasuredRates>();
 };

@@ -1,4 +1,5 @@
-// The study of Kernelet: what its class makes of an experiment's file (configs/experiments/_kernelet.yaml; docs/kernelet-results.md).
+// The study of Kernelet: what its class makes of an experiment's file (configs/experiments/_kernelet.yaml;
+// docs/kernelet-results.md).
 #pragma once
 
 #include <memory>

@@ -7,7 +7,9 @@ namespace gridloom::study {
 
 Spread SpreadOf(const std::vector<double>& numbers) {
   const auto [least, most] = std::ranges::minmax(numbers);
-  return {.mean = std::accumulate(numbers.begin(), numbers.end(), 0.0) / static_cast<double>(numbers.size()), .least = least, .most = most};
+  return {.mean = std::accumulate(numbers.begin(), numbers.end(), 0.0) / static_cast<double>(numbers.size()),
+          .least = least,
+          .most = most};
 }
 
 std::string PairName(const KernelStudy& study, std::size_t a, std::size_t b) {
@@ -18,7 +20,8 @@ std::string RatioText(const PairLoad& load) { return std::to_string(load.ctas_a)
 
 /// The ratio that the model chooses (balanced, Eq. 8).
 std::optional<PairLoad> ModelsChoice(const KernelStudy& study, std::size_t a, std::size_t b) {
-  const auto plan = model::PlanPair(study.sm(), *study.model(), study.profile(a), study.profile(b), study.plan_options());
+  const auto plan =
+      model::PlanPair(study.sm(), *study.model(), study.profile(a), study.profile(b), study.plan_options());
   if (!plan) return std::nullopt;
   return PairLoad{a, b, plan->ctas_per_sm[0], plan->ctas_per_sm[1]};
 }

@@ -25,10 +25,12 @@ std::optional<PairLoad> ModelsChoice(const KernelStudy& study, std::size_t a, st
 Result<double> MeasuredProfit(KernelStudy& study, const PairLoad& load);
 
 // Scheduling (schedules.cpp).
-Result<Exhibit> Pairs(const Settings& settings, DeviceStudies& studies);     ///< what the best ratio of each pair saves, and the model's
-Result<Exhibit> Fig13(const Settings& settings, DeviceStudies& studies);     ///< BASE, Kernelet, OPT
-Result<Exhibit> Fig14(const Settings& settings, DeviceStudies& studies);     ///< random schedules
-Result<Exhibit> Probes(const Settings& settings, DeviceStudies& studies);    ///< Kernelet that tries its choices, beyond the paper
+Result<Exhibit> Pairs(const Settings& settings,
+                      DeviceStudies& studies);  ///< what the best ratio of each pair saves, and the model's
+Result<Exhibit> Fig13(const Settings& settings, DeviceStudies& studies);  ///< BASE, Kernelet, OPT
+Result<Exhibit> Fig14(const Settings& settings, DeviceStudies& studies);  ///< random schedules
+Result<Exhibit> Probes(const Settings& settings,
+                       DeviceStudies& studies);  ///< Kernelet that tries its choices, beyond the paper
 Result<Exhibit> Together(const Settings& settings, DeviceStudies& studies);  ///< all kernels at once
 
 }  // namespace gridloom::study

@@ -1,4 +1,5 @@
-// Exhibits about schedules: what pairs of kernels gain, and whole mixes under BASE, Kernelet, OPT and at random (section 5.4).
+// Exhibits about schedules: what pairs of kernels gain, and whole mixes under BASE, Kernelet, OPT and at random
+// (section 5.4).
 #include <algorithm>
 #include <cmath>
 
@@ -47,8 +48,8 @@ model::GreedyPlanner OraclePlanner(const KernelStudy& study) {
 double Seconds(const KernelStudy& study, double cycles) { return cycles / (study.device().timing.clock.sm_mhz * 1e6); }
 
 /// Times of random schedules of a mix in Kernelet's, ascending.
-Result<std::vector<double>> RandomTimes(KernelStudy& study, const std::vector<std::size_t>& mix, std::uint64_t schedules,
-                                        std::uint64_t count, std::uint64_t seed) {
+Result<std::vector<double>> RandomTimes(KernelStudy& study, const std::vector<std::size_t>& mix,
+                                        std::uint64_t schedules, std::uint64_t count, std::uint64_t seed) {
   auto planner = KerneletPlanner(study);
   GL_TRY(kernelet, study.Simulate(mix, &planner, count, seed));
   std::vector<double> times;
@@ -70,9 +71,10 @@ struct ProbedTimes {
   std::uint64_t probes = 0;
 };
 
-/// Kernelet that tries a pair before it keeps it. A probe's blocks are work done; where the two are slower side by side than one after the
-/// other, it costs the difference.
-Result<ProbedTimes> SimulateProbing(KernelStudy& study, const std::vector<std::size_t>& mix, std::uint64_t count, std::uint64_t seed) {
+/// Kernelet that tries a pair before it keeps it. A probe's blocks are work done; where the two are slower side by side
+/// than one after the other, it costs the difference.
+Result<ProbedTimes> SimulateProbing(KernelStudy& study, const std::vector<std::size_t>& mix, std::uint64_t count,
+                                    std::uint64_t seed) {
   Status status;
   double lost = 0;  // cycles
   const model::Probe probe = [&](const model::KernelProfile& a, std::uint32_t ctas_a, const model::KernelProfile& b,
@@ -120,10 +122,13 @@ Spread SpreadOfEach(const Things& things, const NumberOf& number) {
   return SpreadOf(numbers);
 }
 
-std::string RangeText(const Spread& spread) { return Number("%.1f", spread.least) + " to " + Number("%.1f\u00a0%%", spread.most); }
+std::string RangeText(const Spread& spread) {
+  return Number("%.1f", spread.least) + " to " + Number("%.1f\u00a0%%", spread.most);
+}
 
 std::string LayoutsNote(const LayoutStudies& layouts) {
-  return "Means over " + std::to_string(layouts.size()) + " layouts of the programs' pages; least and most are those of single layouts.";
+  return "Means over " + std::to_string(layouts.size()) +
+         " layouts of the programs' pages; least and most are those of single layouts.";
 }
 
 /// One row of Pairs; nothing where a pair has no ratio.
@@ -154,8 +159,8 @@ Status AddPair(const LayoutStudies& layouts, std::size_t a, std::size_t b, Exhib
     GL_TRY(profit, MeasuredProfit(*study, *chosen));
     there.push_back(profit);
   }
-  exhibit.rows.push_back({first.device().id, PairName(first, a, b), RatioText(*best), most.mean, most.least, most.most, rate_a, rate_b,
-                          RatioText(*chosen), SpreadOf(there).mean});
+  exhibit.rows.push_back({first.device().id, PairName(first, a, b), RatioText(*best), most.mean, most.least, most.most,
+                          rate_a, rate_b, RatioText(*chosen), SpreadOf(there).mean});
   return {};
 }
 
@@ -165,9 +170,13 @@ Result<Exhibit> Pairs(const Settings& settings, DeviceStudies& studies) {
   static_cast<void>(settings);
   Exhibit exhibit{
       .name = "pairs",
-      .title = "What pairs save at most: CP (Eq. 1) of the best of all slice ratios, measured, and of the one that the model chooses",
-      .columns = {"device", "kernels", "best ratio", "CP", "least", "most", "rate of first", "rate of second", "model's ratio", "CP there"},
-      .drawings = {{.caption = "co-scheduling profit", .unit = "", .names = {1}, .values = {3, 9}, .ranges = {{3, {4, 5}}}}}};
+      .title =
+          "What pairs save at most: CP (Eq. 1) of the best of all slice ratios, measured, and of the one that the "
+          "model chooses",
+      .columns = {"device", "kernels", "best ratio", "CP", "least", "most", "rate of first", "rate of second",
+                  "model's ratio", "CP there"},
+      .drawings = {
+          {.caption = "co-scheduling profit", .unit = "", .names = {1}, .values = {3, 9}, .ranges = {{3, {4, 5}}}}}};
   for (const LayoutStudies& layouts : studies) {
     for (const auto& study : layouts) GL_TRY_STATUS(study->MeasurePairs(AllLoads(*study)));
     const std::size_t kernels = layouts.front()->kernels().size();
@@ -177,7 +186,8 @@ Result<Exhibit> Pairs(const Settings& settings, DeviceStudies& studies) {
   }
   exhibit.notes.push_back(LayoutsNote(studies.front()));
   exhibit.notes.push_back(
-      "Rates are parts of what the kernel does alone on all of an SM. No schedule of pairs can gain what no pair saves.");
+      "Rates are parts of what the kernel does alone on all of an SM. No schedule of pairs can gain what no pair "
+      "saves.");
   return exhibit;
 }
 
@@ -186,10 +196,13 @@ Result<Exhibit> Fig13(const Settings& settings, DeviceStudies& studies) {
   Exhibit exhibit{
       .name = "fig13",
       .title = "Total time of the four mixes under BASE, Kernelet and OPT",
-      .columns = {"device", "mix", "BASE s", "Kernelet s", "OPT s", "over BASE %", "least", "most", "behind OPT %", "least behind",
-                  "most behind", "side by side %"},
+      .columns = {"device", "mix", "BASE s", "Kernelet s", "OPT s", "over BASE %", "least", "most", "behind OPT %",
+                  "least behind", "most behind", "side by side %"},
       .drawings = {
-          {.caption = Number("total time of %.0f instances of each kernel", instances), .unit = "s", .names = {1}, .values = {2, 3, 4}},
+          {.caption = Number("total time of %.0f instances of each kernel", instances),
+           .unit = "s",
+           .names = {1},
+           .values = {2, 3, 4}},
           {.caption = "Kernelet over BASE", .unit = "%", .names = {1}, .values = {5}, .ranges = {{5, {6, 7}}}}}};
   for (const LayoutStudies& layouts : studies) {
     const std::string& id = layouts.front()->device().id;
@@ -202,40 +215,44 @@ Result<Exhibit> Fig13(const Settings& settings, DeviceStudies& studies) {
         times.push_back(one);
       }
       const Spread over = SpreadOfEach(times, [](const MixTimes& one) { return 100 * (one.base / one.kernelet - 1); });
-      const Spread behind = SpreadOfEach(times, [](const MixTimes& one) { return 100 * (one.kernelet / one.best - 1); });
+      const Spread behind =
+          SpreadOfEach(times, [](const MixTimes& one) { return 100 * (one.kernelet / one.best - 1); });
       exhibit.rows.push_back({id, name, SpreadOfEach(times, [](const MixTimes& one) { return one.base; }).mean,
                               SpreadOfEach(times, [](const MixTimes& one) { return one.kernelet; }).mean,
-                              SpreadOfEach(times, [](const MixTimes& one) { return one.best; }).mean, over.mean, over.least, over.most,
-                              behind.mean, behind.least, behind.most,
+                              SpreadOfEach(times, [](const MixTimes& one) { return one.best; }).mean, over.mean,
+                              over.least, over.most, behind.mean, behind.least, behind.most,
                               SpreadOfEach(times, [](const MixTimes& one) { return 100 * one.together; }).mean});
       over_means.push_back(over.mean);
       behind_means.push_back(behind.mean);
     }
     GL_TRY(paper, settings.Numbers("paper.over_base." + id));
     GL_TRY(paper_opt, settings.Numbers("paper.behind_opt." + id));
-    exhibit.findings.push_back(
-        {id + ", over BASE", RangeText(SpreadOf(over_means)), Number("%g", paper.at(0)) + " to " + Number("%g %%", paper.at(1))});
+    exhibit.findings.push_back({id + ", over BASE", RangeText(SpreadOf(over_means)),
+                                Number("%g", paper.at(0)) + " to " + Number("%g %%", paper.at(1))});
     exhibit.findings.push_back({id + ", behind OPT", RangeText(SpreadOf(behind_means)),
                                 Number("%g", paper_opt.at(0)) + " to " + Number("%g %%", paper_opt.at(1))});
-    exhibit.notes.push_back(id + ": Kernelet over BASE " + RangeText(SpreadOf(over_means)) + " (the paper: " + Number("%g", paper.at(0)) +
-                            " to " + Number("%g", paper.at(1)) + " %), behind OPT " + RangeText(SpreadOf(behind_means)) +
-                            " (the paper: " + Number("%g", paper_opt.at(0)) + " to " + Number("%g", paper_opt.at(1)) + " %).");
+    exhibit.notes.push_back(
+        id + ": Kernelet over BASE " + RangeText(SpreadOf(over_means)) + " (the paper: " + Number("%g", paper.at(0)) +
+        " to " + Number("%g", paper.at(1)) + " %), behind OPT " + RangeText(SpreadOf(behind_means)) +
+        " (the paper: " + Number("%g", paper_opt.at(0)) + " to " + Number("%g", paper_opt.at(1)) + " %).");
   }
   exhibit.notes.push_back(LayoutsNote(studies.front()));
   exhibit.notes.push_back(
-      "Over BASE: BASE's time / Kernelet's - 1. Launches have the paper's number of blocks; rates are those of scaled blocks.");
+      "Over BASE: BASE's time / Kernelet's - 1. Launches have the paper's number of blocks; rates are those of scaled "
+      "blocks.");
   return exhibit;
 }
 
 Result<Exhibit> Fig14(const Settings& settings, DeviceStudies& studies) {
-  Exhibit exhibit{.name = "fig14",
-                  .title = "Total time of random schedules, MC, relative to Kernelet's",
-                  .columns = {"device", "mix", "part of schedules %", "time / Kernelet's", "longer %"},
-                  .drawings = {{.kind = Drawing::Kind::kLines,
-                                .caption = "how much longer than Kernelet's random schedules take, the best on the left",
-                                .unit = "% longer",
-                                .names = {1},
-                                .values = {2, 4}}}};
+  Exhibit exhibit{
+      .name = "fig14",
+      .title = "Total time of random schedules, MC, relative to Kernelet's",
+      .columns = {"device", "mix", "part of schedules %", "time / Kernelet's", "longer %"},
+      .drawings = {{.kind = Drawing::Kind::kLines,
+                    .caption = "how much longer than Kernelet's random schedules take, the best on the left",
+                    .unit = "% longer",
+                    .names = {1},
+                    .values = {2, 4}}}};
   GL_TRY(schedules, settings.Number("monte_carlo.schedules"));
   GL_TRY(names, settings.List("monte_carlo.mixes"));
   GL_TRY(seed, settings.Number("arrivals.seed"));
@@ -251,8 +268,10 @@ Result<Exhibit> Fig14(const Settings& settings, DeviceStudies& studies) {
       std::string better;
       for (const auto& study : layouts) {
         GL_TRY(mix, MixOf(settings, *study, name));
-        GL_TRY(some, RandomTimes(*study, mix, static_cast<std::uint64_t>(schedules), count, static_cast<std::uint64_t>(seed)));
-        better += (better.empty() ? "" : ", ") + std::to_string(std::ranges::count_if(some, [](double time) { return time < 1; }));
+        GL_TRY(some, RandomTimes(*study, mix, static_cast<std::uint64_t>(schedules), count,
+                                 static_cast<std::uint64_t>(seed)));
+        better += (better.empty() ? "" : ", ") +
+                  std::to_string(std::ranges::count_if(some, [](double time) { return time < 1; }));
         times.insert(times.end(), some.begin(), some.end());
       }
       std::ranges::sort(times);
@@ -261,8 +280,8 @@ Result<Exhibit> Fig14(const Settings& settings, DeviceStudies& studies) {
       const std::string of = Number(" of %.0f in each layout", schedules);
       exhibit.findings.push_back({id + ", " + name + ": random schedules better than Kernelet", better + of, finding});
       exhibit.notes.push_back(id + ", " + name + ": " + better + of + " (" + std::to_string(count) +
-                              " instances of each kernel) are better than Kernelet; the best takes " + Number("%.4f", times.front()) +
-                              " of its time. The paper: " + note);
+                              " instances of each kernel) are better than Kernelet; the best takes " +
+                              Number("%.4f", times.front()) + " of its time. The paper: " + note);
     }
   }
   exhibit.notes.push_back("The curves are those of the schedules of all layouts, each beside Kernelet in its layout.");
@@ -270,10 +289,11 @@ Result<Exhibit> Fig14(const Settings& settings, DeviceStudies& studies) {
 }
 
 Result<Exhibit> Probes(const Settings& settings, DeviceStudies& studies) {
-  Exhibit exhibit{.name = "probes",
-                  .title = "Beyond the paper: Kernelet that tries a pair on the device before it keeps it",
-                  .columns = {"device", "mix", "Kernelet %", "with probes %", "least", "most", "OPT %", "probes"},
-                  .drawings = {{.caption = "over BASE", .unit = "%", .names = {1}, .values = {2, 3, 6}, .ranges = {{3, {4, 5}}}}}};
+  Exhibit exhibit{
+      .name = "probes",
+      .title = "Beyond the paper: Kernelet that tries a pair on the device before it keeps it",
+      .columns = {"device", "mix", "Kernelet %", "with probes %", "least", "most", "OPT %", "probes"},
+      .drawings = {{.caption = "over BASE", .unit = "%", .names = {1}, .values = {2, 3, 6}, .ranges = {{3, {4, 5}}}}}};
   GL_TRY(seed, settings.Number("arrivals.seed"));
   GL_TRY(instances, settings.Number("arrivals.instances"));
   GL_TRY(note, settings.Text("paper.notes.probes"));
@@ -284,20 +304,23 @@ Result<Exhibit> Probes(const Settings& settings, DeviceStudies& studies) {
       for (const auto& study : layouts) {
         GL_TRY(mix, MixOf(settings, *study, name));
         GL_TRY(times, SimulateMix(settings, *study, name));
-        GL_TRY(probed, SimulateProbing(*study, mix, static_cast<std::uint64_t>(instances), static_cast<std::uint64_t>(seed)));
+        GL_TRY(probed,
+               SimulateProbing(*study, mix, static_cast<std::uint64_t>(instances), static_cast<std::uint64_t>(seed)));
         kernelet.push_back(100 * (times.base / times.kernelet - 1));
         probing.push_back(100 * (times.base / probed.seconds - 1));
         best.push_back(100 * (times.base / times.best - 1));
         probes.push_back(static_cast<double>(probed.probes));
       }
       const Spread over = SpreadOf(probing);
-      exhibit.rows.push_back({layouts.front()->device().id, name, SpreadOf(kernelet).mean, over.mean, over.least, over.most,
-                              SpreadOf(best).mean, SpreadOf(probes).mean});
+      exhibit.rows.push_back({layouts.front()->device().id, name, SpreadOf(kernelet).mean, over.mean, over.least,
+                              over.most, SpreadOf(best).mean, SpreadOf(probes).mean});
     }
   }
-  exhibit.notes.push_back("Time saved over BASE as in fig13: BASE's time / the policy's - 1. " + LayoutsNote(studies.front()));
+  exhibit.notes.push_back("Time saved over BASE as in fig13: BASE's time / the policy's - 1. " +
+                          LayoutsNote(studies.front()));
   exhibit.notes.push_back(
-      "A pair that is chosen for the first time in a slice ratio runs so for as many waves as are measured; what it reaches takes the "
+      "A pair that is chosen for the first time in a slice ratio runs so for as many waves as are measured; what it "
+      "reaches takes the "
       "place of what the model predicted, and the choice is made again. " +
       note);
   return exhibit;
@@ -308,7 +331,8 @@ Result<Exhibit> Together(const Settings& settings, DeviceStudies& studies) {
   Exhibit exhibit{
       .name = "together",
       .title = "All kernels launched at once: the timing model alone, and the two levels",
-      .columns = {"device", "policy", "cycles, timing model", "cycles, two levels", "two levels %", "over leftover %", "least", "most"},
+      .columns = {"device", "policy", "cycles, timing model", "cycles, two levels", "two levels %", "over leftover %",
+                  "least", "most"},
       .drawings = {{.caption = "all kernels launched at once", .unit = "cycles", .names = {1}, .values = {2, 3}}}};
   for (const LayoutStudies& layouts : studies) {
     for (const std::string policy : {"serial", "leftover", "kernelet"}) {
@@ -316,7 +340,8 @@ Result<Exhibit> Together(const Settings& settings, DeviceStudies& studies) {
       for (const auto& study : layouts) {
         GL_TRY_STATUS(study->MeasurePairs(AllLoads(*study)));
         GL_TRY(leftover, study->TogetherWhole("leftover", nullptr));
-        const auto planner = policy == "kernelet" ? std::make_shared<model::GreedyPlanner>(KerneletPlanner(*study)) : nullptr;
+        const auto planner =
+            policy == "kernelet" ? std::make_shared<model::GreedyPlanner>(KerneletPlanner(*study)) : nullptr;
         GL_TRY(cycles, study->TogetherWhole(policy, planner));
         GL_TRY(upper, study->TogetherInTwoLevels(planner.get()));
         whole.push_back(cycles);
@@ -325,13 +350,14 @@ Result<Exhibit> Together(const Settings& settings, DeviceStudies& studies) {
       }
       const double mean = SpreadOf(whole).mean, upper = SpreadOf(two_levels).mean;
       const Spread gain = SpreadOf(over);
-      exhibit.rows.push_back(
-          {layouts.front()->device().id, policy, mean, upper, 100 * (upper / mean - 1), gain.mean, gain.least, gain.most});
+      exhibit.rows.push_back({layouts.front()->device().id, policy, mean, upper, 100 * (upper / mean - 1), gain.mean,
+                              gain.least, gain.most});
     }
   }
   exhibit.notes.push_back(LayoutsNote(studies.front()));
   exhibit.notes.push_back(
-      "Launches are those of the traces, with 4 to 50 loads of the device; the two levels leave out how one launch ends while the next "
+      "Launches are those of the traces, with 4 to 50 loads of the device; the two levels leave out how one launch "
+      "ends while the next "
       "begins, which counts for more here than with the paper's launches. Theirs beside `serial` is BASE's.");
   return exhibit;
 }

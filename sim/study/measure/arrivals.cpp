@@ -102,7 +102,8 @@ class Simulation {
     const std::vector<std::size_t> waiting = Waiting();
     const std::size_t first = waiting[0];
     // Whoever arrived next: nobody is taken beside his own kind, which leaves no room.
-    const bool same_is_next = queues_[first].size() > 1 && (waiting.size() == 1 || queues_[first][1] < queues_[waiting[1]].front());
+    const bool same_is_next =
+        queues_[first].size() > 1 && (waiting.size() == 1 || queues_[first][1] < queues_[waiting[1]].front());
     if (waiting.size() > 1 && !same_is_next) {
       const std::size_t second = waiting[1];
       const std::uint32_t room = rates_.LeftOver(first, second);

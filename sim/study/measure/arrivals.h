@@ -1,5 +1,5 @@
-// The upper level of two-level simulations: kernels arrive by a Poisson process, a planner decides which of those that wait share the
-// device, and they proceed at rates that were measured below (co_run.h). Discrete events, no cycles.
+// The upper level of two-level simulations: kernels arrive by a Poisson process, a planner decides which of those that
+// wait share the device, and they proceed at rates that were measured below (co_run.h). Discrete events, no cycles.
 #pragma once
 
 #include <array>
@@ -25,7 +25,8 @@ class Rates {
   /// With as many blocks as an SM holds.
   virtual Result<double> Alone(std::size_t kind) = 0;
   /// With so many blocks per SM of each.
-  virtual Result<std::array<double, 2>> Together(std::size_t a, std::uint32_t ctas_a, std::size_t b, std::uint32_t ctas_b) = 0;
+  virtual Result<std::array<double, 2>> Together(std::size_t a, std::uint32_t ctas_a, std::size_t b,
+                                                 std::uint32_t ctas_b) = 0;
   /// Blocks per SM of `next` that find room beside a full load of `first`; 0: none, and `first` runs alone.
   virtual std::uint32_t LeftOver(std::size_t first, std::size_t next) = 0;
   /// Blocks per SM of a full load.
@@ -46,10 +47,10 @@ struct ArrivalResult {
   double mean_turnaround = 0;  ///< cycles from arrival to end
 };
 
-/// Instances of a kind run in their order of arrival. Two that were planned together stay together until one of them ends
-/// (Algorithm 1, line 8); one that runs alone is planned anew when another arrives. What the planner finds nothing for, and all with
-/// a null planner (BASE, kernel consolidation), runs first come, first served: the first with all the blocks that an SM holds, the
-/// next with what room is left.
+/// Instances of a kind run in their order of arrival. Two that were planned together stay together until one of them
+/// ends (Algorithm 1, line 8); one that runs alone is planned anew when another arrives. What the planner finds nothing
+/// for, and all with a null planner (BASE, kernel consolidation), runs first come, first served: the first with all the
+/// blocks that an SM holds, the next with what room is left.
 Result<ArrivalResult> SimulateArrivals(const std::vector<Kind>& kinds, Rates& rates, policy::CoSchedulePlanner* planner,
                                        const Arrivals& arrivals);
 

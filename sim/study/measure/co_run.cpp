@@ -41,7 +41,8 @@ timing::Counters Difference(const timing::Counters& end, const timing::Counters&
   return difference;
 }
 
-/// Counts the waves of every launch, and takes the counters between the time when all are warm and the time when all are done.
+/// Counts the waves of every launch, and takes the counters between the time when all are warm and the time when all
+/// are done.
 class Meter final : public timing::Observer {
  public:
   Meter(std::vector<std::uint64_t> waves, const CoRunOptions& options) : options_(options) {
@@ -143,7 +144,8 @@ Status CheckRoom(const sim::DeviceSpec& device, std::span<const CoRunPart> parts
     GL_TRY(needs, timing::NeedsOf(part.kernel->shape, device));
     for (std::uint32_t i = 0; i < part.ctas_per_sm; ++i) {
       if (!room.Fits(needs))
-        return Error{device.id + ": no room for " + std::to_string(part.ctas_per_sm) + " blocks of " + part.kernel->name};
+        return Error{device.id + ": no room for " + std::to_string(part.ctas_per_sm) + " blocks of " +
+                     part.kernel->name};
       --room.free_ctas;
       room.free_warps -= needs.warps;
       room.free_registers -= needs.registers;
@@ -156,7 +158,8 @@ Status CheckRoom(const sim::DeviceSpec& device, std::span<const CoRunPart> parts
 
 }  // namespace
 
-Result<CoRunRates> MeasureCoRun(const sim::DeviceSpec& device, std::span<const CoRunPart> parts, const CoRunOptions& options) {
+Result<CoRunRates> MeasureCoRun(const sim::DeviceSpec& device, std::span<const CoRunPart> parts,
+                                const CoRunOptions& options) {
   GL_TRY_STATUS(CheckRoom(device, parts));
   if (options.effort.most != 0 && parts.size() != 1) return Error{"only measurements of one kernel can be bounded"};
   std::vector<std::uint32_t> quotas;
@@ -188,18 +191,22 @@ Result<CoRunRates> MeasureCoRun(const sim::DeviceSpec& device, std::span<const C
   rates.cycles = meter.cycles();
   rates.counters = meter.counters();
   if (meter.cut()) {
-    const double ipc = static_cast<double>(rates.counters.sm.warp_instructions) / static_cast<double>(rates.cycles * device.sm.count);
-    rates.parts.push_back({.ctas_per_cycle = ipc * device.sm.count / parts[0].kernel->instructions_per_cta, .ipc = ipc});
+    const double ipc =
+        static_cast<double>(rates.counters.sm.warp_instructions) / static_cast<double>(rates.cycles * device.sm.count);
+    rates.parts.push_back(
+        {.ctas_per_cycle = ipc * device.sm.count / parts[0].kernel->instructions_per_cta, .ipc = ipc});
     return rates;
   }
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const double ctas = meter.CtasPerCycle(i);
-    rates.parts.push_back({.ctas_per_cycle = ctas, .ipc = ctas * parts[i].kernel->instructions_per_cta / device.sm.count});
+    rates.parts.push_back(
+        {.ctas_per_cycle = ctas, .ipc = ctas * parts[i].kernel->instructions_per_cta / device.sm.count});
   }
   return rates;
 }
 
-Result<Cycle> MeasureSliced(const sim::DeviceSpec& device, const std::shared_ptr<const TracedKernel>& kernel, const SlicedRun& run) {
+Result<Cycle> MeasureSliced(const sim::DeviceSpec& device, const std::shared_ptr<const TracedKernel>& kernel,
+                            const SlicedRun& run) {
   const std::uint64_t slice = run.slice == 0 ? run.ctas : run.slice;
   policy::Leftover policy;
   EndOf skipped(run.skip);
@@ -225,8 +232,8 @@ Result<Cycle> MeasureSliced(const sim::DeviceSpec& device, const std::shared_ptr
   return LastEnd(*engine) + engine->parameters().timing().launch.kernel_cycles - skipped.at();
 }
 
-SlicedRun SlicingRun(const sim::DeviceSpec& device, std::uint64_t full, std::uint64_t ctas_per_sm, Cycle launch_interval,
-                     std::uint64_t* simulated) {
+SlicedRun SlicingRun(const sim::DeviceSpec& device, std::uint64_t full, std::uint64_t ctas_per_sm,
+                     Cycle launch_interval, std::uint64_t* simulated) {
   constexpr std::uint64_t kSkippedLoads = 2, kLoads = 6;  // of the device
   const std::uint64_t load = full * device.sm.count;
   return {.ctas = kLoads * load,
@@ -236,8 +243,9 @@ SlicedRun SlicingRun(const sim::DeviceSpec& device, std::uint64_t full, std::uin
           .simulated = simulated};
 }
 
-Result<Cycle> MeasureTogether(const sim::DeviceSpec& device, std::span<const std::shared_ptr<const TracedKernel>> kernels,
-                              policy::Policy& policy, std::uint64_t layout) {
+Result<Cycle> MeasureTogether(const sim::DeviceSpec& device,
+                              std::span<const std::shared_ptr<const TracedKernel>> kernels, policy::Policy& policy,
+                              std::uint64_t layout) {
   timing::EngineOptions options;
   options.layout = layout;
   GL_TRY(parts, hardware::Build(device));

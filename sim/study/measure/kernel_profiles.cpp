@@ -41,25 +41,29 @@ Result<std::shared_ptr<const TracedKernel>> Load(const Chosen& chosen, std::uint
 
 }  // namespace
 
-Result<model::KernelProfile> MeasureProfile(const std::shared_ptr<const TracedKernel>& kernel, const sim::DeviceSpec& device,
-                                            const model::KerneletConfig& config, const Effort& effort) {
-  const SliceLimit slices{.overhead = config.overhead_percent / 100,
-                          .launch_interval = static_cast<timing::Cycle>(config.launch_interval_us * device.timing.clock.sm_mhz),
-                          .effort = effort};
+Result<model::KernelProfile> MeasureProfile(const std::shared_ptr<const TracedKernel>& kernel,
+                                            const sim::DeviceSpec& device, const model::KerneletConfig& config,
+                                            const Effort& effort) {
+  const SliceLimit slices{
+      .overhead = config.overhead_percent / 100,
+      .launch_interval = static_cast<timing::Cycle>(config.launch_interval_us * device.timing.clock.sm_mhz),
+      .effort = effort};
   GL_TRY(profile, ProfileKernel(kernel, device, {.effort = effort}));
   GL_TRY(smallest, MeasureSmallestSlice(kernel, device, profile, slices));
   profile.smallest_slice = smallest;
   return profile;
 }
 
-Result<model::ProfileFile> ProfileTraces(const sim::DeviceSpec& device, const std::vector<std::shared_ptr<trace::TraceFile>>& traces,
+Result<model::ProfileFile> ProfileTraces(const sim::DeviceSpec& device,
+                                         const std::vector<std::shared_ptr<trace::TraceFile>>& traces,
                                          const model::KerneletConfig& config) {
   std::map<std::pair<std::string, std::uint32_t>, Chosen> kernels;  // by name and warps of a block
   for (const auto& file : traces) {
     for (std::size_t i = 0; i < file->launches().size(); ++i) {
       const Chosen candidate{file, i};
       if (!candidate.get().complete || !candidate.get().info.of_program()) continue;
-      const auto [chosen, is_new] = kernels.try_emplace({candidate.code().name, candidate.get().info.shape.warps_per_cta()}, candidate);
+      const auto [chosen, is_new] =
+          kernels.try_emplace({candidate.code().name, candidate.get().info.shape.warps_per_cta()}, candidate);
       if (!is_new && candidate.get().info.shape.ctas > chosen->second.get().info.shape.ctas) chosen->second = candidate;
     }
   }
@@ -73,7 +77,8 @@ Result<model::ProfileFile> ProfileTraces(const sim::DeviceSpec& device, const st
   return profiles;
 }
 
-std::uint64_t ProfileOf(const model::ProfileTable& profiles, const trace::KernelCode& code, const trace::LaunchShape& shape) {
+std::uint64_t ProfileOf(const model::ProfileTable& profiles, const trace::KernelCode& code,
+                        const trace::LaunchShape& shape) {
   return profiles.Find(code.name, shape.warps_per_cta());
 }
 

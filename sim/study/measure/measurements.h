@@ -1,5 +1,5 @@
-// Measurements on the timing model that a study asks for by what decides about their numbers: made on several threads, kept on disk, and
-// made once.
+// Measurements on the timing model that a study asks for by what decides about their numbers: made on several threads,
+// kept on disk, and made once.
 #pragma once
 
 #include <functional>

@@ -23,7 +23,9 @@ constexpr std::uint64_t kGrowth = 4;
 std::uint64_t HashOf(const trace::KernelCode& code) {
   static_assert(sizeof(trace::Instruction) == 16 && sizeof(trace::BasicBlock) == 8);
   std::uint64_t hash = XXH3_64bits(code.name.data(), code.name.size());
-  const auto add = [&](const auto& table) { hash = XXH3_64bits_withSeed(table.data(), table.size() * sizeof table[0], hash); };
+  const auto add = [&](const auto& table) {
+    hash = XXH3_64bits_withSeed(table.data(), table.size() * sizeof table[0], hash);
+  };
   add(code.instructions);
   add(code.operands);
   add(code.blocks);
@@ -73,7 +75,8 @@ Result<std::shared_ptr<PolicySupply>> PolicySupply::Create(const sim::DeviceSpec
   return supply;
 }
 
-/// Made when they are first wanted. Planners and table are shared by all policies that are made, so that nothing is learned twice.
+/// Made when they are first wanted. Planners and table are shared by all policies that are made, so that nothing is
+/// learned twice.
 Result<policy::PolicyInputs> PolicySupply::Inputs() {
   const std::lock_guard lock(mutex_);
   if (ready_) return inputs_;
@@ -119,7 +122,8 @@ std::uint64_t PolicySupply::Profile(std::uint32_t tenant, std::shared_ptr<trace:
   if (known == kinds_.end()) {
     Brought& brought = brought_[tenant];
     if (brought.kinds >= options_.most_kinds) {
-      Tell(tenant, source->code().name, "its tenant has " + std::to_string(brought.kinds) + " kinds of kernels already");
+      Tell(tenant, source->code().name,
+           "its tenant has " + std::to_string(brought.kinds) + " kinds of kernels already");
       return 0;
     }
     ++brought.kinds;
@@ -143,11 +147,13 @@ std::uint64_t PolicySupply::Look(std::uint32_t tenant, const trace::CtaSource& s
   const std::uint64_t id = ProfileOf(*table_, source.code(), source.shape());
   if (id != 0) return id;
   const std::string warps = std::to_string(source.shape().warps_per_cta());
-  Tell(tenant, source.code().name, options_.profiles + " has none of it with blocks of " + warps + (warps == "1" ? " warp" : " warps"));
+  Tell(tenant, source.code().name,
+       options_.profiles + " has none of it with blocks of " + warps + (warps == "1" ? " warp" : " warps"));
   return 0;
 }
 
-Result<std::uint64_t> PolicySupply::Measure(std::shared_ptr<trace::CtaSource>& source, std::uint64_t most_blocks, std::uint64_t* blocks) {
+Result<std::uint64_t> PolicySupply::Measure(std::shared_ptr<trace::CtaSource>& source, std::uint64_t most_blocks,
+                                            std::uint64_t* blocks) {
   const auto ahead = std::make_shared<ReadAhead>(source);
   source = ahead;
   GL_TRY(ctas, ahead->Take(most_blocks));
@@ -156,11 +162,12 @@ Result<std::uint64_t> PolicySupply::Measure(std::shared_ptr<trace::CtaSource>& s
   // Another kernel, or the same from few blocks, may have the name; in the table each has its own.
   const std::uint32_t warps = source->shape().warps_per_cta();
   std::string name = source->code().name;
-  for (int number = 2; table_->Find(name, warps) != 0; ++number) name = source->code().name + " (" + std::to_string(number) + ")";
+  for (int number = 2; table_->Find(name, warps) != 0; ++number)
+    name = source->code().name + " (" + std::to_string(number) + ")";
   const auto kernel = TracedKernel::Make(name, source->code(), source->shape(), std::move(ctas));
   std::uint64_t simulated = 0;
-  auto profile =
-      MeasureProfile(kernel, device_, config_, {.most = config_.profile_instructions * device_.sm.count, .simulated = &simulated});
+  auto profile = MeasureProfile(kernel, device_, config_,
+                                {.most = config_.profile_instructions * device_.sm.count, .simulated = &simulated});
   warp_instructions_ += simulated;
   if (!profile.ok()) return std::move(profile).error();
   GL_TRY(id, table_->Add(std::move(profile).value()));
@@ -170,7 +177,9 @@ Result<std::uint64_t> PolicySupply::Measure(std::shared_ptr<trace::CtaSource>& s
 
 void PolicySupply::Tell(std::uint32_t tenant, const std::string& kernel, const std::string& why) {
   std::set<std::uint64_t>& told = brought_[tenant].told;
-  if (!options_.tell || told.size() >= options_.most_kinds || !told.insert(XXH3_64bits(kernel.data(), kernel.size())).second) return;
+  if (!options_.tell || told.size() >= options_.most_kinds ||
+      !told.insert(XXH3_64bits(kernel.data(), kernel.size())).second)
+    return;
   options_.tell("kernel " + kernel + " has no profile, and is scheduled without one: " + why);
 }
 

@@ -1,5 +1,5 @@
-// What the performance model wants to know of a kernel and a device (scheduler/model/kernel_profile.h), from the timing model: the
-// counters of a few waves of thread blocks alone on the device, and a walk along the paths of a few blocks.
+// What the performance model wants to know of a kernel and a device (scheduler/model/kernel_profile.h), from the timing
+// model: the counters of a few waves of thread blocks alone on the device, and a walk along the paths of a few blocks.
 #pragma once
 
 #include <array>
@@ -19,9 +19,10 @@ struct PathFacts {
   double uncoalesced_share = 0;    ///< of those accesses: touch more than kCoalescedLines lines
   double uncoalesced_sectors = 0;  ///< of all sectors that accesses touch, those of uncoalesced ones
   double loads_per_stall = 1;      ///< accesses per wait for the result of one
-  double core_ratio = 0;           ///< accesses that stay in the SM's core (shared memory, constants, textures) of all instructions
+  double core_ratio =
+      0;  ///< accesses that stay in the SM's core (shared memory, constants, textures) of all instructions
   double coalesced_lines = 0, uncoalesced_lines = 0;  ///< that such an access touches, mean
-  double dependency_cycles = 1;                       ///< from one issue of a lone warp to its next, if global memory answered at once
+  double dependency_cycles = 1;  ///< from one issue of a lone warp to its next, if global memory answered at once
   double sectors_per_access = 0;
   std::array<double, sim::kPipeCount> pipe_cycles{};  ///< unit cycles of each pipe that an instruction takes, mean
 };
@@ -30,14 +31,14 @@ inline constexpr unsigned kCoalescedLines = 4;  ///< 32 lanes of 16 bytes in lin
 /// Of `blocks` thread blocks, evenly spread.
 PathFacts WalkPaths(const TracedKernel& kernel, const sim::TimingSpec& timing, std::size_t blocks = 8);
 
-/// The profile of a kernel; `alone` is MeasureCoRun of it alone with CtasPerSm blocks on each SM, `lone_ipc` its IPC with one block on each
-/// SM (0: not measured; model::FitToLoneBlock). `smallest_slice` is left at 1.
-Result<model::KernelProfile> ProfileFrom(const TracedKernel& kernel, const sim::DeviceSpec& device, const CoRunRates& alone,
-                                         double lone_ipc);
+/// The profile of a kernel; `alone` is MeasureCoRun of it alone with CtasPerSm blocks on each SM, `lone_ipc` its IPC
+/// with one block on each SM (0: not measured; model::FitToLoneBlock). `smallest_slice` is left at 1.
+Result<model::KernelProfile> ProfileFrom(const TracedKernel& kernel, const sim::DeviceSpec& device,
+                                         const CoRunRates& alone, double lone_ipc);
 
 /// Measures, and then ProfileFrom.
-Result<model::KernelProfile> ProfileKernel(const std::shared_ptr<const TracedKernel>& kernel, const sim::DeviceSpec& device,
-                                           const CoRunOptions& options = {});
+Result<model::KernelProfile> ProfileKernel(const std::shared_ptr<const TracedKernel>& kernel,
+                                           const sim::DeviceSpec& device, const CoRunOptions& options = {});
 
 /// What slices may cost (section 4.1), and how often the host launches one.
 struct SliceLimit {
@@ -45,10 +46,11 @@ struct SliceLimit {
   timing::Cycle launch_interval = 0;
   Effort effort{};  ///< a measurement that would simulate more is not made; then only sizes count that need none
 };
-/// Thread blocks of the smallest slice within the limit, a multiple of the device's SMs; a full load of the device if none is. Sizes are
-/// found by halving and measured, but where the host launches twice as fast as slices end and streams hold two loads of the device: then
-/// slices overlap and cost nothing (kernelet-fig6).
-Result<std::uint64_t> MeasureSmallestSlice(const std::shared_ptr<const TracedKernel>& kernel, const sim::DeviceSpec& device,
-                                           const model::KernelProfile& profile, const SliceLimit& limit);
+/// Thread blocks of the smallest slice within the limit, a multiple of the device's SMs; a full load of the device if
+/// none is. Sizes are found by halving and measured, but where the host launches twice as fast as slices end and
+/// streams hold two loads of the device: then slices overlap and cost nothing (kernelet-fig6).
+Result<std::uint64_t> MeasureSmallestSlice(const std::shared_ptr<const TracedKernel>& kernel,
+                                           const sim::DeviceSpec& device, const model::KernelProfile& profile,
+                                           const SliceLimit& limit);
 
 }  // namespace gridloom::study

@@ -29,9 +29,11 @@ Result<std::unique_ptr<RateCache>> RateCache::Open(const std::string& path) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     const Json record = ParseJson<Json>(line);
-    if (!record.is_object() || !record.contains("key") || !record["key"].is_string() || !record.contains("numbers")) continue;
+    if (!record.is_object() || !record.contains("key") || !record["key"].is_string() || !record.contains("numbers"))
+      continue;
     const Json& numbers = record["numbers"];
-    if (!numbers.is_array() || !std::ranges::all_of(numbers, [](const Json& number) { return number.is_number(); })) continue;
+    if (!numbers.is_array() || !std::ranges::all_of(numbers, [](const Json& number) { return number.is_number(); }))
+      continue;
     cache->numbers_[record["key"].get<std::string>()] = numbers.get<std::vector<double>>();
   }
   return cache;
@@ -47,9 +49,11 @@ Status RateCache::Add(const std::string& key, const std::vector<double>& numbers
   const std::lock_guard lock(mutex_);
   numbers_[key] = numbers;
   if (path_.empty()) return {};
-  // One write of one line: O_APPEND keeps those of several processes apart. A line cut off by a kill is closed by the newline.
+  // One write of one line: O_APPEND keeps those of several processes apart. A line cut off by a kill is closed by the
+  // newline.
   const std::string line = "\n" + JsonText(Json{{"key", key}, {"numbers", numbers}}) + "\n";
-  const int file = open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);  // a FIFO would wait for a reader
+  const int file = open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK,
+                        0666);  // a FIFO would wait for a reader
   const int error = file < 0 ? errno : WriteWhole(file, line);
   if (file >= 0) close(file);
   if (error != 0) return Error{"cannot write " + path_ + ": " + std::strerror(error)};
@@ -58,7 +62,8 @@ Status RateCache::Add(const std::string& key, const std::vector<double>& numbers
 
 std::string DeviceDigest(const sim::DeviceSpec& device) {
   std::string text;
-  for (const sim::DeviceField& field : sim::DeviceFields()) text += std::string(field.key) + "=" + sim::FieldText(field, device) + "\n";
+  for (const sim::DeviceField& field : sim::DeviceFields())
+    text += std::string(field.key) + "=" + sim::FieldText(field, device) + "\n";
   for (const hardware::KeyText& field : hardware::FieldsOf(device)) text += field.key + "=" + field.value + "\n";
   char hash[20];
   std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(XXH3_64bits(text.data(), text.size())));

@@ -1,4 +1,5 @@
-// Measurements kept on disk, so that an experiment that was interrupted, or that shares measurements with another, goes on where it was.
+// Measurements kept on disk, so that an experiment that was interrupted, or that shares measurements with another, goes
+// on where it was.
 #pragma once
 
 #include <memory>
@@ -13,12 +14,12 @@
 
 namespace gridloom::study {
 
-/// Text to numbers, in a file of JSON lines that only grows. Thread-safe. A key says all that decides about the numbers; two
-/// processes with one file may measure the same thing twice, and nothing worse.
+/// Text to numbers, in a file of JSON lines that only grows. Thread-safe. A key says all that decides about the
+/// numbers; two processes with one file may measure the same thing twice, and nothing worse.
 class RateCache {
  public:
-  /// Reads what is there; lines that are damaged (a process was killed while it wrote) are measured again. An empty path keeps
-  /// nothing on disk.
+  /// Reads what is there; lines that are damaged (a process was killed while it wrote) are measured again. An empty
+  /// path keeps nothing on disk.
   static Result<std::unique_ptr<RateCache>> Open(const std::string& path);
 
   std::optional<std::vector<double>> Find(const std::string& key) const;

@@ -26,8 +26,8 @@ constexpr const char* kPart = "crcs";
 constexpr const char* kRangesKey = "ranges";
 
 bool SaysWhichRanges(const sim::DeviceSpec& device) {
-  return std::ranges::any_of(device.part_values,
-                             [](const sim::PartValue& value) { return value.part == kPart && value.key == kRangesKey; });
+  return std::ranges::any_of(
+      device.part_values, [](const sim::PartValue& value) { return value.part == kPart && value.key == kRangesKey; });
 }
 
 /// Whether a key of the device's parts has that value. Of a device without the part it has none.
@@ -52,14 +52,17 @@ Status EquipForTiming(const TimedDeviceOptions& options, sim::DeviceSpec& device
   device = hardware::WithPartsFor(std::move(device), options.policy);
   GL_TRY_STATUS(hardware::Equip("", options.values, device));
   if (options.ranges == "strided" && hardware::Has(device, kPart) && !SaysWhichRanges(device))
-    device.part_values.push_back({.part = kPart, .key = kRangesKey, .value = options.ranges, .where = "--ranges " + options.ranges});
-  device = hardware::WithPartsFor(std::move(device), options.policy);  // what the policy needs is not to be set otherwise
+    device.part_values.push_back(
+        {.part = kPart, .key = kRangesKey, .value = options.ranges, .where = "--ranges " + options.ranges});
+  device =
+      hardware::WithPartsFor(std::move(device), options.policy);  // what the policy needs is not to be set otherwise
   return {};
 }
 
 std::optional<trace::LaunchInfo::Ranges> RangesOf(const sim::DeviceSpec& device) {
   if (!hardware::Has(device, kPart)) return std::nullopt;
-  return Is(device, "hardware.crcs.ranges", "strided") ? trace::LaunchInfo::Ranges::kStrided : trace::LaunchInfo::Ranges::kInterval;
+  return Is(device, "hardware.crcs.ranges", "strided") ? trace::LaunchInfo::Ranges::kStrided
+                                                       : trace::LaunchInfo::Ranges::kInterval;
 }
 
 bool GoesByRecordedOrder(const sim::DeviceSpec& device) { return Is(device, "hardware.crcs.order", "recorded"); }

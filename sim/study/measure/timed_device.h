@@ -27,7 +27,8 @@ std::span<const LaunchForm> LaunchForms();
 /// Gives the device all of that, and the parts that the policy needs. Checks it, too.
 Status EquipForTiming(const TimedDeviceOptions& options, sim::DeviceSpec& device);
 
-/// The ranges that it goes by where it follows who uses which memory (the part crcs): parts of programs overlap there. Else nothing.
+/// The ranges that it goes by where it follows who uses which memory (the part crcs): parts of programs overlap there.
+/// Else nothing.
 std::optional<trace::LaunchInfo::Ranges> RangesOf(const sim::DeviceSpec& device);
 
 /// Whether it goes by the order in which programs have filled what they copy (hardware.crcs.order=recorded).

@@ -43,8 +43,8 @@ std::string Digest(const TracedKernel& kernel) {
   Hash(*state, kernel.code.instructions);
   Hash(*state, kernel.code.operands);
   Hash(*state, kernel.code.blocks);
-  const std::uint32_t shape[] = {kernel.shape.threads_per_cta, kernel.shape.registers_per_thread, kernel.shape.shared_bytes,
-                                 kernel.process};
+  const std::uint32_t shape[] = {kernel.shape.threads_per_cta, kernel.shape.registers_per_thread,
+                                 kernel.shape.shared_bytes, kernel.process};
   XXH3_64bits_update(state, shape, sizeof shape);
   for (const auto& cta : kernel.ctas) {
     Hash(*state, cta->warps);
@@ -65,8 +65,10 @@ std::string Digest(const TracedKernel& kernel) {
 
 }  // namespace
 
-std::shared_ptr<const TracedKernel> TracedKernel::Make(std::string name, trace::KernelCode code, trace::LaunchShape shape,
-                                                       std::vector<std::shared_ptr<const trace::CtaTrace>> ctas, std::uint32_t process) {
+std::shared_ptr<const TracedKernel> TracedKernel::Make(std::string name, trace::KernelCode code,
+                                                       trace::LaunchShape shape,
+                                                       std::vector<std::shared_ptr<const trace::CtaTrace>> ctas,
+                                                       std::uint32_t process) {
   auto kernel = std::make_shared<TracedKernel>();
   kernel->name = std::move(name);
   kernel->process = process;
@@ -81,8 +83,8 @@ std::shared_ptr<const TracedKernel> TracedKernel::Make(std::string name, trace::
   return kernel;
 }
 
-Result<std::shared_ptr<const TracedKernel>> LoadTracedKernel(const std::string& path, const std::string& kernel, const std::string& name,
-                                                             std::uint32_t process) {
+Result<std::shared_ptr<const TracedKernel>> LoadTracedKernel(const std::string& path, const std::string& kernel,
+                                                             const std::string& name, std::uint32_t process) {
   GL_TRY(file, trace::TraceFile::Open(path));
   for (std::size_t i = 0; i < file->launches().size(); ++i) {
     const trace::TraceFile::Launch& launch = file->launches()[i];
@@ -103,7 +105,8 @@ Result<std::shared_ptr<const TracedKernel>> LoadTracedKernel(const std::string& 
   return Error{path + ": no complete launch of a kernel named '" + kernel + "'"};
 }
 
-std::shared_ptr<trace::CtaSource> BlocksOf(std::shared_ptr<const TracedKernel> kernel, std::uint64_t first, std::uint64_t count) {
+std::shared_ptr<trace::CtaSource> BlocksOf(std::shared_ptr<const TracedKernel> kernel, std::uint64_t first,
+                                           std::uint64_t count) {
   return std::make_shared<Circle>(std::move(kernel), first, count);
 }
 

@@ -11,8 +11,8 @@
 
 namespace gridloom::study {
 
-/// Thread blocks that are read from a file for a TracedKernel take no more memory than about this: those beyond are left out. With shifts
-/// each has a trace of its own.
+/// Thread blocks that are read from a file for a TracedKernel take no more memory than about this: those beyond are
+/// left out. With shifts each has a trace of its own.
 inline constexpr std::uint64_t kMostKernelBytes = std::uint64_t{1} << 30;
 
 /// Immutable once made; shared by measurements that run at the same time.
@@ -27,15 +27,17 @@ struct TracedKernel {
 
   /// For kernels made by hand. Takes code, shape and thread blocks (at least one) as they are.
   static std::shared_ptr<const TracedKernel> Make(std::string name, trace::KernelCode code, trace::LaunchShape shape,
-                                                  std::vector<std::shared_ptr<const trace::CtaTrace>> ctas, std::uint32_t process = 0);
+                                                  std::vector<std::shared_ptr<const trace::CtaTrace>> ctas,
+                                                  std::uint32_t process = 0);
 };
 
-/// The first complete launch in the file of a kernel whose name contains `kernel`. Blocks that were not kept (--trace-ctas) are
-/// missing in the circle.
-Result<std::shared_ptr<const TracedKernel>> LoadTracedKernel(const std::string& path, const std::string& kernel, const std::string& name,
-                                                             std::uint32_t process = 0);
+/// The first complete launch in the file of a kernel whose name contains `kernel`. Blocks that were not kept
+/// (--trace-ctas) are missing in the circle.
+Result<std::shared_ptr<const TracedKernel>> LoadTracedKernel(const std::string& path, const std::string& kernel,
+                                                             const std::string& name, std::uint32_t process = 0);
 
 /// `count` blocks of the kernel from block `first` on; after its last one comes its first one again.
-std::shared_ptr<trace::CtaSource> BlocksOf(std::shared_ptr<const TracedKernel> kernel, std::uint64_t first, std::uint64_t count);
+std::shared_ptr<trace::CtaSource> BlocksOf(std::shared_ptr<const TracedKernel> kernel, std::uint64_t first,
+                                           std::uint64_t count);
 
 }  // namespace gridloom::study

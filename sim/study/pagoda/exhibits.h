@@ -10,10 +10,11 @@
 
 namespace gridloom::study::pagoda {
 
-// Ways to run many narrow tasks. In batches, the host does nothing for a batch before the one before it has ended, and copies no inputs;
-// where it is free, it leaves that to the runtime.
-constexpr char kHyperQ[] = "HyperQ", kGraph[] = "graphs", kFusion[] = "fusion", kGemtc[] = "GeMTC", kGemtcFree[] = "GeMTC, host free",
-               kBatching[] = "Pagoda in batches", kBatchingFree[] = "Pagoda in batches, host free", kPagoda[] = "Pagoda";
+// Ways to run many narrow tasks. In batches, the host does nothing for a batch before the one before it has ended, and
+// copies no inputs; where it is free, it leaves that to the runtime.
+constexpr char kHyperQ[] = "HyperQ", kGraph[] = "graphs", kFusion[] = "fusion", kGemtc[] = "GeMTC",
+               kGemtcFree[] = "GeMTC, host free", kBatching[] = "Pagoda in batches",
+               kBatchingFree[] = "Pagoda in batches, host free", kPagoda[] = "Pagoda";
 
 /// Mean of ratios.
 class GeometricMean {

@@ -16,12 +16,14 @@ Result<Outcome> Outcome::Of(const Replayed& replayed) {
   Outcome outcome{.sms = static_cast<double>(device.sm.count),
                   .warps_per_sm = static_cast<double>(device.max_warps_per_sm()),
                   .sm_mhz = static_cast<double>(device.timing.clock.sm_mhz)};
-  for (const std::uint64_t cycles : replayed.result.programs) outcome.cycles = std::max(outcome.cycles, static_cast<double>(cycles));
+  for (const std::uint64_t cycles : replayed.result.programs)
+    outcome.cycles = std::max(outcome.cycles, static_cast<double>(cycles));
   Spans kernels, copies;
   timing::Cycle first = timing::kNever, last = 0;
   for (const timing::WorkResult& work : replayed.result.works) {
     if (!work.done() || work.stream >= kProgramStreams || work.kind == timing::WorkKind::kMarker) continue;
-    (work.kind == timing::WorkKind::kKernel ? kernels : copies).emplace_back(std::min(work.started, work.ended), work.ended);
+    (work.kind == timing::WorkKind::kKernel ? kernels : copies)
+        .emplace_back(std::min(work.started, work.ended), work.ended);
     if (work.kind != timing::WorkKind::kKernel) continue;
     first = std::min(first, work.submitted);
     last = std::max(last, work.ended);

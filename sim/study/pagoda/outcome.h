@@ -25,8 +25,8 @@ struct Outcome {
   static constexpr std::string_view kWhat = "";
   static Result<Outcome> Of(const Replayed& replayed);
   void Keep(auto& numbers) {
-    numbers(cycles, kernel_cycles, copy_cycles, span_cycles, latency_cycles, launches, warp_instructions, task_warp_cycles, sms,
-            warps_per_sm, sm_mhz);
+    numbers(cycles, kernel_cycles, copy_cycles, span_cycles, latency_cycles, launches, warp_instructions,
+            task_warp_cycles, sms, warps_per_sm, sm_mhz);
   }
 };
 

@@ -10,8 +10,9 @@ namespace gridloom::study::pagoda {
 namespace {
 
 constexpr ExhibitRow<Runs> kExhibits[] = {
-    {"table3", Table3}, {"fig5", Fig5},   {"fig6", Fig6},     {"fig7", Fig7},         {"fig8", Fig8},       {"fig9", Fig9},
-    {"fig10", Fig10},   {"fig11", Fig11}, {"table5", Table5}, {"readings", Readings}, {"devices", Devices},
+    {"table3", Table3}, {"fig5", Fig5},         {"fig6", Fig6},       {"fig7", Fig7},
+    {"fig8", Fig8},     {"fig9", Fig9},         {"fig10", Fig10},     {"fig11", Fig11},
+    {"table5", Table5}, {"readings", Readings}, {"devices", Devices},
 };
 
 // Tasks that are spawned have no order: as many streams as the programs have, so that none waits for another.
@@ -43,12 +44,14 @@ Result<std::uint64_t> BatchOf(const Settings& settings, const sim::DeviceSpec& d
   for (const std::string& word : words) {
     if (word.starts_with("--threads=")) threads = std::max<std::uint64_t>(1, WholeNumber(word.substr(10)));
   }
-  return std::max<std::uint64_t>(1, std::min<std::uint64_t>(device.sm.max_blocks, device.sm.max_threads / threads) * device.sm.count);
+  return std::max<std::uint64_t>(
+      1, std::min<std::uint64_t>(device.sm.max_blocks, device.sm.max_threads / threads) * device.sm.count);
 }
 
 /// Batches, and kernels without shared memory where GeMTC needs them.
 Status Complete(const Settings& settings, const sim::DeviceSpec& device, Run& run) {
-  const bool gemtc = run.scheme == kGemtc || run.scheme == kGemtcFree, batching = run.scheme == kBatching || run.scheme == kBatchingFree;
+  const bool gemtc = run.scheme == kGemtc || run.scheme == kGemtcFree,
+             batching = run.scheme == kBatching || run.scheme == kBatchingFree;
   if (!gemtc && !batching) return {};
   GL_TRY(batch, BatchOf(settings, device, run));
   if (batching) run.keys["hardware.pagoda.batch"] = std::to_string(batch);

@@ -11,22 +11,25 @@ double SpeedUp(const Outcome& slower, const Outcome& faster) { return slower.cyc
 Result<Exhibit> Table3(const Settings& settings, Runs& runs) {
   Exhibit exhibit{.name = {},
                   .title = "Copies' share of the time in which copies or kernels run, under HyperQ, per cent",
-                  .columns = {"device", "program", "tasks", "copies, %", "the paper", "time of a task, us", "kernel of a task, us"}};
+                  .columns = {"device", "program", "tasks", "copies, %", "the paper", "time of a task, us",
+                              "kernel of a task, us"}};
   std::vector<Run> wanted;
   for (const std::string& program : runs.programs()) wanted.push_back({.program = program});
   GL_TRY(outcomes, runs.Measure<Outcome>(wanted));
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const Outcome& of = outcomes[i];
     exhibit.rows.push_back({runs.device(), wanted[i].program, of.launches, of.copy_percent(),
-                            PaperValue(settings, "copies", wanted[i].program), 1000 * of.milliseconds() / of.launches, of.latency_us()});
+                            PaperValue(settings, "copies", wanted[i].program), 1000 * of.milliseconds() / of.launches,
+                            of.latency_us()});
   }
   return exhibit;
 }
 
 Result<Exhibit> Table5(const Settings& settings, Runs& runs) {
-  Exhibit exhibit{.name = {},
-                  .title = "Tasks with and without shared memory: speed-up over HyperQ with it (kernels alone), and occupancy",
-                  .columns = {"device", "program", "shared memory", "over HyperQ", "the paper", "occupancy, %", "the paper's, %"}};
+  Exhibit exhibit{
+      .name = {},
+      .title = "Tasks with and without shared memory: speed-up over HyperQ with it (kernels alone), and occupancy",
+      .columns = {"device", "program", "shared memory", "over HyperQ", "the paper", "occupancy, %", "the paper's, %"}};
   for (const std::string& program : settings.Below("table5")) {
     GL_TRY(arguments, settings.List("table5." + program));
     arguments.emplace_back("--copies=no");
@@ -67,18 +70,21 @@ Result<Exhibit> Readings(const Settings& settings, Runs& runs) {
     GL_TRY(outcomes, runs.Measure<Outcome>(wanted));
     GeometricMean means[3];
     for (std::size_t i = 0; i < outcomes.size(); i += std::size(schemes)) {
-      for (std::size_t other = 1; other < std::size(schemes); ++other) means[other - 1].Add(SpeedUp(outcomes[i + other], outcomes[i]));
+      for (std::size_t other = 1; other < std::size(schemes); ++other)
+        means[other - 1].Add(SpeedUp(outcomes[i + other], outcomes[i]));
     }
-    exhibit.rows.push_back({runs.device(), name, Cell(means[0].value()), Cell(means[1].value()), Cell(means[2].value())});
+    exhibit.rows.push_back(
+        {runs.device(), name, Cell(means[0].value()), Cell(means[1].value()), Cell(means[2].value())});
   }
   return exhibit;
 }
 
 Result<Exhibit> Devices(const Settings& settings, Runs& runs) {
   GL_TRY(devices, settings.List("devices.names"));
-  Exhibit exhibit{.name = {},
-                  .title = "On other devices, against graphs: time with copies, ms",
-                  .columns = {"device", "program", "HyperQ", "graphs", "Pagoda", "Pagoda over HyperQ", "Pagoda over graphs"}};
+  Exhibit exhibit{
+      .name = {},
+      .title = "On other devices, against graphs: time with copies, ms",
+      .columns = {"device", "program", "HyperQ", "graphs", "Pagoda", "Pagoda over HyperQ", "Pagoda over graphs"}};
   exhibit.drawings = {{.caption = exhibit.title, .unit = "ms", .names = {1}, .values = {2, 3, 4}}};
   const std::string schemes[] = {kHyperQ, kGraph, kPagoda};
   for (const std::string& device : devices) {
@@ -88,7 +94,8 @@ Result<Exhibit> Devices(const Settings& settings, Runs& runs) {
     for (const std::string& program : runs.programs()) {
       if (!Can(settings, program, kGraph)) continue;
       programs.push_back(program);
-      for (const std::string& scheme : schemes) wanted.push_back({.program = program, .scheme = scheme, .device = device, .keys = keys});
+      for (const std::string& scheme : schemes)
+        wanted.push_back({.program = program, .scheme = scheme, .device = device, .keys = keys});
     }
     GL_TRY(of, runs.Measure<Outcome>(wanted));
     GeometricMean hyperq, graphs;

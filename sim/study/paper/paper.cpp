@@ -2,7 +2,8 @@
 
 namespace gridloom::study {
 
-Result<std::unique_ptr<Study>> MakePaperStudy(const Paper& paper, const Settings& settings, const Environment& environment) {
+Result<std::unique_ptr<Study>> MakePaperStudy(const Paper& paper, const Settings& settings,
+                                              const Environment& environment) {
   return StudyOf<Runs>::Make(paper.exhibits, settings, environment, paper);
 }
 

@@ -1,6 +1,7 @@
-// A study of a paper as data. Programs are traced once in each form that is needed; a replay of a trace on a device, in one of the ways
-// that the paper compares, gives an outcome, which is kept; exhibits are made of outcomes. A paper's own files have its outcome
-// (replayed.h), its exhibits and one `Paper`, which a row of sim/study/studies.cpp names. docs/extending.md has an example.
+// A study of a paper as data. Programs are traced once in each form that is needed; a replay of a trace on a device, in
+// one of the ways that the paper compares, gives an outcome, which is kept; exhibits are made of outcomes. A paper's
+// own files have its outcome (replayed.h), its exhibits and one `Paper`, which a row of sim/study/studies.cpp names.
+// docs/extending.md has an example.
 #pragma once
 
 #include <memory>
@@ -34,14 +35,17 @@ struct Paper {
 
   std::string_view folder{};         ///< of tests/workloads that has the programs; empty: `name`
   std::string_view trace_options{};  ///< of `gridloom run`; words
-  bool names_programs = false;       ///< the first word of the arguments is the program's name; else it is the one in the experiment's file
-  bool keys_stay = false;            ///< `keys` are for the experiment's device alone, not for others that exhibits name
-  bool kernels_only = false;         ///< replays have no copies and no time of programs: ReplayInputs
-  std::string_view tried{};  ///< the scheme whose devices are made once with the study, for the mistakes in its keys; empty: the first
+  bool names_programs =
+      false;  ///< the first word of the arguments is the program's name; else it is the one in the experiment's file
+  bool keys_stay = false;     ///< `keys` are for the experiment's device alone, not for others that exhibits name
+  bool kernels_only = false;  ///< replays have no copies and no time of programs: ReplayInputs
+  std::string_view tried{};   ///< the scheme whose devices are made once with the study, for the mistakes in its keys;
+                              ///< empty: the first
   /// Adds to a run what cannot be told in rows, from the device as it is without that. Null: nothing.
   Status (*complete)(const Settings& settings, const sim::DeviceSpec& device, Run& run) = nullptr;
 };
 
-Result<std::unique_ptr<Study>> MakePaperStudy(const Paper& paper, const Settings& settings, const Environment& environment);
+Result<std::unique_ptr<Study>> MakePaperStudy(const Paper& paper, const Settings& settings,
+                                              const Environment& environment);
 
 }  // namespace gridloom::study

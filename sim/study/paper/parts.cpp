@@ -4,14 +4,17 @@
 
 namespace gridloom::study {
 
-nlohmann::ordered_json Cell(double value) { return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr); }
+nlohmann::ordered_json Cell(double value) {
+  return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
+}
 
 nlohmann::ordered_json PaperValue(const Settings& settings, const std::string& key, const std::string& name) {
   const auto number = settings.Number("paper." + key + "." + name);
   return number.ok() ? nlohmann::ordered_json(*number) : nlohmann::ordered_json(nullptr);
 }
 
-Status AddFinding(const Settings& settings, const std::string& what, const std::string& key, const std::string& ours, Exhibit& exhibit) {
+Status AddFinding(const Settings& settings, const std::string& what, const std::string& key, const std::string& ours,
+                  Exhibit& exhibit) {
   GL_TRY(paper, settings.Text("paper.findings." + key));
   exhibit.findings.push_back({what, ours, paper});
   exhibit.notes.push_back(what + ": " + ours + "; the paper: " + paper + ".");

@@ -23,7 +23,8 @@ nlohmann::ordered_json Cell(double value);
 /// What the paper says: a number below `paper.KEY.NAME`, or null.
 nlohmann::ordered_json PaperValue(const Settings& settings, const std::string& key, const std::string& name);
 /// A finding and a note with the paper's side of it, which stands below `paper.findings.KEY`.
-Status AddFinding(const Settings& settings, const std::string& what, const std::string& key, const std::string& ours, Exhibit& exhibit);
+Status AddFinding(const Settings& settings, const std::string& what, const std::string& key, const std::string& ours,
+                  Exhibit& exhibit);
 /// The note "The paper: …." with what stands below `paper.findings.KEY`.
 Status AddPapersNote(const Settings& settings, const std::string& key, Exhibit& exhibit);
 

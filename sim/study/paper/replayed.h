@@ -3,8 +3,10 @@
 // An outcome is a struct with
 //   static constexpr std::string_view kWhat     part of the key that it is kept by; empty for a paper's only outcome
 //   static Result<Outcome> Of(const Replayed&)  takes it from a replay
-//   void Keep(auto& numbers)                    names its numbers, in the order in which they are kept: numbers(cycles, launches);
-//                                               numbers.List(kernels, [](auto& of, auto& kernel) { of(kernel.began, kernel.ended); })
+//   void Keep(auto& numbers)                    names its numbers, in the order in which they are kept: numbers(cycles,
+//   launches);
+//                                               numbers.List(kernels, [](auto& of, auto& kernel) { of(kernel.began,
+//                                               kernel.ended); })
 #pragma once
 
 #include <limits>
@@ -28,7 +30,9 @@ struct Replayed {
 
   /// Of the whole replay; 0 where the device has no such counter.
   double Counter(std::string_view name) const;
-  double Milliseconds(timing::Cycle cycles) const { return static_cast<double>(cycles) / (device.timing.clock.sm_mhz * 1e3); }
+  double Milliseconds(timing::Cycle cycles) const {
+    return static_cast<double>(cycles) / (device.timing.clock.sm_mhz * 1e3);
+  }
 };
 
 using Spans = std::vector<std::pair<timing::Cycle, timing::Cycle>>;  ///< begin and end
@@ -73,7 +77,9 @@ class NumberReader {
   Number Next() {
     failed_ = failed_ || at_ == numbers_.size();
     const double number = failed_ ? 0 : numbers_[at_++];
-    if (std::is_integral_v<Number> && !(number >= 0 && number < static_cast<double>(std::numeric_limits<Number>::max()))) failed_ = true;
+    if (std::is_integral_v<Number> &&
+        !(number >= 0 && number < static_cast<double>(std::numeric_limits<Number>::max())))
+      failed_ = true;
     return failed_ ? Number() : static_cast<Number>(number);
   }
 

@@ -25,9 +25,13 @@ std::vector<std::string> WordsOf(std::string_view text) {
   return words;
 }
 
-void Append(const std::vector<std::string>& more, std::vector<std::string>& words) { words.insert(words.end(), more.begin(), more.end()); }
+void Append(const std::vector<std::string>& more, std::vector<std::string>& words) {
+  words.insert(words.end(), more.begin(), more.end());
+}
 
-bool Contains(const std::vector<std::string>& names, const std::string& name) { return std::ranges::find(names, name) != names.end(); }
+bool Contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
 
 /// Several replays of a trace may have the same to say.
 void TellOnce(const std::string& sentence) {
@@ -50,8 +54,9 @@ std::string KeyOf(const ReplayInputs& inputs) {
   return key;
 }
 
-Result<std::vector<double>> NumbersOfReplay(const sim::DeviceSpec& device, const std::string& policy, const std::string& path,
-                                            ReplayInputs inputs, Result<std::vector<double>> (*numbers)(const Replayed&)) {
+Result<std::vector<double>> NumbersOfReplay(const sim::DeviceSpec& device, const std::string& policy,
+                                            const std::string& path, ReplayInputs inputs,
+                                            Result<std::vector<double>> (*numbers)(const Replayed&)) {
   GL_TRY(file, trace::TraceFile::Open(path));
   inputs.dka.log = std::make_shared<std::vector<policy::DkaStep>>();
   GL_TRY(result, Replay(device, policy, {file}, 1, inputs));
@@ -91,7 +96,8 @@ Scheme Runs::SchemeOf(const Run& run) const {
 }
 
 std::string Runs::NameOf(const Run& run) const {
-  std::string name = run.program + ", " + std::string(SchemeOf(run).name) + (run.device.empty() ? "" : " on " + run.device);
+  std::string name =
+      run.program + ", " + std::string(SchemeOf(run).name) + (run.device.empty() ? "" : " on " + run.device);
   for (const std::string& argument : run.arguments) name += " " + argument;
   for (const auto& [key, value] : run.keys) name += " " + key.substr(key.rfind('.') + 1) + "=" + value;
   return name;
@@ -106,7 +112,8 @@ Result<Run> Runs::Completed(Run run) const {
 }
 
 Status Runs::SetKeys(const DeviceKeys& keys, sim::DeviceSpec& device) const {
-  for (const auto& [key, value] : keys) GL_TRY_STATUS(sim::SetDeviceKey(key, value, settings_.name() + ": " + key, device));
+  for (const auto& [key, value] : keys)
+    GL_TRY_STATUS(sim::SetDeviceKey(key, value, settings_.name() + ": " + key, device));
   return {};
 }
 
@@ -148,7 +155,8 @@ Result<FileIdentity> Runs::TraceOfRun(const Run& run) {
   GL_TRY(words, ArgumentsOf(run));
   std::string program;
   if (paper_.names_programs) {
-    if (words.empty()) return Error{settings_.name() + ": " + std::string(paper_.programs) + "." + run.program + " names no program"};
+    if (words.empty())
+      return Error{settings_.name() + ": " + std::string(paper_.programs) + "." + run.program + " names no program"};
     program = words.front();
     words.erase(words.begin());
   }
@@ -173,11 +181,12 @@ Result<Measurement> Runs::MeasurementOf(const Run& run, const Kept& kept) {
   const std::string policy(SchemeOf(run).policy);
   std::string key = MeasurementKey(device) + " " + std::string(paper_.name) + " v" + std::to_string(paper_.version);
   if (!kept.what.empty()) key += " " + std::string(kept.what);
-  return Measurement{.what = NameOf(run),
-                     .key = key + " " + policy + KeyOf(completed.inputs) + " " + traced.hash,
-                     .measure = [device, policy, path = traced.path, inputs = completed.inputs, numbers = kept.numbers] {
-                       return NumbersOfReplay(device, policy, path, inputs, numbers);
-                     }};
+  return Measurement{
+      .what = NameOf(run),
+      .key = key + " " + policy + KeyOf(completed.inputs) + " " + traced.hash,
+      .measure = [device, policy, path = traced.path, inputs = completed.inputs, numbers = kept.numbers] {
+        return NumbersOfReplay(device, policy, path, inputs, numbers);
+      }};
 }
 
 Result<std::vector<std::vector<double>>> Runs::Measure(const std::vector<Run>& runs, const Kept& kept) {

@@ -57,11 +57,12 @@ class Runs {
   }
   /// Of every program under each of the schemes: by program, then by scheme.
   template <typename Outcome>
-  Result<std::vector<std::vector<Outcome>>> MeasureAll(const std::vector<std::string>& schemes, const DeviceKeys& keys = {},
-                                                       const std::string& device = {}) {
+  Result<std::vector<std::vector<Outcome>>> MeasureAll(const std::vector<std::string>& schemes,
+                                                       const DeviceKeys& keys = {}, const std::string& device = {}) {
     std::vector<Run> runs;
     for (const std::string& program : programs_) {
-      for (const std::string& scheme : schemes) runs.push_back({.program = program, .scheme = scheme, .device = device, .keys = keys});
+      for (const std::string& scheme : schemes)
+        runs.push_back({.program = program, .scheme = scheme, .device = device, .keys = keys});
     }
     GL_TRY(outcomes, Measure<Outcome>(runs));
     std::vector<std::vector<Outcome>> by_program;

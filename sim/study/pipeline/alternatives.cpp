@@ -7,7 +7,8 @@
 namespace gridloom::study::pipeline {
 namespace {
 
-/// What a reading changes: keys of the device, arguments of the programs ("--..."), and the list that has the programs' sizes
+/// What a reading changes: keys of the device, arguments of the programs ("--..."), and the list that has the programs'
+/// sizes
 /// ("sizes=...").
 struct Reading {
   std::string sizes = "workloads";
@@ -21,7 +22,8 @@ Result<Reading> ReadingFrom(const Settings& settings, const std::string& name) {
   for (const std::string& text : texts) {
     const std::size_t equals = text.find('=');
     if (equals == text.npos)
-      return Error{settings.name() + ": reading '" + name + "' has '" + text + "', expected KEY=VALUE or --OPTION=VALUE"};
+      return Error{settings.name() + ": reading '" + name + "' has '" + text +
+                   "', expected KEY=VALUE or --OPTION=VALUE"};
     if (text.starts_with("--")) reading.arguments.push_back(text);
     else if (text.starts_with("sizes=")) reading.sizes = text.substr(equals + 1);
     else reading.keys[text.substr(0, equals)] = text.substr(equals + 1);
@@ -38,7 +40,8 @@ void Apply(const Reading& reading, Run& run) {
 /// A size of L2 that its slices and ways can have, and the model can simulate, as near as possible.
 std::uint64_t L2Bytes(const sim::DeviceSpec& device, double kib) {
   constexpr std::uint64_t kLeastSets = 256;  // of all slices
-  const std::uint64_t slices = device.timing.l2.slices, unit = slices * device.timing.l2.ways * sim::TimingSpec::kLineBytes;
+  const std::uint64_t slices = device.timing.l2.slices,
+                      unit = slices * device.timing.l2.ways * sim::TimingSpec::kLineBytes;
   const auto sets = static_cast<std::uint64_t>(kib * 1024 / static_cast<double>(unit) + 0.5);
   return std::max(sets, (kLeastSets + slices - 1) / slices) * unit;
 }
@@ -47,10 +50,11 @@ std::uint64_t L2Bytes(const sim::DeviceSpec& device, double kib) {
 
 Result<Exhibit> VictimTable(const Settings& settings, Runs& runs) {
   GL_TRY(names, settings.List("victims"));
-  Exhibit exhibit{.name = {},
-                  .title = "Lines of L2 that go first: speed-up over dka without labels, and bytes of DRAM, in per cent more",
-                  .columns = {"device", "workload"},
-                  .drawings = {{.caption = "speed-up over dka without labels", .unit = "%", .names = {1}, .values = {}}}};
+  Exhibit exhibit{
+      .name = {},
+      .title = "Lines of L2 that go first: speed-up over dka without labels, and bytes of DRAM, in per cent more",
+      .columns = {"device", "workload"},
+      .drawings = {{.caption = "speed-up over dka without labels", .unit = "%", .names = {1}, .values = {}}}};
   std::vector<Run> wanted;
   for (const std::string& workload : runs.programs()) {
     wanted.push_back({.program = workload, .scheme = kDka, .device = runs.device()});
@@ -140,7 +144,9 @@ Result<Exhibit> Sizes(const Settings& settings, Runs& runs) {
       for (const std::string& workload : workloads) {
         for (const char* scheme : {kSerial, kDka, kDkaLabelled}) {
           Run run{.program = workload, .scheme = scheme, .device = device};
-          run.keys = {{"l2.size_bytes", std::to_string(L2Bytes(spec, kib))}, {"l2.persisting_bytes", "0"}, {"l2.max_window_bytes", "0"}};
+          run.keys = {{"l2.size_bytes", std::to_string(L2Bytes(spec, kib))},
+                      {"l2.persisting_bytes", "0"},
+                      {"l2.max_window_bytes", "0"}};
           wanted.push_back(std::move(run));
         }
       }
@@ -159,7 +165,8 @@ Result<Exhibit> Sizes(const Settings& settings, Runs& runs) {
         labels.Add(Gain(outcomes[next + 1].cycles, outcomes[next + 2].cycles), false);
         dram.Add(More(outcomes[next + 1].dram_bytes(), outcomes[next + 2].dram_bytes()), false);
       }
-      exhibit.rows.push_back({device, static_cast<double>(L2Bytes(spec, kib)) / 1024, serial_ms, dka.all(), labels.all(), dram.all()});
+      exhibit.rows.push_back(
+          {device, static_cast<double>(L2Bytes(spec, kib)) / 1024, serial_ms, dka.all(), labels.all(), dram.all()});
     }
   }
   return exhibit;

@@ -24,7 +24,8 @@ Result<std::vector<Compared>> Compare(Runs& runs, const std::vector<std::string>
   GL_TRY(outcomes, runs.Measure<Outcome>(wanted));
   std::vector<Compared> all;
   for (std::size_t i = 0; i < outcomes.size(); i += 4) {
-    all.push_back({std::move(outcomes[i]), std::move(outcomes[i + 1]), std::move(outcomes[i + 2]), std::move(outcomes[i + 3])});
+    all.push_back(
+        {std::move(outcomes[i]), std::move(outcomes[i + 1]), std::move(outcomes[i + 2]), std::move(outcomes[i + 3])});
   }
   return all;
 }
@@ -32,10 +33,12 @@ Result<std::vector<Compared>> Compare(Runs& runs, const std::vector<std::string>
 }  // namespace
 
 Result<Exhibit> Fig9(const Settings& settings, Runs& runs) {
-  Exhibit exhibit{.name = {},
-                  .title = "Speed-up over one kernel after the other, in per cent; the paper's beside it (p.)",
-                  .columns = {"device", "workload", "class", "serial cycles", "preemptive", "p.", "dka + labels", "p. dka"},
-                  .drawings = {{.caption = "speed-up over one kernel after the other", .unit = "%", .names = {1}, .values = {4, 6}}}};
+  Exhibit exhibit{
+      .name = {},
+      .title = "Speed-up over one kernel after the other, in per cent; the paper's beside it (p.)",
+      .columns = {"device", "workload", "class", "serial cycles", "preemptive", "p.", "dka + labels", "p. dka"},
+      .drawings = {
+          {.caption = "speed-up over one kernel after the other", .unit = "%", .names = {1}, .values = {4, 6}}}};
   GL_TRY(compared, Compare(runs, runs.devices()));
   std::size_t next = 0;
   for (const std::string& device : runs.devices()) {
@@ -44,7 +47,8 @@ Result<Exhibit> Fig9(const Settings& settings, Runs& runs) {
     for (const std::string& workload : runs.programs()) {
       const Compared& of = compared[next++];
       GL_TRY(light, IsLight(settings, workload));
-      const double left = Gain(of.serial.cycles, of.preemptive.cycles), allocated = Gain(of.serial.cycles, of.labelled.cycles);
+      const double left = Gain(of.serial.cycles, of.preemptive.cycles),
+                   allocated = Gain(of.serial.cycles, of.labelled.cycles);
       preemptive.Add(left, light);
       dka.Add(allocated, light);
       over.Add(Gain(of.preemptive.cycles, of.labelled.cycles), light);
@@ -58,19 +62,23 @@ Result<Exhibit> Fig9(const Settings& settings, Runs& runs) {
     exhibit.rows.push_back({device, "heavy", "", nullptr, preemptive.heavy(), nullptr, dka.heavy(), nullptr});
     if (device != runs.device()) continue;
     GL_TRY_STATUS(AddFinding(settings, "dka with labels over serial, mean", "mean", Percent(dka.all()), exhibit));
-    GL_TRY_STATUS(AddFinding(settings, "dka with labels over preemptive, mean", "over_preemptive", Percent(over.all()), exhibit));
+    GL_TRY_STATUS(
+        AddFinding(settings, "dka with labels over preemptive, mean", "over_preemptive", Percent(over.all()), exhibit));
     GL_TRY_STATUS(AddFinding(settings, "heavy programs, dka with labels", "heavy_dka", Percent(dka.heavy()), exhibit));
-    GL_TRY_STATUS(AddFinding(settings, "heavy programs, preemptive", "heavy_preemptive", Percent(preemptive.heavy()), exhibit));
+    GL_TRY_STATUS(
+        AddFinding(settings, "heavy programs, preemptive", "heavy_preemptive", Percent(preemptive.heavy()), exhibit));
     GL_TRY_STATUS(AddFinding(settings, "programs that gain more than 1 %", "better", std::to_string(better), exhibit));
   }
   return exhibit;
 }
 
 Result<Exhibit> Fig10(const Settings& settings, Runs& runs) {
-  Exhibit exhibit{.name = {},
-                  .title = "What the allocator brings over one kernel after the other, and what labels in L2 add, in per cent",
-                  .columns = {"device", "workload", "class", "dka", "dka + labels", "labels alone", "serial + labels"},
-                  .drawings = {{.caption = "speed-up over one kernel after the other", .unit = "%", .names = {1}, .values = {3, 4}}}};
+  Exhibit exhibit{
+      .name = {},
+      .title = "What the allocator brings over one kernel after the other, and what labels in L2 add, in per cent",
+      .columns = {"device", "workload", "class", "dka", "dka + labels", "labels alone", "serial + labels"},
+      .drawings = {
+          {.caption = "speed-up over one kernel after the other", .unit = "%", .names = {1}, .values = {3, 4}}}};
   GL_TRY(compared, Compare(runs, {runs.device()}));
   std::vector<Run> wanted;
   for (const std::string& workload : runs.programs()) {
@@ -81,13 +89,14 @@ Result<Exhibit> Fig10(const Settings& settings, Runs& runs) {
   for (std::size_t i = 0; i < runs.programs().size(); ++i) {
     const Compared& of = compared[i];
     GL_TRY(light, IsLight(settings, runs.programs()[i]));
-    const double without = Gain(of.serial.cycles, of.allocated.cycles), with = Gain(of.serial.cycles, of.labelled.cycles);
+    const double without = Gain(of.serial.cycles, of.allocated.cycles),
+                 with = Gain(of.serial.cycles, of.labelled.cycles);
     const double added = Gain(of.allocated.cycles, of.labelled.cycles);
     dka.Add(without, light);
     both.Add(with, light);
     alone.Add(added, light);
-    exhibit.rows.push_back(
-        {runs.device(), runs.programs()[i], light ? "light" : "heavy", without, with, added, Gain(of.serial.cycles, labelled[i].cycles)});
+    exhibit.rows.push_back({runs.device(), runs.programs()[i], light ? "light" : "heavy", without, with, added,
+                            Gain(of.serial.cycles, labelled[i].cycles)});
   }
   exhibit.rows.push_back({runs.device(), "light", "", dka.light(), both.light(), alone.light(), nullptr});
   exhibit.rows.push_back({runs.device(), "heavy", "", dka.heavy(), both.heavy(), alone.heavy(), nullptr});
@@ -97,9 +106,14 @@ Result<Exhibit> Fig10(const Settings& settings, Runs& runs) {
 Result<Exhibit> Fig11(const Settings& settings, Runs& runs) {
   Exhibit exhibit{
       .name = {},
-      .title = "Bytes that go to and from DRAM beside one kernel after the other, in per cent more; the paper's beside it (p.)",
+      .title =
+          "Bytes that go to and from DRAM beside one kernel after the other, in per cent more; the paper's beside it "
+          "(p.)",
       .columns = {"device", "workload", "serial MB", "preemptive", "dka", "dka + labels", "p.", "reads", "writes"},
-      .drawings = {{.caption = "bytes of DRAM over one kernel after the other", .unit = "%", .names = {1}, .values = {3, 4, 5}}}};
+      .drawings = {{.caption = "bytes of DRAM over one kernel after the other",
+                    .unit = "%",
+                    .names = {1},
+                    .values = {3, 4, 5}}}};
   GL_TRY(compared, Compare(runs, {runs.device()}));
   Means labels;
   for (std::size_t i = 0; i < runs.programs().size(); ++i) {
@@ -112,8 +126,8 @@ Result<Exhibit> Fig11(const Settings& settings, Runs& runs) {
                             More(of.serial.dram_read_bytes, of.labelled.dram_read_bytes),
                             More(of.serial.dram_write_bytes, of.labelled.dram_write_bytes)});
   }
-  exhibit.rows.push_back(
-      {runs.device(), "mean", nullptr, nullptr, nullptr, labels.all(), PaperValue(settings, "dram", "mean"), nullptr, nullptr});
+  exhibit.rows.push_back({runs.device(), "mean", nullptr, nullptr, nullptr, labels.all(),
+                          PaperValue(settings, "dram", "mean"), nullptr, nullptr});
   GL_TRY_STATUS(AddFinding(settings, "bytes of DRAM, mean", "dram", Percent(labels.all()), exhibit));
   return exhibit;
 }

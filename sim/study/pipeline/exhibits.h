@@ -9,10 +9,11 @@
 
 namespace gridloom::study::pipeline {
 
-// One data set after the other, kernel after kernel, which others are compared with; the hardware's own schedule; the allocator, and its
-// kin. Labelled: L2 with labels.
-constexpr char kSerial[] = "serial", kSerialLabelled[] = "serial with labels", kPreemptive[] = "preemptive", kDka[] = "dka",
-               kDkaLabelled[] = "dka with labels", kDkaPredicted[] = "dka-predicted", kDkaGuarded[] = "dka-guarded";
+// One data set after the other, kernel after kernel, which others are compared with; the hardware's own schedule; the
+// allocator, and its kin. Labelled: L2 with labels.
+constexpr char kSerial[] = "serial", kSerialLabelled[] = "serial with labels", kPreemptive[] = "preemptive",
+               kDka[] = "dka", kDkaLabelled[] = "dka with labels", kDkaPredicted[] = "dka-predicted",
+               kDkaGuarded[] = "dka-guarded";
 
 // How kernels gain from more SMs (scaling.cpp).
 Result<Exhibit> Fig2(const Settings& settings, Runs& runs);     ///< all programs, channels fixed and proportional
@@ -21,12 +22,15 @@ Result<Exhibit> Classes(const Settings& settings, Runs& runs);  ///< stages: SMs
 // Fixed splits of the SMs (splits.cpp).
 Result<Exhibit> Fig4(const Settings& settings, Runs& runs);   ///< two kernels
 Result<Exhibit> Fig12(const Settings& settings, Runs& runs);  ///< three kernels, and the best pairs
-Result<Exhibit> Best(const Settings& settings, Runs& runs);   ///< the best fixed split of each program beside what the allocator found
+Result<Exhibit> Best(const Settings& settings,
+                     Runs& runs);  ///< the best fixed split of each program beside what the allocator found
 // How the allocator converges (convergence.cpp).
 Result<Exhibit> Fig6(const Settings& settings, Runs& runs);
 Result<Exhibit> Table4(const Settings& settings, Runs& runs);
-Result<Exhibit> Starts(const Settings& settings, Runs& runs);    ///< where the search begins: straight lines, or Kernelet's model
-Result<Exhibit> Together(const Settings& settings, Runs& runs);  ///< more than two kernels at once, their shares searched for
+Result<Exhibit> Starts(const Settings& settings,
+                       Runs& runs);  ///< where the search begins: straight lines, or Kernelet's model
+Result<Exhibit> Together(const Settings& settings,
+                         Runs& runs);  ///< more than two kernels at once, their shares searched for
 // Against one kernel after the other (comparison.cpp).
 Result<Exhibit> Fig9(const Settings& settings, Runs& runs);   ///< three devices
 Result<Exhibit> Fig10(const Settings& settings, Runs& runs);  ///< what the allocator and the labels bring

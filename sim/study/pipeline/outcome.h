@@ -28,11 +28,14 @@ struct Outcome {
   static Result<Outcome> Of(const Replayed& replayed);
   void Keep(auto& numbers) {
     numbers(cycles, warp_instructions, thread_instructions, dram_read_bytes, dram_write_bytes, l2_accesses, l2_misses);
-    numbers.List(launches,
-                 [](auto& of, Launch& launch) { of(launch.stream, launch.stage, launch.started, launch.ended, launch.warp_instructions); });
+    numbers.List(launches, [](auto& of, Launch& launch) {
+      of(launch.stream, launch.stage, launch.started, launch.ended, launch.warp_instructions);
+    });
     numbers.List(steps, [](auto& of, policy::DkaStep& step) {
       of(step.begin);
-      of.List(step.kernels, [](auto& one, policy::DkaStep::Kernel& kernel) { one(kernel.launch, kernel.stage, kernel.sms, kernel.took); });
+      of.List(step.kernels, [](auto& one, policy::DkaStep::Kernel& kernel) {
+        one(kernel.launch, kernel.stage, kernel.sms, kernel.took);
+      });
     });
   }
 };

@@ -1,5 +1,5 @@
-// Task pipelines: S. Mu, D. Li, Y. Chen, Y. Deng and Z. Wang, "Exploiting the task-pipelined parallelism of stream programs on many-core
-// GPUs", IEICE Trans. Inf. & Syst. E96-D, 2013 (docs/pipelines.md).
+// Task pipelines: S. Mu, D. Li, Y. Chen, Y. Deng and Z. Wang, "Exploiting the task-pipelined parallelism of stream
+// programs on many-core GPUs", IEICE Trans. Inf. & Syst. E96-D, 2013 (docs/pipelines.md).
 #include "sim/study/paper/paper.h"
 
 #include <algorithm>
@@ -10,9 +10,10 @@ namespace gridloom::study::pipeline {
 namespace {
 
 constexpr ExhibitRow<Runs> kExhibits[] = {
-    {"classes", Classes},   {"fig2", Fig2},       {"fig3", Fig3},           {"fig4", Fig4},         {"fig6", Fig6},   {"table4", Table4},
-    {"fig9", Fig9},         {"fig10", Fig10},     {"fig11", Fig11},         {"fig12", Fig12},       {"best", Best},   {"starts", Starts},
-    {"together", Together}, {"guarded", Guarded}, {"victims", VictimTable}, {"readings", Readings}, {"sizes", Sizes},
+    {"classes", Classes},   {"fig2", Fig2},     {"fig3", Fig3},         {"fig4", Fig4},       {"fig6", Fig6},
+    {"table4", Table4},     {"fig9", Fig9},     {"fig10", Fig10},       {"fig11", Fig11},     {"fig12", Fig12},
+    {"best", Best},         {"starts", Starts}, {"together", Together}, {"guarded", Guarded}, {"victims", VictimTable},
+    {"readings", Readings}, {"sizes", Sizes},
 };
 
 constexpr std::string_view kLabels = "tagged-l2", kOneStream = "--serial", kOfAllocator = "allocator_keys";

@@ -29,11 +29,13 @@ Run OneSet(const std::string& workload, const std::string& device) {
 
 }  // namespace
 
-/// Left: the device of the file's `fixed_channels` with other numbers of SMs. Right: devices whose channels and L2 grow with the SMs.
+/// Left: the device of the file's `fixed_channels` with other numbers of SMs. Right: devices whose channels and L2 grow
+/// with the SMs.
 Result<Exhibit> Fig2(const Settings& settings, Runs& runs) {
   GL_TRY(device, settings.Text("fixed_channels"));
   GL_TRY(sms, settings.List("scaling_sms"));
-  if (sms.size() != runs.devices().size()) return Error{settings.name() + ": scaling_sms needs a number for each of 'devices'"};
+  if (sms.size() != runs.devices().size())
+    return Error{settings.name() + ": scaling_sms needs a number for each of 'devices'"};
   Exhibit exhibit{.name = {},
                   .title = "Instructions per cycle, one kernel after the other, over those with the fewest SMs",
                   .columns = {"device", "workload"},
@@ -44,7 +46,8 @@ Result<Exhibit> Fig2(const Settings& settings, Runs& runs) {
       wanted.push_back({.program = workload, .scheme = kSerial, .device = device});
       wanted.back().keys = {{"sm.count", count}};
     }
-    for (const std::string& other : runs.devices()) wanted.push_back({.program = workload, .scheme = kSerial, .device = other});
+    for (const std::string& other : runs.devices())
+      wanted.push_back({.program = workload, .scheme = kSerial, .device = other});
   }
   for (std::size_t i = 0; i < sms.size(); ++i) exhibit.columns.push_back(sms[i] + " SMs, channels fixed");
   for (std::size_t i = 0; i < sms.size(); ++i) exhibit.columns.push_back(sms[i] + " SMs, in proportion");
@@ -66,10 +69,11 @@ Result<Exhibit> Fig3(const Settings& settings, Runs& runs) {
   GL_TRY(device, settings.Text("fixed_channels"));
   GL_TRY(workload, settings.Text("fig3.workload"));
   GL_TRY(sms, settings.Numbers("fig3.sms"));
-  Exhibit exhibit{.name = {},
-                  .title = "Instructions per cycle of each kernel of " + workload + " alone, by the number of SMs",
-                  .columns = {"device", "SMs"},
-                  .drawings = {{.caption = "instructions per cycle of each kernel", .unit = "", .names = {1}, .values = {}}}};
+  Exhibit exhibit{
+      .name = {},
+      .title = "Instructions per cycle of each kernel of " + workload + " alone, by the number of SMs",
+      .columns = {"device", "SMs"},
+      .drawings = {{.caption = "instructions per cycle of each kernel", .unit = "", .names = {1}, .values = {}}}};
   std::vector<Run> wanted;
   for (const double count : sms) {
     wanted.push_back(OneSet(workload, device));
@@ -92,7 +96,8 @@ Result<Exhibit> Fig3(const Settings& settings, Runs& runs) {
 Result<Exhibit> Classes(const Settings& settings, Runs& runs) {
   Exhibit exhibit{.name = {},
                   .title = "Stages of each program, one data set alone: SMs that Eq. 1 asks for, and cycles",
-                  .columns = {"device", "workload", "class", "kernel", "CTAs", "CTAs on an SM", "SMs required", "cycles", "part of all %"}};
+                  .columns = {"device", "workload", "class", "kernel", "CTAs", "CTAs on an SM", "SMs required",
+                              "cycles", "part of all %"}};
   std::vector<Run> wanted;
   for (const std::string& workload : runs.programs()) wanted.push_back(OneSet(workload, runs.device()));
   GL_TRY(outcomes, runs.Measure<Outcome>(wanted));
@@ -109,8 +114,8 @@ Result<Exhibit> Classes(const Settings& settings, Runs& runs) {
       const std::uint32_t fits = timing::CtasPerSm(needs, device);
       const double took = outcomes[i].launches[stage].took();
       exhibit.rows.push_back({runs.device(), runs.programs()[i], light ? "light" : "heavy",
-                              DemangledName(file->kernels()[file->launches()[stage].info.kernel].name), shape.ctas, fits,
-                              static_cast<double>(shape.ctas) / fits, took, 100 * took / all});
+                              DemangledName(file->kernels()[file->launches()[stage].info.kernel].name), shape.ctas,
+                              fits, static_cast<double>(shape.ctas) / fits, took, 100 * took / all});
     }
   }
   return exhibit;

@@ -1,4 +1,5 @@
-// Fixed splits of the SMs among kernels that run side by side (sections 2.3 and 4.4), and how near the allocator comes to the best.
+// Fixed splits of the SMs among kernels that run side by side (sections 2.3 and 4.4), and how near the allocator comes
+// to the best.
 #include <algorithm>
 
 #include "sim/study/pipeline/exhibits.h"
@@ -36,15 +37,15 @@ std::size_t StagesOf(const Outcome& outcome) {
 Result<Exhibit> Fig4(const Settings& settings, Runs& runs) {
   GL_TRY(workload, settings.Text("fig4.workload"));
   GL_TRY(sms, SmsOf(runs));
-  Exhibit exhibit{
-      .name = {},
-      .title = "Kernels 1 and 2 of " + workload + " side by side: instructions per cycle by the SMs of kernel 1, over one after the other",
-      .columns = {"device", "SMs of kernel 1", "IPC", "one after the other", "gain %"},
-      .drawings = {{.kind = Drawing::Kind::kLines,
-                    .caption = "instructions per cycle by the SMs of kernel 1",
-                    .unit = "",
-                    .names = {},
-                    .values = {1, 2}}}};
+  Exhibit exhibit{.name = {},
+                  .title = "Kernels 1 and 2 of " + workload +
+                           " side by side: instructions per cycle by the SMs of kernel 1, over one after the other",
+                  .columns = {"device", "SMs of kernel 1", "IPC", "one after the other", "gain %"},
+                  .drawings = {{.kind = Drawing::Kind::kLines,
+                                .caption = "instructions per cycle by the SMs of kernel 1",
+                                .unit = "",
+                                .names = {},
+                                .values = {1, 2}}}};
   std::vector<Run> wanted = {{.program = workload, .scheme = kSerial, .device = runs.device()},
                              {.program = workload, .scheme = kPreemptive, .device = runs.device()}};
   for (std::uint32_t first = 1; first < sms; ++first) {
@@ -67,7 +68,8 @@ Result<Exhibit> Fig4(const Settings& settings, Runs& runs) {
   }
   GL_TRY_STATUS(AddFinding(settings, "SMs of kernel 1 that are better than one after the other", "fig4_range",
                            least == 0 ? "none" : std::to_string(least) + " to " + std::to_string(most), exhibit));
-  GL_TRY_STATUS(AddFinding(settings, "best split over one after the other", "fig4_best", Number("%.1f %%", best), exhibit));
+  GL_TRY_STATUS(
+      AddFinding(settings, "best split over one after the other", "fig4_best", Number("%.1f %%", best), exhibit));
   return exhibit;
 }
 
@@ -79,7 +81,8 @@ Result<Exhibit> Fig12(const Settings& settings, Runs& runs) {
   const auto by = static_cast<std::uint32_t>(step);
   if (by < 1) return Error{settings.name() + ": fig12.step must be at least 1"};
   Exhibit exhibit{.name = {},
-                  .title = "Three kernels of " + workload + " at once, by their SMs, beside the best pairs (instructions per cycle)",
+                  .title = "Three kernels of " + workload +
+                           " at once, by their SMs, beside the best pairs (instructions per cycle)",
                   .columns = {"device", "SMs of K1, K2, K3", "IPC", "best pairs", "more %"},
                   .drawings = {{.caption = "instructions per cycle", .unit = "", .names = {1}, .values = {2, 3}}}};
   std::vector<Run> wanted = {{.program = workload, .scheme = kDka, .device = runs.device()}};
@@ -107,8 +110,9 @@ Result<Exhibit> Fig12(const Settings& settings, Runs& runs) {
     better += more > 0;
     most = std::max(most, more);
   }
-  std::ranges::stable_sort(exhibit.rows,
-                           [](const auto& a, const auto& b) { return a[4].template get<double>() > b[4].template get<double>(); });
+  std::ranges::stable_sort(exhibit.rows, [](const auto& a, const auto& b) {
+    return a[4].template get<double>() > b[4].template get<double>();
+  });
   GL_TRY_STATUS(AddFinding(settings, "splits among three kernels that are better than pairs", "fig12_better",
                            std::to_string(better) + " of " + std::to_string(names.size()), exhibit));
   GL_TRY_STATUS(AddFinding(settings, "best of them, over pairs", "fig12_most", Number("%.1f %%", most), exhibit));
@@ -118,9 +122,11 @@ Result<Exhibit> Fig12(const Settings& settings, Runs& runs) {
 /// OPT: every split of every pair is tried, and the best one of each pair is taken.
 Result<Exhibit> Best(const Settings& settings, Runs& runs) {
   GL_TRY(sms, SmsOf(runs));
-  Exhibit exhibit{.name = {},
-                  .title = "What the allocator converges to beside the best fixed split of each pair (cycles of a step)",
-                  .columns = {"device", "workload", "pair", "SMs of the best", "best step", "SMs of dka", "step of dka", "behind %"}};
+  Exhibit exhibit{
+      .name = {},
+      .title = "What the allocator converges to beside the best fixed split of each pair (cycles of a step)",
+      .columns = {"device", "workload", "pair", "SMs of the best", "best step", "SMs of dka", "step of dka",
+                  "behind %"}};
   GL_TRY(workloads, settings.List("best_of"));
   for (const std::string& workload : workloads) {
     std::vector<Run> wanted = {{.program = workload, .scheme = kDka, .device = runs.device()}};
@@ -144,10 +150,12 @@ Result<Exhibit> Best(const Settings& settings, Runs& runs) {
         least = time;
       }
       const double time = MedianTime(steps, 2 * steps.size() / 3);
-      exhibit.rows.push_back({runs.device(), workload, NameOf(stages), best, least, steps.back().sms[0], time, 100 * (time / least - 1)});
+      exhibit.rows.push_back(
+          {runs.device(), workload, NameOf(stages), best, least, steps.back().sms[0], time, 100 * (time / least - 1)});
     }
   }
-  exhibit.notes.push_back("SMs are those of the later stage of a pair. A step of dka is the median of the last third of the pair's steps.");
+  exhibit.notes.push_back(
+      "SMs are those of the later stage of a pair. A step of dka is the median of the last third of the pair's steps.");
   return exhibit;
 }
 

@@ -25,7 +25,8 @@ struct PairStep {
 /// Steps of more than one kernel, by their stages.
 std::map<Stages, std::vector<PairStep>> PairsOf(const Outcome& outcome);
 
-/// Steps until the split does not change any more, 1 if it never does; 0 if the last step still had another one than the step before.
+/// Steps until the split does not change any more, 1 if it never does; 0 if the last step still had another one than
+/// the step before.
 std::size_t StepsToConverge(const std::vector<PairStep>& steps);
 
 /// The median of a pair's steps from the one with number `from` on.

@@ -37,21 +37,24 @@ class Names {
 
 Json CountersJson(const timing::Counters& counters, const sim::DeviceSpec& device) {
   Json json;
-  for (const timing::CounterInfo& counter : hardware::CountersOf(device)) json[std::string(counter.name)] = counter.value(counters);
+  for (const timing::CounterInfo& counter : hardware::CountersOf(device))
+    json[std::string(counter.name)] = counter.value(counters);
   return json;
 }
 
 Json KernelJson(const KernelTimes& kernel, const sim::DeviceSpec& device) {
   const timing::Activity activity{device, kernel.cycles, kernel.counters};
-  Json json{{"kernel", DemangledName(kernel.name)},
-            {"symbol", kernel.name},
-            {"launches", kernel.launches},
-            {"kernel_ctas", kernel.ctas},
-            {"kernel_cycles", kernel.cycles},
-            {"kernel_warp_instructions", kernel.warp_instructions},
-            {"kernel_thread_instructions", kernel.thread_instructions},
-            {"kernel_ipc", kernel.cycles == 0 ? 0.0 : static_cast<double>(kernel.warp_instructions) / static_cast<double>(kernel.cycles)},
-            {"bound_by", timing::BoundBy(activity, hardware::StatesOf(device))}};
+  Json json{
+      {"kernel", DemangledName(kernel.name)},
+      {"symbol", kernel.name},
+      {"launches", kernel.launches},
+      {"kernel_ctas", kernel.ctas},
+      {"kernel_cycles", kernel.cycles},
+      {"kernel_warp_instructions", kernel.warp_instructions},
+      {"kernel_thread_instructions", kernel.thread_instructions},
+      {"kernel_ipc",
+       kernel.cycles == 0 ? 0.0 : static_cast<double>(kernel.warp_instructions) / static_cast<double>(kernel.cycles)},
+      {"bound_by", timing::BoundBy(activity, hardware::StatesOf(device))}};
   for (const timing::DerivedInfo& info : timing::DerivedTable()) json[std::string(info.name)] = info.value(activity);
   json["counters"] = CountersJson(kernel.counters, device);
   return json;
@@ -65,7 +68,9 @@ Json WorksJson(const std::vector<timing::WorkResult>& works, Names& names) {
     if (rows.size() == kMostWorks) ++left_out;
     else rows.push_back({names.Of(work), work.stream, work.submitted, work.started, work.ended});
   }
-  return {{"columns", {"kernel", "stream", "submitted", "started", "ended"}}, {"left_out", left_out}, {"rows", std::move(rows)}};
+  return {{"columns", {"kernel", "stream", "submitted", "started", "ended"}},
+          {"left_out", left_out},
+          {"rows", std::move(rows)}};
 }
 
 /// Counters per interval, one array for each; those that stay 0 are left out.
@@ -90,7 +95,8 @@ Json SamplesJson(const timing::Sampler& sampler, const sim::DeviceSpec& device) 
 Json ResidenciesJson(const ReplayResult& result, Names& names) {
   Json rows = Json::array();
   for (const timing::Residency& r : result.sampler->residencies()) {
-    rows.push_back({r.sm, names.Of(result.works[r.first_launch]), r.begin, r.end, r.busy, r.first_launch, r.last_launch});
+    rows.push_back(
+        {r.sm, names.Of(result.works[r.first_launch]), r.begin, r.end, r.busy, r.first_launch, r.last_launch});
   }
   return {{"columns", {"sm", "kernel", "begin", "end", "busy", "first_launch", "last_launch"}},
           {"resolution", result.sampler->resolution()},
@@ -102,7 +108,8 @@ Json CtasJson(const ReplayResult& result, Names& names) {
   Json rows = Json::array();
   for (const timing::CtaInterval& cta : result.sampler->ctas()) {
     const timing::CtaPlace& place = cta.place;
-    rows.push_back({place.sm, place.slot, names.Of(result.works[place.launch]), place.launch, place.cta, cta.begin, cta.end});
+    rows.push_back(
+        {place.sm, place.slot, names.Of(result.works[place.launch]), place.launch, place.cta, cta.begin, cta.end});
   }
   return {{"columns", {"sm", "slot", "kernel", "launch", "cta", "begin", "end"}},
           {"left_out", result.sampler->ctas_left_out()},
@@ -111,11 +118,13 @@ Json CtasJson(const ReplayResult& result, Names& names) {
 
 Json TracesJson(const std::vector<FileIdentity>& traces) {
   Json json = Json::array();
-  for (const FileIdentity& trace : traces) json.push_back({{"file", trace.path}, {"bytes", trace.bytes}, {"xxh3", trace.hash}});
+  for (const FileIdentity& trace : traces)
+    json.push_back({{"file", trace.path}, {"bytes", trace.bytes}, {"xxh3", trace.hash}});
   return json;
 }
 
-Json ProgramsJson(const std::vector<std::string>& names, const std::vector<std::uint64_t>& cycles, const sim::DeviceSpec& device) {
+Json ProgramsJson(const std::vector<std::string>& names, const std::vector<std::uint64_t>& cycles,
+                  const sim::DeviceSpec& device) {
   Json json = Json::array();
   for (std::size_t i = 0; i < names.size(); ++i) {
     const double seconds = static_cast<double>(cycles[i]) / (device.timing.clock.sm_mhz * 1e6);
@@ -126,7 +135,8 @@ Json ProgramsJson(const std::vector<std::string>& names, const std::vector<std::
 
 Json DeviceJson(const sim::DeviceSpec& device) {
   Json fields;
-  for (const sim::DeviceField& field : sim::DeviceFields()) fields[std::string(field.key)] = sim::FieldText(field, device);
+  for (const sim::DeviceField& field : sim::DeviceFields())
+    fields[std::string(field.key)] = sim::FieldText(field, device);
   for (const hardware::KeyText& field : hardware::FieldsOf(device)) fields[field.key] = field.value;
   return fields;
 }
@@ -191,7 +201,8 @@ Result<std::optional<Json>> CellStore::Load(const Cell& cell, const sim::DeviceS
   if (!json.is_object()) return Error{path + " is damaged: it is no result of a replay"};
   const auto is = [&](const char* key, const auto& value) { return json.contains(key) && json[key] == value; };
   if (!is("format", kCellFormat) || !is("key", cell.key)) return std::optional<Json>();
-  if (const std::string problem = CellProblem(json, device); !problem.empty()) return Error{path + " is damaged: " + problem};
+  if (const std::string problem = CellProblem(json, device); !problem.empty())
+    return Error{path + " is damaged: " + problem};
   return std::optional<Json>(std::in_place, std::move(json));
 }
 

@@ -22,8 +22,8 @@ class CellStore {
   explicit CellStore(std::string folder) : folder_(std::move(folder)) {}
   Status Prepare() const;  ///< makes the folder
   std::string PathOf(const Cell& cell) const { return folder_ + "/cells/" + cell.file + ".json"; }
-  /// Nothing when there is no result of that key, or one of another version. Fails with one sentence that names the file when it is
-  /// damaged.
+  /// Nothing when there is no result of that key, or one of another version. Fails with one sentence that names the
+  /// file when it is damaged.
   Result<std::optional<Json>> Load(const Cell& cell, const sim::DeviceSpec& device) const;
   /// There or not there, whatever interrupts it.
   Status Save(const Cell& cell, const Json& result) const;

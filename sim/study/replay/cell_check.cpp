@@ -43,29 +43,38 @@ class Checker {
     if (!good && problem_.empty()) problem_ = "'" + what + "' must be " + expected;
     return problem_.empty();
   }
-  bool Has(const Json& of, const std::string& where, const char* name, bool (Json::*is)() const noexcept, const char* expected) {
+  bool Has(const Json& of, const std::string& where, const char* name, bool (Json::*is)() const noexcept,
+           const char* expected) {
     if (!problem_.empty()) return false;
     const auto found = of.find(name);
     return Require(found != of.end() && ((*found).*is)(), where + name, expected);
   }
-  void Text(const Json& of, const std::string& where, const char* name) { Has(of, where, name, &Json::is_string, "a text"); }
-  void Number(const Json& of, const std::string& where, const char* name) { Has(of, where, name, &Json::is_number, "a number"); }
+  void Text(const Json& of, const std::string& where, const char* name) {
+    Has(of, where, name, &Json::is_string, "a text");
+  }
+  void Number(const Json& of, const std::string& where, const char* name) {
+    Has(of, where, name, &Json::is_number, "a number");
+  }
   void Count(const Json& of, const std::string& where, const char* name) {
-    if (Has(of, where, name, &Json::is_number_unsigned, "a count")) Require(IsCount(of[name]), where + name, "below 2^53");
+    if (Has(of, where, name, &Json::is_number_unsigned, "a count"))
+      Require(IsCount(of[name]), where + name, "below 2^53");
   }
 
   /// What replays and kernels have in common: derived figures and counters.
   void CheckFigures(const Json& of, const std::string& where) {
     for (const timing::DerivedInfo& info : timing::DerivedTable()) Number(of, where, std::string(info.name).c_str());
     if (!Has(of, where, "counters", &Json::is_object, "an object")) return;
-    for (const timing::CounterInfo& info : counters_) Count(of["counters"], where + "counters.", std::string(info.name).c_str());
-    for (const auto& [name, value] : of["counters"].items()) Require(IsCount(value), where + "counters." + name, "a count below 2^53");
+    for (const timing::CounterInfo& info : counters_)
+      Count(of["counters"], where + "counters.", std::string(info.name).c_str());
+    for (const auto& [name, value] : of["counters"].items())
+      Require(IsCount(value), where + "counters." + name, "a count below 2^53");
   }
 
   void CheckKernel(const Json& kernel, const std::string& where) {
     if (!Require(kernel.is_object(), where.substr(0, where.size() - 1), "an object")) return;
     for (const char* name : {"kernel", "symbol", "bound_by"}) Text(kernel, where, name);
-    for (const char* name : {"launches", "kernel_ctas", "kernel_cycles", "kernel_warp_instructions", "kernel_thread_instructions"})
+    for (const char* name :
+         {"launches", "kernel_ctas", "kernel_cycles", "kernel_warp_instructions", "kernel_thread_instructions"})
       Count(kernel, where, name);
     Number(kernel, where, "kernel_ipc");
     CheckFigures(kernel, where);
@@ -81,7 +90,8 @@ class Checker {
   void CheckTimeline(const Json& timeline) {
     if (!Has(timeline, "timeline.", "kernels", &Json::is_array, "a list")) return;
     const Json& names = timeline["kernels"];
-    Require(std::ranges::all_of(names, [](const Json& name) { return name.is_string(); }), "timeline.kernels", "a list of texts");
+    Require(std::ranges::all_of(names, [](const Json& name) { return name.is_string(); }), "timeline.kernels",
+            "a list of texts");
     const std::uint64_t kernels = names.size(), sms = device_.sm.count, any = kMostCycles;
     // Columns as cell.cpp writes them, and what each is below.
     CheckRows(timeline, "works", std::array{kernels, kMostStreams, any, any, any}, 3);
@@ -109,7 +119,9 @@ class Checker {
   void CheckSamples(const Json& samples) {
     const std::string where = "timeline.samples.";
     Count(samples, where, "interval");
-    if (!Has(samples, where, "end", &Json::is_array, "a list") || !Has(samples, where, "counters", &Json::is_object, "an object")) return;
+    if (!Has(samples, where, "end", &Json::is_array, "a list") ||
+        !Has(samples, where, "counters", &Json::is_object, "an object"))
+      return;
     const Json& ends = samples["end"];
     bool good = true;
     for (std::size_t i = 0; good && i < ends.size(); ++i)

@@ -1,5 +1,5 @@
-// Whether a kept result of a replay has everything that reports read of it, of the types that they expect. The file may have been
-// written by anybody.
+// Whether a kept result of a replay has everything that reports read of it, of the types that they expect. The file may
+// have been written by anybody.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace gridloom::study {
 
-/// Empty, or one sentence that names the first part that is missing or wrong. Of a cell with its timeline, replayed on that device.
+/// Empty, or one sentence that names the first part that is missing or wrong. Of a cell with its timeline, replayed on
+/// that device.
 std::string CellProblem(const Json& cell, const sim::DeviceSpec& device);
 
 }  // namespace gridloom::study

@@ -21,10 +21,13 @@ const std::vector<Column> kIdentity{
 const std::vector<Column> kRun{
     {"cycles", "cycles", "SM cycles until everything had ended", Kind::kCount},
     {"speed_up", "times", "simulated time of the baseline over that of this replay", Kind::kReal},
-    {"stp", "programs", "system throughput of a mix: sum of what each program takes alone over what it takes in the mix", Kind::kReal},
-    {"antt", "times", "average normalised turnaround time of a mix: mean of what each program takes in it over what it takes alone",
+    {"stp", "programs",
+     "system throughput of a mix: sum of what each program takes alone over what it takes in the mix", Kind::kReal},
+    {"antt", "times",
+     "average normalised turnaround time of a mix: mean of what each program takes in it over what it takes alone",
      Kind::kReal},
-    {"fairness", "share", "of a mix: least over greatest of what a program takes alone over what it takes in the mix", Kind::kShare},
+    {"fairness", "share", "of a mix: least over greatest of what a program takes alone over what it takes in the mix",
+     Kind::kShare},
     {"bound_by", "", "what most of the time went to", Kind::kText},
 };
 const std::vector<Column> kKernel{
@@ -32,7 +35,8 @@ const std::vector<Column> kKernel{
     {"symbol", "", "name of the kernel in the binary", Kind::kText},
     {"launches", "launches", "launches of the kernel", Kind::kCount},
     {"kernel_ctas", "CTAs", "CTAs of its launches", Kind::kCount},
-    {"kernel_cycles", "cycles", "SM cycles from a launch's first CTA to its last one's end, summed over launches", Kind::kCount},
+    {"kernel_cycles", "cycles", "SM cycles from a launch's first CTA to its last one's end, summed over launches",
+     Kind::kCount},
     {"kernel_warp_instructions", "instructions", "warp instructions of the kernel itself", Kind::kCount},
     {"kernel_thread_instructions", "instructions", "thread instructions of the kernel itself", Kind::kCount},
     {"kernel_ipc", "instructions/cycle", "kernel_warp_instructions over kernel_cycles", Kind::kReal},
@@ -124,8 +128,10 @@ std::vector<Json> IntervalRecords(const Json& cell, const sim::DeviceSpec& devic
     const timing::Counters counters = ModelCounters(samples, i);
     const timing::Activity activity{device, end - begin, counters};
     Json record{{"begin", begin}, {"end", end}};
-    for (const timing::DerivedInfo& info : timing::DerivedTable()) record[std::string(info.name)] = info.value(activity);
-    for (const timing::CounterInfo& info : list) record["counters"][std::string(info.name)] = ValueOf(samples, info.name, i);
+    for (const timing::DerivedInfo& info : timing::DerivedTable())
+      record[std::string(info.name)] = info.value(activity);
+    for (const timing::CounterInfo& info : list)
+      record["counters"][std::string(info.name)] = ValueOf(samples, info.name, i);
     records.push_back(std::move(record));
     begin = end;
   }

@@ -25,9 +25,8 @@ std::vector<report::Column> Select(const std::vector<report::Column>& columns, c
 /// A cell of a table for each column: the record's value of that name, or that among its counters, or null.
 Json Row(const std::vector<report::Column>& columns, const Json& record);
 
-/// The record of a replay for RunColumns(): its result with the speed-up, and of a mix with what its programs are slowed
-/// down by. A kernel of it becomes a record for
-/// KernelColumns() with what it belongs to.
+/// The record of a replay for RunColumns(): its result with the speed-up, and of a mix with what its programs are
+/// slowed down by. A kernel of it becomes a record for KernelColumns() with what it belongs to.
 Json RunRecord(const ReplayRun& run, std::size_t cell);
 Json KernelRecord(const Json& run_record, const Json& kernel);
 /// Records for IntervalColumns(), from a result with its timeline.

@@ -1,5 +1,5 @@
-// Trace events: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU (Trace Event Format), which Perfetto
-// and chrome://tracing read.
+// Trace events: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU (Trace Event Format),
+// which Perfetto and chrome://tracing read.
 #include <map>
 #include <set>
 
@@ -16,16 +16,27 @@ class Events {
   explicit Events(const sim::DeviceSpec& device) : mhz_(device.timing.clock.sm_mhz) {}
 
   void NameProcess(Process process, const std::string& name) {
-    events_.push_back({{"ph", "M"}, {"pid", process}, {"tid", 0}, {"name", "process_name"}, {"args", {{"name", name}}}});
-    events_.push_back({{"ph", "M"}, {"pid", process}, {"tid", 0}, {"name", "process_sort_index"}, {"args", {{"sort_index", process}}}});
+    events_.push_back(
+        {{"ph", "M"}, {"pid", process}, {"tid", 0}, {"name", "process_name"}, {"args", {{"name", name}}}});
+    events_.push_back({{"ph", "M"},
+                       {"pid", process},
+                       {"tid", 0},
+                       {"name", "process_sort_index"},
+                       {"args", {{"sort_index", process}}}});
   }
   /// Once for each thread.
   void NameThread(Process process, std::uint64_t thread, const std::string& name) {
     if (!named_.insert({process, thread}).second) return;
-    events_.push_back({{"ph", "M"}, {"pid", process}, {"tid", thread}, {"name", "thread_name"}, {"args", {{"name", name}}}});
-    events_.push_back({{"ph", "M"}, {"pid", process}, {"tid", thread}, {"name", "thread_sort_index"}, {"args", {{"sort_index", thread}}}});
+    events_.push_back(
+        {{"ph", "M"}, {"pid", process}, {"tid", thread}, {"name", "thread_name"}, {"args", {{"name", name}}}});
+    events_.push_back({{"ph", "M"},
+                       {"pid", process},
+                       {"tid", thread},
+                       {"name", "thread_sort_index"},
+                       {"args", {{"sort_index", thread}}}});
   }
-  void Span(Process process, std::uint64_t thread, const Json& name, std::uint64_t begin, std::uint64_t end, Json arguments) {
+  void Span(Process process, std::uint64_t thread, const Json& name, std::uint64_t begin, std::uint64_t end,
+            Json arguments) {
     events_.push_back({{"ph", "X"},
                        {"pid", process},
                        {"tid", thread},
@@ -35,7 +46,12 @@ class Events {
                        {"args", std::move(arguments)}});
   }
   void Count(const std::string& name, std::uint64_t at, Json values) {
-    events_.push_back({{"ph", "C"}, {"pid", kCounters}, {"tid", 0}, {"name", name}, {"ts", Microseconds(at)}, {"args", std::move(values)}});
+    events_.push_back({{"ph", "C"},
+                       {"pid", kCounters},
+                       {"tid", 0},
+                       {"name", name},
+                       {"ts", Microseconds(at)},
+                       {"args", std::move(values)}});
   }
   Json list() && { return std::move(events_); }
 
@@ -52,7 +68,8 @@ void AddStreams(const Json& timeline, Events& events) {
   for (const Json& row : timeline["works"]["rows"]) {
     const auto stream = row[1].get<std::uint64_t>();
     events.NameThread(kStreams, stream, "stream " + std::to_string(stream));
-    events.Span(kStreams, stream, timeline["kernels"][row[0].get<std::size_t>()], row[3], row[4], {{"submitted_cycle", row[2]}});
+    events.Span(kStreams, stream, timeline["kernels"][row[0].get<std::size_t>()], row[3], row[4],
+                {{"submitted_cycle", row[2]}});
   }
 }
 
@@ -82,7 +99,8 @@ void AddCtas(const Json& timeline, const sim::DeviceSpec& device, Events& events
     const auto sm = row[0].get<std::uint64_t>(), slot = row[1].get<std::uint64_t>();
     const std::uint64_t thread = sm * device.sm.max_blocks + slot;
     events.NameThread(kCtas, thread, "SM " + std::to_string(sm) + " slot " + std::to_string(slot));
-    events.Span(kCtas, thread, timeline["kernels"][row[2].get<std::size_t>()], row[5], row[6], {{"launch", row[3]}, {"cta", row[4]}});
+    events.Span(kCtas, thread, timeline["kernels"][row[2].get<std::size_t>()], row[5], row[6],
+                {{"launch", row[3]}, {"cta", row[4]}});
   }
 }
 

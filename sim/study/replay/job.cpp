@@ -30,8 +30,8 @@ std::uint32_t StreamOf(std::map<std::uint64_t, std::uint32_t>& streams, std::uin
 }
 
 /// The last launch of each trace comes before `ends` of it.
-Status AddLaunches(timing::Engine& engine, const Traces& traces, const model::ProfileTable* profiles, const ReplayInputs& inputs,
-                   std::vector<timing::WorkId>& ends) {
+Status AddLaunches(timing::Engine& engine, const Traces& traces, const model::ProfileTable* profiles,
+                   const ReplayInputs& inputs, std::vector<timing::WorkId>& ends) {
   std::uint32_t next_stream = 0, number = 0;
   timing::WorkId end = 0;
   for (const auto& file : traces) {
@@ -100,8 +100,9 @@ Status CheckRanges(const Traces& traces, trace::LaunchInfo::Ranges form) {
     if (told) continue;
     const std::string name(trace::NameOf(form));
     return Error{file->name() + " has no " + name +
-                 " ranges of its CTAs, which kernels that overlap go by: make it again with `gridloom run --trace FILE --ranges " + name +
-                 " -- PROGRAM`"};
+                 " ranges of its CTAs, which kernels that overlap go by: make it again with `gridloom run --trace FILE "
+                 "--ranges " +
+                 name + " -- PROGRAM`"};
   }
   return {};
 }
@@ -111,18 +112,20 @@ std::vector<std::string> OrderNotes(const sim::DeviceSpec& device, const Traces&
   std::vector<std::string> notes;
   if (!GoesByRecordedOrder(device)) return notes;
   for (const auto& file : traces) {
-    if (std::ranges::any_of(file->actions(), [](const trace::HostAction& action) { return !action.ranks.empty(); })) continue;
-    notes.push_back(file->name() +
-                    " says of no copy in which order its program filled what it copied (hardware.crcs.order=recorded): it is " +
-                    "read from the beginning to the end; `gridloom run --record-order` notes it");
+    if (std::ranges::any_of(file->actions(), [](const trace::HostAction& action) { return !action.ranks.empty(); }))
+      continue;
+    notes.push_back(
+        file->name() +
+        " says of no copy in which order its program filled what it copied (hardware.crcs.order=recorded): it is " +
+        "read from the beginning to the end; `gridloom run --record-order` notes it");
   }
   return notes;
 }
 
 /// The launches alone.
 Result<ReplayResult> ReplayKernels(const sim::DeviceSpec& device, policy::Policy& policy, const Traces& traces,
-                                   const timing::EngineOptions& options, const model::ProfileTable* profiles, const ReplayInputs& inputs,
-                                   std::shared_ptr<timing::Sampler> sampler) {
+                                   const timing::EngineOptions& options, const model::ProfileTable* profiles,
+                                   const ReplayInputs& inputs, std::shared_ptr<timing::Sampler> sampler) {
   GL_TRY(engine, timing::Engine::Create(device, policy, options));
   std::vector<timing::WorkId> ends;
   GL_TRY_STATUS(AddLaunches(*engine, traces, profiles, inputs, ends));
@@ -138,10 +141,12 @@ Result<ReplayResult> ReplayKernels(const sim::DeviceSpec& device, policy::Policy
 }
 
 /// The whole programs: launches, copies, events, and their calls' time.
-Result<ReplayResult> ReplayPrograms(const sim::DeviceSpec& device, std::unique_ptr<policy::Policy> policy, const Traces& traces,
-                                    const timing::EngineOptions& options, const model::ProfileTable* profiles, const ReplayInputs& inputs,
+Result<ReplayResult> ReplayPrograms(const sim::DeviceSpec& device, std::unique_ptr<policy::Policy> policy,
+                                    const Traces& traces, const timing::EngineOptions& options,
+                                    const model::ProfileTable* profiles, const ReplayInputs& inputs,
                                     std::shared_ptr<timing::Sampler> sampler) {
-  GL_TRY(timeline, timing::LiveTimeline::Create(device, std::move(policy), {.engine = options, .patience_ms = kPatienceMs}));
+  GL_TRY(timeline,
+         timing::LiveTimeline::Create(device, std::move(policy), {.engine = options, .patience_ms = kPatienceMs}));
   timing::PlayOptions playing;
   playing.most_instructions = inputs.most_instructions;
   if (const auto ranges = RangesOf(device)) {
@@ -160,7 +165,9 @@ Result<ReplayResult> ReplayPrograms(const sim::DeviceSpec& device, std::unique_p
     notes.push_back(sentence);
   };
   if (profiles != nullptr) {
-    playing.profile_of = [profiles](const trace::CtaSource& source) { return ProfileOf(*profiles, source.code(), source.shape()); };
+    playing.profile_of = [profiles](const trace::CtaSource& source) {
+      return ProfileOf(*profiles, source.code(), source.shape());
+    };
   }
   GL_TRY_STATUS(timing::PlayTraces(*timeline, traces, playing));
   ReplayResult result = ResultOf(timeline->engine(), std::move(sampler));
@@ -171,7 +178,8 @@ Result<ReplayResult> ReplayPrograms(const sim::DeviceSpec& device, std::unique_p
   return result;
 }
 
-Result<model::KerneletSetup> SetUpFor(const sim::DeviceSpec& device, const Traces& traces, const model::ProfileFile* profiles) {
+Result<model::KerneletSetup> SetUpFor(const sim::DeviceSpec& device, const Traces& traces,
+                                      const model::ProfileFile* profiles) {
   GL_TRY(config, LoadKerneletConfig());
   if (profiles != nullptr) return model::SetUpKernelet(*profiles, config);
   GL_TRY(measured, ProfileTraces(device, traces, config));
@@ -180,8 +188,8 @@ Result<model::KerneletSetup> SetUpFor(const sim::DeviceSpec& device, const Trace
 
 }  // namespace
 
-Result<ReplayResult> Replay(const sim::DeviceSpec& device, const std::string& policy_name, const Traces& traces, unsigned threads,
-                            const ReplayInputs& inputs, ReplayProgress* progress) {
+Result<ReplayResult> Replay(const sim::DeviceSpec& device, const std::string& policy_name, const Traces& traces,
+                            unsigned threads, const ReplayInputs& inputs, ReplayProgress* progress) {
   GL_TRY(known, policy::FindPolicy(policy_name));
   model::KerneletSetup kernelet;
   if (known->needs.Has(policy::Need::kProfiles)) {
@@ -191,7 +199,8 @@ Result<ReplayResult> Replay(const sim::DeviceSpec& device, const std::string& po
   const auto ranges = RangesOf(device);
   if (ranges && inputs.kernels_only)
     return Error{
-        "the part crcs needs whole programs, copies and waits included: leave out --kernels-only, or the part and policies crcs-..."};
+        "the part crcs needs whole programs, copies and waits included: leave out --kernels-only, or the part and "
+        "policies crcs-..."};
   if (ranges) GL_TRY_STATUS(CheckRanges(traces, *ranges));
   const auto begin = std::chrono::steady_clock::now();
   policy::PolicyInputs inputs_of = kernelet.inputs;
@@ -214,8 +223,9 @@ Result<ReplayResult> Replay(const sim::DeviceSpec& device, const std::string& po
     }
   }
   const model::ProfileTable* const profiles = kernelet.profiles.get();
-  GL_TRY(result, inputs.kernels_only ? ReplayKernels(device, *policy, traces, options, profiles, inputs, sampler)
-                                     : ReplayPrograms(device, std::move(policy), traces, options, profiles, inputs, sampler));
+  GL_TRY(result, inputs.kernels_only
+                     ? ReplayKernels(device, *policy, traces, options, profiles, inputs, sampler)
+                     : ReplayPrograms(device, std::move(policy), traces, options, profiles, inputs, sampler));
   result.host_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return result;
 }

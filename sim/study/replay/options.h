@@ -1,4 +1,5 @@
-// What `replay`, `compare` and `sweep` have in common: which workloads on which devices under which policies, and what becomes of it.
+// What `replay`, `compare` and `sweep` have in common: which workloads on which devices under which policies, and what
+// becomes of it.
 #pragma once
 
 #include <string>
@@ -22,18 +23,21 @@ struct ParameterValues {
 
 struct ReplayOptions {
   std::vector<Workload> workloads;
-  std::vector<std::string> devices;   ///< ids or YAML files; none: the default device
-  std::vector<std::string> hardware;  ///< proposed parts in place of a device's own ("a,b"; "none"): a variant of each device for each
-  std::vector<std::string> policies;  ///< none: leftover
+  std::vector<std::string> devices;  ///< ids or YAML files; none: the default device
+  std::vector<std::string>
+      hardware;  ///< proposed parts in place of a device's own ("a,b"; "none"): a variant of each device for each
+  std::vector<std::string> policies;        ///< none: leftover
   std::vector<ParameterValues> parameters;  ///< several: every combination
-  std::vector<std::string> storage;  ///< rates of the host's storage ("500MB/s"): a variant of each device for each; Complete() reads them
-  std::string baseline;              ///< device, policy or both (with a comma) that others are compared with; empty: the first
-  std::string profiles;              ///< file with profiles of kernels on the one device, for kernelet; empty: it makes them
-  std::string report;                ///< folder; empty: no report
-  std::string title, command;        ///< of the report: what it is, and what does the same again
-  unsigned jobs = 0;                 ///< replays at the same time; 0: one per core
-  unsigned threads = 1;              ///< host threads of each replay
-  /// Millions of warp instructions of one launch, beyond which a replay fails: more than an hour of simulation. 0: any number.
+  std::vector<std::string>
+      storage;  ///< rates of the host's storage ("500MB/s"): a variant of each device for each; Complete() reads them
+  std::string baseline;  ///< device, policy or both (with a comma) that others are compared with; empty: the first
+  std::string profiles;  ///< file with profiles of kernels on the one device, for kernelet; empty: it makes them
+  std::string report;    ///< folder; empty: no report
+  std::string title, command;  ///< of the report: what it is, and what does the same again
+  unsigned jobs = 0;           ///< replays at the same time; 0: one per core
+  unsigned threads = 1;        ///< host threads of each replay
+  /// Millions of warp instructions of one launch, beyond which a replay fails: more than an hour of simulation. 0: any
+  /// number.
   unsigned most_instructions = 4000;
   bool kernels_only = false;  ///< no copies, no time of the programs'
   bool alone = true;          ///< replay each program of a mix alone, too: what it is slowed down by

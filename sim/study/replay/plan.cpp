@@ -85,11 +85,14 @@ bool HasPart(const DeviceVariant& device, const std::string& part) {
 
 /// Whether devices have the part at least under one of the policies.
 bool IsBrought(const std::string& part, const std::vector<std::string>& policies) {
-  return std::ranges::any_of(policies, [&](const std::string& policy) { return hardware::Has(hardware::WithPartsFor({}, policy), part); });
+  return std::ranges::any_of(
+      policies, [&](const std::string& policy) { return hardware::Has(hardware::WithPartsFor({}, policy), part); });
 }
 
-/// The device with each value of the parameter; alone when the parameter is one of a part that it does not have and no policy brings.
-Status Vary(const ParameterValues& parameter, const std::vector<std::string>& policies, std::vector<DeviceVariant>& variants) {
+/// The device with each value of the parameter; alone when the parameter is one of a part that it does not have and no
+/// policy brings.
+Status Vary(const ParameterValues& parameter, const std::vector<std::string>& policies,
+            std::vector<DeviceVariant>& variants) {
   std::vector<DeviceVariant> next;
   const std::string part = PartOf(parameter.key);
   for (const DeviceVariant& variant : variants) {
@@ -118,7 +121,8 @@ Result<std::vector<DeviceVariant>> Variants(const std::string& name, const Repla
   for (DeviceVariant& variant : variants) variant.label = sim::DeviceLabel(variant.spec);
   // Which parts there are decides which other parameters matter.
   std::vector<ParameterValues> parameters = options.parameters;
-  std::ranges::stable_partition(parameters, [](const ParameterValues& parameter) { return parameter.key == kProposed; });
+  std::ranges::stable_partition(parameters,
+                                [](const ParameterValues& parameter) { return parameter.key == kProposed; });
   for (const ParameterValues& parameter : parameters) GL_TRY_STATUS(Vary(parameter, options.policies, variants));
   for (const DeviceVariant& variant : variants) {
     Status valid = sim::ValidateDevice(variant.spec);
@@ -162,11 +166,13 @@ std::string KeyOf(const std::string& basis, const std::vector<FileIdentity>& tra
 }
 
 /// Letters, digits and a few signs stay; the key keeps names apart.
-std::string FileName(const std::string& workload, const std::string& device, const std::string& policy, const std::string& key) {
+std::string FileName(const std::string& workload, const std::string& device, const std::string& policy,
+                     const std::string& key) {
   constexpr std::size_t kLongest = 120;
   std::string name = workload + "." + device + "." + policy;
   for (char& c : name) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || std::strchr("._+=-", c) != nullptr;
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       std::strchr("._+=-", c) != nullptr;
     if (!plain || c == '\0') c = '_';
   }
   if (name.starts_with('.')) name[0] = '_';
@@ -179,7 +185,8 @@ Result<std::string> PolicyInputs(const std::string& policy, const ReplayOptions&
   const std::string parameters = (devices.parent_path() / "policies" / (policy + ".yaml")).string();
   std::string inputs;
   std::error_code error;
-  for (const std::string& file : {std::filesystem::exists(parameters, error) ? parameters : std::string(), options.profiles}) {
+  for (const std::string& file :
+       {std::filesystem::exists(parameters, error) ? parameters : std::string(), options.profiles}) {
     if (file.empty()) continue;
     GL_TRY(identity, Identify(file));
     inputs += identity.hash + " ";
@@ -226,7 +233,8 @@ Status PlanPolicies(const ReplayOptions& options, ReplayPlan& plan) {
   for (const std::string& policy : options.policies) {
     GL_TRY(known, policy::FindPolicy(policy));
     static_cast<void>(known);
-    if (std::ranges::find(plan.policies, policy) != plan.policies.end()) return Error{"policy " + policy + " is given twice"};
+    if (std::ranges::find(plan.policies, policy) != plan.policies.end())
+      return Error{"policy " + policy + " is given twice"};
     plan.policies.push_back(policy);
   }
   return {};
@@ -263,7 +271,8 @@ class CellMaker {
     auto basis = bases_.find(cell.policy);
     if (basis == bases_.end()) {
       GL_TRY(inputs, PolicyInputs(cell.policy, options_));
-      basis = bases_.emplace(cell.policy, build_ + kCellFormat + inputs + (options_.kernels_only ? "kernels only" : "")).first;
+      basis = bases_.emplace(cell.policy, build_ + kCellFormat + inputs + (options_.kernels_only ? "kernels only" : ""))
+                  .first;
     }
     cell.key = KeyOf(basis->second, plan.TracesOf(cell), plan.SpecOf(cell), cell.policy);
     cell.file = FileName(plan.WorkloadOf(cell), plan.devices[cell.device].label, cell.policy, cell.key);
@@ -286,7 +295,8 @@ Status PlanAlone(CellMaker& maker, ReplayPlan& plan) {
     const std::size_t programs = plan.workloads[w].traces.size();
     for (std::size_t d = 0; programs > 1 && d < plan.devices.size(); ++d) {
       for (std::size_t p = 0; p < programs; ++p) {
-        GL_TRY_STATUS(maker.Add({.workload = w, .device = d, .policy = plan.alone_policy, .program = p, .key = {}, .file = {}}, plan));
+        GL_TRY_STATUS(maker.Add(
+            {.workload = w, .device = d, .policy = plan.alone_policy, .program = p, .key = {}, .file = {}}, plan));
         const auto [place, is_new] = known.emplace(plan.cells.back().key, plan.cells.size() - 1);
         if (!is_new) plan.cells.pop_back();
         plan.alone[{w, d}].push_back(place->second);
@@ -308,7 +318,8 @@ void AddNew(const std::vector<Row>& more, std::string_view Row::*name, std::vect
 }  // namespace
 
 std::string ReplayPlan::NameOf(const Cell& cell) const {
-  return WorkloadOf(cell) + (cell.program ? " alone on " : " on ") + devices[cell.device].label + " under " + cell.policy;
+  return WorkloadOf(cell) + (cell.program ? " alone on " : " on ") + devices[cell.device].label + " under " +
+         cell.policy;
 }
 
 std::string ReplayPlan::WorkloadOf(const Cell& cell) const {
@@ -360,7 +371,8 @@ Result<std::string> RangesFor(const ReplayOptions& options) {
   std::set<std::string_view> forms;
   for (std::size_t device = 0; device < plan.devices.size(); ++device) {
     for (const std::string& policy : plan.policies) {
-      const auto form = RangesOf(plan.SpecOf({.workload = 0, .device = device, .policy = policy, .key = {}, .file = {}}));
+      const auto form =
+          RangesOf(plan.SpecOf({.workload = 0, .device = device, .policy = policy, .key = {}, .file = {}}));
       if (form) forms.insert(trace::NameOf(*form));
     }
   }
@@ -371,13 +383,15 @@ Result<std::string> RangesFor(const ReplayOptions& options) {
 
 std::vector<timing::CounterInfo> CountersOf(const ReplayPlan& plan) {
   std::vector<timing::CounterInfo> counters;
-  for (const Cell& cell : plan.cells) AddNew(hardware::CountersOf(plan.SpecOf(cell)), &timing::CounterInfo::name, counters);
+  for (const Cell& cell : plan.cells)
+    AddNew(hardware::CountersOf(plan.SpecOf(cell)), &timing::CounterInfo::name, counters);
   return counters;
 }
 
 std::vector<timing::SchedulerState> StatesOf(const ReplayPlan& plan) {
   std::vector<timing::SchedulerState> states;
-  for (const Cell& cell : plan.cells) AddNew(hardware::StatesOf(plan.SpecOf(cell)), &timing::SchedulerState::counter, states);
+  for (const Cell& cell : plan.cells)
+    AddNew(hardware::StatesOf(plan.SpecOf(cell)), &timing::SchedulerState::counter, states);
   return states;
 }
 

@@ -46,8 +46,9 @@ struct ReplayPlan {
   std::vector<std::vector<FileIdentity>> traces;  ///< by workload
   std::vector<DeviceVariant> devices;
   std::vector<std::string> policies;
-  std::vector<Cell> cells;               ///< workloads, in each devices, in each policies; then programs alone that are not among them
-  std::size_t asked = 0;                 ///< those before the programs alone
+  std::vector<Cell>
+      cells;              ///< workloads, in each devices, in each policies; then programs alone that are not among them
+  std::size_t asked = 0;  ///< those before the programs alone
   std::string base_device, base_policy;  ///< labels that speed-ups refer to; empty: the same as the cell's
   std::string alone_policy;              ///< under which programs are alone
   /// By workload and device: cells of the programs of a mix, each alone.
@@ -63,10 +64,11 @@ struct ReplayPlan {
   sim::DeviceSpec SpecOf(const Cell& cell) const;
 };
 
-/// Whether devices, parts of hardware, keys and policies can be what `options` says: fails as PlanReplays, without a look at traces.
+/// Whether devices, parts of hardware, keys and policies can be what `options` says: fails as PlanReplays, without a
+/// look at traces.
 Status CheckNames(const ReplayOptions& options);
-/// The forms of ranges that traces have to tell of ("interval,strided"), as some of the devices go by them under some of the policies; else
-/// nothing. Fails as CheckNames.
+/// The forms of ranges that traces have to tell of ("interval,strided"), as some of the devices go by them under some
+/// of the policies; else nothing. Fails as CheckNames.
 Result<std::string> RangesFor(const ReplayOptions& options);
 
 /// Counters of all devices of the plan: those of the model, then those of the parts that some have.
@@ -74,7 +76,8 @@ std::vector<timing::CounterInfo> CountersOf(const ReplayPlan& plan);
 /// Likewise what their schedulers do.
 std::vector<timing::SchedulerState> StatesOf(const ReplayPlan& plan);
 
-/// Reads devices and traces' contents. Fails with one sentence on names that do not exist, unreadable files, values that cannot be.
+/// Reads devices and traces' contents. Fails with one sentence on names that do not exist, unreadable files, values
+/// that cannot be.
 Result<ReplayPlan> PlanReplays(const ReplayOptions& options);
 
 }  // namespace gridloom::study

@@ -23,7 +23,10 @@ std::string Text(const char* format, double value) {
 }
 
 std::string Plural(std::size_t count, const std::string& one) {
-  return exec::WithCommas(count) + " " + (count == 1 ? one : one.ends_with("cy") ? one.substr(0, one.size() - 1) + "ies" : one + "s");
+  return exec::WithCommas(count) + " " +
+         (count == 1            ? one
+          : one.ends_with("cy") ? one.substr(0, one.size() - 1) + "ies"
+                                : one + "s");
 }
 
 /// What tells a replay from the others of the run: nothing that is the same for all.
@@ -58,7 +61,8 @@ void AddSummary(const ReplayRun& run, report::Page& page) {
   const std::vector<std::size_t> finished = Finished(run);
   const auto failed = std::ranges::count_if(run.cells, [](const CellOutcome& cell) { return !cell.ok(); });
   if (failed != 0) {
-    std::string text = Plural(static_cast<std::size_t>(failed), "replay") + " of " + std::to_string(run.cells.size()) + " have no result:";
+    std::string text = Plural(static_cast<std::size_t>(failed), "replay") + " of " + std::to_string(run.cells.size()) +
+                       " have no result:";
     for (std::size_t i = 0; i < run.cells.size(); ++i) {
       if (!run.cells[i].ok()) text += "\n" + run.plan.NameOf(run.plan.cells[i]) + ": " + run.cells[i].problem;
     }
@@ -66,18 +70,21 @@ void AddSummary(const ReplayRun& run, report::Page& page) {
   }
   if (finished.size() == 1) {
     const Json& cell = run.cells[finished[0]].result;
-    page.Add(report::Figures(
-        {{"simulated time", Text("%.4g ms", cell["seconds"].get<double>() * 1e3), exec::WithCommas(cell["cycles"]) + " cycles"},
-         {"warp instructions per cycle", Text("%.3g", cell["ipc"]),
-          exec::WithCommas(cell["counters"]["warp_instructions"]) + " instructions"},
-         {"bound by", cell["bound_by"], ""},
-         {"DRAM", Text("%.4g GB/s", cell["dram_gb_s"]), Text("%.0f %% of its cycles", 100 * cell["dram_share"].get<double>())},
-         {"occupancy", Text("%.0f %%", 100 * cell["occupancy"].get<double>()), "of the warps that fit"},
-         {"L2 hits", Text("%.0f %%", 100 * cell["l2_hit_share"].get<double>()),
-          Text("L1: %.0f %%", 100 * cell["l1_hit_share"].get<double>())}}));
+    page.Add(
+        report::Figures({{"simulated time", Text("%.4g ms", cell["seconds"].get<double>() * 1e3),
+                          exec::WithCommas(cell["cycles"]) + " cycles"},
+                         {"warp instructions per cycle", Text("%.3g", cell["ipc"]),
+                          exec::WithCommas(cell["counters"]["warp_instructions"]) + " instructions"},
+                         {"bound by", cell["bound_by"], ""},
+                         {"DRAM", Text("%.4g GB/s", cell["dram_gb_s"]),
+                          Text("%.0f %% of its cycles", 100 * cell["dram_share"].get<double>())},
+                         {"occupancy", Text("%.0f %%", 100 * cell["occupancy"].get<double>()), "of the warps that fit"},
+                         {"L2 hits", Text("%.0f %%", 100 * cell["l2_hit_share"].get<double>()),
+                          Text("L1: %.0f %%", 100 * cell["l1_hit_share"].get<double>())}}));
   }
-  std::vector<Column> columns = Select(RunColumns(), {"workload", "device", "policy", "cycles", "seconds", "speed_up", "ipc", "occupancy",
-                                                      "l1_hit_share", "l2_hit_share", "dram_gb_s", "dram_share", "bound_by"});
+  std::vector<Column> columns =
+      Select(RunColumns(), {"workload", "device", "policy", "cycles", "seconds", "speed_up", "ipc", "occupancy",
+                            "l1_hit_share", "l2_hit_share", "dram_gb_s", "dram_share", "bound_by"});
   if (run.plan.asked == 1) std::erase_if(columns, [](const Column& column) { return column.name == "speed_up"; });
   std::vector<Json> rows;
   for (const std::size_t i : finished) rows.push_back(Row(columns, RunRecord(run, i)));
@@ -117,7 +124,8 @@ void AddStates(const ReplayRun& run, report::Page& page) {
     if (rows.size() == kMost) break;
     report::Shares shares{ShortName(run.plan, run.plan.cells[i], true), {}};
     const Json& counters = run.cells[i].result["counters"];  // a device without the part has not its reason to wait
-    for (const timing::SchedulerState& state : states) shares.values.push_back(counters.value(std::string(state.counter), 0.0));
+    for (const timing::SchedulerState& state : states)
+      shares.values.push_back(counters.value(std::string(state.counter), 0.0));
     rows.push_back(std::move(shares));
   }
   page.Add(report::Divided("What the SMs' schedulers did, in cycles in which the SM had a CTA", parts, rows));
@@ -133,8 +141,8 @@ void AddTimelines(const ReplayRun& run, NamedBlocks timelines, report::Page& pag
     for (Block& block : timelines[0].second) page.Add(std::move(block));
   }
   if (more != 0)
-    page.Add(
-        report::Paragraph("What happened when in " + Plural(more, "more replay") + " is not in this page, but in the files beside it."));
+    page.Add(report::Paragraph("What happened when in " + Plural(more, "more replay") +
+                               " is not in this page, but in the files beside it."));
 }
 
 /// Every statistic, one row each, with the first replays as columns.
@@ -160,7 +168,8 @@ void AddStatistics(const ReplayRun& run, report::Page& page) {
   }
   page.Add(report::Table("Statistics", heads, rows));
   if (all > kMost)
-    page.Add(report::Paragraph("The first " + std::to_string(kMost) + " of " + std::to_string(all) + " replays; runs.csv has all."));
+    page.Add(report::Paragraph("The first " + std::to_string(kMost) + " of " + std::to_string(all) +
+                               " replays; runs.csv has all."));
 }
 
 /// The value of a key of proposed parts; empty for a device that has not the part.
@@ -177,7 +186,8 @@ void AddConfiguration(const ReplayRun& run, const ReplayOptions& options, report
   page.Add(report::Code(options.command));
   std::vector<Json> traces;
   for (std::size_t w = 0; w < plan.workloads.size(); ++w) {
-    for (const FileIdentity& trace : plan.traces[w]) traces.push_back({plan.workloads[w].name, trace.path, trace.bytes, trace.hash});
+    for (const FileIdentity& trace : plan.traces[w])
+      traces.push_back({plan.workloads[w].name, trace.path, trace.bytes, trace.hash});
   }
   page.Add(report::Table("Traces",
                          {{"workload", "", "", report::Kind::kText},
@@ -217,7 +227,8 @@ Json ReportJson(const ReplayRun& run, const ReplayOptions& options) {
             {"problems", Json::array()}};
   for (std::size_t i = 0; i < run.cells.size(); ++i) {
     if (run.cells[i].ok() && i < run.plan.asked) json["runs"].push_back(RunRecord(run, i));
-    if (!run.cells[i].ok()) json["problems"].push_back({{"replay", run.plan.NameOf(run.plan.cells[i])}, {"problem", run.cells[i].problem}});
+    if (!run.cells[i].ok())
+      json["problems"].push_back({{"replay", run.plan.NameOf(run.plan.cells[i])}, {"problem", run.cells[i].problem}});
   }
   return json;
 }
@@ -237,12 +248,14 @@ Status WriteTables(const ReplayRun& run, const std::string& folder) {
   return report::WriteFile(folder + "/programs.csv", report::Csv(ProgramColumns(), programs));
 }
 
-Status WriteTimeline(const std::string& folder, const std::string& name, const Json& cell, const sim::DeviceSpec& device) {
+Status WriteTimeline(const std::string& folder, const std::string& name, const Json& cell,
+                     const sim::DeviceSpec& device) {
   const std::vector<Column> columns = IntervalColumns(hardware::CountersOf(device));
   std::vector<Json> rows;
   for (const Json& record : IntervalRecords(cell, device)) rows.push_back(Row(columns, record));
   GL_TRY_STATUS(report::WriteFile(folder + "/intervals/" + name + ".csv", report::Csv(columns, rows)));
-  return report::WriteFile(folder + "/trace-events/" + name + ".json", report::JsonText(TraceEvents(cell, device)) + "\n");
+  return report::WriteFile(folder + "/trace-events/" + name + ".json",
+                           report::JsonText(TraceEvents(cell, device)) + "\n");
 }
 
 }  // namespace
@@ -253,8 +266,9 @@ report::Page ReportPage(const ReplayRun& run, const ReplayOptions& options, Name
   for (const Workload& workload : plan.workloads) {
     if (options.title.empty()) title += (title.empty() ? "" : ", ") + workload.name;
   }
-  report::Page page(title, Plural(plan.asked, "replay") + " on Gridloom's timing model: " + Plural(plan.workloads.size(), "workload") +
-                               ", " + Plural(plan.devices.size(), "device") + ", " + Plural(plan.policies.size(), "policy"));
+  report::Page page(title, Plural(plan.asked, "replay") +
+                               " on Gridloom's timing model: " + Plural(plan.workloads.size(), "workload") + ", " +
+                               Plural(plan.devices.size(), "device") + ", " + Plural(plan.policies.size(), "policy"));
   AddSummary(run, page);
   AddSpeedUps(run, page);
   AddMixes(run, page);
@@ -286,7 +300,8 @@ Status WriteReport(const ReplayRun& run, const ReplayOptions& options) {
     for (const Block& block : timelines.back().second) length += report::JsonText(block).size();
   }
   GL_TRY_STATUS(WriteTables(run, options.report));
-  GL_TRY_STATUS(report::WriteFile(options.report + "/report.json", report::JsonText(ReportJson(run, options), 1) + "\n"));
+  GL_TRY_STATUS(
+      report::WriteFile(options.report + "/report.json", report::JsonText(ReportJson(run, options), 1) + "\n"));
   return report::WriteFile(options.report + "/report.html", ReportPage(run, options, std::move(timelines)).Html());
 }
 

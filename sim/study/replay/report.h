@@ -1,5 +1,5 @@
-// The report of replays: report.html, report.json, runs.csv, kernels.csv, programs.csv, and per replay intervals/*.csv and
-// trace-events/*.json. docs/reports.md describes them.
+// The report of replays: report.html, report.json, runs.csv, kernels.csv, programs.csv, and per replay intervals/*.csv
+// and trace-events/*.json. docs/reports.md describes them.
 #pragma once
 
 #include "sim/study/replay/run.h"

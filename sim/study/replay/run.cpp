@@ -58,7 +58,8 @@ class Runner {
     }
     const unsigned wanted = options_.jobs != 0 ? options_.jobs : std::max(1u, std::thread::hardware_concurrency());
     std::vector<std::thread> threads;
-    for (unsigned i = 1; i < std::min<std::size_t>(wanted, missing_.size()); ++i) threads.emplace_back([this] { Work(); });
+    for (unsigned i = 1; i < std::min<std::size_t>(wanted, missing_.size()); ++i)
+      threads.emplace_back([this] { Work(); });
     Work();
     for (std::thread& thread : threads) thread.join();
     return {};
@@ -133,14 +134,15 @@ Result<ReplayRun> RunCells(ReplayPlan plan, const ReplayOptions& options, const 
   std::vector<std::size_t> missing;
   for (const std::size_t i : cells) {
     const Cell& cell = run.plan.cells[i];
-    const auto kept = options.fresh ? Result<std::optional<Json>>(std::nullopt) : store.Load(cell, run.plan.SpecOf(cell));
+    const auto kept =
+        options.fresh ? Result<std::optional<Json>>(std::nullopt) : store.Load(cell, run.plan.SpecOf(cell));
     if (!kept) std::fprintf(stderr, "gridloom: %s; it is replayed again\n", Printable(kept.error().message).c_str());
     if (kept && *kept) run.cells[i].result = WithoutTimeline(**kept);
     else missing.push_back(i);
   }
   if (missing.size() < cells.size() && !options.quiet) {
-    std::fprintf(stderr, "gridloom: %zu of %zu replays are finished in %s\n", cells.size() - missing.size(), cells.size(),
-                 options.report.c_str());
+    std::fprintf(stderr, "gridloom: %zu of %zu replays are finished in %s\n", cells.size() - missing.size(),
+                 cells.size(), options.report.c_str());
   }
   if (!missing.empty()) GL_TRY_STATUS(Runner(options, run, missing).Run());
   return run;
@@ -170,9 +172,11 @@ Result<ReplayRun> RunReplay(const ReplayOptions& options) {
 double SpeedUp(const ReplayRun& run, std::size_t number) {
   const Cell& cell = run.plan.cells[number];
   const auto matches = [&](const Cell& other) {
-    const std::string& device = run.plan.base_device.empty() ? run.plan.devices[cell.device].label : run.plan.base_device;
+    const std::string& device =
+        run.plan.base_device.empty() ? run.plan.devices[cell.device].label : run.plan.base_device;
     const std::string& policy = run.plan.base_policy.empty() ? cell.policy : run.plan.base_policy;
-    return !other.program && other.workload == cell.workload && run.plan.devices[other.device].label == device && other.policy == policy;
+    return !other.program && other.workload == cell.workload && run.plan.devices[other.device].label == device &&
+           other.policy == policy;
   };
   const auto base = std::ranges::find_if(run.plan.cells, matches);
   if (base == run.plan.cells.end()) return 0;

@@ -21,8 +21,9 @@ struct ReplayRun {
   std::vector<CellOutcome> cells;  ///< by cell of the plan
 };
 
-/// Plans, replays what is not finished and writes the report if options.report names a folder. `options` must be complete. Fails when
-/// nothing could be begun or the report cannot be written; what a single replay failed of is in its outcome.
+/// Plans, replays what is not finished and writes the report if options.report names a folder. `options` must be
+/// complete. Fails when nothing could be begun or the report cannot be written; what a single replay failed of is in
+/// its outcome.
 Result<ReplayRun> RunReplay(const ReplayOptions& options);
 
 /// Replays the cells of these numbers that are not finished; the others' outcomes are empty.

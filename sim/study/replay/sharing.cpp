@@ -93,9 +93,11 @@ void AddMixes(const ReplayRun& run, report::Page& page) {
   page.Section("Programs that share the device");
   page.Add(report::Paragraph(run.plan.alone.empty()
                                  ? "What each program takes alone was not asked for (--no-alone)."
-                                 : "What each program takes alone was replayed on the same device under " + run.plan.alone_policy + "."));
+                                 : "What each program takes alone was replayed on the same device under " +
+                                       run.plan.alone_policy + "."));
   std::vector<Json> rows, programs;
-  const std::vector<Column> columns = Select(RunColumns(), {"workload", "device", "policy", "stp", "antt", "fairness", "seconds"});
+  const std::vector<Column> columns =
+      Select(RunColumns(), {"workload", "device", "policy", "stp", "antt", "fairness", "seconds"});
   for (std::size_t i = 0; i < run.plan.asked; ++i) {
     if (!run.cells[i].ok() || run.plan.workloads[run.plan.cells[i].workload].traces.size() < 2) continue;
     const Json record = RunRecord(run, i);
@@ -105,15 +107,17 @@ void AddMixes(const ReplayRun& run, report::Page& page) {
   page.Add(report::Table("Throughput and fairness", columns, rows));
   if (const auto groups = BarsOf(run, &model::SharingFigures::stp); !groups.empty()) {
     page.Add(report::Bars("System throughput (STP): more is better", "programs", groups, 1));
-    page.Add(
-        report::Bars("Average normalised turnaround time (ANTT): less is better", "times", BarsOf(run, &model::SharingFigures::antt), 1));
-    page.Add(report::Bars("Fairness: least over greatest progress", "share", BarsOf(run, &model::SharingFigures::fairness), 1));
+    page.Add(report::Bars("Average normalised turnaround time (ANTT): less is better", "times",
+                          BarsOf(run, &model::SharingFigures::antt), 1));
+    page.Add(report::Bars("Fairness: least over greatest progress", "share",
+                          BarsOf(run, &model::SharingFigures::fairness), 1));
   }
   const std::size_t all = programs.size();
   programs.resize(std::min(all, kMostRows));
   page.Add(report::Table("What each program takes", kPrograms, programs));
   if (all > kMostRows)
-    page.Add(report::Paragraph("The first " + std::to_string(kMostRows) + " of " + std::to_string(all) + " rows; programs.csv has all."));
+    page.Add(report::Paragraph("The first " + std::to_string(kMostRows) + " of " + std::to_string(all) +
+                               " rows; programs.csv has all."));
 }
 
 }  // namespace gridloom::study

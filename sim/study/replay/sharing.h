@@ -13,8 +13,8 @@ namespace gridloom::study {
 /// Of the programs of a cell, in seconds, by trace. Empty for a program alone, and where its own result is missing.
 std::vector<model::SharedTime> SharedTimes(const ReplayRun& run, std::size_t cell);
 
-/// Adds to the record of a cell's result what docs/reports.md says under `runs.csv`, and to its programs what it says under
-/// `programs.csv`: null where it is not known.
+/// Adds to the record of a cell's result what docs/reports.md says under `runs.csv`, and to its programs what it says
+/// under `programs.csv`: null where it is not known.
 void AddSharing(const ReplayRun& run, std::size_t cell, Json& record);
 
 /// Whether somebody shares the device in one of the replays.

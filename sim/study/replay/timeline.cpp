@@ -42,7 +42,8 @@ std::string ShortKernelName(const std::string& name) {
   return before == std::string::npos ? text : text.substr(before + 2);
 }
 
-/// Kernels as the page calls them: short names, made unique, the slowest kernels first, so that they have colours of their own.
+/// Kernels as the page calls them: short names, made unique, the slowest kernels first, so that they have colours of
+/// their own.
 class KernelNames {
  public:
   explicit KernelNames(const Json& cell) {
@@ -69,9 +70,9 @@ class KernelNames {
 };
 
 Block KernelTable(const Json& cell, const KernelNames& names) {
-  auto columns =
-      Select(KernelColumns(), {"kernel", "launches", "kernel_ctas", "kernel_cycles", "seconds", "kernel_ipc", "occupancy", "active_lanes",
-                               "issue_share", "l1_hit_share", "l2_hit_share", "dram_gb_s", "bound_by", "kernel"});
+  auto columns = Select(KernelColumns(), {"kernel", "launches", "kernel_ctas", "kernel_cycles", "seconds", "kernel_ipc",
+                                          "occupancy", "active_lanes", "issue_share", "l1_hit_share", "l2_hit_share",
+                                          "dram_gb_s", "bound_by", "kernel"});
   columns.back().name = "full name";
   std::vector<Json> rows;
   for (const Json& kernel : cell["kernels"]) {
@@ -105,10 +106,11 @@ Block SmTimeline(const Json& cell, const KernelNames& names, const sim::DeviceSp
   for (const Json& row : timeline["residencies"]["rows"]) {
     const auto begin = row[2].get<std::uint64_t>(), end = row[3].get<std::uint64_t>();
     const double share = end == begin ? 1 : Rounded(row[4].get<double>() / static_cast<double>(end - begin));
-    intervals.push_back({row[0].get<std::size_t>(), names.number(row[1]), Microseconds(begin, device), Microseconds(end, device), share});
+    intervals.push_back({row[0].get<std::size_t>(), names.number(row[1]), Microseconds(begin, device),
+                         Microseconds(end, device), share});
   }
-  return report::Timeline("Which kernel is on which SM", "µs", Microseconds(cell["cycles"].get<std::uint64_t>(), device), rows,
-                          names.list(), intervals);
+  return report::Timeline("Which kernel is on which SM", "µs",
+                          Microseconds(cell["cycles"].get<std::uint64_t>(), device), rows, names.list(), intervals);
 }
 
 /// Copies and launches by stream, as far as they are told.
@@ -123,11 +125,12 @@ Block StreamTimeline(const Json& cell, const KernelNames& names, const sim::Devi
     rows.push_back("stream " + std::to_string(stream));
   }
   for (const Json& row : timeline["works"]["rows"]) {
-    intervals.push_back({streams[row[1].get<std::uint64_t>()], names.number(row[0]), Microseconds(row[3].get<std::uint64_t>(), device),
+    intervals.push_back({streams[row[1].get<std::uint64_t>()], names.number(row[0]),
+                         Microseconds(row[3].get<std::uint64_t>(), device),
                          Microseconds(row[4].get<std::uint64_t>(), device), 1});
   }
-  return report::Timeline("Launches by stream", "µs", Microseconds(cell["cycles"].get<std::uint64_t>(), device), rows, names.list(),
-                          intervals);
+  return report::Timeline("Launches by stream", "µs", Microseconds(cell["cycles"].get<std::uint64_t>(), device), rows,
+                          names.list(), intervals);
 }
 
 struct Curve {
@@ -143,8 +146,18 @@ struct Chart {
 
 constexpr Chart kCharts[] = {
     {"Warp instructions per cycle", report::LineStyle::kSteps, "instructions/cycle", 1, 0, {{"IPC", "ipc"}, {}}},
-    {"Warps resident, SMs in use", report::LineStyle::kSteps, "%", 100, 100, {{"occupancy", "occupancy"}, {"SMs in use", "sm_share"}}},
-    {"DRAM bandwidth", report::LineStyle::kStacked, "GB/s", 1, 0, {{"read", "dram_read_gb_s"}, {"written", "dram_write_gb_s"}}},
+    {"Warps resident, SMs in use",
+     report::LineStyle::kSteps,
+     "%",
+     100,
+     100,
+     {{"occupancy", "occupancy"}, {"SMs in use", "sm_share"}}},
+    {"DRAM bandwidth",
+     report::LineStyle::kStacked,
+     "GB/s",
+     1,
+     0,
+     {{"read", "dram_read_gb_s"}, {"written", "dram_write_gb_s"}}},
     {"Cache hits", report::LineStyle::kSteps, "%", 100, 100, {{"L1", "l1_hit_share"}, {"L2", "l2_hit_share"}}},
 };
 
@@ -166,7 +179,8 @@ std::vector<Block> ChartBlocks(const Json& cell, const sim::DeviceSpec& device) 
     for (const Curve& curve : chart.curves) {
       if (curve.figure == nullptr) continue;
       series.push_back({curve.shown, {}});
-      for (const Json& record : records) series.back().values.push_back(Rounded(chart.scale * record[curve.figure].get<double>()));
+      for (const Json& record : records)
+        series.back().values.push_back(Rounded(chart.scale * record[curve.figure].get<double>()));
     }
     blocks.push_back(report::Lines(chart.caption, chart.style, x, ends, AxisOf(chart.unit, chart.max), series));
   }
@@ -178,12 +192,13 @@ std::vector<Block> ChartBlocks(const Json& cell, const sim::DeviceSpec& device) 
     for (const Json& record : records) {
       const auto end = record["end"].get<std::uint64_t>();
       const double all = static_cast<double>(end - begin) * device.sm.count * device.timing.sm.schedulers;
-      states.back().values.push_back(all == 0 ? 0 : Rounded(100 * record["counters"][std::string(state.counter)].get<double>() / all));
+      states.back().values.push_back(
+          all == 0 ? 0 : Rounded(100 * record["counters"][std::string(state.counter)].get<double>() / all));
       begin = end;
     }
   }
-  blocks.push_back(report::Lines("What the SMs' schedulers do; up to 100 %: SMs without a CTA", report::LineStyle::kStacked, x, ends,
-                                 AxisOf("%", 100), states));
+  blocks.push_back(report::Lines("What the SMs' schedulers do; up to 100 %: SMs without a CTA",
+                                 report::LineStyle::kStacked, x, ends, AxisOf("%", 100), states));
   return blocks;
 }
 

@@ -14,7 +14,8 @@ using Json = nlohmann::ordered_json;
 
 using gridloom::JsonText;
 
-/// Writes a file beside `path` and renames it: who reads `path`, or is left with it after a crash, sees the old or the new contents.
+/// Writes a file beside `path` and renames it: who reads `path`, or is left with it after a crash, sees the old or the
+/// new contents.
 Status WriteFile(const std::string& path, std::string_view text);
 
 }  // namespace gridloom::report

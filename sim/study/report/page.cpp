@@ -70,7 +70,8 @@ Block Code(const std::string& text) { return {{"type", "code"}, {"text", text}};
 
 Block Figures(const std::vector<Figure>& figures) {
   Json items = Json::array();
-  for (const Figure& figure : figures) items.push_back({{"label", figure.label}, {"value", figure.value}, {"note", figure.note}});
+  for (const Figure& figure : figures)
+    items.push_back({{"label", figure.label}, {"value", figure.value}, {"note", figure.note}});
   return {{"type", "figures"}, {"items", std::move(items)}};
 }
 
@@ -85,13 +86,16 @@ Block Table(const std::string& caption, const std::vector<Column>& columns, cons
   return {{"type", "table"}, {"caption", caption}, {"columns", std::move(heads)}, {"rows", rows}};
 }
 
-Block Bars(const std::string& caption, const std::string& unit, const std::vector<BarGroup>& groups, std::optional<double> reference) {
+Block Bars(const std::string& caption, const std::string& unit, const std::vector<BarGroup>& groups,
+           std::optional<double> reference) {
   Json list = Json::array();
   for (const BarGroup& group : groups) {
     Json bars = Json::array();
     for (const Bar& bar : group.bars) {
-      bars.push_back(
-          {{"label", bar.label}, {"series", bar.series}, {"value", bar.value}, {"range", bar.range ? Json(*bar.range) : Json()}});
+      bars.push_back({{"label", bar.label},
+                      {"series", bar.series},
+                      {"value", bar.value},
+                      {"range", bar.range ? Json(*bar.range) : Json()}});
     }
     list.push_back({{"name", group.name}, {"bars", std::move(bars)}});
   }
@@ -136,9 +140,10 @@ Block Choice(const std::string& label, std::vector<std::pair<std::string, std::v
 
 std::string Page::Html() const {
   const Json data{{"title", title_}, {"subtitle", subtitle_}, {"sections", sections_}};
-  return Fill(
-      kPageHtml,
-      {{"title", HtmlEscaped(title_)}, {"style", std::string(kPageCss)}, {"script", std::string(kPageJs)}, {"data", ScriptJson(data)}});
+  return Fill(kPageHtml, {{"title", HtmlEscaped(title_)},
+                          {"style", std::string(kPageCss)},
+                          {"script", std::string(kPageJs)},
+                          {"data", ScriptJson(data)}});
 }
 
 std::string Csv(const std::vector<Column>& columns, const std::vector<Json>& rows) {

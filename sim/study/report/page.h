@@ -1,5 +1,6 @@
-// Building blocks of a page: one HTML file that needs no network and no other file, light and dark, narrow and wide. A page is
-// data (JSON); the script in it draws tables that sort, bars, lines and timelines. Texts are shown as they are: nothing in them is HTML.
+// Building blocks of a page: one HTML file that needs no network and no other file, light and dark, narrow and wide. A
+// page is data (JSON); the script in it draws tables that sort, bars, lines and timelines. Texts are shown as they are:
+// nothing in them is HTML.
 #pragma once
 
 #include <array>
@@ -32,7 +33,8 @@ struct Figure {
 };
 Block Figures(const std::vector<Figure>& figures);
 
-/// Rows of cells, one for each column; null is empty. Sorts by the column that is clicked on; a filter where there are many rows.
+/// Rows of cells, one for each column; null is empty. Sorts by the column that is clicked on; a filter where there are
+/// many rows.
 Block Table(const std::string& caption, const std::vector<Column>& columns, const std::vector<Json>& rows);
 
 /// Horizontal bars in groups. Bars of one series have one colour.
@@ -100,8 +102,8 @@ class Page {
 
 /// As CSV (RFC 4180): a line of names, then the rows. Numbers are written so that they read back the same.
 std::string Csv(const std::vector<Column>& columns, const std::vector<Json>& rows);
-/// One cell of such a file. A text that a spreadsheet would take for a formula gets an apostrophe in front of it, which says that it is
-/// none.
+/// One cell of such a file. A text that a spreadsheet would take for a formula gets an apostrophe in front of it, which
+/// says that it is none.
 std::string CsvCell(const Json& value);
 
 }  // namespace gridloom::report

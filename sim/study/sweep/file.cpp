@@ -36,7 +36,9 @@ std::vector<Key> Keys(Read& read) {
   ReplayOptions& replays = read.sweep.replays;
   SlurmRequest& slurm = read.sweep.slurm;
   const auto text = [](std::string_view name, std::string& value) { return Key{name, &value, nullptr, nullptr}; };
-  const auto list = [](std::string_view name, std::vector<std::string>& value) { return Key{name, nullptr, &value, nullptr}; };
+  const auto list = [](std::string_view name, std::vector<std::string>& value) {
+    return Key{name, nullptr, &value, nullptr};
+  };
   const auto number = [](std::string_view name, unsigned& value) { return Key{name, nullptr, nullptr, &value}; };
   return {text("title", replays.title),
           text("report", replays.report),
@@ -74,7 +76,8 @@ Status Set(const Key& key, const sim::YamlEntry& entry, const std::string& path)
   } else {
     const char* end = entry.value.data() + entry.value.size();
     const auto [rest, error] = std::from_chars(entry.value.data(), end, *key.number);
-    if (error != std::errc() || rest != end) return At(path, entry, entry.key + " is '" + entry.value + "'; expected a number");
+    if (error != std::errc() || rest != end)
+      return At(path, entry, entry.key + " is '" + entry.value + "'; expected a number");
   }
   return {};
 }
@@ -97,7 +100,8 @@ bool TakeNamed(const sim::YamlEntry& entry, Read& read) {
   return true;
 }
 
-/// Relative to the folder of the sweep's file; absolute, so that it means the same on every machine that shares the files.
+/// Relative to the folder of the sweep's file; absolute, so that it means the same on every machine that shares the
+/// files.
 void Resolve(const fs::path& folder, std::string& path) {
   path = fs::absolute(fs::path(path).is_absolute() ? fs::path(path) : folder / path).lexically_normal().string();
 }
@@ -136,7 +140,8 @@ Result<Sweep> ParseSweep(const std::string& text, const std::string& path) {
   if (replays.report.empty()) replays.report = fs::path(path).stem().string() + "-report";
   Resolve(folder, replays.report);
   if (replays.title.empty()) replays.title = fs::path(path).stem().string();
-  if (read.sweep.slurm.tasks == 0 || read.sweep.slurm.cpus == 0) return Error{path + ": slurm.tasks and slurm.cpus must be at least 1"};
+  if (read.sweep.slurm.tasks == 0 || read.sweep.slurm.cpus == 0)
+    return Error{path + ": slurm.tasks and slurm.cpus must be at least 1"};
   return std::move(read.sweep);
 }
 

@@ -16,9 +16,11 @@ constexpr const char* kFormat = "gridloom-sweep-1";
 ReplayOptions OptionsFrom(const Json& json) {
   ReplayOptions options;
   for (const Json& workload : json.at("workloads"))
-    options.workloads.push_back({workload.at("name").get<std::string>(), workload.at("traces").get<std::vector<std::string>>()});
+    options.workloads.push_back(
+        {workload.at("name").get<std::string>(), workload.at("traces").get<std::vector<std::string>>()});
   for (const Json& parameter : json.at("parameters"))
-    options.parameters.push_back({parameter.at("key").get<std::string>(), parameter.at("values").get<std::vector<std::string>>()});
+    options.parameters.push_back(
+        {parameter.at("key").get<std::string>(), parameter.at("values").get<std::vector<std::string>>()});
   options.devices = json.at("devices").get<std::vector<std::string>>();
   options.hardware = json.value("hardware", std::vector<std::string>());
   options.policies = json.at("policies").get<std::vector<std::string>>();
@@ -37,7 +39,8 @@ ReplayOptions OptionsFrom(const Json& json) {
 Status SaveSweep(const SweepPlan& plan) {
   const ReplayOptions& options = plan.options;
   Json json{{"format", kFormat}, {"tasks", plan.tasks}};
-  for (const Workload& workload : options.workloads) json["workloads"].push_back({{"name", workload.name}, {"traces", workload.traces}});
+  for (const Workload& workload : options.workloads)
+    json["workloads"].push_back({{"name", workload.name}, {"traces", workload.traces}});
   json["devices"] = options.devices;
   if (!options.hardware.empty()) json["hardware"] = options.hardware;
   json["policies"] = options.policies;
@@ -75,7 +78,9 @@ Result<SweepPlan> LoadSweep(const std::string& path) {
   bool same = plan.replays.cells.size() == files.size();
   for (std::size_t i = 0; same && i < files.size(); ++i) same = plan.replays.cells[i].file == files[i];
   if (!same)
-    return Error{path + ": the sweep was planned by another build of gridloom, or traces or devices have changed since; plan it again"};
+    return Error{
+        path +
+        ": the sweep was planned by another build of gridloom, or traces or devices have changed since; plan it again"};
   return plan;
 }
 

@@ -20,7 +20,8 @@ struct SweepPlan {
 
 Status SaveSweep(const SweepPlan& plan);
 
-/// Fails when this build or the traces are not those that the sweep was planned with: its results would not belong to it.
+/// Fails when this build or the traces are not those that the sweep was planned with: its results would not belong to
+/// it.
 Result<SweepPlan> LoadSweep(const std::string& path);
 
 }  // namespace gridloom::study

@@ -91,7 +91,8 @@ std::string ArrayRange(const std::vector<std::size_t>& numbers) {
   for (std::size_t i = 0; i < numbers.size();) {
     std::size_t last = i;
     while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
-    text += (text.empty() ? "" : ",") + std::to_string(numbers[i]) + (last == i ? "" : "-" + std::to_string(numbers[last]));
+    text +=
+        (text.empty() ? "" : ",") + std::to_string(numbers[i]) + (last == i ? "" : "-" + std::to_string(numbers[last]));
     i = last + 1;
   }
   return text;

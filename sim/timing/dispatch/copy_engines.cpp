@@ -22,7 +22,8 @@ Cycle CopyEngines::Cycles(const WorkResult& copy) const {
   const std::uint64_t mhz = timing.clock.sm_mhz;
   if (on_device(EngineOf(copy.kind))) {
     const std::uint64_t bytes = copy.kind == WorkKind::kFill ? copy.bytes : 2 * copy.bytes;
-    const std::uint64_t rate = std::uint64_t{timing.dram.channels} * timing.dram.bytes_per_cycle * timing.clock.dram_mhz * 7;
+    const std::uint64_t rate =
+        std::uint64_t{timing.dram.channels} * timing.dram.bytes_per_cycle * timing.clock.dram_mhz * 7;
     return std::max<Cycle>((bytes * mhz * 8 + rate - 1) / rate, 1);
   }
   if (copy.kind == WorkKind::kStorageRead || copy.kind == WorkKind::kStorageWrite) {
@@ -36,7 +37,8 @@ Cycle CopyEngines::BusyCycles(const WorkResult& copy) const {
   const sim::TimingSpec::Pcie& pcie = parameters_.timing().pcie;
   const bool to_host = copy.kind == WorkKind::kCopyToHost && pcie.to_host_engine_ns != 0;
   const std::uint32_t busy_ns = to_host ? pcie.to_host_engine_ns : pcie.engine_ns;
-  return OverPcie(copy.kind) && busy_ns != 0 ? std::min(std::max<Cycle>(PcieCycles(copy, busy_ns), 1), Cycles(copy)) : Cycles(copy);
+  return OverPcie(copy.kind) && busy_ns != 0 ? std::min(std::max<Cycle>(PcieCycles(copy, busy_ns), 1), Cycles(copy))
+                                             : Cycles(copy);
 }
 
 Cycle CopyEngines::HandoverCycles() const {

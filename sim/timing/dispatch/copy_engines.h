@@ -9,8 +9,9 @@
 
 namespace gridloom::timing {
 
-/// One engine serves both directions over PCIe; with more, one serves each. Behind them come one that copies and fills on the device, one
-/// after the other, launched like kernels; and two drives of the host's, from which it reads and to which it writes.
+/// One engine serves both directions over PCIe; with more, one serves each. Behind them come one that copies and fills
+/// on the device, one after the other, launched like kernels; and two drives of the host's, from which it reads and to
+/// which it writes.
 class CopyEngines {
  public:
   explicit CopyEngines(const Parameters& parameters);
@@ -22,7 +23,8 @@ class CopyEngines {
   void Take(std::size_t engine) { busy_[engine] = true; }
   void Free(std::size_t engine) { busy_[engine] = false; }
 
-  /// Copies over PCIe have a latency and their bytes; those on the device move at 7/8 of DRAM's peak, as copying kernels do.
+  /// Copies over PCIe have a latency and their bytes; those on the device move at 7/8 of DRAM's peak, as copying
+  /// kernels do.
   Cycle Cycles(const WorkResult& copy) const;
   /// Until its engine takes the next one.
   Cycle BusyCycles(const WorkResult& copy) const;

@@ -42,7 +42,8 @@ CtaPlacement::CtaPlacement(const Parameters& parameters, const Ports& ports)
       sms_(parameters.device.sm.count, EmptySm(parameters.device)),
       free_slots_(parameters.device.sm.count) {
   for (auto& slots : free_slots_) {
-    for (std::uint32_t slot = parameters.device.sm.max_blocks; slot-- > 0;) slots.push_back(static_cast<std::uint16_t>(slot));
+    for (std::uint32_t slot = parameters.device.sm.max_blocks; slot-- > 0;)
+      slots.push_back(static_cast<std::uint16_t>(slot));
   }
 }
 
@@ -56,7 +57,8 @@ std::optional<Placement> CtaPlacement::Choose(Cycle now, const policy::KernelVie
     chosen = Placement{.sm = *sm, .cta = kernel.started};
   }
   if (chosen) return chosen;
-  for (std::uint32_t sm = 0; !ports_.cta_limits.empty() && !limited && sm < sms_.size(); ++sm) limited = query.OnlyLimited(sm);
+  for (std::uint32_t sm = 0; !ports_.cta_limits.empty() && !limited && sm < sms_.size(); ++sm)
+    limited = query.OnlyLimited(sm);
   return std::nullopt;
 }
 

@@ -17,8 +17,10 @@ class CtaPlacement {
   CtaPlacement(const Parameters& parameters, const Ports& ports);
 
   const std::vector<policy::SmView>& sms() const { return sms_; }
-  /// Where the next CTA of the slice goes; nothing: nowhere now. `limited`: an SM would have taken it but for a limit of a part.
-  std::optional<Placement> Choose(Cycle now, const policy::KernelView& kernel, const policy::Slice& slice, bool& limited) const;
+  /// Where the next CTA of the slice goes; nothing: nowhere now. `limited`: an SM would have taken it but for a limit
+  /// of a part.
+  std::optional<Placement> Choose(Cycle now, const policy::KernelView& kernel, const policy::Slice& slice,
+                                  bool& limited) const;
   struct Taken {
     Cycle at = 0;  ///< the CTA's first cycle
     std::uint16_t slot = 0;

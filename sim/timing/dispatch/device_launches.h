@@ -1,5 +1,5 @@
-// Kernels that kernels launch, from the time they are given until their first CTA starts: which call launches which of them, which calls
-// have been made, and what pending launches take of device memory.
+// Kernels that kernels launch, from the time they are given until their first CTA starts: which call launches which of
+// them, which calls have been made, and what pending launches take of device memory.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,12 @@ class DeviceLaunches {
   void Expect(WorkId work, std::uint32_t address_space, const LaunchedBy& by);
   /// A warp has made the call. Nothing: no such work was given, or it was launched already.
   std::optional<WorkId> Call(std::uint32_t address_space, std::uint64_t number);
-  /// The parent has ended: launches of it that nobody has called, in the order in which they were given. They are not expected any more.
+  /// The parent has ended: launches of it that nobody has called, in the order in which they were given. They are not
+  /// expected any more.
   std::vector<WorkId> NeverCalled(WorkId parent);
 
-  /// The launch is pending from then on; `bytes`: of device memory, for its parameters and what the device has to know of it.
+  /// The launch is pending from then on; `bytes`: of device memory, for its parameters and what the device has to know
+  /// of it.
   void SetPending(WorkId work, Cycle called, std::uint64_t bytes);
   /// Its first CTA starts then, or it has ended without one. Works that are not pending are ignored.
   void SetStarted(WorkId work, Cycle at);

@@ -15,14 +15,15 @@ namespace {
 /// policy::KernelView::code. It follows from the program alone.
 std::uint64_t IdentityOf(const trace::KernelCode& code, const trace::LaunchShape& shape) {
   const std::uint64_t name = XXH3_64bits(code.name.data(), code.name.size());
-  const std::uint64_t block[] = {name, code.instructions.size(), shape.threads_per_cta, shape.registers_per_thread, shape.shared_bytes};
+  const std::uint64_t block[] = {name, code.instructions.size(), shape.threads_per_cta, shape.registers_per_thread,
+                                 shape.shared_bytes};
   return std::max<std::uint64_t>(XXH3_64bits(block, sizeof(block)), 1);
 }
 
 }  // namespace
 
-Dispatcher::Dispatcher(const Parameters& parameters, policy::Policy& policy, const Ports& ports, Observer* observer, std::uint64_t layout,
-                       bool keep_ended)
+Dispatcher::Dispatcher(const Parameters& parameters, policy::Policy& policy, const Ports& ports, Observer* observer,
+                       std::uint64_t layout, bool keep_ended)
     : parameters_(parameters),
       policy_(policy),
       ports_(ports),
@@ -60,7 +61,8 @@ Result<WorkId> Dispatcher::Add(KernelWork work) {
   state.kernel.source = std::move(work.source);
   state.kernel.code = std::move(decoded);
   state.kernel.needs = *needs;
-  state.kernel.memory = std::make_unique<const AddressSpace>(work.address_space, layout_, parameters_.device.memory.page_bytes);
+  state.kernel.memory =
+      std::make_unique<const AddressSpace>(work.address_space, layout_, parameters_.device.memory.page_bytes);
   state.kernel.profile = work.profile;
   state.kernel.identity = IdentityOf(code, shape);
   state.kernel.owner = work.owner;
@@ -100,7 +102,8 @@ Result<WorkId> Dispatcher::Append(WorkState work) {
   const LaunchedBy& by = works_.at(id).launched_by;
   if (by.number != 0) launches_.Expect(id, works_.at(id).use.address_space, by);
   else if (works_.at(id).own_queue) LaunchPastQueues(id);
-  else if (kind == WorkKind::kKernel && ports_.kernel_path != nullptr && ports_.kernel_path->Wants(works_.at(id).View(id)))
+  else if (kind == WorkKind::kKernel && ports_.kernel_path != nullptr &&
+           ports_.kernel_path->Wants(works_.at(id).View(id)))
     taken_.emplace(submitted, id);
   else if (kind == WorkKind::kKernel) PutIntoQueue(id);
   else AwaitStart(id);
@@ -124,7 +127,8 @@ void Dispatcher::Signalled(std::vector<CtaSignal>& signals) {
 void Dispatcher::Ended(std::vector<CtaEnd>& ended) {
   for (const CtaEnd& end : ended) {
     // Within a cycle by SM and slot.
-    events_.insert({end.at, EventKind::kCtaEnd, std::uint64_t{end.sm} << 48 | std::uint64_t{end.slot} << 32 | ended_.size()});
+    events_.insert(
+        {end.at, EventKind::kCtaEnd, std::uint64_t{end.sm} << 48 | std::uint64_t{end.slot} << 32 | ended_.size()});
     ended_.push_back(end);
   }
   ended.clear();
@@ -341,8 +345,8 @@ std::optional<std::uint32_t> Dispatcher::TakeQueue(std::uint32_t from) {
   return first;
 }
 
-/// Makes the queue's first kernels ready that may begin. The next one wakes the queue when its time is known, what holds it back has
-/// ended, or its tenant has room.
+/// Makes the queue's first kernels ready that may begin. The next one wakes the queue when its time is known, what
+/// holds it back has ended, or its tenant has room.
 void Dispatcher::CheckQueue(std::uint32_t number, Cycle now) {
   const auto found = queues_.find(number);
   if (found == queues_.end()) return;
@@ -415,8 +419,9 @@ std::optional<policy::Slice> Dispatcher::NextSlice(Cycle now) {
   }
   if (limited_.empty()) return policy_.Next(snapshot);
   unlimited_.clear();
-  std::ranges::copy_if(kernels_, std::back_inserter(unlimited_),
-                       [&](const policy::KernelView& kernel) { return std::ranges::find(limited_, kernel.id) == limited_.end(); });
+  std::ranges::copy_if(kernels_, std::back_inserter(unlimited_), [&](const policy::KernelView& kernel) {
+    return std::ranges::find(limited_, kernel.id) == limited_.end();
+  });
   snapshot.kernels = unlimited_;
   return policy_.Next(snapshot);
 }
@@ -464,7 +469,8 @@ void Dispatcher::NoteStart(WorkId id, Cycle at) {
   result.started = std::min(result.started, at);
 }
 
-Result<Dispatcher::Placed> Dispatcher::PlaceOne(Cycle now, policy::KernelView& kernel, const policy::Slice& slice, const StartCta& start) {
+Result<Dispatcher::Placed> Dispatcher::PlaceOne(Cycle now, policy::KernelView& kernel, const policy::Slice& slice,
+                                                const StartCta& start) {
   bool limited = false;
   const auto chosen = placement_.Choose(now, kernel, slice, limited);
   if (!chosen) return limited ? Placed::kLimited : Placed::kNoRoom;

@@ -1,5 +1,6 @@
-// The front end of a device: kernels, copies and markers become ready in the order of streams (stream_order.h) and hardware queues, and
-// a policy decides whose CTAs start next; where they go is cta_placement.h. Runs between windows, on one thread.
+// The front end of a device: kernels, copies and markers become ready in the order of streams (stream_order.h) and
+// hardware queues, and a policy decides whose CTAs start next; where they go is cta_placement.h. Runs between windows,
+// on one thread.
 #pragma once
 
 #include <cstdint>
@@ -25,13 +26,14 @@
 
 namespace gridloom::timing {
 
-/// A CTA that has ended frees its place at once; a CTA in its place starts launch.cta_cycles later, as does every CTA after the
-/// decision to start it. That is why decisions can be taken after the window in which their causes happened (Parameters::window).
+/// A CTA that has ended frees its place at once; a CTA in its place starts launch.cta_cycles later, as does every CTA
+/// after the decision to start it. That is why decisions can be taken after the window in which their causes happened
+/// (Parameters::window).
 class Dispatcher {
  public:
   /// `layout`: of the pages of address spaces. `keep_ended`: as EngineOptions::keep_ended. `observer` may be null.
-  Dispatcher(const Parameters& parameters, policy::Policy& policy, const Ports& ports, Observer* observer, std::uint64_t layout,
-             bool keep_ended);
+  Dispatcher(const Parameters& parameters, policy::Policy& policy, const Ports& ports, Observer* observer,
+             std::uint64_t layout, bool keep_ended);
 
   Result<WorkId> Add(KernelWork work);
   Result<WorkId> Add(CopyWork work);
@@ -103,7 +105,9 @@ class Dispatcher {
   void Check(Cycle now);
   void CheckKernels(Cycle now);
   void CheckQueue(std::uint32_t queue, Cycle now);
-  std::uint32_t QueueOf(const WorkState& kernel) const { return kernel.order.stream % parameters_.timing().launch.queues; }
+  std::uint32_t QueueOf(const WorkState& kernel) const {
+    return kernel.order.stream % parameters_.timing().launch.queues;
+  }
   void CheckLaunches(Cycle now);
   void CheckTaken(Cycle now);
   void LaunchPastQueues(WorkId id);
@@ -120,8 +124,8 @@ class Dispatcher {
   bool Park(WorkId id);
   void Unpark(WorkId blocker, Cycle now);
   Result<std::shared_ptr<const CodeOfWorks>> DecodedOf(const trace::KernelCode& code);
-  /// From when on nothing holds the work back: if that is known and later than `now`, it is looked at again then. kNever: something has to
-  /// end first. `launched`: it is launched as kernels are.
+  /// From when on nothing holds the work back: if that is known and later than `now`, it is looked at again then.
+  /// kNever: something has to end first. `launched`: it is launched as kernels are.
   Cycle BeginOf(WorkId id, Cycle now, bool launched);
   bool MayBegin(WorkId id, Cycle now, bool launched) { return BeginOf(id, now, launched) <= now; }
   void MakeReady(WorkId id, Cycle now);
@@ -141,8 +145,8 @@ class Dispatcher {
   StreamOrder works_;
   CopyEngines engines_;
   CtaPlacement placement_;
-  // What waits for a known time or for a work's end is not looked at before: otherwise each event would cost a look at all that waits, and
-  // a program with many streams would take the time of all others.
+  // What waits for a known time or for a work's end is not looked at before: otherwise each event would cost a look at
+  // all that waits, and a program with many streams would take the time of all others.
   using ByTime = std::set<std::pair<Cycle, WorkId>>;
   std::unordered_map<std::uint32_t, std::deque<WorkId>> queues_;  // kernels that are not ready, by hardware queue
   std::set<std::uint32_t> open_queues_;                           // whose first kernel may have become ready
@@ -154,14 +158,15 @@ class Dispatcher {
   // By kernels, at the kernel management unit, by tenant, then by the time at which they may go on.
   std::map<std::uint32_t, ByTime> launched_;
   Cycle next_dispatch_ = 0;  // when the next of them may leave it
-  // Copies that have not started, by engine, but for those that are parked: an engine takes them in the order in which hosts gave them.
+  // Copies that have not started, by engine, but for those that are parked: an engine takes them in the order in which
+  // hosts gave them.
   std::vector<ByTime> copies_;
   ByTime markers_;  // that have not ended, likewise
   ByTime taken_;    // kernels that go by a KernelPath and have not begun, likewise
   // Works that cannot begin before a work has ended, by that work.
   std::unordered_map<WorkId, std::vector<WorkId>> parked_;
-  // Of kernels that have not ended. A work keeps its source, and that its code, so nothing else can lie at the address of one as long as
-  // works hold the entry. What parts keep of a work says nothing about its source.
+  // Of kernels that have not ended. A work keeps its source, and that its code, so nothing else can lie at the address
+  // of one as long as works hold the entry. What parts keep of a work says nothing about its source.
   std::unordered_map<const trace::KernelCode*, std::weak_ptr<const CodeOfWorks>> decoded_;
   std::size_t most_decoded_ = 64;  // more are looked through for those that are gone
   std::set<WorkId> done_early_;    // have done all they had to before all that comes before them has ended

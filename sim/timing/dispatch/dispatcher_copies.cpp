@@ -20,7 +20,8 @@ void Dispatcher::TellTransfer(WorkId id, Cycle now) const {
   const std::uint64_t read_at = on_device ? use.source : use.address, span = on_device ? use.source_span : use.span;
   for (AccessEvents* const listener : ports_.access_events) {
     if (reads && read_at != 0) listener->OnTransfer(now, id, use.address_space, read_at, std::max(span, bytes), false);
-    if (writes && use.address != 0) listener->OnTransfer(now, id, use.address_space, use.address, std::max(use.span, bytes), true);
+    if (writes && use.address != 0)
+      listener->OnTransfer(now, id, use.address_space, use.address, std::max(use.span, bytes), true);
   }
 }
 
@@ -42,8 +43,8 @@ void Dispatcher::CheckMarkers(Cycle now) {
   }
 }
 
-/// Whether the two are done by different parts of the device, which meet at a word in memory that one writes and the other looks at. What
-/// waits for a marker waits for what is before that.
+/// Whether the two are done by different parts of the device, which meet at a word in memory that one writes and the
+/// other looks at. What waits for a marker waits for what is before that.
 bool Dispatcher::Elsewhere(const WorkState& copy, const WorkState& before) const {
   if (!CopyEngines::OverPcie(copy.kind) || before.kind == WorkKind::kMarker) return false;
   return before.kind == WorkKind::kKernel || engines_.EngineOf(before.kind) != engines_.EngineOf(copy.kind);
@@ -62,7 +63,8 @@ bool Dispatcher::HandsOver(const WorkState& copy) const {
 bool Dispatcher::StartCopy(WorkId id, Cycle now) {
   WorkState& work = works_.at(id);
   const std::size_t engine = engines_.EngineOf(work.kind);
-  const bool taken = std::ranges::any_of(ports_.copy_paths, [&](CopyPath* path) { return path->Takes(now, work.View(id)); });
+  const bool taken =
+      std::ranges::any_of(ports_.copy_paths, [&](CopyPath* path) { return path->Takes(now, work.View(id)); });
   if (!taken && engines_.busy(engine)) return false;
   work.stage = WorkState::Stage::kRunning;
   work.result.started = now;
@@ -70,7 +72,8 @@ bool Dispatcher::StartCopy(WorkId id, Cycle now) {
   engines_.Take(engine);
   const Cycle starts = now + (HandsOver(work) ? engines_.HandoverCycles() : 0);
   events_.insert({starts + engines_.BusyCycles(work.result), EventKind::kEngineFree, engine});
-  events_.insert({starts + engines_.Cycles(work.result), EventKind::kCopyEnd, std::uint64_t{engine + 1} << kEngineAt | id});
+  events_.insert(
+      {starts + engines_.Cycles(work.result), EventKind::kCopyEnd, std::uint64_t{engine + 1} << kEngineAt | id});
   return true;
 }
 

@@ -1,4 +1,5 @@
-// Launches by kernels: who waits for which call, what goes to the kernel management unit, and thread blocks that become part of kernels.
+// Launches by kernels: who waits for which call, what goes to the kernel management unit, and thread blocks that become
+// part of kernels.
 #include <algorithm>
 #include <iterator>
 #include <optional>
@@ -11,15 +12,19 @@ namespace gridloom::timing {
 
 namespace {
 
-/// CTAs are checked against the code that they come with, and run by the kernel's: programs may give two kernels one name.
+/// CTAs are checked against the code that they come with, and run by the kernel's: programs may give two kernels one
+/// name.
 bool IsSame(const DecodedCode& a, const DecodedCode& b) {
-  constexpr auto alike = [](const trace::BasicBlock& x, const trace::BasicBlock& y) { return x.first == y.first && x.count == y.count; };
-  return &a == &b || (a.register_count == b.register_count && a.operands == b.operands && a.access_number == b.access_number &&
-                      a.ops == b.ops && std::ranges::equal(a.blocks, b.blocks, alike));
+  constexpr auto alike = [](const trace::BasicBlock& x, const trace::BasicBlock& y) {
+    return x.first == y.first && x.count == y.count;
+  };
+  return &a == &b ||
+         (a.register_count == b.register_count && a.operands == b.operands && a.access_number == b.access_number &&
+          a.ops == b.ops && std::ranges::equal(a.blocks, b.blocks, alike));
 }
 
-/// Copies to the device that come before a kernel and have not ended, if nothing else holds it back: engines do copies in their order, so
-/// software can tell the device of a kernel by a copy behind them.
+/// Copies to the device that come before a kernel and have not ended, if nothing else holds it back: engines do copies
+/// in their order, so software can tell the device of a kernel by a copy behind them.
 std::optional<std::vector<WorkId>> InputsOf(const StreamOrder& works, WorkId id) {
   std::vector<WorkId> inputs;
   for (auto before = works.Blocker(id); before; before = works.Blocker(*before)) {
@@ -68,7 +73,8 @@ Status Dispatcher::Extend(WorkId id, std::shared_ptr<trace::CtaSource> group) {
 
 Status Dispatcher::Join(WorkId id, WorkId launch) {
   WorkState& joins = works_.at(launch);
-  if (joins.kernel.source == nullptr || joins.stage != WorkState::Stage::kWaiting) return Error{"a launch joins a kernel that has begun"};
+  if (joins.kernel.source == nullptr || joins.stage != WorkState::Stage::kWaiting)
+    return Error{"a launch joins a kernel that has begun"};
   GL_TRY_STATUS(CheckLike(id, *joins.kernel.source, *joins.kernel.code->decoded));
   joins.stage = WorkState::Stage::kRunning;
   const auto kernel = std::ranges::find(kernels_, std::uint64_t{id}, &policy::KernelView::id);
@@ -154,7 +160,8 @@ void Dispatcher::EndKernel(const KernelEnd& end) {
   events_.insert({end.at, EventKind::kKernelEnd, end.kernel});
 }
 
-/// What kernels launched goes on in the order in which it came to the kernel management unit, as far as its tenant has room.
+/// What kernels launched goes on in the order in which it came to the kernel management unit, as far as its tenant has
+/// room.
 void Dispatcher::CheckLaunches(Cycle now) {
   while (true) {
     ByTime* first = nullptr;

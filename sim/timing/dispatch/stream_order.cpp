@@ -10,11 +10,14 @@
 namespace gridloom::timing {
 
 Result<WorkId> StreamOrder::Append(WorkState work) {
-  if (given_ > std::numeric_limits<WorkId>::max()) return Error{"the model has been given as many works as it has numbers for: 2^32"};
+  if (given_ > std::numeric_limits<WorkId>::max())
+    return Error{"the model has been given as many works as it has numbers for: 2^32"};
   const auto id = static_cast<WorkId>(given_);
   for (const WorkId other : work.order.after) {
-    if (other >= id) return Error{"a work waits for work " + std::to_string(other) + ", which has not been given before it"};
-    if (!works_.contains(other)) return Error{"a work waits for work " + std::to_string(other) + ", which has ended and was not kept"};
+    if (other >= id)
+      return Error{"a work waits for work " + std::to_string(other) + ", which has not been given before it"};
+    if (!works_.contains(other))
+      return Error{"a work waits for work " + std::to_string(other) + ", which has ended and was not kept"};
   }
   for (const WorkId other : work.order.after) ++works_.at(other).waiters;
   std::deque<WorkId>& stream = streams_[work.order.stream];
@@ -57,7 +60,8 @@ Cycle StreamOrder::MayStart(WorkId id, Cycle now) const {
 
 /// How many of the works that it waits for, from the first one on, have ended. Nobody looks at them again.
 std::size_t StreamOrder::EndedBefore(const WorkState& work) const {
-  while (work.ended_before < work.order.after.size() && works_.at(work.order.after[work.ended_before]).stage == WorkState::Stage::kDone) {
+  while (work.ended_before < work.order.after.size() &&
+         works_.at(work.order.after[work.ended_before]).stage == WorkState::Stage::kDone) {
     work.last_ended = std::max(work.last_ended, works_.at(work.order.after[work.ended_before]).result.ended);
     ++work.ended_before;
   }
@@ -121,7 +125,8 @@ void StreamOrder::Forget() {
   for (const WorkId id : forgettable_) {
     if (keep_ended_) break;
     const auto work = works_.find(id);
-    if (work != works_.end() && work->second.stage == WorkState::Stage::kDone && work->second.waiters == 0) works_.erase(work);
+    if (work != works_.end() && work->second.stage == WorkState::Stage::kDone && work->second.waiters == 0)
+      works_.erase(work);
   }
   forgettable_.clear();
 }

@@ -27,8 +27,8 @@ class StreamOrder {
   /// The last work of a stream, if it has not ended.
   std::optional<WorkId> LastOf(std::uint32_t stream) const;
 
-  /// First cycle from which on nothing that comes before the work holds it back, as far as known at `now`; kNever: something has to
-  /// end first.
+  /// First cycle from which on nothing that comes before the work holds it back, as far as known at `now`; kNever:
+  /// something has to end first.
   Cycle MayStart(WorkId id, Cycle now) const;
   /// The same for a work that is launched as kernels are: with the times that a launch takes.
   Cycle MayLaunch(WorkId id, Cycle now) const;
@@ -39,7 +39,8 @@ class StreamOrder {
   /// Whether all that comes before the work has ended.
   bool MayEnd(WorkId id) const;
   void Finish(WorkId id, Cycle now);
-  /// Lets go of works that have ended and that nobody asks for any more. What ended since the last call must have been reported.
+  /// Lets go of works that have ended and that nobody asks for any more. What ended since the last call must have been
+  /// reported.
   void Forget();
 
   /// Of the works that are kept, in the order in which they were given.

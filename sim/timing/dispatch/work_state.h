@@ -15,8 +15,8 @@
 
 namespace gridloom::timing {
 
-/// Code as the device executes it, shared by works that have one trace::KernelCode. Only works hold it, each beside its source: as long as
-/// it is there, so is the KernelCode.
+/// Code as the device executes it, shared by works that have one trace::KernelCode. Only works hold it, each beside its
+/// source: as long as it is there, so is the KernelCode.
 struct CodeOfWorks {
   std::shared_ptr<const DecodedCode> decoded;  ///< parts may keep it longer
 };
@@ -35,7 +35,7 @@ struct KernelState {
   std::uint64_t ctas = 0;                      ///< the launch's own and those of groups
   std::shared_ptr<const CodeOfWorks> code;     // resident warps point to what it decoded
   std::unique_ptr<const AddressSpace> memory;  // likewise
-  trace::CtaChecks checks;                     // of CTAs as they are loaded; those of groups are of the same code and shape
+  trace::CtaChecks checks;  // of CTAs as they are loaded; those of groups are of the same code and shape
   policy::CtaNeeds needs;
   std::uint64_t profile = 0;
   std::uint64_t identity = 0;  ///< policy::KernelView::code

@@ -12,8 +12,8 @@
 
 namespace gridloom::timing {
 
-/// In chunks of works that were given one after the other. A chunk whose works have all ended before the host's time is let go, unless a
-/// program may ask for one of its times: that of an event.
+/// In chunks of works that were given one after the other. A chunk whose works have all ended before the host's time is
+/// let go, unless a program may ask for one of its times: that of an event.
 class HostEnds {
  public:
   static constexpr std::size_t kChunk = 4096;

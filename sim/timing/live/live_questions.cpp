@@ -6,7 +6,8 @@
 
 namespace gridloom::timing {
 
-// ---- asking -------------------------------------------------------------------------------------------------------------
+// ---- asking
+// -------------------------------------------------------------------------------------------------------------
 
 /// With the lock held. The question is answered at once where that can be.
 void LiveTimeline::Ask(Question question) {
@@ -61,7 +62,8 @@ LiveTimeline::Answer LiveTimeline::AskAndWait(Question question) {
   question.answer = [&](Answer answer) { got = answer; };
   Ask(std::move(question));
   while (!got) {
-    if (changed_.wait_for(lock, std::chrono::milliseconds(options_.patience_ms)) == std::cv_status::timeout && !got) GiveUp(host);
+    if (changed_.wait_for(lock, std::chrono::milliseconds(options_.patience_ms)) == std::cv_status::timeout && !got)
+      GiveUp(host);
   }
   return *got;
 }
@@ -74,7 +76,8 @@ LiveTimeline::Answer LiveTimeline::Poll(HostId host, std::span<const NodeId> nod
   return AskAndWait({.host = host, .waits = false, .nodes = {nodes.begin(), nodes.end()}, .answer = {}});
 }
 
-// ---- answering, with the lock held -----------------------------------------------------------------------------------------
+// ---- answering, with the lock held
+// -----------------------------------------------------------------------------------------
 
 /// What there is to say when nothing more comes of waiting.
 LiveTimeline::Answer LiveTimeline::Now(const Question& question) const {
@@ -83,7 +86,8 @@ LiveTimeline::Answer LiveTimeline::Now(const Question& question) const {
     return all ? Answer::kYes : Answer::kUnknown;
   }
   if (!problem_.empty()) return Answer::kUnknown;
-  const bool ended = std::ranges::all_of(question.nodes, [&](NodeId node) { return Done(node) && End(node) <= question.asked; });
+  const bool ended =
+      std::ranges::all_of(question.nodes, [&](NodeId node) { return Done(node) && End(node) <= question.asked; });
   return ended ? Answer::kYes : Answer::kNo;
 }
 
@@ -136,7 +140,8 @@ void LiveTimeline::AnswerAllOf(HostId host) {
   for (const QuestionId id : open) Answered(id, Now(questions_.at(id)));
 }
 
-/// The device has been simulated as far as hosts allow, which is before `horizon`, with all that they had said up to `version`.
+/// The device has been simulated as far as hosts allow, which is before `horizon`, with all that they had said up to
+/// `version`.
 void LiveTimeline::AnswerReached(std::uint64_t version, Cycle horizon) {
   for (auto next = asking_.begin(); next != asking_.end();) {
     const QuestionId id = *next++;

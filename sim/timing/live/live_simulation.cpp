@@ -32,7 +32,8 @@ bool LiveTimeline::Safe(HostId of, Cycle submitted) const {
   });
 }
 
-// ---- what the device gets -----------------------------------------------------------------------------------------------
+// ---- what the device gets
+// -----------------------------------------------------------------------------------------------
 
 Result<Cycle> LiveTimeline::Feed() {
   undecided_.reset();
@@ -41,7 +42,8 @@ Result<Cycle> LiveTimeline::Feed() {
     Host* first = nullptr;
     for (auto& [id, host] : hosts_) {
       if (host.calls.empty()) continue;
-      if (first != nullptr && nodes_.at(host.calls.front()).submitted >= nodes_.at(first->calls.front()).submitted) continue;
+      if (first != nullptr && nodes_.at(host.calls.front()).submitted >= nodes_.at(first->calls.front()).submitted)
+        continue;
       first = &host;
       from = id;
     }
@@ -66,7 +68,8 @@ std::uint32_t LiveTimeline::StreamOf(const Place& place) {
   return stream->second;
 }
 
-/// The number of a stream in which nothing is left to do, where the host has many of them: it means another stream from now on.
+/// The number of a stream in which nothing is left to do, where the host has many of them: it means another stream from
+/// now on.
 std::optional<std::uint32_t> LiveTimeline::IdleStream(Host& host) {
   while (host.idle_streams.size() > kIdleStreams) {
     const std::uint32_t number = host.idle_streams.front();
@@ -121,7 +124,8 @@ Status LiveTimeline::FeedNode(NodeId id, std::uint32_t stream) {
   }
 }
 
-Result<LiveTimeline::Feeding> LiveTimeline::BeginNode(NodeId id, std::uint32_t stream, const std::vector<WorkId>& after, LaunchedBy by) {
+Result<LiveTimeline::Feeding> LiveTimeline::BeginNode(NodeId id, std::uint32_t stream, const std::vector<WorkId>& after,
+                                                      LaunchedBy by) {
   Feeding feeding{.id = id, .node = std::move(nodes_.at(id)), .stream = stream};
   nodes_.erase(id);
   Node& node = feeding.node;
@@ -147,13 +151,15 @@ Result<LiveTimeline::Feeding> LiveTimeline::BeginMember(Feeding& group) {
   const Node& member = nodes_.at(id);
   const bool launches = group.node.kind == WorkKind::kKernel;
   const bool last = member.place.rank == Place::kLastRank;
-  const bool called = launches && !last && member.kind == WorkKind::kKernel && member.source != nullptr && member.place.number != 0;
+  const bool called =
+      launches && !last && member.kind == WorkKind::kKernel && member.source != nullptr && member.place.number != 0;
   // Works of a group are ordered by their dependencies alone, so each has a stream to itself.
   const std::uint32_t stream = NewStream({.host = group.node.place.host, .of_one = true, .name = 0, .works = 0});
   std::vector<WorkId> after;
   if (!called) after.push_back(group.begin);
   if (last) after.insert(after.end(), group.end.after.begin(), group.end.after.end());
-  return BeginNode(id, stream, after, called ? LaunchedBy{.parent = group.begin, .number = member.place.number} : LaunchedBy{});
+  return BeginNode(id, stream, after,
+                   called ? LaunchedBy{.parent = group.begin, .number = member.place.number} : LaunchedBy{});
 }
 
 /// All that is in it has been given. What has ended with it: its begin, or what ends when all of them have.
@@ -174,7 +180,8 @@ Result<WorkId> LiveTimeline::FeedBegin(WorkOrder order, Node& node, LaunchedBy b
   const auto* const kind = std::ranges::find(kCopyKinds, node.kind);
   if (kind == std::end(kCopyKinds)) return engine_->Add(MarkerWork{std::move(order)});
   const auto direction = static_cast<CopyDirection>(kind - std::begin(kCopyKinds));
-  return engine_->Add(CopyWork{.order = std::move(order), .direction = direction, .bytes = node.bytes, .use = UseOf(node.place, false)});
+  return engine_->Add(CopyWork{
+      .order = std::move(order), .direction = direction, .bytes = node.bytes, .use = UseOf(node.place, false)});
 }
 
 MemoryUse LiveTimeline::UseOf(const Place& place, bool kernel) {
@@ -215,7 +222,8 @@ Result<WorkId> LiveTimeline::FeedKernel(WorkOrder order, Node& node, LaunchedBy 
   return work;
 }
 
-// ---- what came of it ------------------------------------------------------------------------------------------------------
+// ---- what came of it
+// ------------------------------------------------------------------------------------------------------
 
 void LiveTimeline::Fail(const std::string& why) {
   if (problem_.empty()) problem_ = why;
@@ -276,7 +284,8 @@ void LiveTimeline::CollectStream(std::uint32_t number) {
   }
 }
 
-// ---- the loop -------------------------------------------------------------------------------------------------------------
+// ---- the loop
+// -------------------------------------------------------------------------------------------------------------
 
 /// What runs on the device of hosts that were dropped ends.
 void LiveTimeline::CancelDropped() {

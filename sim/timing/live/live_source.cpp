@@ -15,7 +15,8 @@
 namespace gridloom::timing {
 namespace {
 
-constexpr std::uint64_t kBatchBytes = 4u << 20;  // of CTAs as the model reads them: what unpacking one of them brings back
+constexpr std::uint64_t kBatchBytes =
+    4u << 20;  // of CTAs as the model reads them: what unpacking one of them brings back
 
 /// What a CTA takes of memory; a trace that is shared counts where it has no shifts.
 std::uint64_t BytesOf(const trace::LoadedCta& loaded) {
@@ -47,7 +48,8 @@ std::uint64_t TraceStore::file_bytes() const {
 Result<std::uint64_t> TraceStore::Write(trace::ByteSpan bytes) {
   const std::lock_guard lock(mutex_);
   if (bytes.size() > most_file_bytes_ - std::min(used_, most_file_bytes_)) {
-    return Error{"traces that wait for the timing model take more than " + std::to_string(most_file_bytes_) + " bytes of disk"};
+    return Error{"traces that wait for the timing model take more than " + std::to_string(most_file_bytes_) +
+                 " bytes of disk"};
   }
   if (fd_ < 0) fd_ = OpenStore();
   if (fd_ < 0) return Error{std::string("cannot make a temporary file for traces: ") + std::strerror(errno)};
@@ -55,7 +57,8 @@ Result<std::uint64_t> TraceStore::Write(trace::ByteSpan bytes) {
   for (std::size_t done = 0; done < bytes.size();) {
     const ssize_t put = pwrite(fd_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
     if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return Error{std::string("cannot write traces to a temporary file: ") + std::strerror(put < 0 ? errno : ENOSPC)};
+    if (put <= 0)
+      return Error{std::string("cannot write traces to a temporary file: ") + std::strerror(put < 0 ? errno : ENOSPC)};
     done += static_cast<std::size_t>(put);
   }
   end_ += bytes.size();
@@ -68,7 +71,8 @@ void TraceStore::Release(std::uint64_t offset, std::uint64_t bytes) {
   used_ -= bytes;
   // Gives the disk back as far as the file system can; a file that is not needed any more begins anew.
   if (used_ != 0) {
-    static_cast<void>(fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(bytes)));
+    static_cast<void>(fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                                static_cast<off_t>(bytes)));
     return;
   }
   end_ = 0;

@@ -18,8 +18,8 @@
 
 namespace gridloom::timing {
 
-/// What traces that wait for the model may take of memory, all sources of a program together; beyond it they are packed and go to a
-/// file that has no name. Producers are never held back: a kernel's blocks may wait for each other.
+/// What traces that wait for the model may take of memory, all sources of a program together; beyond it they are packed
+/// and go to a file that has no name. Producers are never held back: a kernel's blocks may wait for each other.
 class TraceStore {
  public:
   /// `most_file_bytes`: of what the file holds; Write fails beyond.
@@ -50,7 +50,8 @@ class TraceStore {
 
 class LiveSource final : public trace::CtaSource, public trace::CtaSink {
  public:
-  /// `code` must outlive the source. `keeper`: of traces that come back from the store, as CtaDecoder's; it may be null.
+  /// `code` must outlive the source. `keeper`: of traces that come back from the store, as CtaDecoder's; it may be
+  /// null.
   LiveSource(const trace::KernelCode& code, trace::LaunchShape shape, std::shared_ptr<TraceStore> store,
              trace::TraceKeeper* keeper = nullptr)
       : code_(code), shape_(shape), store_(std::move(store)), keeper_(keeper) {}
@@ -58,8 +59,8 @@ class LiveSource final : public trace::CtaSource, public trace::CtaSink {
 
   const trace::KernelCode& code() const override { return code_; }
   const trace::LaunchShape& shape() const override { return shape_; }
-  /// Waits for the CTA. After Close, one that has not come has no trace when all that came were loaded; until then it is empty, and
-  /// ends as soon as it has begun.
+  /// Waits for the CTA. After Close, one that has not come has no trace when all that came were loaded; until then it
+  /// is empty, and ends as soon as it has begun.
   Result<trace::LoadedCta> Load(std::uint64_t index) override;
 
   void Push(std::uint64_t cta, trace::LoadedCta trace) override;

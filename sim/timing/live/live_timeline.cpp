@@ -37,8 +37,8 @@ Cycle CyclesOf(std::uint64_t ns, std::uint32_t mhz) { return (ns * mhz + 999) / 
 
 }  // namespace
 
-Result<std::unique_ptr<LiveTimeline>> LiveTimeline::Create(const sim::DeviceSpec& device, std::unique_ptr<policy::Policy> policy,
-                                                           Options options) {
+Result<std::unique_ptr<LiveTimeline>> LiveTimeline::Create(const sim::DeviceSpec& device,
+                                                           std::unique_ptr<policy::Policy> policy, Options options) {
   ProfilingPolicy* profiling = nullptr;
   if (options.profiler) {
     auto outer = std::make_unique<ProfilingPolicy>(std::move(policy), options.profiler);
@@ -56,9 +56,11 @@ Result<std::unique_ptr<LiveTimeline>> LiveTimeline::Create(const sim::DeviceSpec
   const Parameters& parameters = timeline->engine_->parameters();
   const auto& host = parameters.timing().host;
   timeline->call_ = CyclesOf(host.call_ns, parameters.timing().clock.sm_mhz);
-  timeline->copy_call_ = host.copy_call_ns == 0 ? timeline->call_ : CyclesOf(host.copy_call_ns, parameters.timing().clock.sm_mhz);
+  timeline->copy_call_ =
+      host.copy_call_ns == 0 ? timeline->call_ : CyclesOf(host.copy_call_ns, parameters.timing().clock.sm_mhz);
   // The device is simulated in windows: an answer takes at least as long as the one in which a work ended.
-  timeline->answer_ = std::max(CyclesOf(parameters.timing().host.sync_ns, parameters.timing().clock.sm_mhz), parameters.window);
+  timeline->answer_ =
+      std::max(CyclesOf(parameters.timing().host.sync_ns, parameters.timing().clock.sm_mhz), parameters.window);
   try {
     timeline->thread_ = std::thread([self = timeline.get()] { self->Main(); });
   } catch (const std::system_error& error) {
@@ -80,7 +82,8 @@ LiveTimeline::~LiveTimeline() {
   if (thread_.joinable()) thread_.join();
 }
 
-// ---- hosts --------------------------------------------------------------------------------------------------------------
+// ---- hosts
+// --------------------------------------------------------------------------------------------------------------
 
 LiveTimeline::Host* LiveTimeline::Find(HostId host) {
   const auto found = hosts_.find(host);
@@ -196,7 +199,8 @@ void LiveTimeline::Advance(HostId id, Cycle cycles) {
   work_.notify_one();
 }
 
-// ---- works --------------------------------------------------------------------------------------------------------------
+// ---- works
+// --------------------------------------------------------------------------------------------------------------
 
 NodeId LiveTimeline::Append(Place place, Node node) {
   const std::lock_guard lock(mutex_);
@@ -320,7 +324,8 @@ Status LiveTimeline::Decide(NodeId kernel, Tracking tracking, std::shared_ptr<tr
   return fits;
 }
 
-// ---- what there is to see -----------------------------------------------------------------------------------------------
+// ---- what there is to see
+// -----------------------------------------------------------------------------------------------
 
 std::optional<Cycle> LiveTimeline::EndOf(NodeId node) const {
   const std::lock_guard lock(mutex_);
@@ -346,7 +351,8 @@ Status LiveTimeline::Finish() {
   finishing_ = true;
   Look();
   // Reached: what is left in the memory system when the last work has ended is simulated, too, whoever waited for it.
-  changed_.wait(lock, [&] { return (nodes_.empty() && work_of_.empty() && reached_ == version_) || !problem_.empty(); });
+  changed_.wait(lock,
+                [&] { return (nodes_.empty() && work_of_.empty() && reached_ == version_) || !problem_.empty(); });
   if (!problem_.empty()) return Error{problem_};
   return {};
 }

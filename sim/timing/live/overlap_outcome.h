@@ -13,11 +13,12 @@ class OverlapOutcome {
  public:
   /// A launch that the device knows the ranges of.
   void AddTracked() { ++tracked_; }
-  /// One that runs as a kernel of which nothing is known, and why, as the end of a sentence. Whether that was not known of the kernel.
+  /// One that runs as a kernel of which nothing is known, and why, as the end of a sentence. Whether that was not known
+  /// of the kernel.
   bool AddUntracked(const std::string& kernel, const std::string& why);
 
-  /// Where there are launches and none is tracked: a sentence that says so, with the first kernels and their reasons. Else empty.
-  /// `program`: what to call it.
+  /// Where there are launches and none is tracked: a sentence that says so, with the first kernels and their reasons.
+  /// Else empty. `program`: what to call it.
   std::string WhyNothingOverlaps(const std::string& program) const;
 
  private:

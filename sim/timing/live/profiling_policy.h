@@ -13,16 +13,18 @@
 
 namespace gridloom::timing {
 
-/// policy::KernelView::profile of a launch of the tenant's, asked for once, when it may run. It may take CTAs from the source; then it puts
-/// another in its place that gives all of them.
+/// policy::KernelView::profile of a launch of the tenant's, asked for once, when it may run. It may take CTAs from the
+/// source; then it puts another in its place that gives all of them.
 using Profiler = std::function<std::uint64_t(std::uint32_t tenant, std::shared_ptr<trace::CtaSource>& source)>;
 
 /// Used by the simulation's thread alone, but for what the policy within allows.
 class ProfilingPolicy final : public policy::Policy {
  public:
-  ProfilingPolicy(std::unique_ptr<policy::Policy> policy, Profiler profiler) : policy_(std::move(policy)), profiler_(std::move(profiler)) {}
+  ProfilingPolicy(std::unique_ptr<policy::Policy> policy, Profiler profiler)
+      : policy_(std::move(policy)), profiler_(std::move(profiler)) {}
 
-  /// What the engine gets as the source of a launch; Expect says which launch it is. What is behind it may change before a CTA is loaded.
+  /// What the engine gets as the source of a launch; Expect says which launch it is. What is behind it may change
+  /// before a CTA is loaded.
   class Source final : public trace::CtaSource {
    public:
     explicit Source(std::shared_ptr<trace::CtaSource> source) : source_(std::move(source)) {}

@@ -11,7 +11,10 @@ constexpr std::uint64_t kFirstStream = std::uint64_t{1} << 62;
 }  // namespace
 
 ProgramStorage::ProgramStorage(LiveTimeline& timeline, HostId host, bool overlapped)
-    : timeline_(timeline), host_(host), overlapped_(overlapped), there_(timeline.parameters().timing().host.storage_mb_s != 0) {}
+    : timeline_(timeline),
+      host_(host),
+      overlapped_(overlapped),
+      there_(timeline.parameters().timing().host.storage_mb_s != 0) {}
 
 /// Storage does nothing that works of the device's streams wait for. With the lock held.
 Place ProgramStorage::OwnStream() {
@@ -25,7 +28,8 @@ bool ProgramStorage::BeforeCopy(Place& place, CopyToCome copy) {
   {
     const std::lock_guard lock(mutex_);
     if (copy.like != 0 && in) {
-      if (const auto reading = reading_of_.find(copy.like); reading != reading_of_.end()) place.partner = reading->second;
+      if (const auto reading = reading_of_.find(copy.like); reading != reading_of_.end())
+        place.partner = reading->second;
       return true;
     }
     if (!overlapped_ && out) {
@@ -34,14 +38,16 @@ bool ProgramStorage::BeforeCopy(Place& place, CopyToCome copy) {
     }
     storage = OwnStream();
   }
-  if (!overlapped_) return timeline_.WaitFor(host_, timeline_.AddCopy(std::move(storage), CopyDirection::kFromStorage, copy.bytes));
+  if (!overlapped_)
+    return timeline_.WaitFor(host_, timeline_.AddCopy(std::move(storage), CopyDirection::kFromStorage, copy.bytes));
   storage.is_partner = true;
   if (in) {
     storage.use.ranks = std::move(copy.ranks);
     storage.use.host_span = copy.host_span;
     storage.reuses = std::move(copy.reuses);
   }
-  place.partner = timeline_.AddCopy(std::move(storage), in ? CopyDirection::kFromStorage : CopyDirection::kToStorage, copy.bytes);
+  place.partner =
+      timeline_.AddCopy(std::move(storage), in ? CopyDirection::kFromStorage : CopyDirection::kToStorage, copy.bytes);
   return true;
 }
 

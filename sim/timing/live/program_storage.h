@@ -1,5 +1,5 @@
-// What a program reads from storage before it copies it to the device, and writes there of what it has copied back: the time of the host's
-// own part (timing.host.storage_mb_s). Every byte that is copied counts.
+// What a program reads from storage before it copies it to the device, and writes there of what it has copied back: the
+// time of the host's own part (timing.host.storage_mb_s). Every byte that is copied counts.
 #pragma once
 
 #include <cstdint>
@@ -22,16 +22,16 @@ struct CopyToCome {
   std::vector<NodeReuse> reuses{};  ///< of its memory of the host's
 };
 
-/// The program reads, copies, runs its kernels, copies back and writes, one after the other; or, overlapped, all of it page by page as far
-/// as the device lets it. Any thread may call it.
+/// The program reads, copies, runs its kernels, copies back and writes, one after the other; or, overlapped, all of it
+/// page by page as far as the device lets it. Any thread may call it.
 class ProgramStorage {
  public:
   ProgramStorage(LiveTimeline& timeline, HostId host, bool overlapped);
 
   // Those that answer a bool may wait for simulated time; false: they had to give up (LiveTimeline::WaitFor).
 
-  /// Before a copy is given to the device, alone: what it stands for in storage. What is read is put into the host's memory where earlier
-  /// copies are done with that.
+  /// Before a copy is given to the device, alone: what it stands for in storage. What is read is put into the host's
+  /// memory where earlier copies are done with that.
   bool BeforeCopy(Place& place, CopyToCome copy);
   /// Before works are given in which there are copies of so many bytes that nobody can tell apart (graphs).
   bool BeforeGroup(std::uint64_t to_device, std::uint64_t to_host);

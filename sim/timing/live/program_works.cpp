@@ -60,13 +60,14 @@ void ProgramWorks::AddEarlier(const HostAction& action, std::vector<NodeId>& aft
 bool ProgramWorks::BeforeCopy(const HostAction& action, Place& place) {
   const auto direction = DirectionOf(action.kind);
   if (!direction) return true;
-  return storage_.BeforeCopy(place,
-                             {.direction = *direction,
-                              .bytes = action.bytes,
-                              .like = action.like == 0 ? 0 : node_of_(action.like),
-                              .ranks = action.ranks.empty() ? nullptr : std::make_shared<const std::vector<std::uint32_t>>(action.ranks),
-                              .host_span = action.host_span,
-                              .reuses = ReusesOf(action)});
+  return storage_.BeforeCopy(
+      place,
+      {.direction = *direction,
+       .bytes = action.bytes,
+       .like = action.like == 0 ? 0 : node_of_(action.like),
+       .ranks = action.ranks.empty() ? nullptr : std::make_shared<const std::vector<std::uint32_t>>(action.ranks),
+       .host_span = action.host_span,
+       .reuses = ReusesOf(action)});
 }
 
 NodeId ProgramWorks::Add(Place place, const HostAction& action) {
@@ -74,7 +75,8 @@ NodeId ProgramWorks::Add(Place place, const HostAction& action) {
   if (!direction) return timeline_.AddMarker(std::move(place));
   const NodeId reading = place.partner;
   place.use = UseOf(action);
-  // What is read for it waits, and it for what is read. It comes behind the earlier ones, so that nothing that waits for it holds them up.
+  // What is read for it waits, and it for what is read. It comes behind the earlier ones, so that nothing that waits
+  // for it holds them up.
   if (*direction != CopyDirection::kToDevice || reading == 0) place.reuses = ReusesOf(action);
   AddEarlier(action, place.after);
   const NodeId node = timeline_.AddCopy(std::move(place), *direction, action.bytes);
@@ -116,7 +118,8 @@ bool ProgramWorks::Wait(std::span<const NodeId> nodes, bool sees) {
     const std::lock_guard lock(mutex_);
     passed_.insert(passed_.end(), nodes.begin(), nodes.end());
     // Those of a stream stand for those before.
-    for (; passed_.size() > kMostPassed || (!passed_.empty() && timeline_.EndOf(passed_.front())); ++dropped_) passed_.pop_front();
+    for (; passed_.size() > kMostPassed || (!passed_.empty() && timeline_.EndOf(passed_.front())); ++dropped_)
+      passed_.pop_front();
     return true;
   }
   return timeline_.WaitFor(host_, nodes) && (!sees || storage_.AfterWait());

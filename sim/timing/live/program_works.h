@@ -1,6 +1,7 @@
-// What a program gives the device, and all that comes with it: the reading before a copy and the writing behind one, the profiler before
-// a kernel whose CTAs tell what they touch, and the waits that may be left out. Both who makes a traced program's calls again and who
-// follows a program that runs go through here, so that they give the device the same.
+// What a program gives the device, and all that comes with it: the reading before a copy and the writing behind one,
+// the profiler before a kernel whose CTAs tell what they touch, and the waits that may be left out. Both who makes a
+// traced program's calls again and who follows a program that runs go through here, so that they give the device the
+// same.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +21,20 @@
 
 namespace gridloom::timing {
 
-/// Of one host. Functions may be called from any thread; those that answer a bool may wait for simulated time, and answer false when they
-/// had to give up (LiveTimeline::WaitFor).
+/// Of one host. Functions may be called from any thread; those that answer a bool may wait for simulated time, and
+/// answer false when they had to give up (LiveTimeline::WaitFor).
 class ProgramWorks {
  public:
   /// What a work of the program's (trace::HostAction::work) became, or 0.
   using NodeFunction = std::function<NodeId(std::uint64_t work)>;
-  /// `overlapped`: the device follows who uses which memory (sim/hardware/crcs): the program runs as one whose parts overlap (CRCS paper,
-  /// section 3).
+  /// `overlapped`: the device follows who uses which memory (sim/hardware/crcs): the program runs as one whose parts
+  /// overlap (CRCS paper, section 3).
   ProgramWorks(LiveTimeline& timeline, HostId host, bool overlapped, NodeFunction node_of)
-      : timeline_(timeline), host_(host), overlapped_(overlapped), node_of_(std::move(node_of)), storage_(timeline, host, overlapped) {}
+      : timeline_(timeline),
+        host_(host),
+        overlapped_(overlapped),
+        node_of_(std::move(node_of)),
+        storage_(timeline, host, overlapped) {}
 
   /// Before a work that belongs to no group is given: it comes behind what the host has waited for, or would have.
   void PutBehindWaits(Place& place);
@@ -45,8 +50,8 @@ class ProgramWorks {
   /// Behind AddProfiler, in the place that it has left: the kernel, with or without release code.
   Result<NodeId> AddKernel(Place place, Tracking tracking, std::shared_ptr<trace::CtaSource> source);
 
-  /// `sees`: the host may look at results when it goes on. Where a program's parts overlap, it does not wait otherwise, but what comes
-  /// later comes behind these works, in whatever stream.
+  /// `sees`: the host may look at results when it goes on. Where a program's parts overlap, it does not wait otherwise,
+  /// but what comes later comes behind these works, in whatever stream.
   bool Wait(std::span<const NodeId> nodes, bool sees);
   /// The host has asked, and heard that it need not wait.
   bool Looks(bool sees) { return !sees || storage_.AfterWait(); }
@@ -65,7 +70,8 @@ class ProgramWorks {
   const NodeFunction node_of_;
   ProgramStorage storage_;
   std::mutex mutex_;  ///< guards what follows
-  /// Works that the host has not waited for although the program does, and how many of all there were each stream comes behind.
+  /// Works that the host has not waited for although the program does, and how many of all there were each stream comes
+  /// behind.
   std::deque<NodeId> passed_;
   std::uint64_t dropped_ = 0;  ///< of those passed, as they had ended
   std::unordered_map<std::uint64_t, std::uint64_t> behind_;

@@ -11,7 +11,8 @@ namespace gridloom::timing {
 using trace::HostAction;
 using trace::LaunchInfo;
 
-TracePlayer::TracePlayer(LiveTimeline& timeline, HostId host, std::shared_ptr<trace::TraceFile> file, PlayOptions options)
+TracePlayer::TracePlayer(LiveTimeline& timeline, HostId host, std::shared_ptr<trace::TraceFile> file,
+                         PlayOptions options)
     : timeline_(timeline),
       host_(host),
       file_(std::move(file)),
@@ -46,7 +47,10 @@ Status TracePlayer::PlayAll() {
   for (std::size_t i = 0; i < file_->launches().size(); ++i) {
     const trace::TraceFile::Launch& launch = file_->launches()[i];
     if (played_[i] || !launch.complete || !launch.info.of_program()) continue;
-    Place place{.host = host_, .stream = launch.info.stream % trace::TraceFile::kStreams, .after = {}, .owner = {.tenant = host_}};
+    Place place{.host = host_,
+                .stream = launch.info.stream % trace::TraceFile::kStreams,
+                .after = {},
+                .owner = {.tenant = host_}};
     GL_TRY(node, AddLaunch(std::move(place), i, false));
     static_cast<void>(node);
   }
@@ -114,7 +118,9 @@ Status TracePlayer::PlayWork(const HostAction& action, bool opens) {
   return {};
 }
 
-Status TracePlayer::PlayWait(const HostAction& action) { return works_.Wait(NodesOf(action.after), action.sees) ? Status() : GaveUp(); }
+Status TracePlayer::PlayWait(const HostAction& action) {
+  return works_.Wait(NodesOf(action.after), action.sees) ? Status() : GaveUp();
+}
 
 Status TracePlayer::GaveUp() const {
   const std::string problem = timeline_.problem();
@@ -193,12 +199,15 @@ std::shared_ptr<trace::CtaSource> TracePlayer::SourceOf(std::size_t launch) {
 Result<NodeId> TracePlayer::AddLaunch(Place place, std::size_t launch, bool opens) {
   auto source = SourceOf(launch);
   place.profile = options_.profile_of ? options_.profile_of(*source) : 0;
-  return opens ? timeline_.OpenKernel(std::move(place), std::move(source)) : timeline_.AddKernel(std::move(place), std::move(source));
+  return opens ? timeline_.OpenKernel(std::move(place), std::move(source))
+               : timeline_.AddKernel(std::move(place), std::move(source));
 }
 
-Status PlayTraces(LiveTimeline& timeline, const std::vector<std::shared_ptr<trace::TraceFile>>& files, const PlayOptions& options) {
+Status PlayTraces(LiveTimeline& timeline, const std::vector<std::shared_ptr<trace::TraceFile>>& files,
+                  const PlayOptions& options) {
   std::vector<std::unique_ptr<TracePlayer>> players;
-  for (const auto& file : files) players.push_back(std::make_unique<TracePlayer>(timeline, timeline.AddHost(), file, options));
+  for (const auto& file : files)
+    players.push_back(std::make_unique<TracePlayer>(timeline, timeline.AddHost(), file, options));
   std::vector<Status> outcomes(files.size());
   std::vector<std::thread> threads;
   for (std::size_t i = 1; i < players.size(); ++i) threads.emplace_back([&, i] { outcomes[i] = players[i]->Play(); });

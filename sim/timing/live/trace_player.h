@@ -1,5 +1,5 @@
-// A traced program's calls, made again: its launches, copies, events and waits in their order, at the simulated times at which a host
-// with the device in question would make them.
+// A traced program's calls, made again: its launches, copies, events and waits in their order, at the simulated times
+// at which a host with the device in question would make them.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +24,13 @@ using ProfileFunction = std::function<std::uint64_t(const trace::CtaSource& sour
 struct PlayOptions {
   ProfileFunction profile_of = {};
   bool overlapped = false;  ///< as ProgramWorks; kernels run as those with release code, behind their profilers
-  trace::LaunchInfo::Ranges ranges = trace::LaunchInfo::Ranges::kInterval;  ///< overlapped: whose profilers and release code
-  /// Overlapped: why an SM of the device can never hold such a CTA. Release code takes registers; a kernel that has none left for it runs
-  /// as one of which nothing is known. Empty: it is not asked.
+  trace::LaunchInfo::Ranges ranges =
+      trace::LaunchInfo::Ranges::kInterval;  ///< overlapped: whose profilers and release code
+  /// Overlapped: why an SM of the device can never hold such a CTA. Release code takes registers; a kernel that has
+  /// none left for it runs as one of which nothing is known. Empty: it is not asked.
   std::function<Status(const trace::LaunchShape& shape)> fits = {};
-  /// Overlapped: told in a sentence which kernel has no room for its release code, and when nothing of a program overlaps. By several
-  /// threads. Empty: nobody wants to know.
+  /// Overlapped: told in a sentence which kernel has no room for its release code, and when nothing of a program
+  /// overlaps. By several threads. Empty: nobody wants to know.
   std::function<void(const std::string& sentence)> tell = {};
   std::uint64_t most_instructions = 0;  ///< as trace::WithInstructionLimit, of each launch
 };
@@ -37,8 +38,9 @@ struct PlayOptions {
 class TracePlayer {
  public:
   TracePlayer(LiveTimeline& timeline, HostId host, std::shared_ptr<trace::TraceFile> file, PlayOptions options = {});
-  /// Returns when the program has made its last call; takes the host out of the timeline. What a trace does not have (a launch that was
-  /// not kept, or is not complete) takes no time. Fails when a kernel does not fit on the device, or the simulation does.
+  /// Returns when the program has made its last call; takes the host out of the timeline. What a trace does not have (a
+  /// launch that was not kept, or is not complete) takes no time. Fails when a kernel does not fit on the device, or
+  /// the simulation does.
   Status Play();
 
  private:
@@ -77,6 +79,7 @@ class TracePlayer {
 };
 
 /// Plays each trace as a host of its own, all of them from the same moment, and simulates to the end.
-Status PlayTraces(LiveTimeline& timeline, const std::vector<std::shared_ptr<trace::TraceFile>>& files, const PlayOptions& options = {});
+Status PlayTraces(LiveTimeline& timeline, const std::vector<std::shared_ptr<trace::TraceFile>>& files,
+                  const PlayOptions& options = {});
 
 }  // namespace gridloom::timing

@@ -10,7 +10,8 @@ namespace gridloom::timing {
 /// Whether it accesses memory that others may write: any but shared and local memory.
 inline bool AccessesMemory(const trace::KernelCode& code) {
   return std::ranges::any_of(code.instructions, [](const trace::Instruction& instruction) {
-    return instruction.has_access() && instruction.space != trace::Space::kShared && instruction.space != trace::Space::kLocal;
+    return instruction.has_access() && instruction.space != trace::Space::kShared &&
+           instruction.space != trace::Space::kLocal;
   });
 }
 

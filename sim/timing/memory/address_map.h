@@ -20,9 +20,9 @@ struct DramPlace {
   std::uint32_t row = 0;
 };
 
-/// Blocks of interleave_bytes go round the partitions, turned by a hash of the higher bits so that power-of-two strides spread; any
-/// number of partitions is possible. Within a partition, blocks go round the slices; of a slice's memory, rows go round the banks,
-/// permuted by the row number. One-to-one at every step.
+/// Blocks of interleave_bytes go round the partitions, turned by a hash of the higher bits so that power-of-two strides
+/// spread; any number of partitions is possible. Within a partition, blocks go round the slices; of a slice's memory,
+/// rows go round the banks, permuted by the row number. One-to-one at every step.
 class AddressMap {
  public:
   explicit AddressMap(const Parameters& parameters);
@@ -34,7 +34,9 @@ class AddressMap {
   DramPlace Place(std::uint8_t slice, std::uint64_t local) const;
 
  private:
-  static std::uint64_t Hash(std::uint64_t value) { return value ^ (value >> 4) ^ (value >> 9) ^ (value >> 15) ^ (value >> 23); }
+  static std::uint64_t Hash(std::uint64_t value) {
+    return value ^ (value >> 4) ^ (value >> 9) ^ (value >> 15) ^ (value >> 23);
+  }
 
   Divisor partitions_, slices_, lines_per_block_, lines_per_row_, banks_;
 };
@@ -53,10 +55,12 @@ inline LineHome AddressMap::Home(std::uint64_t line) const {
 inline DramPlace AddressMap::Place(std::uint8_t slice, std::uint64_t local) const {
   // The slices of a partition interleave in DRAM as they do in addresses, so that a stream of addresses stays in a row.
   const std::uint64_t part = lines_per_block_.Quotient(local);
-  const std::uint64_t line = (part * slices_.value() + slice) * lines_per_block_.value() + lines_per_block_.Remainder(local);
+  const std::uint64_t line =
+      (part * slices_.value() + slice) * lines_per_block_.value() + lines_per_block_.Remainder(local);
   const std::uint64_t row_of_all = lines_per_row_.Quotient(line);
   const std::uint64_t row = banks_.Quotient(row_of_all);
-  return {.bank = static_cast<std::uint32_t>(banks_.Remainder(row_of_all + Hash(row))), .row = static_cast<std::uint32_t>(row)};
+  return {.bank = static_cast<std::uint32_t>(banks_.Remainder(row_of_all + Hash(row))),
+          .row = static_cast<std::uint32_t>(row)};
 }
 
 }  // namespace gridloom::timing

@@ -21,7 +21,8 @@ AddressSpace::AddressSpace(std::uint32_t number, std::uint64_t layout, std::uint
   for (std::uint64_t& round : keys_) round = key = Mix(key);
 }
 
-/// Each step is one-to-one on page numbers: adding a key, multiplying with an odd number, folding the high half into the low one.
+/// Each step is one-to-one on page numbers: adding a key, multiplying with an odd number, folding the high half into
+/// the low one.
 std::uint64_t AddressSpace::Scattered(std::uint64_t line) const {
   const unsigned bits = kLineBits - page_shift_;
   const std::uint64_t mask = (std::uint64_t{1} << bits) - 1;

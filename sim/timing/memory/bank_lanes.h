@@ -1,5 +1,6 @@
-// Numbers of a channel's banks, side by side, so that the best of all banks is found with a few vector instructions and without branches,
-// which no processor could predict. With the instructions that every x86-64 processor has had since 2011 (SSE4.1).
+// Numbers of a channel's banks, side by side, so that the best of all banks is found with a few vector instructions and
+// without branches, which no processor could predict. With the instructions that every x86-64 processor has had since
+// 2011 (SSE4.1).
 #pragma once
 
 #include <smmintrin.h>
@@ -21,7 +22,8 @@ struct alignas(16) BankLanes {
 /// Of a bank that has none; greater than all.
 inline constexpr std::uint16_t kNoLane = 0xffff;
 
-/// Those of eight banks. They are always stored together, as they are read: the host's processor waits when it reads several stores as one.
+/// Those of eight banks. They are always stored together, as they are read: the host's processor waits when it reads
+/// several stores as one.
 inline __m128i LanesOf(const BankLanes& lanes, std::uint32_t step) {
   return _mm_load_si128(reinterpret_cast<const __m128i*>(lanes.lanes.data() + step * kBanksPerStep));
 }
@@ -42,11 +44,13 @@ inline void SetLane(BankLanes& lanes, std::uint32_t bank, std::uint16_t number) 
   // From the middle on: all bits of one lane.
   alignas(16) static constexpr std::uint16_t kOne[2 * kBanksPerStep] = {0, 0, 0, 0, 0, 0, 0, 0xffff};
   const std::uint32_t step = bank / kBanksPerStep;
-  const __m128i own = _mm_loadu_si128(reinterpret_cast<const __m128i*>(kOne + kBanksPerStep - 1 - bank % kBanksPerStep));
+  const __m128i own =
+      _mm_loadu_si128(reinterpret_cast<const __m128i*>(kOne + kBanksPerStep - 1 - bank % kBanksPerStep));
   SetLanes(lanes, step, _mm_blendv_epi8(LanesOf(lanes, step), AllLanes(number), own));
 }
 
-/// The order in which something came, with its bank's place in its block: below kNoLane, and different for different somethings.
+/// The order in which something came, with its bank's place in its block: below kNoLane, and different for different
+/// somethings.
 inline constexpr std::uint32_t kOrderBankBits = 4, kOrders = 0xfff;
 static_assert(1u << kOrderBankBits == kBanksPerBlock);
 inline std::uint16_t OrderOf(std::uint32_t arrival, std::uint32_t bank) {

@@ -17,8 +17,8 @@ struct CacheLine {
 };
 static_assert(sizeof(CacheLine) == 8);
 
-/// Lines are named by address / 128, below 2^56 - 1. An empty cache (0 bytes) holds nothing and must not be asked. Lines stay where they
-/// are until they are evicted.
+/// Lines are named by address / 128, below 2^56 - 1. An empty cache (0 bytes) holds nothing and must not be asked.
+/// Lines stay where they are until they are evicted.
 class Cache {
  public:
   Cache() = default;
@@ -39,7 +39,8 @@ class Cache {
     std::uint64_t line = 0;
     std::uint8_t dirty = 0;  ///< its dirty sectors; 0: nothing is lost
   };
-  /// The line; if it is not there, puts it, with no sector valid, in place of the least recently used of its set, as used last.
+  /// The line; if it is not there, puts it, with no sector valid, in place of the least recently used of its set, as
+  /// used last.
   CacheLine& FindOrInsert(std::uint64_t line, Victim& victim);
   /// Forgets all lines; `lost` is told of each that is dirty.
   template <typename Lost>
@@ -68,8 +69,8 @@ class Cache {
   std::size_t guide_bytes_ = 0;
   Divisor sets_, ways_per_set_;
   AlignedVector<CacheLine> lines_;  // by set and way; behind the ways, free ones that no request finds
-  // By set, so that a search touches one line of the host's caches: 16 bits of a hash of each line, when each was used last by the set's
-  // clock (0: never), and the clock.
+  // By set, so that a search touches one line of the host's caches: 16 bits of a hash of each line, when each was used
+  // last by the set's clock (0: never), and the clock.
   AlignedVector<std::uint8_t> guides_;
 };
 

@@ -25,7 +25,9 @@ struct ByteMask {
     else high |= bytes << (offset - 64);
   }
   bool Has(std::uint32_t offset) const { return ((offset < 64 ? low >> offset : high >> (offset - 64)) & 1) != 0; }
-  std::uint32_t sector(std::uint32_t index) const { return static_cast<std::uint32_t>((index < 2 ? low : high) >> (32 * (index & 1))); }
+  std::uint32_t sector(std::uint32_t index) const {
+    return static_cast<std::uint32_t>((index < 2 ? low : high) >> (32 * (index & 1)));
+  }
 };
 
 std::uint8_t PartialSectors(const ByteMask& bytes) {
@@ -42,14 +44,16 @@ std::uint64_t Checked(std::uint64_t line) {
   return line;
 }
 
-/// Lanes without gaps whose addresses rise by at most a sector: every sector from the first to the last byte is touched.
+/// Lanes without gaps whose addresses rise by at most a sector: every sector from the first to the last byte is
+/// touched.
 bool IsDense(const MemoryAccess& access) {
   if (access.stride < 0 || access.stride > static_cast<std::int32_t>(kSectorBytes) || access.mask == 0) return false;
   const std::uint32_t run = access.mask >> std::countr_zero(access.mask);
   return (run & (run + 1)) == 0;
 }
 
-void CoalesceDense(const MemoryAccess& access, std::uint64_t shift, std::uint32_t width, AccessKind kind, LineList& out) {
+void CoalesceDense(const MemoryAccess& access, std::uint64_t shift, std::uint32_t width, AccessKind kind,
+                   LineList& out) {
   const auto stride = static_cast<std::uint64_t>(access.stride);
   const auto low = static_cast<std::uint64_t>(std::countr_zero(access.mask));
   const auto lanes = static_cast<std::uint64_t>(std::popcount(access.mask));
@@ -81,7 +85,8 @@ Addresses Shifted(const trace::CtaTrace& cta, const MemoryAccess& access, std::u
 
 /// Lane by lane. `kBytes`: which bytes are touched is of interest, as it is for stores and atomics.
 template <bool kBytes>
-void CoalesceLanes(const Addresses& addresses, std::uint32_t mask, std::uint32_t width, AccessKind kind, LineList& out) {
+void CoalesceLanes(const Addresses& addresses, std::uint32_t mask, std::uint32_t width, AccessKind kind,
+                   LineList& out) {
   std::array<ByteMask, kBytes ? kWarpSize : 1> bytes;
   std::uint64_t seen = 0;  // lines by their low bits: those whose bit is clear are new
   std::uint32_t count = 0;
@@ -103,8 +108,8 @@ void CoalesceLanes(const Addresses& addresses, std::uint32_t mask, std::uint32_t
     if constexpr (kBytes) {
       // Each lane counts itself and those before it on its address; there are none where the line's byte is new.
       std::uint8_t same = kind.atomic ? 1 : 0;
-      for (std::uint32_t before = kind.atomic && bytes[index - 1].Has(offset) ? mask & ((1u << lane) - 1) : 0; before != 0;
-           before &= before - 1) {
+      for (std::uint32_t before = kind.atomic && bytes[index - 1].Has(offset) ? mask & ((1u << lane) - 1) : 0;
+           before != 0; before &= before - 1) {
         same += addresses[static_cast<std::size_t>(std::countr_zero(before))] == addresses[lane] ? 1 : 0;
       }
       bytes[index - 1].Add(offset, width);
@@ -119,8 +124,8 @@ void CoalesceLanes(const Addresses& addresses, std::uint32_t mask, std::uint32_t
 
 }  // namespace
 
-void Coalesce(const trace::CtaTrace& cta, const MemoryAccess& access, std::uint64_t shift, std::uint32_t width, AccessKind kind,
-              LineList& out) {
+void Coalesce(const trace::CtaTrace& cta, const MemoryAccess& access, std::uint64_t shift, std::uint32_t width,
+              AccessKind kind, LineList& out) {
   if (IsDense(access) && (access.stride == 0 || static_cast<std::uint32_t>(access.stride) >= width)) {
     CoalesceDense(access, shift, width, kind, out);
     return;
@@ -130,30 +135,35 @@ void Coalesce(const trace::CtaTrace& cta, const MemoryAccess& access, std::uint6
   else CoalesceLanes<false>(addresses, access.mask, width, kind, out);
 }
 
-void CoalescePlainly(const trace::CtaTrace& cta, const MemoryAccess& access, std::uint64_t shift, std::uint32_t width, AccessKind kind,
-                     LineList& out) {
+void CoalescePlainly(const trace::CtaTrace& cta, const MemoryAccess& access, std::uint64_t shift, std::uint32_t width,
+                     AccessKind kind, LineList& out) {
   const Addresses addresses = Shifted(cta, access, shift);
   const auto active = [&](std::uint32_t lane) { return (access.mask >> lane & 1) != 0; };
   out.count = 0;
   for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) {
     const std::uint64_t line = addresses[lane] / kLineBytes;
     const auto end = out.lines.begin() + out.count;
-    if (!active(lane) || std::find_if(out.lines.begin(), end, [&](const LineAccess& entry) { return entry.line == line; }) != end) continue;
+    if (!active(lane) ||
+        std::find_if(out.lines.begin(), end, [&](const LineAccess& entry) { return entry.line == line; }) != end)
+      continue;
     LineAccess entry{.line = Checked(line)};
     std::array<bool, kLineBytes> touched{};
     for (std::uint32_t other = 0; other < kWarpSize; ++other) {
       if (!active(other) || addresses[other] / kLineBytes != line) continue;
       // An access that is not aligned counts where it begins.
-      for (std::uint64_t b = addresses[other] % kLineBytes; b < std::min(addresses[other] % kLineBytes + width, kLineBytes); ++b)
+      for (std::uint64_t b = addresses[other] % kLineBytes;
+           b < std::min(addresses[other] % kLineBytes + width, kLineBytes); ++b)
         touched[b] = true;
       std::uint32_t same = 0;
-      for (std::uint32_t third = 0; third < kWarpSize; ++third) same += active(third) && addresses[third] == addresses[other] ? 1 : 0;
+      for (std::uint32_t third = 0; third < kWarpSize; ++third)
+        same += active(third) && addresses[third] == addresses[other] ? 1 : 0;
       if (kind.atomic && same > entry.lanes) entry.lanes = static_cast<std::uint8_t>(same);
     }
     for (std::uint32_t s = 0; s < 4; ++s) {
       const auto count = std::count(touched.begin() + s * kSectorBytes, touched.begin() + (s + 1) * kSectorBytes, true);
       if (count > 0) entry.sectors |= static_cast<std::uint8_t>(1u << s);
-      if (kind.store && count > 0 && count < static_cast<std::ptrdiff_t>(kSectorBytes)) entry.partial |= static_cast<std::uint8_t>(1u << s);
+      if (kind.store && count > 0 && count < static_cast<std::ptrdiff_t>(kSectorBytes))
+        entry.partial |= static_cast<std::uint8_t>(1u << s);
     }
     out.lines[out.count++] = entry;
   }
@@ -164,11 +174,14 @@ namespace {
 /// The load on the banks while the lanes of one group take their turns.
 class BankLoad {
  public:
-  BankLoad(std::uint32_t banks, std::uint32_t bank_bytes) : banks_(banks), bank_bytes_(bank_bytes) { first_.fill(kNone); }
+  BankLoad(std::uint32_t banks, std::uint32_t bank_bytes) : banks_(banks), bank_bytes_(bank_bytes) {
+    first_.fill(kNone);
+  }
 
   std::uint32_t most() const { return most_; }
 
-  /// A lane touches `width` bytes; each word keeps its bank for `turns`. With `share`, words that lanes share count once.
+  /// A lane touches `width` bytes; each word keeps its bank for `turns`. With `share`, words that lanes share count
+  /// once.
   void Add(std::uint64_t address, std::uint32_t width, std::uint32_t turns, bool share) {
     const std::uint64_t last = (address + width - 1) / bank_bytes_;
     for (std::uint64_t word = address / bank_bytes_; word <= last; ++word) {
@@ -193,7 +206,8 @@ class BankLoad {
     return false;
   }
 
-  // Aligned, a group touches at most as many words as there are lanes, or as fill the banks once; not aligned, each lane one more.
+  // Aligned, a group touches at most as many words as there are lanes, or as fill the banks once; not aligned, each
+  // lane one more.
   static constexpr std::size_t kMostBanks = 64, kMostWords = kMostBanks + kWarpSize;
   std::uint32_t banks_, bank_bytes_, most_ = 0;
   std::array<std::uint32_t, kMostBanks> load_{};
@@ -251,20 +265,22 @@ std::uint32_t Passes(const trace::CtaTrace& cta, const MemoryAccess& access, std
 
 }  // namespace
 
-std::uint32_t SharedPasses(const trace::CtaTrace& cta, const MemoryAccess& access, std::uint32_t width, std::uint32_t banks,
-                           std::uint32_t bank_bytes) {
-  // Lanes side by side fill the banks without conflict, lanes on one address share it: a pass for each group with a lane.
+std::uint32_t SharedPasses(const trace::CtaTrace& cta, const MemoryAccess& access, std::uint32_t width,
+                           std::uint32_t banks, std::uint32_t bank_bytes) {
+  // Lanes side by side fill the banks without conflict, lanes on one address share it: a pass for each group with a
+  // lane.
   if (access.stride == 0 || access.stride == static_cast<std::int32_t>(width)) {
     const std::uint32_t size = GroupSize(width, banks, bank_bytes);
     std::uint32_t passes = 0;
-    for (std::uint32_t first = 0; first < kWarpSize; first += size) passes += GroupLanes(access.mask, first, size) != 0 ? 1 : 0;
+    for (std::uint32_t first = 0; first < kWarpSize; first += size)
+      passes += GroupLanes(access.mask, first, size) != 0 ? 1 : 0;
     return passes;
   }
   return Passes(cta, access, width, banks, bank_bytes, 1, true);
 }
 
-std::uint32_t SharedAtomicPasses(const trace::CtaTrace& cta, const MemoryAccess& access, std::uint32_t width, std::uint32_t banks,
-                                 std::uint32_t bank_bytes, std::uint32_t interval) {
+std::uint32_t SharedAtomicPasses(const trace::CtaTrace& cta, const MemoryAccess& access, std::uint32_t width,
+                                 std::uint32_t banks, std::uint32_t bank_bytes, std::uint32_t interval) {
   return Passes(cta, access, width, banks, bank_bytes, interval, false);
 }
 

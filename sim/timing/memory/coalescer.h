@@ -29,22 +29,23 @@ struct AccessKind {
   bool store = false;
 };
 
-/// `shift` is added to the addresses. Accesses are aligned to `width`, as GPUs require. LineAccess::lanes is counted for
-/// atomics only, LineAccess::partial for stores only; else they are 0.
-void Coalesce(const trace::CtaTrace& cta, const trace::MemoryAccess& access, std::uint64_t shift, std::uint32_t width, AccessKind kind,
-              LineList& out);
+/// `shift` is added to the addresses. Accesses are aligned to `width`, as GPUs require. LineAccess::lanes is counted
+/// for atomics only, LineAccess::partial for stores only; else they are 0.
+void Coalesce(const trace::CtaTrace& cta, const trace::MemoryAccess& access, std::uint64_t shift, std::uint32_t width,
+              AccessKind kind, LineList& out);
 
 /// The same without short cuts: the reference for it.
-void CoalescePlainly(const trace::CtaTrace& cta, const trace::MemoryAccess& access, std::uint64_t shift, std::uint32_t width,
-                     AccessKind kind, LineList& out);
+void CoalescePlainly(const trace::CtaTrace& cta, const trace::MemoryAccess& access, std::uint64_t shift,
+                     std::uint32_t width, AccessKind kind, LineList& out);
 
-/// Passes over the banks of shared memory that an access takes: lanes that read different words of one bank take turns, those that
-/// read one word share it. Wide accesses go in groups of lanes that fill the banks once. 0 for an empty mask.
-std::uint32_t SharedPasses(const trace::CtaTrace& cta, const trace::MemoryAccess& access, std::uint32_t width, std::uint32_t banks,
-                           std::uint32_t bank_bytes);
+/// Passes over the banks of shared memory that an access takes: lanes that read different words of one bank take turns,
+/// those that read one word share it. Wide accesses go in groups of lanes that fill the banks once. 0 for an empty
+/// mask.
+std::uint32_t SharedPasses(const trace::CtaTrace& cta, const trace::MemoryAccess& access, std::uint32_t width,
+                           std::uint32_t banks, std::uint32_t bank_bytes);
 
 /// The same for atomics, where lanes on one word take turns of `interval` passes, too.
-std::uint32_t SharedAtomicPasses(const trace::CtaTrace& cta, const trace::MemoryAccess& access, std::uint32_t width, std::uint32_t banks,
-                                 std::uint32_t bank_bytes, std::uint32_t interval);
+std::uint32_t SharedAtomicPasses(const trace::CtaTrace& cta, const trace::MemoryAccess& access, std::uint32_t width,
+                                 std::uint32_t banks, std::uint32_t bank_bytes, std::uint32_t interval);
 
 }  // namespace gridloom::timing

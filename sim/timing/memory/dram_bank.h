@@ -10,8 +10,8 @@
 
 namespace gridloom::timing {
 
-/// Cycles are command cycles. The data of a request of several bursts follow each other on the data bus (their banks groups are
-/// taken to alternate); tCCDL holds between requests of one bank group.
+/// Cycles are command cycles. The data of a request of several bursts follow each other on the data bus (their banks
+/// groups are taken to alternate); tCCDL holds between requests of one bank group.
 class DramTiming {
  public:
   static constexpr std::uint32_t kClosed = ~std::uint32_t{0};
@@ -21,7 +21,9 @@ class DramTiming {
   std::uint32_t open_row(std::uint32_t bank) const { return row_[bank]; }
 
   /// First cycle at which the command may be given.
-  Cycle ColumnAt(std::uint32_t bank, bool writes) const { return std::max(all_columns_at(writes), bank_column_at(bank)); }
+  Cycle ColumnAt(std::uint32_t bank, bool writes) const {
+    return std::max(all_columns_at(writes), bank_column_at(bank));
+  }
   /// Precharge of an open bank, activation of a closed one.
   Cycle RowAt(std::uint32_t bank) const { return std::max(row_at_[bank], IsClosed(bank) ? activate_ : 0); }
 
@@ -47,10 +49,10 @@ class DramTiming {
   template <typename T>
   using ByBank = std::array<T, kMaxBanks>;
   ByBank<std::uint32_t> row_{}, group_{};
-  ByBank<Cycle> bank_column_{};                             // not before
-  ByBank<Cycle> row_at_{};                                  // not before: the precharge of an open bank, the activation of a closed one
-  ByBank<Cycle> next_activate_{};                           // not before
-  ByBank<Cycle> group_column_{};                            // not before, by bank group
+  ByBank<Cycle> bank_column_{};    // not before
+  ByBank<Cycle> row_at_{};         // not before: the precharge of an open bank, the activation of a closed one
+  ByBank<Cycle> next_activate_{};  // not before
+  ByBank<Cycle> group_column_{};   // not before, by bank group
   Cycle activate_ = 0, column_ = 0, read_ = 0, write_ = 0;  // not before, whole channel
 };
 

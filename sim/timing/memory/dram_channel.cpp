@@ -17,12 +17,16 @@ DramChannel::DramChannel(const sim::TimingSpec::Dram& spec, std::uint32_t partit
       queue_(spec.queue, spec.banks, spec.bank_groups),
       plain_queue_(plain ? MakePlainDramQueue() : nullptr) {}
 
-void DramChannel::Add(Cycle now, std::uint32_t bank, std::uint32_t row, std::uint32_t bursts, bool writes, std::uint32_t tag) {
+void DramChannel::Add(Cycle now, std::uint32_t bank, std::uint32_t row, std::uint32_t bursts, bool writes,
+                      std::uint32_t tag) {
   for (DramEvents* const listener : ports_.dram_events) {
     listener->OnEnqueue(now, {.partition = partition_, .bank = bank, .row = row, .bursts = bursts, .writes = writes});
   }
-  const DramEntry entry{
-      .row = row, .tag = tag, .bank = static_cast<std::uint16_t>(bank), .bursts = static_cast<std::uint8_t>(bursts), .writes = writes};
+  const DramEntry entry{.row = row,
+                        .tag = tag,
+                        .bank = static_cast<std::uint16_t>(bank),
+                        .bursts = static_cast<std::uint8_t>(bursts),
+                        .writes = writes};
   const Cycle matters = std::max(now, plain_queue_ ? plain_queue_->Add(entry, timing_) : queue_.Add(entry, timing_));
   if (size_ == 0) active_from_ = std::max(now, active_until_);
   ++size_;
@@ -65,7 +69,8 @@ void DramChannel::Execute(Queue& queue, Cycle now, DramData& data) {
     const DramEntry entry = queue.entry(plan_.slot);
     const Cycle end = timing_.Column(now, entry.bank, entry.writes, entry.bursts);
     counters_.dram_busy_cycles += entry.bursts * cycles_per_burst_;
-    (entry.writes ? counters_.dram_write_bytes : counters_.dram_read_bytes) += std::uint64_t{entry.bursts} * spec_.access_bytes;
+    (entry.writes ? counters_.dram_write_bytes : counters_.dram_read_bytes) +=
+        std::uint64_t{entry.bursts} * spec_.access_bytes;
     ++(entry.writes ? counters_.dram_writes : counters_.dram_reads);
     if (!entry.writes) data = {.at = end, .tag = entry.tag};
     queue.ColumnGiven(now, plan_.slot, timing_);

@@ -18,7 +18,8 @@ struct DramData {
 
 class DramChannel {
  public:
-  DramChannel(const sim::TimingSpec::Dram& spec, std::uint32_t partition, const Ports& ports, bool plain, MemoryCounters& counters);
+  DramChannel(const sim::TimingSpec::Dram& spec, std::uint32_t partition, const Ports& ports, bool plain,
+              MemoryCounters& counters);
 
   /// Requests that may still be added.
   std::uint32_t room() const { return spec_.queue - size_; }
@@ -30,9 +31,9 @@ class DramChannel {
   /// Gives at most one command; data of a read are appended to `data`, whose times never fall.
   void Step(Cycle now, std::vector<DramData>& data);
 
-  /// Gives the commands before `end` up to and including the first for a column, and returns its cycle, kNever if there was none; the data
-  /// of a read are put into `data`. The same as Step in each cycle, as long as nothing that is there before `end` is added later. Not of a
-  /// plain channel.
+  /// Gives the commands before `end` up to and including the first for a column, and returns its cycle, kNever if there
+  /// was none; the data of a read are put into `data`. The same as Step in each cycle, as long as nothing that is there
+  /// before `end` is added later. Not of a plain channel.
   Cycle RunToColumn(Cycle end, DramData& data);
 
   /// Next cycle at which a command may be given; kNever when empty.

@@ -1,4 +1,5 @@
-// Which request of a channel is served next: FR-FCFS, first ready, then first come. Two implementations that decide the same.
+// Which request of a channel is served next: FR-FCFS, first ready, then first come. Two implementations that decide the
+// same.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +18,10 @@ struct DramEntry {
   bool writes = false;
 };
 
-/// The next command: a column command for an entry, a row command (precharge or activation) for its bank, or nothing. Of commands
-/// that may be given at the same time, column commands come first; of several, the oldest entry's. Row commands are for banks of
-/// which no entry has its row open, on behalf of the bank's oldest entry; of several, the oldest.
+/// The next command: a column command for an entry, a row command (precharge or activation) for its bank, or nothing.
+/// Of commands that may be given at the same time, column commands come first; of several, the oldest entry's. Row
+/// commands are for banks of which no entry has its row open, on behalf of the bank's oldest entry; of several, the
+/// oldest.
 struct DramChoice {
   enum class Kind : std::uint8_t { kNothing, kColumn, kRow } kind = Kind::kNothing;
   std::uint8_t bank = 0;

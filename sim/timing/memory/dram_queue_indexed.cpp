@@ -3,7 +3,10 @@
 namespace gridloom::timing {
 
 IndexedDramQueue::IndexedDramQueue(std::uint32_t capacity, std::uint32_t banks, std::uint32_t bank_groups)
-    : blocks_((banks + kBanksPerBlock - 1) / kBanksPerBlock), slots_(capacity + 1), banks_(banks), with_hash_(banks * 2 * kRowHashes) {
+    : blocks_((banks + kBanksPerBlock - 1) / kBanksPerBlock),
+      slots_(capacity + 1),
+      banks_(banks),
+      with_hash_(banks * 2 * kRowHashes) {
   for (std::uint32_t group = 0; group < bank_groups; ++group) groups_.push_back(EveryBank(group, bank_groups, banks));
   order_.lanes.fill(kNoLane);
   write_order_.lanes.fill(kNoLane);
@@ -35,7 +38,8 @@ void IndexedDramQueue::MoveBase(Cycle now) {
   const auto by = static_cast<std::uint16_t>(2 * std::min<Cycle>(now - base_, kNoLane / 2));
   for (BankLanes* lanes : {&column_at_, &at_}) {
     // What is in the past stays there; row commands keep their bit.
-    for (std::uint16_t& at : lanes->lanes) at = at == kNoLane ? kNoLane : static_cast<std::uint16_t>(at > by ? at - by : at & 1);
+    for (std::uint16_t& at : lanes->lanes)
+      at = at == kNoLane ? kNoLane : static_cast<std::uint16_t>(at > by ? at - by : at & 1);
   }
   base_ = now;
 }

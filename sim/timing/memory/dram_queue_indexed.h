@@ -1,5 +1,5 @@
-// FR-FCFS with an index: per bank and direction a list in order of arrival, and the first entry of it whose row is open. A decision
-// compares one number for each bank and looks at no list.
+// FR-FCFS with an index: per bank and direction a list in order of arrival, and the first entry of it whose row is
+// open. A decision compares one number for each bank and looks at no list.
 #pragma once
 
 #include <algorithm>
@@ -25,8 +25,8 @@ class IndexedDramQueue final : public DramQueue {
 
  private:
   static constexpr std::uint16_t kNone = 0;  // slot 0 is no entry, and has no order
-  /// Times in lanes are relative to base_, which follows before they are that far behind, and doubled. One command moves them by six of the
-  /// device's times at most.
+  /// Times in lanes are relative to base_, which follows before they are that far behind, and doubled. One command
+  /// moves them by six of the device's times at most.
   static constexpr Cycle kMaxBehind = 0x3000, kMaxAhead = 6 * Cycle{sim::TimingSpec::Dram::kMaxCommandCycles};
   static_assert(2 * (kMaxBehind + kMaxAhead) + 1 < kNoLane);
   /// What a bank's first candidate waits for besides its bank, as the bytes of Choose's table that say until when.
@@ -48,7 +48,8 @@ class IndexedDramQueue final : public DramQueue {
   using Bank = std::array<List, 2>;  // reads, writes
 
   static constexpr std::uint32_t kRowHashes = 32;
-  /// Entries of a bank and direction whose rows have one hash: mostly it is known without a walk that no other entry wants a row.
+  /// Entries of a bank and direction whose rows have one hash: mostly it is known without a walk that no other entry
+  /// wants a row.
   std::uint16_t& WithHash(std::uint32_t bank, bool writes, std::uint32_t row) {
     return with_hash_[(bank * 2 + (writes ? 1 : 0)) * kRowHashes + (row ^ row >> 5) % kRowHashes];
   }
@@ -68,11 +69,12 @@ class IndexedDramQueue final : public DramQueue {
 
   const std::uint32_t blocks_;
   std::vector<BankLanes> groups_;  // by bank group: all bits of its banks
-  // By bank. Its candidates: a column command for the first read of the open row, else, if no entry wants that row, a row command for the
-  // oldest entry; and a column command for the first write of the open row. The orders of their entries:
+  // By bank. Its candidates: a column command for the first read of the open row, else, if no entry wants that row, a
+  // row command for the oldest entry; and a column command for the first write of the open row. The orders of their
+  // entries:
   BankLanes order_, write_order_;
   std::array<std::uint16_t, kMaxBanks> first_{};  // the entry of the first candidate
-  BankLanes at_;                 // when the bank would let it go, and one more if it is a row command; kNoLane: there is no candidate
+  BankLanes at_;  // when the bank would let it go, and one more if it is a row command; kNoLane: there is no candidate
   BankLanes gate_;               // and until when others would not: kReadGate, ...
   BankLanes column_at_;          // DramTiming's bank_column_at
   std::uint64_t has_write_ = 0;  // banks with the second, as a mask

@@ -1,4 +1,5 @@
-// What the channel calls for each command, to be compiled into it. Only for files of this library, which is compiled for SSE4.1.
+// What the channel calls for each command, to be compiled into it. Only for files of this library, which is compiled
+// for SSE4.1.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +29,8 @@ inline void IndexedDramQueue::UpdateCandidates(std::uint32_t number, const DramT
   // Without a branch: all bits, if it is a read of the open row.
   const auto reads = static_cast<std::uint16_t>(-static_cast<int>(bank[0].hit != kNone));
   SetLane(gate_, number, static_cast<std::uint16_t>((kReadGate & reads) | (row_gate & ~reads)));
-  SetLane(at_, number, static_cast<std::uint16_t>((Doubled(timing.bank_column_at(number)) & reads) | (row_at & ~reads)));
+  SetLane(at_, number,
+          static_cast<std::uint16_t>((Doubled(timing.bank_column_at(number)) & reads) | (row_at & ~reads)));
   const std::uint64_t bit = std::uint64_t{1} << number;
   if (bank[1].hit == kNone && (has_write_ & bit) == 0) return;
   SetLane(write_order_, number, slots_[bank[1].hit].order);
@@ -79,7 +81,8 @@ inline void IndexedDramQueue::ColumnGiven(Cycle now, std::uint32_t given, const 
   for (std::uint32_t step = 0; step < 2 * blocks_; ++step) {
     const __m128i own = _mm_and_si128(LanesOf(group, step), group_at);
     SetLanes(column_at_, step, _mm_max_epu16(LanesOf(column_at_, step), own));
-    SetLanes(at_, step, _mm_max_epu16(LanesOf(at_, step), _mm_and_si128(own, _mm_cmpeq_epi16(LanesOf(gate_, step), reads))));
+    SetLanes(at_, step,
+             _mm_max_epu16(LanesOf(at_, step), _mm_and_si128(own, _mm_cmpeq_epi16(LanesOf(gate_, step), reads))));
   }
 }
 
@@ -106,7 +109,8 @@ inline void IndexedDramQueue::RowClosed(Cycle now, std::uint32_t number, const D
   Follow(from);
   const auto gate = [&](Cycle at) { return Doubled(std::max(at, from)); };
   const __m128i gates = _mm_setr_epi16(static_cast<short>(gate(timing.all_columns_at(false))),
-                                       static_cast<short>(gate(timing.activate_at()) + 1), static_cast<short>(gate(0) + 1), 0, 0, 0, 0, 0);
+                                       static_cast<short>(gate(timing.activate_at()) + 1),
+                                       static_cast<short>(gate(0) + 1), 0, 0, 0, 0, 0);
   const BankChoice first = FirstBank(blocks_, order_, [=, this](std::uint32_t step) {
     return _mm_max_epu16(LanesOf(at_, step), _mm_shuffle_epi8(gates, LanesOf(gate_, step)));
   });

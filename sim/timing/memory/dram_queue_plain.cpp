@@ -26,7 +26,9 @@ class PlainDramQueue final : public DramQueue {
     for (std::uint32_t i = 0; i < entries_.size(); ++i) {
       const DramEntry& entry = entries_[i];
       const auto same_bank = [&](const DramEntry& other) { return other.bank == entry.bank; };
-      const auto hit = [&](const DramEntry& other) { return same_bank(other) && timing.open_row(other.bank) == other.row; };
+      const auto hit = [&](const DramEntry& other) {
+        return same_bank(other) && timing.open_row(other.bank) == other.row;
+      };
       if (std::ranges::any_of(entries_, hit)) continue;
       const bool oldest = std::find_if(entries_.begin(), entries_.end(), same_bank) == entries_.begin() + i;
       if (oldest && timing.RowAt(entry.bank) <= from) return Choice(DramChoice::Kind::kRow, i, from);
@@ -36,7 +38,10 @@ class PlainDramQueue final : public DramQueue {
 
  private:
   DramChoice Choice(DramChoice::Kind kind, std::uint32_t i, Cycle at) const {
-    return {.kind = kind, .bank = static_cast<std::uint8_t>(entries_[i].bank), .slot = static_cast<std::uint16_t>(i), .at = at};
+    return {.kind = kind,
+            .bank = static_cast<std::uint8_t>(entries_[i].bank),
+            .slot = static_cast<std::uint16_t>(i),
+            .at = at};
   }
 
   std::vector<DramEntry> entries_;  // in order of arrival

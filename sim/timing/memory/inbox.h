@@ -12,9 +12,9 @@
 
 namespace gridloom::timing {
 
-/// Orders by (arrival, source); messages of one source keep the order in which they were added. So neither the window nor the
-/// number of host threads can change the order. Messages have order(), arrival << 16 | source: 47 bits of cycles are four days at 400 MHz
-/// of simulated time. They lie in a ring, since many wait and are not to be moved.
+/// Orders by (arrival, source); messages of one source keep the order in which they were added. So neither the window
+/// nor the number of host threads can change the order. Messages have order(), arrival << 16 | source: 47 bits of
+/// cycles are four days at 400 MHz of simulated time. They lie in a ring, since many wait and are not to be moved.
 template <typename Message>
 class Inbox {
  public:
@@ -59,8 +59,8 @@ class Inbox {
 
  private:
   static constexpr unsigned kSourceBits = 16;
-  /// Up to so many are placed by rank. Their keys are words: the order, relative to one that is not above any, and the place among the new
-  /// ones, which makes keys unique and keeps the order of one source's.
+  /// Up to so many are placed by rank. Their keys are words: the order, relative to one that is not above any, and the
+  /// place among the new ones, which makes keys unique and keeps the order of one source's.
   static constexpr unsigned kIndexBits = 5, kOrderBits = 31 - kIndexBits;
   static constexpr std::size_t kFew = 1 << kIndexBits, kFirst = 16, kLanes = 4;
   struct alignas(16) Keys {
@@ -85,7 +85,8 @@ class Inbox {
     return least;
   }
 
-  /// Compares all pairs and branches on none: the order of few messages is too random to predict. `kSteps` times four keys are looked at.
+  /// Compares all pairs and branches on none: the order of few messages is too random to predict. `kSteps` times four
+  /// keys are looked at.
   template <std::size_t kSteps>
   void PlaceByRank(Keys& keys) {
     constexpr std::uint32_t kLast = ~std::uint32_t{0} >> 1;
@@ -99,10 +100,12 @@ class Inbox {
     // With two steps, it does not pay to have a number of turns that the host cannot predict.
     for (std::size_t i = 0; i < (kSteps <= 2 ? kSteps * kLanes : count); ++i) {
       const __m128i other = _mm_set1_epi32(static_cast<int>(keys.of[i]));
-      for (std::size_t step = 0; step < kSteps; ++step) rank[step] = _mm_sub_epi32(rank[step], _mm_cmpgt_epi32(own[step], other));
+      for (std::size_t step = 0; step < kSteps; ++step)
+        rank[step] = _mm_sub_epi32(rank[step], _mm_cmpgt_epi32(own[step], other));
     }
     alignas(16) std::uint32_t ranks[kSteps * kLanes];
-    for (std::size_t step = 0; step < kSteps; ++step) _mm_store_si128(reinterpret_cast<__m128i*>(ranks + step * kLanes), rank[step]);
+    for (std::size_t step = 0; step < kSteps; ++step)
+      _mm_store_si128(reinterpret_cast<__m128i*>(ranks + step * kLanes), rank[step]);
     for (std::size_t i = 0; i < count; ++i) At(tail_ + ranks[i]) = new_[i];
   }
 

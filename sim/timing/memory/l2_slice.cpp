@@ -14,7 +14,8 @@ std::uint32_t CountOf(std::uint8_t mask) { return static_cast<std::uint32_t>(std
 bool IsAtomic(RequestKind kind) { return kind == RequestKind::kAtomic || kind == RequestKind::kReduce; }
 /// Nothing is read for it.
 bool IsWrite(RequestKind kind) {
-  return kind == RequestKind::kWrite || kind == RequestKind::kWriteBack || kind == RequestKind::kFlush || kind == RequestKind::kSweep;
+  return kind == RequestKind::kWrite || kind == RequestKind::kWriteBack || kind == RequestKind::kFlush ||
+         kind == RequestKind::kSweep;
 }
 
 /// Turns the sets of different tags against each other, so that strides spread over the sets.
@@ -22,8 +23,8 @@ std::uint64_t Turn(std::uint32_t tag) { return tag ^ (tag >> 5) ^ (tag >> 11); }
 
 }  // namespace
 
-L2Slice::L2Slice(const Parameters& parameters, const AddressMap& map, const Ports& ports, std::uint32_t partition, std::uint32_t index,
-                 DramChannel& dram, MemoryCounters& counters)
+L2Slice::L2Slice(const Parameters& parameters, const AddressMap& map, const Ports& ports, std::uint32_t partition,
+                 std::uint32_t index, DramChannel& dram, MemoryCounters& counters)
     : parameters_(parameters),
       map_(map),
       ports_(ports),
@@ -146,8 +147,9 @@ void L2Slice::Count(const Request& request, Cycle occupied) {
 }
 
 L2Access L2Slice::AccessOf(const Request& request) const {
-  const LineHome home{
-      .partition = static_cast<std::uint16_t>(partition_), .slice = static_cast<std::uint8_t>(index_), .local = request.line()};
+  const LineHome home{.partition = static_cast<std::uint16_t>(partition_),
+                      .slice = static_cast<std::uint8_t>(index_),
+                      .local = request.line()};
   return {.partition = partition_,
           .slice = index_,
           .launch = request.launch(),
@@ -157,7 +159,8 @@ L2Access L2Slice::AccessOf(const Request& request) const {
           .sectors = request.sectors()};
 }
 
-/// Writes the line of the next request back if it is dirty, and drops it. A line whose sectors are on their way waits for them.
+/// Writes the line of the next request back if it is dirty, and drops it. A line whose sectors are on their way waits
+/// for them.
 bool L2Slice::Flush(Cycle now) {
   if (line_ == kNone) return true;
   Line& line = lines_[line_];
@@ -170,7 +173,8 @@ bool L2Slice::Flush(Cycle now) {
   return true;
 }
 
-/// A line for which nothing is outstanding leaves its place, which is free then. If it is dirty, DRAM's queue has room for it.
+/// A line for which nothing is outstanding leaves its place, which is free then. If it is dirty, DRAM's queue has room
+/// for it.
 void L2Slice::Drop(Cycle now, std::uint32_t index) {
   ++changes_;
   ++counters_.l2_evictions;
@@ -181,8 +185,8 @@ void L2Slice::Drop(Cycle now, std::uint32_t index) {
   lines_[index] = {};
 }
 
-/// Drops the lines that a part names: those that are clean in the first cycle in which DRAM's queue has room, then one that is dirty in
-/// each such cycle. Lines whose sectors are on their way stay. True when it is done.
+/// Drops the lines that a part names: those that are clean in the first cycle in which DRAM's queue has room, then one
+/// that is dirty in each such cycle. Lines whose sectors are on their way stay. True when it is done.
 bool L2Slice::Sweep(Cycle now, std::uint64_t tag) {
   if (ports_.l2 == nullptr) return true;
   room_needed_ = 1;
@@ -267,8 +271,8 @@ std::uint32_t L2Slice::Oldest(std::uint32_t first, std::uint64_t ways) const {
   return oldest == kNone ? FirstLeast(used, stride_) : oldest;
 }
 
-/// The least recently used way that nothing is outstanding for, emptied; kNone when there is none or DRAM's queue has no room for its
-/// dirty sectors (and the read that follows).
+/// The least recently used way that nothing is outstanding for, emptied; kNone when there is none or DRAM's queue has
+/// no room for its dirty sectors (and the read that follows).
 std::uint32_t L2Slice::Replace(Cycle now, const Request& request, bool also_reads) {
   const std::uint32_t first = place_.set * stride_;
   std::uint32_t oldest;
@@ -313,7 +317,8 @@ void L2Slice::Read(Cycle now, std::uint32_t index, const Request& request, std::
                      .wanted = waits_alone ? request.sectors() : std::uint8_t{0}};
   const DramPlace place = map_.Place(static_cast<std::uint8_t>(index_), request.line());
   // The tag tells the partition the slice, too.
-  dram_.Add(parameters_.l2_to_dram.Forward(now + 1), place.bank, place.row, bursts_[sectors], false, fetch << kTagSliceBits | index_);
+  dram_.Add(parameters_.l2_to_dram.Forward(now + 1), place.bank, place.row, bursts_[sectors], false,
+            fetch << kTagSliceBits | index_);
 }
 
 void L2Slice::WriteBack(Cycle now, std::uint32_t index) {
@@ -372,7 +377,8 @@ void L2Slice::Fill(Cycle now, std::uint32_t fetch, Outbox<Response>& out) {
   lines_[done.line] = line;
 }
 
-void L2Slice::Answer(Cycle now, std::uint16_t sm, std::uint16_t id, RequestKind kind, std::uint8_t sectors, Outbox<Response>& out) {
+void L2Slice::Answer(Cycle now, std::uint16_t sm, std::uint16_t id, RequestKind kind, std::uint8_t sectors,
+                     Outbox<Response>& out) {
   if (kind == RequestKind::kWriteBack || sm == Request::kNobody) return;
   if (kind == RequestKind::kWrite || kind == RequestKind::kReduce) sectors = 0;
   ++counters_.l2_responses;

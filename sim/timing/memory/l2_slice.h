@@ -1,4 +1,5 @@
-// A slice of L2: sectored, write-back, allocating on reads and writes, atomics done in place. One request after the other.
+// A slice of L2: sectored, write-back, allocating on reads and writes, atomics done in place. One request after the
+// other.
 #pragma once
 
 #include <array>
@@ -15,7 +16,8 @@
 
 namespace gridloom::timing {
 
-/// Cycles are L2's. A sector that a store covered in part is dirty and not valid; a read of it fetches the rest from DRAM then.
+/// Cycles are L2's. A sector that a store covered in part is dirty and not valid; a read of it fetches the rest from
+/// DRAM then.
 class L2Slice {
  public:
   /// What DRAM gives back with the data of a fetch: its number, and in the lowest bits the slice of the partition.
@@ -23,8 +25,8 @@ class L2Slice {
   static constexpr std::uint32_t kTagSliceMask = (1u << kTagSliceBits) - 1;
 
   /// `index` of the partition. The references must outlive the slice.
-  L2Slice(const Parameters& parameters, const AddressMap& map, const Ports& ports, std::uint32_t partition, std::uint32_t index,
-          DramChannel& dram, MemoryCounters& counters);
+  L2Slice(const Parameters& parameters, const AddressMap& map, const Ports& ports, std::uint32_t partition,
+          std::uint32_t index, DramChannel& dram, MemoryCounters& counters);
 
   void Add(const Request& request) { inbox_.Add(request); }
   /// After the last Add of a phase, in which requests were added that arrive at `done` or later.
@@ -34,8 +36,8 @@ class L2Slice {
     inbox_.Sort();
   }
   bool empty() const { return inbox_.empty(); }
-  /// What is known of the next request before its time: without that much room in DRAM's queue it cannot be taken. May be less than is
-  /// needed. Holds until that request is taken, or SortInbox.
+  /// What is known of the next request before its time: without that much room in DRAM's queue it cannot be taken. May
+  /// be less than is needed. Holds until that request is taken, or SortInbox.
   std::uint32_t RoomForNext();
   /// RoomForNext() has been asked since.
   bool looked_ahead() const { return found_; }
@@ -74,7 +76,8 @@ class L2Slice {
     RequestKind kind = RequestKind::kRead;
     std::uint8_t sectors = 0;
   };
-  /// Sectors on their way from DRAM, and the request that wants them, if no other waited for the line before: most lines have no other.
+  /// Sectors on their way from DRAM, and the request that wants them, if no other waited for the line before: most
+  /// lines have no other.
   struct Fetch {
     std::uint32_t line = 0;  ///< of lines_; of a free one, the next
     std::uint16_t sm = 0, id = 0;
@@ -111,10 +114,12 @@ class L2Slice {
   std::uint32_t Oldest(std::uint32_t first, std::uint64_t ways) const;
   void Read(Cycle now, std::uint32_t line, const Request& request, std::uint8_t sectors, bool waits_alone);
   void WriteBack(Cycle now, std::uint32_t line);
-  /// A slice has so many waiters at once, far more than any device's SMs send it in the time of a fetch: then it takes nothing that waits.
+  /// A slice has so many waiters at once, far more than any device's SMs send it in the time of a fetch: then it takes
+  /// nothing that waits.
   bool has_room_for_waiter() const { return free_waiter_ != kNoWaiter || waiters_.size() < kNoWaiter; }
   void AddWaiter(Line& line, const Request& request);
-  void Answer(Cycle now, std::uint16_t sm, std::uint16_t id, RequestKind kind, std::uint8_t sectors, Outbox<Response>& out);
+  void Answer(Cycle now, std::uint16_t sm, std::uint16_t id, RequestKind kind, std::uint8_t sectors,
+              Outbox<Response>& out);
   Cycle Occupancy(const Request& request) const;
 
   const Parameters& parameters_;

@@ -8,8 +8,8 @@
 
 namespace gridloom::timing {
 
-MemoryPartition::MemoryPartition(const Parameters& parameters, const AddressMap& map, const Ports& ports, std::uint32_t index,
-                                 std::uint32_t groups, bool plain)
+MemoryPartition::MemoryPartition(const Parameters& parameters, const AddressMap& map, const Ports& ports,
+                                 std::uint32_t index, std::uint32_t groups, bool plain)
     : parameters_(parameters),
       plain_(plain),
       dram_(parameters.timing().dram, index, ports, plain, counters_),
@@ -39,9 +39,10 @@ void MemoryPartition::SortInboxes() {
   }
 }
 
-/// Output end first: data that come and requests that DRAM takes make room for requests in the same cycle. A request that a slice
-/// gives to DRAM is there from the next cycle on, and the data of a read come later than its command. So commands and data need no
-/// cycle of their own, unless a slice waits for them: they are caught up with before the next request is taken.
+/// Output end first: data that come and requests that DRAM takes make room for requests in the same cycle. A request
+/// that a slice gives to DRAM is there from the next cycle on, and the data of a read come later than its command. So
+/// commands and data need no cycle of their own, unless a slice waits for them: they are caught up with before the next
+/// request is taken.
 void MemoryPartition::Run(Cycle end) {
   const Cycle limit = parameters_.sm_to_l2.Forward(end);
   if (plain_) RunPlainly(limit);
@@ -119,8 +120,8 @@ void MemoryPartition::LookAhead() {
   }
 }
 
-/// The next cycle in which a slice may take a request, or `limit`. Gives DRAM's commands as far as that depends on them; they do not depend
-/// on what is taken in that cycle or later.
+/// The next cycle in which a slice may take a request, or `limit`. Gives DRAM's commands as far as that depends on
+/// them; they do not depend on what is taken in that cycle or later.
 Cycle MemoryPartition::NextTick(Cycle limit) {
   if (unknown_ != 0 && dram_.room() == 0) LookAhead();
   Cycle until = std::max(NextRequest(), done_);
@@ -143,7 +144,8 @@ Cycle MemoryPartition::NextTick(Cycle limit) {
   }
 }
 
-/// Gives the commands before `end`, a command cycle, up to and including the first for a column; returns its cycle, or kNever.
+/// Gives the commands before `end`, a command cycle, up to and including the first for a column; returns its cycle, or
+/// kNever.
 Cycle MemoryPartition::StepDram(Cycle end) {
   DramData data;
   const Cycle column = dram_.RunToColumn(end, data);
@@ -199,7 +201,8 @@ void MemoryPartition::Walk(StateWalk& walk) {
   if (!dram_.empty() || !fills_.empty() || !out_.all_sealed()) return walk.Refuse();
   for (const auto& slice : slices_) slice->Walk(walk);
   for (Cycle& at : slice_at_) walk.L2NotBefore(at);
-  for (const std::uint64_t mask : {blocked_, needs_one_, needs_two_, waits_for_data_, retry_, unknown_}) walk.Word(mask);
+  for (const std::uint64_t mask : {blocked_, needs_one_, needs_two_, waits_for_data_, retry_, unknown_})
+    walk.Word(mask);
   walk.L2NotBefore(done_);
   walk.L2NotBefore(next_);
   std::size_t answers = 0;

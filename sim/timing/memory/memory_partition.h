@@ -1,4 +1,5 @@
-// A memory partition: the slices of L2 in front of one DRAM channel. Runs on L2's clock; shares nothing with other partitions.
+// A memory partition: the slices of L2 in front of one DRAM channel. Runs on L2's clock; shares nothing with other
+// partitions.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,8 @@ namespace gridloom::timing {
 class MemoryPartition {
  public:
   /// `plain`: every cycle of L2 and DRAM is simulated. `groups`: of SMs, whose answers are kept apart.
-  MemoryPartition(const Parameters& parameters, const AddressMap& map, const Ports& ports, std::uint32_t index, std::uint32_t groups,
-                  bool plain);
+  MemoryPartition(const Parameters& parameters, const AddressMap& map, const Ports& ports, std::uint32_t index,
+                  std::uint32_t groups, bool plain);
   MemoryPartition(const MemoryPartition&) = delete;
   MemoryPartition& operator=(const MemoryPartition&) = delete;
 
@@ -61,9 +62,10 @@ class MemoryPartition {
   MemoryCounters counters_;
   DramChannel dram_;
   std::vector<std::unique_ptr<L2Slice>> slices_;
-  std::vector<Cycle> slice_at_;  // when it may take a request, if DRAM's queue has room; kNever when that depends on data
-  // Masks of slices: whose next request was tried and has to wait for DRAM; that need not try before its queue has room for one, for two;
-  // that may go on when data of theirs come, and of these, those whose data have come.
+  std::vector<Cycle>
+      slice_at_;  // when it may take a request, if DRAM's queue has room; kNever when that depends on data
+  // Masks of slices: whose next request was tried and has to wait for DRAM; that need not try before its queue has room
+  // for one, for two; that may go on when data of theirs come, and of these, those whose data have come.
   std::uint64_t blocked_ = 0, needs_one_ = 0, needs_two_ = 0, waits_for_data_ = 0, retry_ = 0;
   std::uint64_t unknown_ = 0;  // slices that have not looked ahead
   const Divisor slice_count_;

@@ -18,7 +18,8 @@ enum class RequestKind : std::uint8_t {
   kReduce,     ///< an atomic without a result: answered when done
   kWriteBack,  ///< a dirty line of L1: not answered
   kFlush,      ///< of a part (device_input.h): the line is written back if it is dirty, and dropped: not answered
-  kSweep,      ///< of a part: the same for all lines of the slice that the part names when it arrives; it has no line, but a tag
+  kSweep,  ///< of a part: the same for all lines of the slice that the part names when it arrives; it has no line, but
+           ///< a tag
 };
 
 /// SM to memory partition; one line of 128 bytes. Three words, since so many wait at their slices.
@@ -42,9 +43,9 @@ class Request {
   Request() = default;
   explicit Request(const Fields& fields)
       : order_(fields.arrival << 16 | fields.sm),
-        access_(fields.line << kLineAt | std::uint64_t{fields.slice} << kSliceAt | std::uint64_t{fields.lanes} << kLanesAt |
-                std::uint64_t{fields.partial} << kPartialAt | std::uint64_t{fields.sectors} << kSectorsAt |
-                static_cast<std::uint64_t>(fields.kind)),
+        access_(fields.line << kLineAt | std::uint64_t{fields.slice} << kSliceAt |
+                std::uint64_t{fields.lanes} << kLanesAt | std::uint64_t{fields.partial} << kPartialAt |
+                std::uint64_t{fields.sectors} << kSectorsAt | static_cast<std::uint64_t>(fields.kind)),
         names_(std::uint64_t{fields.launch} << 32 | std::uint64_t{fields.id} << 16 | fields.partition) {}
 
   std::uint64_t order() const { return order_; }  ///< arrival << 16 | SM
@@ -72,7 +73,9 @@ class Request {
  private:
   static constexpr unsigned kSectorsAt = 4, kPartialAt = 8, kLanesAt = 12, kSliceAt = 18, kLineAt = 24;
   static_assert(kLineAt + kLineBits == 64);
-  std::uint8_t Bits(unsigned at, unsigned count) const { return static_cast<std::uint8_t>(access_ >> at & ((1u << count) - 1)); }
+  std::uint8_t Bits(unsigned at, unsigned count) const {
+    return static_cast<std::uint8_t>(access_ >> at & ((1u << count) - 1));
+  }
 
   std::uint64_t order_ = 0, access_ = 0, names_ = 0;
 };
@@ -107,19 +110,20 @@ inline void Request::Walk(StateWalk& walk) {
 
 inline void Response::Walk(StateWalk& walk) {
   walk.NotBefore(arrival);
-  walk.Word(std::uint64_t{sm} << 32 | std::uint64_t{source} << 16 | std::uint64_t{static_cast<std::uint8_t>(kind)} << 8 | sectors);
+  walk.Word(std::uint64_t{sm} << 32 | std::uint64_t{source} << 16 |
+            std::uint64_t{static_cast<std::uint8_t>(kind)} << 8 | sectors);
   if (HasEntry(kind)) walk.Entry(sm, id);
   else walk.Word(id);
 }
 
-/// What a component sends, by the host thread that runs the receivers: receiver r is of group r % groups. Receivers take what was sealed,
-/// while the component may already send what comes after it.
+/// What a component sends, by the host thread that runs the receivers: receiver r is of group r % groups. Receivers
+/// take what was sealed, while the component may already send what comes after it.
 template <typename Message>
 class Outbox {
  public:
   explicit Outbox(std::uint32_t groups) : count_(groups), open_(groups), sealed_(groups) {}
-  /// A message to be filled in where it lies: one that is put together elsewhere of small parts and copied keeps the host's processor
-  /// waiting, which cannot read many small stores as one.
+  /// A message to be filled in where it lies: one that is put together elsewhere of small parts and copied keeps the
+  /// host's processor waiting, which cannot read many small stores as one.
   Message& New(std::uint32_t receiver) { return open_[count_.Remainder(receiver)].emplace_back(); }
   void Add(std::uint32_t receiver, const Message& message) { open_[count_.Remainder(receiver)].push_back(message); }
   /// When neither the component nor its receivers run. What was sealed before and was not taken comes first.

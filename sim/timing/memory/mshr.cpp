@@ -6,7 +6,8 @@
 
 namespace gridloom::timing {
 
-MshrTable::MshrTable(std::uint32_t entries, std::uint32_t merges, bool plain) : merges_(merges), plain_(plain), entries_(entries) {
+MshrTable::MshrTable(std::uint32_t entries, std::uint32_t merges, bool plain)
+    : merges_(merges), plain_(plain), entries_(entries) {
   for (std::uint32_t i = entries; i-- > 0;) {
     entries_[i].next = free_;
     free_ = static_cast<std::uint16_t>(i);

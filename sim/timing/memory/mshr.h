@@ -9,8 +9,8 @@
 
 namespace gridloom::timing {
 
-/// Entries are found by key (line and cache), below kAnonymous - 1. Those with key kAnonymous cannot be found again: each access has its
-/// own.
+/// Entries are found by key (line and cache), below kAnonymous - 1. Those with key kAnonymous cannot be found again:
+/// each access has its own.
 class MshrTable {
  public:
   static constexpr unsigned kKeyBits = 56;
@@ -35,8 +35,8 @@ class MshrTable {
   /// `load` (below kMaxLoads) waits for the sectors, which are outstanding from now on if they were not before.
   void AddWaiter(std::uint16_t entry, std::uint32_t load, std::uint8_t sectors);
 
-  /// Sectors have come. Calls done(load) for each waiter that misses none any more, in the order in which they came, and frees
-  /// the entry when nothing is outstanding.
+  /// Sectors have come. Calls done(load) for each waiter that misses none any more, in the order in which they came,
+  /// and frees the entry when nothing is outstanding.
   template <typename Done>
   void Fill(std::uint16_t entry, std::uint8_t sectors, const Done& done) {
     Entry& e = entries_[entry];
@@ -50,7 +50,8 @@ class MshrTable {
     if (e.outstanding == 0) Free(entry);
   }
 
-  /// Calls function(load, missing) for each waiter, in the order in which they came; `missing` are the sectors that it waits for.
+  /// Calls function(load, missing) for each waiter, in the order in which they came; `missing` are the sectors that it
+  /// waits for.
   template <typename Function>
   void ForEachWaiter(std::uint16_t entry, const Function& function) const {
     const Entry& e = entries_[entry];

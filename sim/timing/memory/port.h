@@ -10,13 +10,15 @@
 
 namespace gridloom::timing {
 
-/// First come, first served. Time is kept in 1/256 SM cycle: a packet is never charged less than it takes, nor 1/256 more.
+/// First come, first served. Time is kept in 1/256 SM cycle: a packet is never charged less than it takes, nor 1/256
+/// more.
 class Port {
  public:
   static constexpr std::uint32_t kMaxSectors = 4;
 
   Port() = default;
-  /// `bytes_per_cycle` of a clock of `port_mhz`, as seen by the clock of the SMs. Packets are a header and 0 to 4 sectors.
+  /// `bytes_per_cycle` of a clock of `port_mhz`, as seen by the clock of the SMs. Packets are a header and 0 to 4
+  /// sectors.
   Port(std::uint32_t bytes_per_cycle, std::uint32_t port_mhz, std::uint32_t sm_mhz, std::uint32_t header_bytes) {
     const std::uint64_t rate = std::uint64_t{bytes_per_cycle} * port_mhz;
     for (std::uint32_t sectors = 0; sectors <= kMaxSectors; ++sectors) {

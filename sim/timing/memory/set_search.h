@@ -1,5 +1,5 @@
-// Searches in one set of a cache: the ways are compared several at a time and without branches, which no processor could predict. With the
-// instructions that every x86-64 processor has had since 2011 (SSE4.1).
+// Searches in one set of a cache: the ways are compared several at a time and without branches, which no processor
+// could predict. With the instructions that every x86-64 processor has had since 2011 (SSE4.1).
 #pragma once
 
 #include <smmintrin.h>
@@ -48,11 +48,13 @@ inline std::uint32_t FirstLeast(const std::uint8_t* bytes, std::uint32_t count) 
   return static_cast<std::uint32_t>(_mm_cvtsi128_si32(_mm_minpos_epu16(least))) & ((1u << kPlaceBits) - 1);
 }
 
-/// Uses of a set's ways are numbered by a clock in the lowest bits of a byte each; 0: never used. The highest bit is the owner's.
+/// Uses of a set's ways are numbered by a clock in the lowest bits of a byte each; 0: never used. The highest bit is
+/// the owner's.
 inline constexpr std::uint8_t kLatestUse = 0x7f;
 
-/// When the clock of a set has come to kLatestUse: numbers the uses of its first `ways` places anew, from 1 on; their order and the highest
-/// bits stay. Returns the clock, which goes on behind all of them. `count` places are in the array, in steps of kWaysPerStep.
+/// When the clock of a set has come to kLatestUse: numbers the uses of its first `ways` places anew, from 1 on; their
+/// order and the highest bits stay. Returns the clock, which goes on behind all of them. `count` places are in the
+/// array, in steps of kWaysPerStep.
 inline std::uint8_t NumberByAge(std::uint8_t* used, std::uint32_t count, std::uint32_t ways) {
   constexpr std::uint32_t kMaxWays = 64;
   std::array<std::uint8_t, kMaxWays> old{};

@@ -9,12 +9,13 @@
 
 namespace gridloom::timing {
 
-/// Sets with true LRU. A page that is not there is walked for in a fixed time, however many walks there are; accesses to a page whose walk
-/// is on its way wait for that.
+/// Sets with true LRU. A page that is not there is walked for in a fixed time, however many walks there are; accesses
+/// to a page whose walk is on its way wait for that.
 class Tlb {
  public:
   Tlb() = default;
-  /// `entries`: 0 = none, every translation is known at once; else a multiple of `ways`. `page_bytes`: a power of two, 128 at least.
+  /// `entries`: 0 = none, every translation is known at once; else a multiple of `ways`. `page_bytes`: a power of two,
+  /// 128 at least.
   Tlb(std::uint32_t entries, std::uint32_t ways, std::uint64_t page_bytes, Cycle miss_cycles);
 
   bool present() const { return sets_ != 0; }

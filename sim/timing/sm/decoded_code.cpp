@@ -8,7 +8,8 @@ namespace {
 
 OpKind KindOf(const trace::Instruction& instruction) {
   switch (instruction.op) {
-    case trace::OpClass::kMemory: return instruction.space == trace::Space::kParameter ? OpKind::kArithmetic : OpKind::kMemory;
+    case trace::OpClass::kMemory:
+      return instruction.space == trace::Space::kParameter ? OpKind::kArithmetic : OpKind::kMemory;
     case trace::OpClass::kBranch: return OpKind::kBranch;
     case trace::OpClass::kBarrier: return OpKind::kBarrier;
     case trace::OpClass::kFence: return OpKind::kFence;
@@ -16,7 +17,8 @@ OpKind KindOf(const trace::Instruction& instruction) {
   }
 }
 
-/// A product of another size than the device file's takes the unit as long as its work says; its last part takes the file's latency.
+/// A product of another size than the device file's takes the unit as long as its work says; its last part takes the
+/// file's latency.
 void ScaleTensor(const trace::Instruction& instruction, DecodedOp& op) {
   constexpr std::uint32_t kUnits = sim::TimingSpec::kTensorMultiplyAdds / trace::Instruction::kTensorUnit;
   constexpr std::uint32_t kMost = 0xffff;
@@ -27,7 +29,8 @@ void ScaleTensor(const trace::Instruction& instruction, DecodedOp& op) {
   if (interval > file) op.latency = static_cast<std::uint16_t>(std::min(kMost, op.latency + (interval - file)));
 }
 
-DecodedOp DecodeOne(const trace::Instruction& instruction, const trace::KernelCode& code, const sim::TimingSpec& timing) {
+DecodedOp DecodeOne(const trace::Instruction& instruction, const trace::KernelCode& code,
+                    const sim::TimingSpec& timing) {
   const sim::TimingSpec::Op& spec = timing.of(instruction.op);
   DecodedOp op;
   op.kind = KindOf(instruction);

@@ -21,8 +21,8 @@ bool Has(const DecodedOp& op, unsigned flags) { return (op.flags & flags) != 0; 
 
 }  // namespace
 
-LoadStoreUnit::LoadStoreUnit(const Parameters& parameters, const AddressMap& map, const Ports& ports, std::uint32_t sm, bool plain,
-                             SmCounters& counters)
+LoadStoreUnit::LoadStoreUnit(const Parameters& parameters, const AddressMap& map, const Ports& ports, std::uint32_t sm,
+                             bool plain, SmCounters& counters)
     : parameters_(parameters),
       map_(map),
       ports_(ports),
@@ -45,7 +45,9 @@ LoadStoreUnit::LoadStoreUnit(const Parameters& parameters, const AddressMap& map
   set(CacheId::kTexture, timing.texture.size_bytes, timing.texture.ways, timing.texture.latency);
 }
 
-std::uint64_t LoadStoreUnit::KeyOf(CacheId cache, std::uint64_t line) { return line | static_cast<std::uint64_t>(cache) << kCacheShift; }
+std::uint64_t LoadStoreUnit::KeyOf(CacheId cache, std::uint64_t line) {
+  return line | static_cast<std::uint64_t>(cache) << kCacheShift;
+}
 
 LoadStoreUnit::CacheId LoadStoreUnit::CacheOf(const DecodedOp& op, trace::Space space) const {
   const sim::TimingSpec& timing = parameters_.timing();
@@ -61,7 +63,8 @@ std::uint32_t LoadStoreUnit::Passes(const MemoryInstruction& instruction) const 
   const sim::TimingSpec::Shared& shared = parameters_.timing().shared;
   const DecodedOp& op = *instruction.op;
   if (Has(op, trace::kAtomic)) {
-    return SharedAtomicPasses(*instruction.cta, instruction.access, op.width, shared.banks, shared.bank_bytes, shared.atomic_interval);
+    return SharedAtomicPasses(*instruction.cta, instruction.access, op.width, shared.banks, shared.bank_bytes,
+                              shared.atomic_interval);
   }
   return SharedPasses(*instruction.cta, instruction.access, op.width, shared.banks, shared.bank_bytes);
 }
@@ -73,7 +76,8 @@ std::uint32_t LoadStoreUnit::Accept(const MemoryInstruction& instruction) {
   entry.is_store = Has(*instruction.op, trace::kStore);
   entry.next_line = 0;
   entry.load = entry.is_store ? kNoLoad : NewLoad(instruction);
-  const trace::AccessWindow window = trace::WindowOf(instruction.op->space, instruction.op->flags, *instruction.cta, instruction.access);
+  const trace::AccessWindow window =
+      trace::WindowOf(instruction.op->space, instruction.op->flags, *instruction.cta, instruction.access);
   entry.space = window.space;
   if (entry.space == trace::Space::kShared) {
     entry.passes = Passes(instruction);
@@ -108,13 +112,16 @@ void LoadStoreUnit::Tick(Cycle now, Outbox<Request>& out) {
   if (!plain_ && count_ > 0 && mshrs_.full()) SleepIfMissing(queue_[head_]);
 }
 
-/// When all MSHRs are taken and the next line of a load needs one, nothing can be done before an answer comes: the unit need not try.
+/// When all MSHRs are taken and the next line of a load needs one, nothing can be done before an answer comes: the unit
+/// need not try.
 void LoadStoreUnit::SleepIfMissing(const Entry& entry) {
-  if (entry.space == trace::Space::kShared || entry.is_store || entry.next_line >= entry.lines.count || !ports_.line_gates.empty()) return;
+  if (entry.space == trace::Space::kShared || entry.is_store || entry.next_line >= entry.lines.count ||
+      !ports_.line_gates.empty())
+    return;
   if (entry.cache != CacheId::kNone) {
     const std::uint64_t line = entry.lines.lines[entry.next_line].line;
-    known_absent_ =
-        caches_[static_cast<std::size_t>(entry.cache)].Find(line) == nullptr && mshrs_.Find(KeyOf(entry.cache, line)) == MshrTable::kNone;
+    known_absent_ = caches_[static_cast<std::size_t>(entry.cache)].Find(line) == nullptr &&
+                    mshrs_.Find(KeyOf(entry.cache, line)) == MshrTable::kNone;
     if (!known_absent_) return;
   }
   Block(kNever);
@@ -146,7 +153,8 @@ bool LoadStoreUnit::AccessLine(Cycle now, Entry& entry, const LineAccess& line, 
 /// When all gates let the line pass.
 Cycle LoadStoreUnit::OpenForLine(Cycle now, const MemoryInstruction& instruction, std::uint64_t line) const {
   const bool writes = Has(*instruction.op, trace::kStore | trace::kAtomic);
-  const LineIssue issue{.sm = sm_, .warp = instruction.warp, .launch = instruction.launch, .line = line, .writes = writes};
+  const LineIssue issue{
+      .sm = sm_, .warp = instruction.warp, .launch = instruction.launch, .line = line, .writes = writes};
   Cycle when = now;
   for (LineGate* const gate : ports_.line_gates) when = std::max(when, gate->MayAccess(now, issue));
   return when;
@@ -278,7 +286,8 @@ bool LoadStoreUnit::Block(Cycle until) {
   return false;
 }
 
-void LoadStoreUnit::Send(Cycle now, std::uint64_t line, RequestKind kind, std::uint8_t mask, Names names, Outbox<Request>& out) {
+void LoadStoreUnit::Send(Cycle now, std::uint64_t line, RequestKind kind, std::uint8_t mask, Names names,
+                         Outbox<Request>& out) {
   const LineHome home = map_.Home(line);
   GL_CHECK(home.local >> Request::kLineBits == 0, "an address above 2^47 left an SM");
   const bool carries_data = kind != RequestKind::kRead;
@@ -413,7 +422,8 @@ void LoadStoreUnit::WalkInstruction(const Entry& entry, StateWalk& walk) {
   walk.Word(entry.is_store);
   if (!entry.is_store) WalkLoad(entry.load, walk);
   walk.Word(entry.lines.count);
-  for (std::uint32_t i = entry.next_line; i < entry.lines.count; ++i) walk.Word(std::bit_cast<std::uint64_t>(entry.lines.lines[i]));
+  for (std::uint32_t i = entry.next_line; i < entry.lines.count; ++i)
+    walk.Word(std::bit_cast<std::uint64_t>(entry.lines.lines[i]));
 }
 
 void LoadStoreUnit::WalkEntry(std::uint16_t id, StateWalk& walk) {

@@ -1,5 +1,5 @@
-// The memory side of an SM: the queue of memory instructions, shared memory, the coalescer, L1 and the read-only caches, and the
-// port to the crossbar. In order: one line, or one pass over the banks, a cycle.
+// The memory side of an SM: the queue of memory instructions, shared memory, the coalescer, L1 and the read-only
+// caches, and the port to the crossbar. In order: one line, or one pass over the banks, a cycle.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,8 @@ class LoadStoreUnit {
   bool full() const { return count_ == queue_.size(); }
   bool idle() const { return count_ == 0; }
 
-  /// Queues an instruction; only when not full(). Returns the store packets that will complete one by one; a load completes once.
+  /// Queues an instruction; only when not full(). Returns the store packets that will complete one by one; a load
+  /// completes once.
   std::uint32_t Accept(const MemoryInstruction& instruction);
 
   /// Does what can be done in this cycle. Requests go to `out`, one list for each group of partitions.
@@ -123,7 +124,8 @@ class LoadStoreUnit {
   std::vector<Entry> queue_;  // a ring
   std::uint32_t head_ = 0, count_ = 0;
   Cycle busy_until_ = 0, blocked_until_ = 0;
-  bool known_absent_ = false;  // the line that waits was in neither cache nor MSHRs, and only its own request can change that
+  bool known_absent_ =
+      false;  // the line that waits was in neither cache nor MSHRs, and only its own request can change that
 
   Cache caches_[kCaches];
   std::uint64_t cache_changes_ = 0;  // of what is in them

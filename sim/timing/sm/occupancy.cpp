@@ -25,7 +25,8 @@ Result<policy::CtaNeeds> NeedsOf(const trace::LaunchShape& shape, const sim::Dev
   const std::uint64_t shared =
       RoundUp(std::uint64_t{shape.shared_bytes} + device.block.shared_reserved_bytes, device.allocation.shared_bytes);
   const auto too_much = [&](const char* what, std::uint64_t value, std::uint64_t limit) {
-    return Error{"a CTA takes " + std::to_string(value) + " " + what + "; an SM of " + device.id + " has " + std::to_string(limit)};
+    return Error{"a CTA takes " + std::to_string(value) + " " + what + "; an SM of " + device.id + " has " +
+                 std::to_string(limit)};
   };
   if (warps > device.max_warps_per_sm()) return too_much("warps", warps, device.max_warps_per_sm());
   if (registers > device.sm.registers) return too_much("registers", registers, device.sm.registers);

@@ -51,7 +51,8 @@ class WakeWheel {
   std::uint64_t occupied_ = 0;
 };
 
-/// Warps of a scheduler that count as waiting for memory because gates do not let their next instructions issue, by gate.
+/// Warps of a scheduler that count as waiting for memory because gates do not let their next instructions issue, by
+/// gate.
 struct HeldWarps {
   std::array<WarpMask, Ports::kMostGates> by_gate{};
   WarpMask all() const { return std::accumulate(by_gate.begin(), by_gate.end(), WarpMask{0}, std::bit_or<>()); }
@@ -84,7 +85,8 @@ struct Scheduler {
   /// two_level: warps that wait for memory or a barrier leave the active ones, ready ones take their places.
   void Refill(std::uint32_t places) {
     active &= resident & ~memory & ~barrier & ~finished;
-    for (WarpMask candidates = ready & ~active; candidates != 0 && static_cast<std::uint32_t>(std::popcount(active)) < places;) {
+    for (WarpMask candidates = ready & ~active;
+         candidates != 0 && static_cast<std::uint32_t>(std::popcount(active)) < places;) {
       const WarpMask bit = WarpMask{1} << Oldest(candidates);
       active |= bit;
       candidates &= ~bit;
@@ -94,7 +96,9 @@ struct Scheduler {
  private:
   static std::uint32_t After(std::uint32_t warp, WarpMask eligible) {
     const int turn = static_cast<int>((warp + 1) % 64);
-    return (static_cast<std::uint32_t>(std::countr_zero(std::rotr(eligible, turn))) + static_cast<std::uint32_t>(turn)) % 64;
+    return (static_cast<std::uint32_t>(std::countr_zero(std::rotr(eligible, turn))) +
+            static_cast<std::uint32_t>(turn)) %
+           64;
   }
   std::uint32_t Oldest(WarpMask eligible) const {
     auto oldest = static_cast<std::uint32_t>(std::countr_zero(eligible));

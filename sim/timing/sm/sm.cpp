@@ -6,7 +6,8 @@
 
 namespace gridloom::timing {
 
-Sm::Sm(const Parameters& parameters, const AddressMap& map, const Ports& ports, std::uint32_t index, std::uint32_t groups, bool plain)
+Sm::Sm(const Parameters& parameters, const AddressMap& map, const Ports& ports, std::uint32_t index,
+       std::uint32_t groups, bool plain)
     : parameters_(parameters),
       timing_(parameters.timing()),
       ports_(ports),
@@ -63,7 +64,8 @@ void Sm::Tick(Cycle now) {
   if (plain_ || memory_.next() <= now) memory_.Tick(now, out_);
   last_step_ = now;
   const bool starts = !starts_.empty() && starts_.front().at <= now;
-  const bool nothing_new = now < next_issue_ && !starts && !told && memory_.completions().empty() && memory_.full() == queue_was_full_;
+  const bool nothing_new =
+      now < next_issue_ && !starts && !told && memory_.completions().empty() && memory_.full() == queue_was_full_;
   if (nothing_new && !plain_) return;
   Account(now);
   if (told) ObeyIfTold(now);
@@ -145,7 +147,8 @@ void Sm::Cancel(std::uint32_t launch) {
     if (start.launch != launch) continue;
     start.trace = NothingOf(*start.trace);
   }
-  // Warps that have not come to a block of software's yet. What runs holds on to its trace, which who gave the block keeps.
+  // Warps that have not come to a block of software's yet. What runs holds on to its trace, which who gave the block
+  // keeps.
   for (std::size_t slot = parameters_.device.sm.max_blocks; slot < ctas_.size(); ++slot) {
     Cta& block = ctas_[slot];
     if (block.launch == launch && block.trace != nullptr) block.trace = NothingOf(*block.trace);

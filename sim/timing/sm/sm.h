@@ -1,5 +1,5 @@
-// A streaming multiprocessor: resident CTAs and their warps, schedulers, scoreboard, pipes, barriers; memory is the load/store
-// unit's. Shares nothing with other SMs; talks to memory partitions by messages.
+// A streaming multiprocessor: resident CTAs and their warps, schedulers, scoreboard, pipes, barriers; memory is the
+// load/store unit's. Shares nothing with other SMs; talks to memory partitions by messages.
 #pragma once
 
 #include <array>
@@ -26,12 +26,13 @@ struct SmCommand {
 
 class Sm {
  public:
-  /// `plain`: every cycle is simulated and every warp looked at; the reference for the short cuts. `groups`: of partitions, whose
-  /// requests are kept apart. The references must outlive the SM.
-  Sm(const Parameters& parameters, const AddressMap& map, const Ports& ports, std::uint32_t index, std::uint32_t groups, bool plain);
+  /// `plain`: every cycle is simulated and every warp looked at; the reference for the short cuts. `groups`: of
+  /// partitions, whose requests are kept apart. The references must outlive the SM.
+  Sm(const Parameters& parameters, const AddressMap& map, const Ports& ports, std::uint32_t index, std::uint32_t groups,
+     bool plain);
 
   void Start(CtaStart start) { starts_.push_back(std::move(start)); }  ///< in the order of `at`
-  void Add(const SmCommand& command);                                  ///< not before the cycles that have been simulated; in any order
+  void Add(const SmCommand& command);  ///< not before the cycles that have been simulated; in any order
   /// Hands over an answer. After the last of a phase, Prefetch and SortInbox.
   void Add(const Response& response) {
     memory_.PrefetchEntry(response);
@@ -40,7 +41,8 @@ class Sm {
   /// If there are answers, the host may fetch the SM and what they concern, while something else runs.
   void Prefetch() const {
     if (!inbox_.has_new()) return;
-    for (std::size_t at = 0; at < sizeof(Sm); at += kHostLine) __builtin_prefetch(reinterpret_cast<const char*>(this) + at);
+    for (std::size_t at = 0; at < sizeof(Sm); at += kHostLine)
+      __builtin_prefetch(reinterpret_cast<const char*>(this) + at);
     inbox_.ForEachNew([&](const Response& response) { memory_.PrefetchSet(response); });
   }
   void SortInbox() { inbox_.Sort(); }
@@ -48,7 +50,8 @@ class Sm {
   std::vector<CtaEnd>& ended() { return ended_; }
   std::vector<CtaSignal>& signals() { return signals_; }
   const SmCounters& counters() const { return counters_; }
-  /// With the cycles before `end` that were not visited because nothing changed; all before it must have been simulated.
+  /// With the cycles before `end` that were not visited because nothing changed; all before it must have been
+  /// simulated.
   SmCounters counters_until(Cycle end) const;
 
   /// Simulates up to, not including, `end`; inbox and starts must hold all that arrives before it.
@@ -62,7 +65,8 @@ class Sm {
   bool idle() const { return resident_ctas_ == 0 && starts_.empty(); }
   /// Its warps wait, or make turns of repeats, and no CTA is on its way. Between windows.
   bool OnlyTurns() const;
-  /// All but what entries of its load/store unit are about, which are walked through with the messages that come back to them.
+  /// All but what entries of its load/store unit are about, which are walked through with the messages that come back
+  /// to them.
   void Walk(StateWalk& walk);
   void WalkEntry(std::uint16_t id, StateWalk& walk) { memory_.WalkEntry(id, walk); }
 
@@ -141,9 +145,11 @@ class Sm {
   };
   Gated AskGates(Cycle now, const Warp& warp);
   bool PassesGates(Cycle now, Warp& warp);
-  /// Of a warp that comes up in the wheel. What gates held back and then let go on command comes up a second time, and may do anything
-  /// then.
-  static bool ConcernsGates(const Warp& warp) { return warp.state != WarpState::kRunning || warp.op->gated || warp.wake == kNever; }
+  /// Of a warp that comes up in the wheel. What gates held back and then let go on command comes up a second time, and
+  /// may do anything then.
+  static bool ConcernsGates(const Warp& warp) {
+    return warp.state != WarpState::kRunning || warp.op->gated || warp.wake == kNever;
+  }
   void WakeGated(Cycle now, Scheduler& scheduler, Warp& warp);
   Cycle Signal(Cycle now, Warp& warp);
   Cycle CyclesOf(const LaunchCalls& calls) const;
@@ -189,7 +195,7 @@ class Sm {
     std::uint32_t block = 0, warp = 0;
     bool enters = false;
   };
-  std::vector<Entering> entering_;                         // by warp, where there is a feed: which block it runs as soon as it has drained
+  std::vector<Entering> entering_;  // by warp, where there is a feed: which block it runs as soon as it has drained
   std::array<std::vector<Cycle>, sim::kPipeCount> units_;  // free from that cycle on
   std::array<bool, sim::kPipeCount> private_{};            // each scheduler has its own
   std::array<std::size_t, sim::kPipeCount> per_scheduler_{};

@@ -1,5 +1,5 @@
-// Warps without a trace: software that stays on the SM is asked what they do next (ports.h, WarpFeed). They run pieces of their own CTA's
-// code, or warps of thread blocks that are no CTAs of the dispatcher's: those lie behind its slots.
+// Warps without a trace: software that stays on the SM is asked what they do next (ports.h, WarpFeed). They run pieces
+// of their own CTA's code, or warps of thread blocks that are no CTAs of the dispatcher's: those lie behind its slots.
 #include "rewriter/support/check.h"
 #include "sim/timing/sm/sm.h"
 
@@ -97,7 +97,8 @@ void Sm::LeaveBlock(Cycle now, Warp& warp) {
   if (--cta.undrained == 0) {
     ++counters_.ctas;
     cta.trace.reset();
-    ports_.feed->OnBlockEnd(now, index_, static_cast<std::uint32_t>(&cta - ctas_.data()) - parameters_.device.sm.max_blocks,
+    ports_.feed->OnBlockEnd(now, index_,
+                            static_cast<std::uint32_t>(&cta - ctas_.data()) - parameters_.device.sm.max_blocks,
                             cta.warp_instructions, cta.thread_instructions);
   }
   warp.state = WarpState::kRunning;

@@ -1,5 +1,5 @@
-// What proposed parts have to do with the issue of instructions: gates that hold warps back, and events that are told of. Apart from
-// sm_issue.cpp, whose loops go faster when nothing lies between them.
+// What proposed parts have to do with the issue of instructions: gates that hold warps back, and events that are told
+// of. Apart from sm_issue.cpp, whose loops go faster when nothing lies between them.
 #include <algorithm>
 #include <bit>
 
@@ -7,7 +7,8 @@
 
 namespace gridloom::timing {
 
-/// Until when the first gate that does not let the warp's next instruction issue holds it, and which one that is; not above `now`: none.
+/// Until when the first gate that does not let the warp's next instruction issue holds it, and which one that is; not
+/// above `now`: none.
 Sm::Gated Sm::AskGates(Cycle now, const Warp& warp) {
   if (warp.granted || !warp.op->gated) return {};
   const MemoryInstruction instruction = NextAccess(warp);
@@ -21,7 +22,8 @@ Sm::Gated Sm::AskGates(Cycle now, const Warp& warp) {
   return {};
 }
 
-/// Whether the gates let the warp's next instruction issue, whose registers are ready; else the scheduler looks at it again when they may.
+/// Whether the gates let the warp's next instruction issue, whose registers are ready; else the scheduler looks at it
+/// again when they may.
 bool Sm::PassesGates(Cycle now, Warp& warp) {
   const Gated gated = AskGates(now, warp);
   if (gated.until <= now) {
@@ -64,11 +66,13 @@ Cycle Sm::Signal(Cycle now, Warp& warp) {
   const auto instruction = static_cast<std::size_t>(warp.op - warp.code->ops.data());
   const auto first = static_cast<std::ptrdiff_t>(signals_.size());
   LaunchCalls calls;
-  for (; warp.event != warp.events_end && warp.event->visit == visit && warp.event->instruction == instruction; ++warp.event) {
+  for (; warp.event != warp.events_end && warp.event->visit == visit && warp.event->instruction == instruction;
+       ++warp.event) {
     const auto threads = static_cast<std::uint32_t>(std::popcount(warp.event->lanes));
     const bool launches = warp.event->kind == trace::EventKind::kDeviceLaunch;
     if (launches) calls.launches += threads;
-    if (launches && ports_.launch_cost != nullptr && ports_.launch_cost->Aggregates(warp.event->flags)) calls.aggregated += threads;
+    if (launches && ports_.launch_cost != nullptr && ports_.launch_cost->Aggregates(warp.event->flags))
+      calls.aggregated += threads;
     if (warp.event->kind == trace::EventKind::kStreamCreate) calls.streams += threads;
     if (!launches && ports_.cta_events.empty()) continue;
     signals_.push_back({.at = now,

@@ -106,7 +106,8 @@ void Sm::Issue(Cycle now, Warp& warp, Cycle& unit) {
   const bool more = warp.Advance();
   const bool asks = !more && IsAtHome(warp);
   if (asks) warp.op = nullptr;
-  // A warp that ends behind a barrier of all counts as arrived by its end; at one of some it arrives, and has nothing to wait for.
+  // A warp that ends behind a barrier of all counts as arrived by its end; at one of some it arrives, and has nothing
+  // to wait for.
   const bool goes_on = more || asks;
   if (op.kind == OpKind::kBarrier && !parks && (goes_on || op.barrier_warps > 0)) IssueBarrier(now, warp, op, goes_on);
   if (!more && !(asks && op.kind == OpKind::kBarrier)) return GoOn(now, warp);
@@ -149,8 +150,8 @@ MemoryInstruction Sm::NextAccess(const Warp& warp) const {
           .warp = static_cast<std::uint16_t>(&warp - warps_.data())};
 }
 
-/// Lanes of a warp may come to a barrier apart. Those that are there first wait while the others go on, which is to be seen by the lanes
-/// that the trace has next; the warp arrives when its last ones do.
+/// Lanes of a warp may come to a barrier apart. Those that are there first wait while the others go on, which is to be
+/// seen by the lanes that the trace has next; the warp arrives when its last ones do.
 bool Sm::ParksLanes(Cycle now, Warp& warp, const DecodedOp& op) {
   const std::uint32_t lanes = warp.parked | warp.mask, next = warp.NextLanes();
   if ((op.flags & trace::kArrive) != 0 || next == 0 || (next & lanes) != 0) return false;
@@ -183,9 +184,9 @@ void Sm::ArriveAt(Cycle now, Warp& warp, std::uint8_t number, std::uint8_t warps
   OpenBarriers(now, cta);
 }
 
-/// Lets go the warps at barriers that are complete. Warps that have ended are not waited for. A trace knows neither numbers of barriers
-/// nor of threads that come from registers, so warps may seem to wait for each other at different ones: when nobody is left who could
-/// come, all go on.
+/// Lets go the warps at barriers that are complete. Warps that have ended are not waited for. A trace knows neither
+/// numbers of barriers nor of threads that come from registers, so warps may seem to wait for each other at different
+/// ones: when nobody is left who could come, all go on.
 void Sm::OpenBarriers(Cycle now, Cta& cta) {
   for (std::size_t b = 0; b < kBarriers; ++b) {
     const Barrier& barrier = cta.barriers[b];

@@ -1,4 +1,5 @@
-// The plain mode of an SM: every warp is looked at in every cycle. Slow, short, and the reference for ready masks and wheels.
+// The plain mode of an SM: every warp is looked at in every cycle. Slow, short, and the reference for ready masks and
+// wheels.
 #include "sim/timing/sm/sm.h"
 
 namespace gridloom::timing {
@@ -22,7 +23,8 @@ void Sm::ScanWarps(Cycle now, std::uint32_t index) {
       case WarpState::kRunning:
         scheduler.by_pipe[warp.op->pipe] |= bit;
         if (warp.RegistersReady() == kNever) scheduler.memory |= bit;
-        else if (warp.RegistersReady() <= now && warp.next_issue <= now && (!gated_ || PassesGates(now, warp))) scheduler.ready |= bit;
+        else if (warp.RegistersReady() <= now && warp.next_issue <= now && (!gated_ || PassesGates(now, warp)))
+          scheduler.ready |= bit;
         break;
     }
   }

@@ -62,10 +62,11 @@ void Sm::WalkWarp(Warp& warp, StateWalk& walk) {
   walk.NotBefore(warp.wake);
   walk.Word(std::uint64_t{warp.pipe} << 32 | std::uint64_t{warp.barrier} << 16 | warp.cta_slot);
   walk.Word(std::uint64_t{warp.mask} << 32 | warp.parked);
-  for (const void* const pointer :
-       {static_cast<const void*>(warp.block_end), static_cast<const void*>(warp.visits_end), static_cast<const void*>(warp.code),
-        static_cast<const void*>(warp.event_op), static_cast<const void*>(warp.event), static_cast<const void*>(warp.events_end),
-        static_cast<const void*>(warp.trace), static_cast<const void*>(warp.repeat), static_cast<const void*>(warp.repeats_end)})
+  for (const void* const pointer : {static_cast<const void*>(warp.block_end), static_cast<const void*>(warp.visits_end),
+                                    static_cast<const void*>(warp.code), static_cast<const void*>(warp.event_op),
+                                    static_cast<const void*>(warp.event), static_cast<const void*>(warp.events_end),
+                                    static_cast<const void*>(warp.trace), static_cast<const void*>(warp.repeat),
+                                    static_cast<const void*>(warp.repeats_end)})
     walk.Pointer(pointer);
   walk.Word(warp.age);
   walk.Word(std::uint64_t{warp.loads} << 32 | warp.stores);

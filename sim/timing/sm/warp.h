@@ -31,11 +31,12 @@ struct Warp {
   std::uint32_t parked = 0;       ///< lanes that are at a barrier already, while others go on
   const DecodedOp* op = nullptr;  ///< next instruction
   const DecodedOp* block_end = nullptr;
-  const trace::BlockVisit* visit = nullptr;       ///< after the current one
-  const trace::BlockVisit* visits_end = nullptr;  ///< of the part of the path up to the end of `repeat`; without one, of the path
-  const trace::MemoryAccess* access = nullptr;    ///< of the next memory instruction
-  Cycle next_issue = 0;                           ///< not before this cycle
-  Cycle wake = 0;                                 ///< when the next instruction can issue, as last computed; kNever while that is unknown
+  const trace::BlockVisit* visit = nullptr;  ///< after the current one
+  const trace::BlockVisit* visits_end =
+      nullptr;  ///< of the part of the path up to the end of `repeat`; without one, of the path
+  const trace::MemoryAccess* access = nullptr;  ///< of the next memory instruction
+  Cycle next_issue = 0;                         ///< not before this cycle
+  Cycle wake = 0;  ///< when the next instruction can issue, as last computed; kNever while that is unknown
   std::uint64_t age = 0;
   std::uint32_t loads = 0;   ///< outstanding
   std::uint32_t stores = 0;  ///< packets outstanding
@@ -45,9 +46,9 @@ struct Warp {
   const DecodedOp* event_op = nullptr;     ///< the instruction of `event`; null: nobody wants to know of one
   const trace::CtaEvent* event = nullptr;  ///< the next one
   const trace::CtaEvent* events_end = nullptr;
-  bool granted = false;                    ///< gates have let the next instruction pass
-  bool fed = false;                        ///< it has no trace of its own (WarpFeed)
-  std::uint16_t home = 0, number = 0;      ///< if fed: slot of the CTA that it was started in, and which of its warps it is
+  bool granted = false;                ///< gates have let the next instruction pass
+  bool fed = false;                    ///< it has no trace of its own (WarpFeed)
+  std::uint16_t home = 0, number = 0;  ///< if fed: slot of the CTA that it was started in, and which of its warps it is
   const trace::CtaTrace* trace = nullptr;  ///< what its accesses refer to
   // Repeats of the path that are still to come, or have turns left.
   const trace::Repeat* repeat = nullptr;
@@ -67,8 +68,9 @@ struct Warp {
     return latest;
   }
   void SetDestinations(const DecodedOp& written, Cycle cycle) {
-    const std::uint16_t* registers =
-        written.register_count > DecodedOp::kInlineRegisters ? code->operands.data() + written.operands : written.registers;
+    const std::uint16_t* registers = written.register_count > DecodedOp::kInlineRegisters
+                                         ? code->operands.data() + written.operands
+                                         : written.registers;
     for (std::uint32_t i = 0; i < written.destinations; ++i) {
       if (registers[i] != 0) ready[registers[i]] = cycle;
     }

@@ -1,4 +1,5 @@
-// What the programs of this folder use of cuBLAS, declared by hand: no toolkit is needed. Numbers are those of cublas_api.h.
+// What the programs of this folder use of cuBLAS, declared by hand: no toolkit is needed. Numbers are those of
+// cublas_api.h.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +10,18 @@ using In = const void*;
 using Out = void*;
 using Wide = long long;
 enum Op : int { kN, kT, kC };
-enum Data : int { kF32 = 0, kF64 = 1, kF16 = 2, kI8 = 3, kC32 = 4, kC64 = 5, kI32 = 10, kBf16 = 14, kE4m3 = 28, kE5m2 = 29 };
+enum Data : int {
+  kF32 = 0,
+  kF64 = 1,
+  kF16 = 2,
+  kI8 = 3,
+  kC32 = 4,
+  kC64 = 5,
+  kI32 = 10,
+  kBf16 = 14,
+  kE4m3 = 28,
+  kE5m2 = 29
+};
 
 struct alignas(8) ComplexFloat {
   float re, im;
@@ -30,8 +42,8 @@ int cublasCgemm_v2(Handle, int, int, int, int, int, In, In, int, In, int, In, Ou
 int cublasZgemm_v2(Handle, int, int, int, int, int, In, In, int, In, int, In, Out, int);
 int cublasHgemm(Handle, int, int, int, int, int, In, In, int, In, int, In, Out, int);
 int cublasGemmEx(Handle, int, int, int, int, int, In, In, int, int, In, int, int, In, Out, int, int, int, int);
-int cublasGemmStridedBatchedEx(Handle, int, int, int, int, int, In, In, int, int, Wide, In, int, int, Wide, In, Out, int, int, Wide, int,
-                               int, int);
+int cublasGemmStridedBatchedEx(Handle, int, int, int, int, int, In, In, int, int, Wide, In, int, int, Wide, In, Out,
+                               int, int, Wide, int, int, int);
 int cublasDgemmBatched(Handle, int, int, int, int, int, In, In, int, In, int, In, Out, int, int);
 int cublasSgemmGroupedBatched(Handle, In, In, In, In, In, In, In, In, In, In, In, In, In, int, In);
 int cublasSgemv_v2(Handle, int, int, int, In, In, int, In, int, In, Out, int);
@@ -62,7 +74,8 @@ int cublasLtMatmulDescSetAttribute(Handle, int, In, std::size_t);
 int cublasLtMatrixLayoutCreate(Handle*, int, std::uint64_t, std::uint64_t, std::int64_t);
 int cublasLtMatrixLayoutDestroy(Handle);
 int cublasLtMatrixLayoutSetAttribute(Handle, int, In, std::size_t);
-int cublasLtMatmul(Handle, Handle, In, In, Handle, In, Handle, In, In, Handle, Out, Handle, In, Out, std::size_t, void*);
+int cublasLtMatmul(Handle, Handle, In, In, Handle, In, Handle, In, In, Handle, Out, Handle, In, Out, std::size_t,
+                   void*);
 int cublasLtMatmulPreferenceCreate(Handle*);
 int cublasLtMatmulPreferenceDestroy(Handle);
 int cublasLtMatmulAlgoGetHeuristic(Handle, Handle, Handle, Handle, Handle, Handle, Handle, int, Out, int*);

@@ -39,8 +39,12 @@ struct Matrix {
     return bytes;
   }
   std::size_t stride() const { return static_cast<std::size_t>(ld) * columns; }
-  void* get(std::size_t index = 0) const { return reinterpret_cast<void*>(device.get() + index * stride() * SizeOf(type)); }
-  Number At(int i, int j, int index = 0) const { return Load(host.data(), index * stride() + i + static_cast<std::size_t>(j) * ld, type); }
+  void* get(std::size_t index = 0) const {
+    return reinterpret_cast<void*>(device.get() + index * stride() * SizeOf(type));
+  }
+  Number At(int i, int j, int index = 0) const {
+    return Load(host.data(), index * stride() + i + static_cast<std::size_t>(j) * ld, type);
+  }
   /// Element of op(A).
   Number Under(int op, int i, int j, int index = 0) const {
     if (op == kN) return At(i, j, index);
@@ -49,8 +53,8 @@ struct Matrix {
   }
 };
 
-/// Compares what the device holds with expected(i, j, index, &value), which makes the new value of the old one; elements for which it says
-/// false must be as before.
+/// Compares what the device holds with expected(i, j, index, &value), which makes the new value of the old one;
+/// elements for which it says false must be as before.
 template <typename Expected>
 void Compare(Verdict* verdict, const char* what, const Matrix& c, Expected expected, Data precision) {
   const auto got = c.device.Read();
@@ -64,8 +68,8 @@ void Compare(Verdict* verdict, const char* what, const Matrix& c, Expected expec
         const double limit = computed ? Tolerance(precision, std::abs(value)) : 0;
         const Number found = Load(got.data(), at, c.type);
         if (!(std::abs(found - value) <= limit) && ++bad == 1) {
-          std::fprintf(stderr, "%s: (%d, %d) of %d: %g%+gi, expected %g%+gi\n", what, i, j, index, found.real(), found.imag(), value.real(),
-                       value.imag());
+          std::fprintf(stderr, "%s: (%d, %d) of %d: %g%+gi, expected %g%+gi\n", what, i, j, index, found.real(),
+                       found.imag(), value.real(), value.imag());
         }
       }
     }

@@ -1,4 +1,5 @@
-// Matrices for the tests of cuBLAS's products: elements of every type as complex numbers, exactly, and the product on the host.
+// Matrices for the tests of cuBLAS's products: elements of every type as complex numbers, exactly, and the product on
+// the host.
 #pragma once
 
 #include <complex>
@@ -39,8 +40,8 @@ void Put(char* at, T value) {
 /// The value of an 8-bit number with `mantissa` bits of mantissa.
 inline double Small(unsigned char bits, int mantissa, int bias) {
   const int exponent = (bits & 0x7f) >> mantissa, fraction = bits & ((1 << mantissa) - 1);
-  const double size =
-      exponent == 0 ? std::ldexp(fraction, 1 - bias - mantissa) : std::ldexp((1 << mantissa) + fraction, exponent - bias - mantissa);
+  const double size = exponent == 0 ? std::ldexp(fraction, 1 - bias - mantissa)
+                                    : std::ldexp((1 << mantissa) + fraction, exponent - bias - mantissa);
   return (bits & 0x80) != 0 ? -size : size;
 }
 
@@ -81,7 +82,7 @@ inline void Fill(std::vector<char>* data, Data type, std::mt19937* random) {
       case kI32: Put(at, static_cast<int>((*random)() % 19) - 9); break;
       case kC32: Put(at, std::complex<float>(static_cast<float>(re), static_cast<float>(im))); break;
       case kC64: Put(at, Number(re, im)); break;
-      case kE4m3: Put(at, static_cast<unsigned char>((*random)() & 0xbf)); break;           // up to 1.875, subnormal ones, too
+      case kE4m3: Put(at, static_cast<unsigned char>((*random)() & 0xbf)); break;  // up to 1.875, subnormal ones, too
       case kE5m2: Put(at, static_cast<unsigned char>(((*random)() & 0x83) | 0x38)); break;  // 0.5 to 0.875
       default: Put(at, static_cast<float>(re)); break;
     }

@@ -1,4 +1,5 @@
-// Stands for NVIDIA's libcublasLt where it is not installed, as cublas_stub.cpp for libcublas: descriptors are real, products are refused.
+// Stands for NVIDIA's libcublasLt where it is not installed, as cublas_stub.cpp for libcublas: descriptors are real,
+// products are refused.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -37,19 +38,22 @@ EXPORT int cublasLtMatmulDescDestroy(Descriptor* descriptor) { return delete des
 EXPORT int cublasLtMatmulDescSetAttribute(Descriptor* d, int attribute, const void* data, std::size_t size) {
   return Set(d, attribute, data, size);
 }
-EXPORT int cublasLtMatmulDescGetAttribute(Descriptor* d, int attribute, void* data, std::size_t size, std::size_t* written) {
+EXPORT int cublasLtMatmulDescGetAttribute(Descriptor* d, int attribute, void* data, std::size_t size,
+                                          std::size_t* written) {
   return Get(d, attribute, data, size, written);
 }
-EXPORT int cublasLtMatrixLayoutCreate(Descriptor** layout, int type, std::uint64_t rows, std::uint64_t columns, std::int64_t ld) {
+EXPORT int cublasLtMatrixLayoutCreate(Descriptor** layout, int type, std::uint64_t rows, std::uint64_t columns,
+                                      std::int64_t ld) {
   *layout = new Descriptor;
-  return Set(*layout, 0, &type, sizeof type) + Set(*layout, 2, &rows, sizeof rows) + Set(*layout, 3, &columns, sizeof columns) +
-         Set(*layout, 4, &ld, sizeof ld);
+  return Set(*layout, 0, &type, sizeof type) + Set(*layout, 2, &rows, sizeof rows) +
+         Set(*layout, 3, &columns, sizeof columns) + Set(*layout, 4, &ld, sizeof ld);
 }
 EXPORT int cublasLtMatrixLayoutDestroy(Descriptor* layout) { return delete layout, kSuccess; }
 EXPORT int cublasLtMatrixLayoutSetAttribute(Descriptor* d, int attribute, const void* data, std::size_t size) {
   return Set(d, attribute, data, size);
 }
-EXPORT int cublasLtMatrixLayoutGetAttribute(Descriptor* d, int attribute, void* data, std::size_t size, std::size_t* written) {
+EXPORT int cublasLtMatrixLayoutGetAttribute(Descriptor* d, int attribute, void* data, std::size_t size,
+                                            std::size_t* written) {
   return Get(d, attribute, data, size, written);
 }
 EXPORT int cublasLtMatmulPreferenceCreate(Descriptor** preference) { return *preference = new Descriptor, kSuccess; }

@@ -1,4 +1,5 @@
-// What driver_fft uses of cuFFT, declared by hand: no toolkit is needed. Numbers are those of cufft.h and library_types.h.
+// What driver_fft uses of cuFFT, declared by hand: no toolkit is needed. Numbers are those of cufft.h and
+// library_types.h.
 #pragma once
 
 #include <cstddef>

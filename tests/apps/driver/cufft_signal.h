@@ -1,4 +1,5 @@
-// Signals for the tests of cuFFT's transforms: numbers of every type at the places of a layout, and the transform on the host.
+// Signals for the tests of cuFFT's transforms: numbers of every type at the places of a layout, and the transform on
+// the host.
 #pragma once
 
 #include <array>
@@ -111,7 +112,8 @@ inline void Transform(Signal* signal, int rank, const Sizes& n, int direction) {
   Wide stride = 1;
   for (int d = rank - 1; d >= 0; --d) {
     Signal roots(n[d]), line(n[d]), result(n[d]);
-    for (Wide k = 0; k < n[d]; ++k) roots[k] = std::polar(1.0, direction * 2 * M_PI * static_cast<double>(k) / static_cast<double>(n[d]));
+    for (Wide k = 0; k < n[d]; ++k)
+      roots[k] = std::polar(1.0, direction * 2 * M_PI * static_cast<double>(k) / static_cast<double>(n[d]));
     for (Wide first = 0; first < static_cast<Wide>(signal->size()); ++first) {
       if (first / stride % n[d] != 0) continue;
       for (Wide k = 0; k < n[d]; ++k) line[k] = (*signal)[first + k * stride];

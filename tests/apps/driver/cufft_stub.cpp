@@ -1,4 +1,5 @@
-// Stands for NVIDIA's libcufft where it is not installed: it knows its version and refuses the rest, since Gridloom is to answer it.
+// Stands for NVIDIA's libcufft where it is not installed: it knows its version and refuses the rest, since Gridloom is
+// to answer it.
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
 EXPORT int cufftGetVersion(int* version) { return *version = 12000, 0; }

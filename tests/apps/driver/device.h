@@ -31,8 +31,12 @@ GL_INDEX(gridDim, nctaid);
 #undef GL_INDEX
 
 __device__ inline void SyncThreads() { __nvvm_bar_sync(0); }
-__device__ inline int ShuffleDown(int value, int distance) { return __nvvm_shfl_sync_down_i32(0xffffffff, value, distance, 31); }
+__device__ inline int ShuffleDown(int value, int distance) {
+  return __nvvm_shfl_sync_down_i32(0xffffffff, value, distance, 31);
+}
 __device__ inline unsigned Ballot(bool vote) { return __nvvm_vote_ballot_sync(0xffffffff, vote); }
-__device__ inline unsigned AtomicAdd(unsigned* p, unsigned v) { return __nvvm_atom_add_gen_i(reinterpret_cast<int*>(p), v); }
+__device__ inline unsigned AtomicAdd(unsigned* p, unsigned v) {
+  return __nvvm_atom_add_gen_i(reinterpret_cast<int*>(p), v);
+}
 __device__ inline double Fma(double a, double b, double c) { return __nvvm_fma_rn_d(a, b, c); }
 __device__ inline float Fma(float a, float b, float c) { return __nvvm_fma_rn_f(a, b, c); }

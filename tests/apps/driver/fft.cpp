@@ -1,4 +1,5 @@
-// cuFFT's transforms against the host: types, sizes, ranks, batches, layouts, in place and not, streams, graphs, errors.
+// cuFFT's transforms against the host: types, sizes, ranks, batches, layouts, in place and not, streams, graphs,
+// errors.
 #include <cstdio>
 
 #include "cufft_signal.h"
@@ -52,7 +53,8 @@ Layout StridedOf(const Case& test, Sizes n, Wide more) {
 Places PlacesOf(const Case& test, bool real, bool input) {
   const Sizes n = real || test.way == Way::kComplex ? test.n : HalfOf(test.n, test.rank);
   const bool padded = real && test.in_place;
-  return {test.rank, n, test.batch, test.stride == 0 ? PackedOf(test, n, padded) : StridedOf(test, n, input || test.in_place ? 1 : 2)};
+  return {test.rank, n, test.batch,
+          test.stride == 0 ? PackedOf(test, n, padded) : StridedOf(test, n, input || test.in_place ? 1 : 2)};
 }
 
 /// Numbers that every type has exactly.
@@ -83,7 +85,8 @@ std::size_t Bytes(const Places& places, Real type, bool real) {
 
 double Tolerance(Real real) { return real == kF64 ? 1e-13 : real == kF32 ? 2e-6 : real == kF16 ? 6e-3 : 5e-2; }
 
-void Compare(const char* what, const std::vector<char>& got, const Signal& want, const Places& places, Real type, bool real) {
+void Compare(const char* what, const std::vector<char>& got, const Signal& want, const Places& places, Real type,
+             bool real) {
   double power = 0, worst = 0;
   for (const Number& value : want) power += std::norm(value);
   const double scale = std::sqrt(power / static_cast<double>(want.size())) + 1e-300;
@@ -113,16 +116,18 @@ int MakePlan(const Case& test, const Places& in, const Places& out, bool real_in
   Sizes n = test.n, in_embed = in.layout.embed, out_embed = out.layout.embed;
   verdict.Expect("create", cufftCreate(&plan), 0);
   const int complex = ComplexType(test.real);
-  verdict.Expect("plan",
-                 cufftXtMakePlanMany(plan, test.rank, n.data(), test.stride == 0 ? nullptr : in_embed.data(), in.layout.stride,
-                                     in.layout.dist, real_in ? test.real : complex, test.stride == 0 ? nullptr : out_embed.data(),
-                                     out.layout.stride, out.layout.dist, real_out ? test.real : complex, test.batch, &size,
-                                     real_in ? test.real : complex),  // either names the precision
-                 0);
+  verdict.Expect(
+      "plan",
+      cufftXtMakePlanMany(plan, test.rank, n.data(), test.stride == 0 ? nullptr : in_embed.data(), in.layout.stride,
+                          in.layout.dist, real_in ? test.real : complex, test.stride == 0 ? nullptr : out_embed.data(),
+                          out.layout.stride, out.layout.dist, real_out ? test.real : complex, test.batch, &size,
+                          real_in ? test.real : complex),  // either names the precision
+      0);
   return plan;
 }
 
-/// The input of a transform, and its result. Imaginary parts of a real signal's first and middle frequency are to be ignored.
+/// The input of a transform, and its result. Imaginary parts of a real signal's first and middle frequency are to be
+/// ignored.
 void Expected(const Case& test, Signal* in, Signal* out) {
   const Places whole{test.rank, test.n, test.batch, PackedOf(test, test.n, false)};
   *in = RandomSignal(whole.Count(), test.way != Way::kComplex);
@@ -150,14 +155,15 @@ void Test(const Case& test) {
   Signal given, want;
   Expected(test, &given, &want);
   const std::size_t in_bytes = Bytes(in, test.real, real_in), out_bytes = Bytes(out, test.real, real_out);
-  const std::vector<char> laid = Lay(given, in, test.real, real_in, test.in_place ? std::max(in_bytes, out_bytes) : in_bytes);
+  const std::vector<char> laid =
+      Lay(given, in, test.real, real_in, test.in_place ? std::max(in_bytes, out_bytes) : in_bytes);
   const driver::Buffer<char> source(laid), target(std::vector<char>(out_bytes, 0x35));
   const auto pointer = [](const driver::Buffer<char>& buffer) { return reinterpret_cast<void*>(buffer.get()); };
   const int plan = MakePlan(test, in, out, real_in, real_out);
   char what[128];
-  std::snprintf(what, sizeof what, "type %d way %d direction %d, %lld x %lld x %lld, batch %lld, stride %lld%s", test.real,
-                static_cast<int>(test.way), test.direction, test.n[0], test.n[1], test.n[2], test.batch, test.stride,
-                test.in_place ? ", in place" : "");
+  std::snprintf(what, sizeof what, "type %d way %d direction %d, %lld x %lld x %lld, batch %lld, stride %lld%s",
+                test.real, static_cast<int>(test.way), test.direction, test.n[0], test.n[1], test.n[2], test.batch,
+                test.stride, test.in_place ? ", in place" : "");
   verdict.Expect(what, cufftXtExec(plan, pointer(source), pointer(test.in_place ? source : target), test.direction), 0);
   driver::Call("cuCtxSynchronize");
   Compare(what, (test.in_place ? source : target).Read(), want, out, test.real, real_out);
@@ -183,7 +189,8 @@ void TestSizes() {
   TestAllWays(kF64, 1, {1511, 1, 1}, 1, false, 0);
 }
 
-/// In steps through work memory; these have a test of their own, since all the ways in which the others run would take minutes.
+/// In steps through work memory; these have a test of their own, since all the ways in which the others run would take
+/// minutes.
 void TestLargeSizes() {
   for (const Wide n : {3072, 6561, 10007, 20000, 65536}) {
     TestAllWays(kF32, 1, {n, 1, 1}, 1, false, 0);
@@ -287,7 +294,8 @@ void TestErrors() {
   verdict.Expect("CUFFT_PLAN_NULL", cufftDestroy(-1), 0);
   verdict.Expect("create", cufftCreate(&plan), 0);
   verdict.Expect("not made", cufftExecC2C(plan, pointer, pointer, kForward), kInvalidPlan);
-  verdict.Expect("mixed types", cufftXtMakePlanMany(plan, 1, wide, nullptr, 1, 1, 4, nullptr, 1, 1, 5, 1, &size, 4), kInvalidType);
+  verdict.Expect("mixed types", cufftXtMakePlanMany(plan, 1, wide, nullptr, 1, 1, 4, nullptr, 1, 1, 5, 1, &size, 4),
+                 kInvalidType);
   verdict.Expect("no place for the size", cufftMakePlan1d(plan, 8, kC2C, 1, nullptr), kInvalidValue);
   verdict.Expect("make", cufftMakePlan1d(plan, 8, kC2C, 1, &size), 0);
   verdict.Expect("make again", cufftMakePlan1d(plan, 8, kC2C, 1, &size), kInvalidPlan);
@@ -307,8 +315,10 @@ void TestErrors() {
 void TestLookUp() {
 #ifndef __SANITIZE_ADDRESS__
   void* const library = dlopen("libcufft.so.12", RTLD_NOW);
-  verdict.Expect("dlsym", library != nullptr && dlsym(library, "cufftXtExec") == reinterpret_cast<void*>(&cufftXtExec), 1);
-  verdict.Expect("dlsym of what is not there", library != nullptr && dlsym(library, "cufftNoSuchFunction") != nullptr, 0);
+  verdict.Expect("dlsym", library != nullptr && dlsym(library, "cufftXtExec") == reinterpret_cast<void*>(&cufftXtExec),
+                 1);
+  verdict.Expect("dlsym of what is not there", library != nullptr && dlsym(library, "cufftNoSuchFunction") != nullptr,
+                 0);
 #endif
 }
 

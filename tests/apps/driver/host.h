@@ -89,7 +89,8 @@ class Program {
     Call("cuModuleGetFunction", &function, module_, kernel);
     void* parameters[] = {&values...};
     void** extra = nullptr;
-    Call("cuLaunchKernel", function, grid.x, grid.y, grid.z, block.x, block.y, block.z, 0u, stream, static_cast<void**>(parameters), extra);
+    Call("cuLaunchKernel", function, grid.x, grid.y, grid.z, block.x, block.y, block.z, 0u, stream,
+         static_cast<void**>(parameters), extra);
   }
   Handle module_ = nullptr;
 };

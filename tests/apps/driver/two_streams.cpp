@@ -63,6 +63,7 @@ int main(int argc, char** argv) {
       wrong += ends[thread] != at;
     }
   }
-  return driver::Verdict("two_streams", wrong,
-                         static_cast<long>(kMixBlocks) * kMixThreads + (alike ? kMixBlocks * kMixThreads : kChaseBlocks * kChaseThreads));
+  return driver::Verdict(
+      "two_streams", wrong,
+      static_cast<long>(kMixBlocks) * kMixThreads + (alike ? kMixBlocks * kMixThreads : kChaseBlocks * kChaseThreads));
 }

@@ -1,8 +1,10 @@
-// A kernel that waits for memory nearly all the time, and two that compute: what a multiprocessor has left of the one, the others can use.
+// A kernel that waits for memory nearly all the time, and two that compute: what a multiprocessor has left of the one,
+// the others can use.
 #include "device.h"
 
 /// Every thread follows indices; no two lanes share a sector.
-extern "C" __global__ void __launch_bounds__(256) Chase(const unsigned* next, unsigned* last, unsigned entries, int hops) {
+extern "C" __global__ void __launch_bounds__(256)
+    Chase(const unsigned* next, unsigned* last, unsigned entries, int hops) {
   const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
   unsigned at = thread * 2654435761u % entries;
 #pragma unroll 1

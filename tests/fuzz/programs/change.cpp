@@ -77,7 +77,8 @@ void ChangeKernel(KernelCode& code, Random& random) {
 }
 
 void ChangeCta(LoadedCta& loaded, Random& random) {
-  if (!loaded.shifts.empty() && OneIn(random, 3)) return Change(loaded.shifts[Below(random, loaded.shifts.size())], random);
+  if (!loaded.shifts.empty() && OneIn(random, 3))
+    return Change(loaded.shifts[Below(random, loaded.shifts.size())], random);
   CtaTrace cta = *loaded.trace;
   switch (Below(random, 8)) {
     case 0:
@@ -90,7 +91,8 @@ void ChangeCta(LoadedCta& loaded, Random& random) {
       }
       break;
     case 3:
-      if (BlockVisit* const visit = Any(cta.visits, random)) Change(OneIn(random, 4) ? visit->block : visit->mask, random);
+      if (BlockVisit* const visit = Any(cta.visits, random))
+        Change(OneIn(random, 4) ? visit->block : visit->mask, random);
       break;
     case 4:
       if (std::uint32_t* const word = Any(cta.lanes, random)) Change(*word, random);
@@ -131,7 +133,9 @@ void ChangeLaunch(Launch& launch, Random& random) {
 
 void ChangeAction(HostAction& action, Random& random) {
   switch (Below(random, 14)) {
-    case 0: action.kind = static_cast<HostAction::Kind>(Below(random, static_cast<std::uint64_t>(HostAction::kLastKind) + 1)); break;
+    case 0:
+      action.kind = static_cast<HostAction::Kind>(Below(random, static_cast<std::uint64_t>(HostAction::kLastKind) + 1));
+      break;
     case 1: Change(action.work, random); break;
     case 2: Change(action.stream, random); break;
     case 3: action.after.push_back(OneIn(random, 2) ? Below(random, 12) : random()); break;
@@ -142,7 +146,9 @@ void ChangeAction(HostAction& action, Random& random) {
     case 8: Change(action.span, random); break;
     case 9: Change(action.source, random); break;
     case 10: action.like = Below(random, 12); break;
-    case 11: action.reuses.push_back({.work = 1 + Below(random, 12), .begin = static_cast<std::int64_t>(Odd(0, random)) >> 4}); break;
+    case 11:
+      action.reuses.push_back({.work = 1 + Below(random, 12), .begin = static_cast<std::int64_t>(Odd(0, random)) >> 4});
+      break;
     case 12: action.sees = !action.sees; break;
     default: Change(action.host_span, random);
   }

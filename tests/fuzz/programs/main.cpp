@@ -1,6 +1,6 @@
-// Traces and sessions that mean harm, against what reads them: replays, and the broker's timing model with sessions one after the other.
-// Both under every policy and with every proposed part. Whatever a program says, the process lives, what it read ends with a result or an
-// error, and an honest session gets its answer.
+// Traces and sessions that mean harm, against what reads them: replays, and the broker's timing model with sessions one
+// after the other. Both under every policy and with every proposed part. Whatever a program says, the process lives,
+// what it read ends with a result or an error, and an honest session gets its answer.
 #include <sys/socket.h>
 #include <sys/time.h>
 
@@ -69,7 +69,8 @@ std::vector<Model> Models(const std::string& only) {
   return models;
 }
 
-// ---- replays ----------------------------------------------------------------------------------------------------------------
+// ---- replays
+// ----------------------------------------------------------------------------------------------------------------
 
 std::uint64_t VisitsOf(const std::shared_ptr<trace::TraceFile>& file) {
   std::uint64_t visits = 0;
@@ -92,13 +93,15 @@ bool ReplayFile(const Model& model, Bytes bytes) {
   return study::Replay(model.device, model.policy, {*file}, 1).ok();
 }
 
-// ---- sessions ---------------------------------------------------------------------------------------------------------------
+// ---- sessions
+// ---------------------------------------------------------------------------------------------------------------
 
 /// One timing model, and the sessions that it has.
 class Service {
  public:
   explicit Service(const Model& model) : name_(model.name()) {
-    auto made = tenants::TimingService::Create(model.device, {.policy = model.policy, .patience_ms = 1, .launch_seconds = 0.01});
+    auto made = tenants::TimingService::Create(model.device,
+                                               {.policy = model.policy, .patience_ms = 1, .launch_seconds = 0.01});
     if (!made.ok()) return;  // policies and parts that brokers do not have
     service_ = std::move(made).value();
     good_ = Join();
@@ -160,11 +163,13 @@ class Service {
   Fd good_;
 };
 
-// ---- all of it --------------------------------------------------------------------------------------------------------------
+// ---- all of it
+// --------------------------------------------------------------------------------------------------------------
 
 class Runner {
  public:
-  explicit Runner(Options options) : options_(std::move(options)), random_(options_.seed), models_(Models(options_.parts)) {
+  explicit Runner(Options options)
+      : options_(std::move(options)), random_(options_.seed), models_(Models(options_.parts)) {
     for (const std::string& name : Files(options_.corpus)) {
       std::ifstream in(name, std::ios::binary);
       corpus_.emplace_back(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
@@ -265,7 +270,9 @@ Options Parse(int argc, char** argv) {
     else if (name == "--part") options.parts = value;
     else if (name == "--corpus") options.corpus = value;
     else if (name == "--keep") options.keep = value;
-    else Die("usage: hostile_programs [--sessions N | --seconds S] [--seed N] [--part NAME] [--corpus FOLDER] [--keep FILE]");
+    else
+      Die("usage: hostile_programs [--sessions N | --seconds S] [--seed N] [--part NAME] [--corpus FOLDER] [--keep "
+          "FILE]");
   }
   return options;
 }

@@ -16,7 +16,8 @@ namespace {
 std::uint64_t Below(Random& random, std::uint64_t end) { return random() % end; }
 bool OneIn(Random& random, std::uint64_t n) { return Below(random, n) == 0; }
 
-// ---- programs by chance ---------------------------------------------------------------------------------------------------
+// ---- programs by chance
+// ---------------------------------------------------------------------------------------------------
 
 Instruction RandomInstruction(KernelCode& code, Random& random) {
   Instruction instruction;
@@ -24,7 +25,8 @@ Instruction RandomInstruction(KernelCode& code, Random& random) {
   if (OneIn(random, 2)) {
     constexpr Space kSpaces[] = {Space::kGlobal,   Space::kGlobal,  Space::kLocal,    Space::kShared,
                                  Space::kConstant, Space::kTexture, Space::kParameter};
-    constexpr std::uint8_t kFlags[] = {0, 0, kStore, kAtomic, kAtomic | kStore, kVolatile, kCacheGlobal, kReadOnly, kPrefetch};
+    constexpr std::uint8_t kFlags[] = {0,         0,        kStore, kAtomic, kAtomic | kStore, kVolatile, kCacheGlobal,
+                                       kReadOnly, kPrefetch};
     instruction.op = OpClass::kMemory;
     instruction.space = kSpaces[Below(random, std::size(kSpaces))];
     instruction.width = static_cast<std::uint8_t>(1u << Below(random, 5));
@@ -64,14 +66,17 @@ MemoryAccess RandomAccess(const Instruction& instruction, std::uint32_t mask, Ct
   MemoryAccess access;
   if (OneIn(random, 8)) return access;
   access.mask = mask;
-  access.base = instruction.space == Space::kShared ? Below(random, 4096) * 16 : 0x7f0000000000 + Below(random, 1 << 16) * 128;
+  access.base =
+      instruction.space == Space::kShared ? Below(random, 4096) * 16 : 0x7f0000000000 + Below(random, 1 << 16) * 128;
   if ((instruction.flags & kGeneric) != 0 && OneIn(random, 2))
-    access.base = (OneIn(random, 2) ? MemoryAccess::kSharedWindow : MemoryAccess::kLocalWindow) + Below(random, 1 << 16) * 16;
+    access.base =
+        (OneIn(random, 2) ? MemoryAccess::kSharedWindow : MemoryAccess::kLocalWindow) + Below(random, 1 << 16) * 16;
   switch (Below(random, 4)) {
     case 0: access.stride = static_cast<std::int32_t>(Below(random, 4096)) - 2048; break;
     case 1:
       access.stride = MemoryAccess::kFirstPattern + static_cast<std::int32_t>(cta.patterns.size());
-      for (std::int32_t& offset : cta.patterns.emplace_back()) offset = static_cast<std::int32_t>(Below(random, 1 << 20));
+      for (std::int32_t& offset : cta.patterns.emplace_back())
+        offset = static_cast<std::int32_t>(Below(random, 1 << 20));
       break;
     case 2: {
       std::vector<std::uint64_t> lanes;
@@ -91,7 +96,8 @@ MemoryAccess RandomAccess(const Instruction& instruction, std::uint32_t mask, Ct
 CtaTrace RandomCta(const KernelCode& code, std::uint32_t warps, Random& random) {
   CtaTrace cta;
   for (std::uint32_t w = 0; w < warps; ++w) {
-    WarpTrace warp{static_cast<std::uint32_t>(cta.visits.size()), 0, static_cast<std::uint32_t>(cta.accesses.size()), 0};
+    WarpTrace warp{static_cast<std::uint32_t>(cta.visits.size()), 0, static_cast<std::uint32_t>(cta.accesses.size()),
+                   0};
     for (std::uint64_t visits = Below(random, 12); visits > 0; --visits) {
       BlockVisit visit{static_cast<std::uint32_t>(Below(random, code.blocks.size())), ~0u};
       if (OneIn(random, 4)) visit.mask = static_cast<std::uint32_t>(random()) | 1;
@@ -99,7 +105,8 @@ CtaTrace RandomCta(const KernelCode& code, std::uint32_t warps, Random& random) 
         cta.visits.push_back(visit);
         const BasicBlock& block = code.blocks[visit.block];
         for (std::uint32_t i = block.first; i < block.first + block.count; ++i) {
-          if (code.instructions[i].has_access()) cta.accesses.push_back(RandomAccess(code.instructions[i], visit.mask, cta, random));
+          if (code.instructions[i].has_access())
+            cta.accesses.push_back(RandomAccess(code.instructions[i], visit.mask, cta, random));
         }
       }
     }
@@ -122,7 +129,8 @@ void AddEvents(const KernelCode& code, CtaTrace& cta, std::span<const std::uint6
                      .instruction = code.blocks[visit.block].first,
                      .lanes = visit.mask,
                      .data = {0x7f0000000000 + Below(random, 1 << 20), 1 + Below(random, 256), 256, Below(random, 4)}};
-      if (event.kind == EventKind::kDeviceLaunch) event.data = {works.empty() ? 0 : works[Below(random, works.size())], 1, 32, 64};
+      if (event.kind == EventKind::kDeviceLaunch)
+        event.data = {works.empty() ? 0 : works[Below(random, works.size())], 1, 32, 64};
       cta.events.push_back(event);
     }
   }
@@ -164,7 +172,8 @@ void AddLaunch(Program& program, std::uint64_t work, std::span<const std::uint64
 
 Program RandomProgram(Random& random) {
   Program program;
-  for (std::uint64_t kernels = 1 + Below(random, 3); kernels > 0; --kernels) program.kernels.push_back(RandomKernel(random));
+  for (std::uint64_t kernels = 1 + Below(random, 3); kernels > 0; --kernels)
+    program.kernels.push_back(RandomKernel(random));
   std::vector<std::uint64_t> groups;                          // that are open
   std::map<std::uint64_t, std::vector<std::uint64_t>> parts;  // of launches that launch
   const std::uint64_t works = 1 + Below(random, 10);
@@ -177,7 +186,8 @@ Program RandomProgram(Random& random) {
     if (work > 1 && OneIn(random, 3)) action.after.push_back(1 + Below(random, work - 1));
     if (!groups.empty() && OneIn(random, 2)) action.group = groups[Below(random, groups.size())];
     if (action.group != 0 && OneIn(random, 6)) action.rank = ~std::uint64_t{0};
-    if (action.kind == HostAction::Kind::kGroup || (action.kind == HostAction::Kind::kLaunch && OneIn(random, 4))) groups.push_back(work);
+    if (action.kind == HostAction::Kind::kGroup || (action.kind == HostAction::Kind::kLaunch && OneIn(random, 4)))
+      groups.push_back(work);
     if (action.group != 0) parts[action.group].push_back(work);
     if (action.kind < HostAction::Kind::kWait) {
       action.bytes = 1 + Below(random, 1 << 20);
@@ -194,7 +204,8 @@ Program RandomProgram(Random& random) {
     }
   }
   for (const HostAction& action : program.actions) {
-    if (action.kind == HostAction::Kind::kLaunch && !OneIn(random, 16)) AddLaunch(program, action.work, parts[action.work], random);
+    if (action.kind == HostAction::Kind::kLaunch && !OneIn(random, 16))
+      AddLaunch(program, action.work, parts[action.work], random);
   }
   return program;
 }
@@ -216,7 +227,8 @@ Program ReadProgram(const std::shared_ptr<TraceFile>& file) {
   return program;
 }
 
-// ---- as files and frames ---------------------------------------------------------------------------------------------------
+// ---- as files and frames
+// ---------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -233,8 +245,10 @@ Batch Encode(const KernelCode& code, const Launch& launch) {
   if (!ValidateCode(code).ok()) return batch;
   CtaEncoder encoder(code);
   for (const auto& [index, cta] : launch.ctas) {
-    const LaunchShape shape{.ctas = 1, .threads_per_cta = static_cast<std::uint32_t>(cta.trace->warps.size()) * kWarpSize};
-    if (!ValidateCta(code, shape, *cta.trace).ok() || (!cta.shifts.empty() && cta.shifts.size() != AccessCount(code))) continue;
+    const LaunchShape shape{.ctas = 1,
+                            .threads_per_cta = static_cast<std::uint32_t>(cta.trace->warps.size()) * kWarpSize};
+    if (!ValidateCta(code, shape, *cta.trace).ok() || (!cta.shifts.empty() && cta.shifts.size() != AccessCount(code)))
+      continue;
     batch.ctas.push_back(index);
     encoder.Encode(cta, batch.content);
   }
@@ -254,7 +268,8 @@ std::vector<Piece> PiecesOf(const Program& program) {
     pieces.push_back({type, {}, Copy(out)});
   };
   for (const KernelCode& code : program.kernels) add(ChunkType::kKernel, [&](ByteWriter& out) { PutCode(code, out); });
-  for (const HostAction& action : program.actions) add(ChunkType::kHost, [&](ByteWriter& out) { PutAction(action, out); });
+  for (const HostAction& action : program.actions)
+    add(ChunkType::kHost, [&](ByteWriter& out) { PutAction(action, out); });
   for (std::size_t l = 0; l < program.launches.size(); ++l) {
     const Launch& launch = program.launches[l];
     add(ChunkType::kLaunchBegin, [&](ByteWriter& out) { PutInfo(launch.info, out); });
@@ -265,7 +280,8 @@ std::vector<Piece> PiecesOf(const Program& program) {
     pieces.push_back({ChunkType::kCtas, Copy(directory), Copy(batch.content)});
     if (!launch.complete) continue;
     add(ChunkType::kLaunchEnd, [&](ByteWriter& out) {
-      for (const std::uint64_t number : {std::uint64_t{l}, std::uint64_t{batch.ctas.size()}, std::uint64_t{0}}) out.Varint(number);
+      for (const std::uint64_t number : {std::uint64_t{l}, std::uint64_t{batch.ctas.size()}, std::uint64_t{0}})
+        out.Varint(number);
     });
   }
   return pieces;
@@ -339,7 +355,8 @@ std::vector<Frame> FramesOf(const Program& program, Random& random, bool damage)
     const auto launch = action.kind == HostAction::Kind::kLaunch ? launches.find(action.work) : launches.end();
     if (opens) open.push_back(said.work);
     if (launch == launches.end()) {
-      if (said.kind == HostAction::Kind::kLaunch) said.kind = opens ? HostAction::Kind::kGroup : HostAction::Kind::kMarker;
+      if (said.kind == HostAction::Kind::kLaunch)
+        said.kind = opens ? HostAction::Kind::kGroup : HostAction::Kind::kMarker;
       add(FrameKind::kAction, [&](ByteWriter& out) { PutAction(said, out); });
       continue;
     }
@@ -353,7 +370,8 @@ std::vector<Frame> FramesOf(const Program& program, Random& random, bool damage)
     const Batch batch = Encode(program.kernels[of.info.kernel], of);
     add(FrameKind::kCtas, [&](ByteWriter& out) {
       PutCtas(said.work, batch.ctas, out);
-      if (batch.content.size() != 0) std::memcpy(out.Grow(batch.content.size()), batch.content.bytes().data(), batch.content.size());
+      if (batch.content.size() != 0)
+        std::memcpy(out.Grow(batch.content.size()), batch.content.bytes().data(), batch.content.size());
     });
     if (of.complete) add(FrameKind::kEndLaunch, [&](ByteWriter& out) { numbers(out, {said.work}); });
   }

@@ -1,5 +1,5 @@
-// Traced programs in memory, as their files and their sessions with a broker say them: made by chance, read from files, changed, said again
-// with right checksums.
+// Traced programs in memory, as their files and their sessions with a broker say them: made by chance, read from files,
+// changed, said again with right checksums.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,8 @@ struct Program {
   std::vector<trace::HostAction> actions;
 };
 
-/// A valid one: all classes of instructions but tensor products, all spaces and forms of addresses, events, groups, streams.
+/// A valid one: all classes of instructions but tensor products, all spaces and forms of addresses, events, groups,
+/// streams.
 Program RandomProgram(Random& random);
 /// What of a file can be read.
 Program ReadProgram(const std::shared_ptr<trace::TraceFile>& file);
@@ -39,8 +40,8 @@ void Change(Program& program, Random& random);
 /// Changes bytes of what is said: of chunks before they are compressed, of frames.
 void Change(Bytes& bytes, Random& random);
 
-/// The program as a file. `damage`: also some content of some chunk is changed, behind its checksum. CTAs that a CtaEncoder cannot write,
-/// as they name what is not there, are left out.
+/// The program as a file. `damage`: also some content of some chunk is changed, behind its checksum. CTAs that a
+/// CtaEncoder cannot write, as they name what is not there, are left out.
 Bytes FileOf(const Program& program, Random& random, bool damage);
 
 struct Frame {

@@ -1,4 +1,5 @@
-// The table of commands is complete: one line, a usage, examples that begin with the command, and a place in docs/commands.md.
+// The table of commands is complete: one line, a usage, examples that begin with the command, and a place in
+// docs/commands.md.
 #include "interpose/launcher/commands.h"
 
 #include <catch2/catch.hpp>

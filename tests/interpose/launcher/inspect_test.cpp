@@ -137,7 +137,8 @@ TEST_CASE("InspectFile_Containers_ShowEveryEntryAndMarkTheOneThatRuns") {
 
 TEST_CASE("InspectFile_PtxInStringsOfAProgram_IsFound") {
   const std::string program(image::AsText(image::testing::MakeElf(2, 62, {})));
-  const std::string one = "// BEGIN PREAMBLE\n\t.version\t8.0\n\t.target sm_70\n\t.address_size 64\n.visible .entry one() { ret; }\n";
+  const std::string one =
+      "// BEGIN PREAMBLE\n\t.version\t8.0\n\t.target sm_70\n\t.address_size 64\n.visible .entry one() { ret; }\n";
   const std::string two = ".version 7.0\n.target sm_52\n.address_size 64\n.visible .entry two() { ret; }\n";
   const std::string none = "the option .version tells the .target";
   const InspectReport report = Inspected(program + '\0' + one + '\0' + none + '\0' + two);

@@ -100,12 +100,14 @@ TEST_CASE("Run_OwnFailures_Are125To127WithOneSentence") {
   outcome = tree.Run("run --ranges interval -- true");
   CHECK(outcome.exit_code == 125);
   CHECK(outcome.output ==
-        "gridloom: --ranges is for a trace, or for timing on a device that goes by them: add --trace, --policy crcs-ppcs or "
+        "gridloom: --ranges is for a trace, or for timing on a device that goes by them: add --trace, --policy "
+        "crcs-ppcs or "
         "--hardware crcs\n");
   for (const std::string other : {"--check-ranges interval", "--memcheck", "--slice 4"}) {
     outcome = tree.Run("run --trace t --ranges interval " + other + " -- true");
     CHECK(outcome.exit_code == 125);
-    CHECK(outcome.output == "gridloom: --ranges and " + other.substr(0, other.find(' ')) + " exclude each other: leave one of them out\n");
+    CHECK(outcome.output == "gridloom: --ranges and " + other.substr(0, other.find(' ')) +
+                                " exclude each other: leave one of them out\n");
   }
   CHECK(tree.Run("run --trace t --ranges strided --slice 0 -- true").exit_code == 0);
   fs::remove(tree.Shim());
@@ -173,10 +175,11 @@ TEST_CASE("Doctor_NamesWhatIsMissingAndWhatMendsIt") {
 
 TEST_CASE("Rewrite_Ptx_WritesShowsAndNamesRefusals") {
   const Installation tree;
-  std::ofstream(tree.root() / "k.ptx") << ".version 8.0\n.target sm_80\n.address_size 64\n.global .u32 flag;\n"
-                                          ".entry sliced()\n{\n.reg .u32 %r;\nmov.u32 %r, %ctaid.x;\nret;\n}\n"
-                                          ".entry waits()\n{\n.reg .u32 %r;\n.reg .pred %p;\nL:\nld.volatile.global.u32 %r, [flag];\n"
-                                          "setp.eq.u32 %p, %r, 0;\n@%p bra L;\nret;\n}\n";
+  std::ofstream(tree.root() / "k.ptx")
+      << ".version 8.0\n.target sm_80\n.address_size 64\n.global .u32 flag;\n"
+         ".entry sliced()\n{\n.reg .u32 %r;\nmov.u32 %r, %ctaid.x;\nret;\n}\n"
+         ".entry waits()\n{\n.reg .u32 %r;\n.reg .pred %p;\nL:\nld.volatile.global.u32 %r, [flag];\n"
+         "setp.eq.u32 %p, %r, 0;\n@%p bra L;\nret;\n}\n";
   const Outcome text = tree.Run("rewrite k.ptx --pass slice -o out.ptx");
   CHECK(text.exit_code == 0);
   CHECK(Has(text, "first_x grid_x reciprocal_x shift_x"));
@@ -198,15 +201,18 @@ TEST_CASE("Rewrite_Ptx_WritesShowsAndNamesRefusals") {
 
 TEST_CASE("Inspect_GlobalMemory_ShowsExpressionsAndReasons") {
   const Installation tree;
-  std::ofstream(tree.root() / "k.ptx") << ".version 8.0\n.target sm_80\n.address_size 64\n"
-                                          ".entry k(.param .u64 A, .param .u64 B)\n{\n.reg .b32 %r<6>;\n.reg .b64 %rd<8>;\n"
-                                          "ld.param.u64 %rd1, [A];\nld.param.u64 %rd2, [B];\nmov.u32 %r1, %ctaid.x;\nmov.u32 %r2, %tid.x;\n"
-                                          "mad.lo.u32 %r3, %r1, 256, %r2;\nmul.wide.u32 %rd3, %r3, 4;\nadd.u64 %rd4, %rd1, %rd3;\n"
-                                          "ld.global.u32 %r4, [%rd4];\nmul.wide.u32 %rd5, %r4, 4;\nadd.u64 %rd6, %rd2, %rd5;\n"
-                                          "st.global.u32 [%rd6], %r4;\nret;\n}\n";
+  std::ofstream(tree.root() / "k.ptx")
+      << ".version 8.0\n.target sm_80\n.address_size 64\n"
+         ".entry k(.param .u64 A, .param .u64 B)\n{\n.reg .b32 %r<6>;\n.reg .b64 %rd<8>;\n"
+         "ld.param.u64 %rd1, [A];\nld.param.u64 %rd2, [B];\nmov.u32 %r1, %ctaid.x;\nmov.u32 %r2, %tid.x;\n"
+         "mad.lo.u32 %r3, %r1, 256, %r2;\nmul.wide.u32 %rd3, %r3, 4;\nadd.u64 %rd4, %rd1, %rd3;\n"
+         "ld.global.u32 %r4, [%rd4];\nmul.wide.u32 %rd5, %r4, 4;\nadd.u64 %rd6, %rd2, %rd5;\n"
+         "st.global.u32 [%rd6], %r4;\nret;\n}\n";
   const Outcome text = tree.Run("inspect --details k.ptx");
   CHECK(Has(text, "A: read, contiguous\n        A[(ctaid.x*256 + tid.x)*4]"));
-  CHECK(Has(text, "B: written, irregular\n        an address depends on a value that is loaded from global memory (line 15)"));
+  CHECK(
+      Has(text,
+          "B: written, irregular\n        an address depends on a value that is loaded from global memory (line 15)"));
   const auto json = nlohmann::json::parse(tree.Run("inspect --json k.ptx").output);
   const auto& kernel = json["containers"][0]["kernels"][0];
   CHECK(kernel["passes"]["profile"]["applies"] == false);

@@ -1,5 +1,5 @@
-// opens LIBRARY…: opens each with dlopen and calls its `Use`; exit status 10 times the library's number and what Use returned.
-// GRIDLOOM_TEST_NVML is 0 where the management library cannot be found by its name.
+// opens LIBRARY…: opens each with dlopen and calls its `Use`; exit status 10 times the library's number and what Use
+// returned. GRIDLOOM_TEST_NVML is 0 where the management library cannot be found by its name.
 #include <dlfcn.h>
 
 #include <cstdio>

@@ -7,7 +7,8 @@ int (*cuDeviceGetCount)(int*) = nullptr;
 int (*cuGetProcAddress_v2)(const char*, void**, int, unsigned long long, void*) = nullptr;
 int (*nvmlInit_v2)() = nullptr;
 
-/// 0: what it put into the variables works. Else where it failed. `nvml`: the management library is to be found by its name.
+/// 0: what it put into the variables works. Else where it failed. `nvml`: the management library is to be found by its
+/// name.
 int Use(int nvml) {
   void* const driver = dlopen("libcuda.so.1", RTLD_LAZY);
   if (driver == nullptr) return 1;

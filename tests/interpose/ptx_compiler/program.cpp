@@ -1,5 +1,5 @@
-// program LIBRARY SECOND: compiles PTX with the functions of nvPTXCompiler that it looks up in a library, loads the result and runs it. A
-// second library of that kind keeps its functions, until the first has gone.
+// program LIBRARY SECOND: compiles PTX with the functions of nvPTXCompiler that it looks up in a library, loads the
+// result and runs it. A second library of that kind keeps its functions, until the first has gone.
 #include <dlfcn.h>
 
 #include <cstddef>
@@ -116,10 +116,12 @@ int main(int argc, char** argv) {
   Driver driver;
   const Assembler assembler(library);
   Check(driver.Run(assembler.Assemble(kPtx, {"--gpu-name=sm_75"})) == 0x1p-46f, "a product that is fused with the sum");
-  Check(driver.Run(assembler.Assemble(kPtx, {"--gpu-name", "sm_75", "--fmad", "false"})) == 0, "a product that is not fused");
+  Check(driver.Run(assembler.Assemble(kPtx, {"--gpu-name", "sm_75", "--fmad", "false"})) == 0,
+        "a product that is not fused");
 
   void* compiler = nullptr;
-  Check(assembler.create(&compiler, 5, "wrong") == 0 && assembler.compile(compiler, 0, nullptr) == 3, "an error is the library's");
+  Check(assembler.create(&compiler, 5, "wrong") == 0 && assembler.compile(compiler, 0, nullptr) == 3,
+        "an error is the library's");
   Check(assembler.destroy(&compiler) == 0, "destroy behind an error");
   Check(assembler.create(nullptr, 5, "wrong") == 2, "a null pointer is the library's matter");
 
@@ -127,7 +129,8 @@ int main(int argc, char** argv) {
     Dl_info info{};
     return dladdr(function, &info) != 0 ? std::string(info.dli_fname) : "";
   };
-  Check(of(reinterpret_cast<const void*>(Assembler(second).create)) == argv[2], "a second library's functions are its own");
+  Check(of(reinterpret_cast<const void*>(Assembler(second).create)) == argv[2],
+        "a second library's functions are its own");
   dlclose(library);
   Check(driver.Run(Assembler(second).Assemble(kPtx, {})) == 0x1p-46f, "the second library when the first has gone");
   std::puts(g_failed == 0 ? "PASS" : "FAILED");

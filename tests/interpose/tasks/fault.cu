@@ -1,4 +1,5 @@
-// Tasks in many streams, one of which does what it must not. All of the host's calls then give the error, until the device is reset.
+// Tasks in many streams, one of which does what it must not. All of the host's calls then give the error, until the
+// device is reset.
 //
 // usage: fault [address|trap|assert|none, address] [number of the task, 700]
 #include <cassert>

@@ -1,5 +1,6 @@
-// Random mixes of launches, copies, fills, events and callbacks in streams of all kinds, over buffers that they share in the order that
-// streams and events give; the host does the same in the order of the calls. What the device has then has to be what the host has.
+// Random mixes of launches, copies, fills, events and callbacks in streams of all kinds, over buffers that they share
+// in the order that streams and events give; the host does the same in the order of the calls. What the device has then
+// has to be what the host has.
 //
 // usage: mix [operations, 2000] [seed, 1] [microseconds that the host sleeps before every 32nd operation, 0]
 #include <unistd.h>
@@ -66,11 +67,14 @@ class Mix {
           std::printf("buffer %u, word %u: %u, not %u\n", b, i, got[i], buffers_[b].host[i]);
       }
     }
-    if (FirstCounter() != first_counted) std::printf("counted %u threads, not %u\n", FirstCounter(), first_counted), ++wrong;
-    if (SecondCounter() != second_counted) std::printf("counted %u threads, not %u\n", SecondCounter(), second_counted), ++wrong;
-    if (host_wrong_ != 0) std::printf("%u copies to the host were not done when the callback came\n", host_wrong_), ++wrong;
-    std::printf("%s: %u launches, %u callbacks, %u waits, digest %016llx\n", wrong == 0 ? "PASS" : "FAIL", launches_, callbacks_, waits_,
-                digest);
+    if (FirstCounter() != first_counted)
+      std::printf("counted %u threads, not %u\n", FirstCounter(), first_counted), ++wrong;
+    if (SecondCounter() != second_counted)
+      std::printf("counted %u threads, not %u\n", SecondCounter(), second_counted), ++wrong;
+    if (host_wrong_ != 0)
+      std::printf("%u copies to the host were not done when the callback came\n", host_wrong_), ++wrong;
+    std::printf("%s: %u launches, %u callbacks, %u waits, digest %016llx\n", wrong == 0 ? "PASS" : "FAIL", launches_,
+                callbacks_, waits_, digest);
     return wrong != 0;
   }
 
@@ -138,7 +142,8 @@ class Mix {
 
   void Copy(unsigned stream, unsigned from, unsigned to) {
     Begin(stream, &buffers_[from], buffers_[to]);
-    CU(cudaMemcpyAsync(buffers_[to].device, buffers_[from].device, kWords * sizeof(Word), cudaMemcpyDeviceToDevice, streams_[stream]));
+    CU(cudaMemcpyAsync(buffers_[to].device, buffers_[from].device, kWords * sizeof(Word), cudaMemcpyDeviceToDevice,
+                       streams_[stream]));
     buffers_[to].host = buffers_[from].host;
     End(stream, &buffers_[from], buffers_[to]);
   }
@@ -167,7 +172,8 @@ class Mix {
     CU(cudaMemcpyAsync(words, buffers_[from].device, kWords * sizeof(Word), cudaMemcpyDeviceToHost, streams_[stream]));
     const auto call = [](void* data) {
       Call* const one = static_cast<Call*>(data);
-      if (std::memcmp(one->words, one->expected.data(), kWords * sizeof(Word)) != 0) __atomic_add_fetch(one->wrong, 1, __ATOMIC_RELAXED);
+      if (std::memcmp(one->words, one->expected.data(), kWords * sizeof(Word)) != 0)
+        __atomic_add_fetch(one->wrong, 1, __ATOMIC_RELAXED);
       for (unsigned i = 0; i < kWords; ++i) one->words[i] = ~one->words[i];
       delete one;
     };
@@ -187,7 +193,8 @@ class Mix {
     CU(cudaEventSynchronize(buffers_[buffer].written.event));
     std::vector<Word> got(kWords);
     CU(cudaMemcpy(got.data(), buffers_[buffer].device, kWords * sizeof(Word), cudaMemcpyDeviceToHost));
-    if (got != buffers_[buffer].host) std::printf("buffer %u was not what it should be when its event had been\n", buffer), ++wrong_waits_;
+    if (got != buffers_[buffer].host)
+      std::printf("buffer %u was not what it should be when its event had been\n", buffer), ++wrong_waits_;
   }
 
   std::mt19937 random_;

@@ -8,7 +8,8 @@ Word first_counted = 0;
 
 /// Each thread takes every so manieth word.
 static __global__ void Affine(Word* out, const Word* in, Word factor) {
-  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < kWords; i += gridDim.x * blockDim.x) out[i] = in[i] * factor + table[i % 8];
+  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < kWords; i += gridDim.x * blockDim.x)
+    out[i] = in[i] * factor + table[i % 8];
 }
 static void HostAffine(const Job& job) {
   for (unsigned i = 0; i < kWords; ++i) job.out[i] = job.in[i] * job.factor + kTable[i % 8];
@@ -40,7 +41,8 @@ static void HostSums(const Job& job) {
 /// Works on a variable that the host reads by name, too.
 static __global__ void Count(Word* out, const Word* in, Word factor) {
   atomicAdd(&counter, 1);
-  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < kWords; i += gridDim.x * blockDim.x) out[i] = in[i] ^ factor;
+  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < kWords; i += gridDim.x * blockDim.x)
+    out[i] = in[i] ^ factor;
 }
 static void HostCount(const Job& job) {
   first_counted += job.blocks * job.threads;
@@ -54,8 +56,11 @@ Word FirstCounter() {
 }
 
 const Form kFirstForms[] = {
-    {"Affine", [](const Job& j, cudaStream_t s) { Affine<<<j.blocks, j.threads, 0, s>>>(j.out, j.in, j.factor); }, HostAffine},
-    {"Sums", [](const Job& j, cudaStream_t s) { Sums<<<j.blocks, j.threads, 0, s>>>(j.out, j.in, j.factor); }, HostSums},
-    {"Count", [](const Job& j, cudaStream_t s) { Count<<<j.blocks, j.threads, 0, s>>>(j.out, j.in, j.factor); }, HostCount},
+    {"Affine", [](const Job& j, cudaStream_t s) { Affine<<<j.blocks, j.threads, 0, s>>>(j.out, j.in, j.factor); },
+     HostAffine},
+    {"Sums", [](const Job& j, cudaStream_t s) { Sums<<<j.blocks, j.threads, 0, s>>>(j.out, j.in, j.factor); },
+     HostSums},
+    {"Count", [](const Job& j, cudaStream_t s) { Count<<<j.blocks, j.threads, 0, s>>>(j.out, j.in, j.factor); },
+     HostCount},
 };
 const unsigned kFirstCount = sizeof kFirstForms / sizeof *kFirstForms;

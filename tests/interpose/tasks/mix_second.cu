@@ -6,7 +6,8 @@ static __device__ Word lock;
 Word second_counted = 0;
 
 static __global__ void Affine(Word* out, const Word* in, Word factor) {
-  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < kWords; i += gridDim.x * blockDim.x) out[i] = (in[i] + factor) * 2654435761u;
+  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < kWords; i += gridDim.x * blockDim.x)
+    out[i] = (in[i] + factor) * 2654435761u;
 }
 static void HostAffine(const Job& job) {
   for (unsigned i = 0; i < kWords; ++i) job.out[i] = (job.in[i] + job.factor) * 2654435761u;
@@ -36,7 +37,8 @@ static void HostEarly(const Job& job) {
 
 static __global__ void Count(Word* out, const Word* in, Word factor) {
   atomicAdd(&counter, 1);
-  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < kWords; i += gridDim.x * blockDim.x) out[i] = in[i] + factor;
+  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < kWords; i += gridDim.x * blockDim.x)
+    out[i] = in[i] + factor;
 }
 static void HostCount(const Job& job) {
   second_counted += job.blocks * job.threads;
@@ -63,7 +65,8 @@ static __global__ void Locked(Word* out, const Word* in, Word factor) {
     __threadfence();
     atomicExch(&lock, 0u);
   }
-  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < kWords; i += gridDim.x * blockDim.x) out[i] = in[i] | factor;
+  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < kWords; i += gridDim.x * blockDim.x)
+    out[i] = in[i] | factor;
 }
 static void HostLocked(const Job& job) {
   for (unsigned i = 0; i < kWords; ++i) job.out[i] = job.in[i] | job.factor;
@@ -72,7 +75,8 @@ static void HostLocked(const Job& job) {
 /// Refused: it might print.
 static __global__ void Printing(Word* out, const Word* in, Word factor) {
   if (factor == 0xFFFFFFFF) printf("never\n");
-  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < kWords; i += gridDim.x * blockDim.x) out[i] = in[i] >> (factor % 3);
+  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < kWords; i += gridDim.x * blockDim.x)
+    out[i] = in[i] >> (factor % 3);
 }
 static void HostPrinting(const Job& job) {
   for (unsigned i = 0; i < kWords; ++i) job.out[i] = job.in[i] >> (job.factor % 3);
@@ -85,11 +89,18 @@ Word SecondCounter() {
 }
 
 const Form kSecondForms[] = {
-    {"Affine", [](const Job& j, cudaStream_t s) { Affine<<<j.blocks, j.threads, 0, s>>>(j.out, j.in, j.factor); }, HostAffine},
-    {"Early", [](const Job& j, cudaStream_t s) { Early<<<j.blocks, j.threads, 4 * j.threads, s>>>(j.out, j.in, j.factor); }, HostEarly},
-    {"Count", [](const Job& j, cudaStream_t s) { Count<<<j.blocks, j.threads, 0, s>>>(j.out, j.in, j.factor); }, HostCount},
-    {"Exchange", [](const Job& j, cudaStream_t s) { Exchange<<<j.blocks, j.threads, 0, s>>>(j.out, j.in, j.factor); }, HostExchange},
-    {"Locked", [](const Job& j, cudaStream_t s) { Locked<<<j.blocks, j.threads, 0, s>>>(j.out, j.in, j.factor); }, HostLocked},
-    {"Printing", [](const Job& j, cudaStream_t s) { Printing<<<j.blocks, j.threads, 0, s>>>(j.out, j.in, j.factor); }, HostPrinting},
+    {"Affine", [](const Job& j, cudaStream_t s) { Affine<<<j.blocks, j.threads, 0, s>>>(j.out, j.in, j.factor); },
+     HostAffine},
+    {"Early",
+     [](const Job& j, cudaStream_t s) { Early<<<j.blocks, j.threads, 4 * j.threads, s>>>(j.out, j.in, j.factor); },
+     HostEarly},
+    {"Count", [](const Job& j, cudaStream_t s) { Count<<<j.blocks, j.threads, 0, s>>>(j.out, j.in, j.factor); },
+     HostCount},
+    {"Exchange", [](const Job& j, cudaStream_t s) { Exchange<<<j.blocks, j.threads, 0, s>>>(j.out, j.in, j.factor); },
+     HostExchange},
+    {"Locked", [](const Job& j, cudaStream_t s) { Locked<<<j.blocks, j.threads, 0, s>>>(j.out, j.in, j.factor); },
+     HostLocked},
+    {"Printing", [](const Job& j, cudaStream_t s) { Printing<<<j.blocks, j.threads, 0, s>>>(j.out, j.in, j.factor); },
+     HostPrinting},
 };
 const unsigned kSecondCount = sizeof kSecondForms / sizeof *kSecondForms;

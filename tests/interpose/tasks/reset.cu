@@ -1,5 +1,5 @@
-// Threads that launch into streams and destroy them while another one resets the device: calls may fail meanwhile, and launches may not
-// run, but nothing crashes or hangs, and behind the last reset all is as at the program's begin.
+// Threads that launch into streams and destroy them while another one resets the device: calls may fail meanwhile, and
+// launches may not run, but nothing crashes or hangs, and behind the last reset all is as at the program's begin.
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -23,21 +23,25 @@ void Launch(const std::atomic<bool>& end) {
   while (!end) {
     unsigned* word = nullptr;
     cudaStream_t stream = nullptr;
-    if (cudaMalloc(&word, sizeof *word) != cudaSuccess || cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess)
+    if (cudaMalloc(&word, sizeof *word) != cudaSuccess ||
+        cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess)
       continue;
     Wait<<<8, 128, 0, stream>>>(word, 20'000);
     for (unsigned i = 0; i < 50; ++i) Add<<<2, 32, 0, stream>>>(word, 1);
     cudaStreamDestroy(stream);
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // not much faster than they run: a reset waits for what is queued
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds(2));  // not much faster than they run: a reset waits for what is queued
   }
 }
 
-/// Tasks whose turn comes behind the reset, as they stand behind a long kernel in a stream that is gone. The next ones find another
-/// MasterKernel, which does not know them.
+/// Tasks whose turn comes behind the reset, as they stand behind a long kernel in a stream that is gone. The next ones
+/// find another MasterKernel, which does not know them.
 void LeaveTasksBehind() {
   unsigned* word = nullptr;
   cudaStream_t stream = nullptr;
-  if (cudaMalloc(&word, sizeof *word) != cudaSuccess || cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess) return;
+  if (cudaMalloc(&word, sizeof *word) != cudaSuccess ||
+      cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess)
+    return;
   Add<<<2, 32, 0, stream>>>(word, 1);
   cudaStreamSynchronize(stream);
   Wait<<<8, 1024, 0, stream>>>(word, 300'000);

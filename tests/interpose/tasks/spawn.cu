@@ -1,5 +1,6 @@
-// Tasks by gridloom/pagoda.h: each runs once, with its arguments, its shared memory and its barriers; wait, check and waitAll mean what
-// they say; what cannot be a task runs as well. Under Gridloom with and without its policy, and without Gridloom.
+// Tasks by gridloom/pagoda.h: each runs once, with its arguments, its shared memory and its barriers; wait, check and
+// waitAll mean what they say; what cannot be a task runs as well. Under Gridloom with and without its policy, and
+// without Gridloom.
 #include <gridloom/pagoda.h>
 
 #include <cstring>
@@ -49,12 +50,14 @@ int main() {
   std::vector<pagoda::TaskId> tasks;
   for (unsigned i = 0; i < kTasks; ++i) {
     Word* const own = data + i * kThreads;
-    if (i % 3 == 0) tasks.push_back(pagoda::taskSpawn(kThreads, 1, 0, false, Scale, own, Pair{2.0, 3}, static_cast<char>(4)));
+    if (i % 3 == 0)
+      tasks.push_back(pagoda::taskSpawn(kThreads, 1, 0, false, Scale, own, Pair{2.0, 3}, static_cast<char>(4)));
     else if (i % 3 == 1) tasks.push_back(pagoda::taskSpawn(dim3(8, 2, 2), 3, 32 * sizeof(Word), true, Reverse, own));
     else tasks.push_back(pagoda::taskSpawn(kThreads, 1, kThreads * sizeof(Word), true, Reverse, own));
     check(tasks.back() != 0, "a task was not spawned");
     if (i % 100 == 0) {
-      check(pagoda::wait(tasks.back()) == cudaSuccess && pagoda::check(tasks.back()), "a task was waited for and is not over");
+      check(pagoda::wait(tasks.back()) == cudaSuccess && pagoda::check(tasks.back()),
+            "a task was waited for and is not over");
       if (i % 3 == 0) check(own[5] == 2 * (i * kThreads + 5) + 7, "a task was waited for and had not run");
     }
   }
@@ -72,12 +75,14 @@ int main() {
   const pagoda::TaskId slow = pagoda::taskSpawn(32, 1, 0, false, Long, more, more + 1);
   const bool at_once = pagoda::check(slow);
   CU(cudaDeviceSynchronize());
-  check(*static_cast<volatile Word*>(more) == 1 && pagoda::check(slow), "cudaDeviceSynchronize does not wait for tasks");
+  check(*static_cast<volatile Word*>(more) == 1 && pagoda::check(slow),
+        "cudaDeviceSynchronize does not wait for tasks");
   std::printf("a long task was %s at once\n", at_once ? "over" : "not over");
   for (unsigned i = 0; i < 2048; ++i) more[i] = i;
   const pagoda::TaskId wide = pagoda::taskSpawn(1024, 2, 1024 * sizeof(Word), true, Reverse, more);
   check(wide != 0 && pagoda::wait(wide) == cudaSuccess && more[0] == 1023 && more[2047] == 1024, "a wide task");
-  check(pagoda::taskSpawn(5000, 1, 0, false, Nothing) == 0 && pagoda::lastError() != cudaSuccess, "a task that cannot be launched");
+  check(pagoda::taskSpawn(5000, 1, 0, false, Nothing) == 0 && pagoda::lastError() != cudaSuccess,
+        "a task that cannot be launched");
   const cudaError_t unknown = pagoda::wait(static_cast<pagoda::TaskId>(123456789));
   check(unknown == cudaErrorInvalidValue, "a task that never was");
   cudaGetLastError();

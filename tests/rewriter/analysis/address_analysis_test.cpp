@@ -23,14 +23,15 @@ TEST_CASE("AddressAnalysis_Corpus_NeverFails", "[analysis]") {
     INFO(file.path);
     DiagnosticSink sink;
     const auto module = ptx::ParseModule(file.text, sink);
-    CHECK_FALSE((testing::DescribeRanges(*module).empty() && file.text.find(".entry") != std::string::npos && module->address_size == 64 &&
-                 file.path.find("/hand/") == std::string::npos));
+    CHECK_FALSE((testing::DescribeRanges(*module).empty() && file.text.find(".entry") != std::string::npos &&
+                 module->address_size == 64 && file.path.find("/hand/") == std::string::npos));
   }
 }
 
 TEST_CASE("AddressAnalysis_LoopsNestedDeeperThanAnyProgramHas_AreGivenUpByName", "[analysis]") {
   const auto reason = [](int depth) {
-    std::string text = ".version 8.0\n.target sm_80\n.address_size 64\n.entry k() { .reg .pred %p; .reg .b32 %r; mov.u32 %r, 0;\n";
+    std::string text =
+        ".version 8.0\n.target sm_80\n.address_size 64\n.entry k() { .reg .pred %p; .reg .b32 %r; mov.u32 %r, 0;\n";
     for (int i = 0; i < depth; ++i) text += "L" + std::to_string(i) + ": add.u32 %r, %r, 1;\n";
     for (int i = depth; i-- > 0;) text += "setp.lt.u32 %p, %r, 9; @%p bra L" + std::to_string(i) + ";\n";
     DiagnosticSink sink;
@@ -49,7 +50,8 @@ TEST_CASE("AddressAnalysis_ChainsLongerThanAnyProgramHas_AreGivenUp", "[analysis
     std::string text =
         ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 p, .param .u32 n) {\n"
         ".reg .b32 %r<3>; .reg .b64 %rd<4>;\nld.param.u64 %rd1, [p]; ld.param.u32 %r1, [n]; mov.u32 %r2, %r1;\n";
-    for (int i = 0; i < length; ++i) text += "div.u32 %r2, %r2, " + std::to_string(i % 7 + 3) + "; xor.b32 %r2, %r2, %r1;\n";
+    for (int i = 0; i < length; ++i)
+      text += "div.u32 %r2, %r2, " + std::to_string(i % 7 + 3) + "; xor.b32 %r2, %r2, %r1;\n";
     text += "mul.wide.u32 %rd2, %r2, 4; add.u64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r1; ret; }\n";
     DiagnosticSink sink;
     const auto module = ptx::ParseModule(text, sink);

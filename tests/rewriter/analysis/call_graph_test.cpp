@@ -22,7 +22,9 @@ TEST_CASE("CallGraph_DirectCalls_BottomUp", "[analysis]") {
       ".func even() { call odd, (); ret; }\n.func odd() { call even, (); ret; }\n");
   const CallGraph graph(*module);
   const auto order = graph.BottomUp();
-  const auto at = [&](std::string_view name) { return std::find(order.begin(), order.end(), NodeNamed(graph, *module, name)); };
+  const auto at = [&](std::string_view name) {
+    return std::find(order.begin(), order.end(), NodeNamed(graph, *module, name));
+  };
   CHECK(at("b") < at("a"));
   CHECK(at("a") < at("k"));
   CHECK(graph.function(NodeNamed(graph, *module, "b")).body != nullptr);

@@ -52,7 +52,8 @@ TEST_CASE("Cfg_GuardedExit_GoesOn", "[analysis]") {
 }
 
 TEST_CASE("Cfg_NestedScopes_AreFlattened", "[analysis]") {
-  const auto module = ParseKernel("{ .reg .u32 %t; mov.u32 %t, 1;\n{ L: add.u32 %t, %t, 1; @%p1 bra L; } }\nbra L;\nL: ret;");
+  const auto module =
+      ParseKernel("{ .reg .u32 %t; mov.u32 %t, 1;\n{ L: add.u32 %t, %t, 1; @%p1 bra L; } }\nbra L;\nL: ret;");
   const Cfg cfg(*module->FindFunction("k"));
   REQUIRE(cfg.blocks().size() == 4);
   CHECK(Successors(cfg, 1) == std::vector<NodeId>{2, 1});  // the inner L
@@ -107,7 +108,8 @@ TEST_CASE("Analyses_Corpus_HoldTogether", "[analysis]") {
       const LoopNest loops(cfg.graph(), 0);
       const Liveness liveness(cfg);
       // Nothing is read before it is written in compiled code, apart from outputs of inline assembly under a guard.
-      const bool compiled = file.path.find("/hand/") == std::string::npos && file.path.find("inline_asm") == std::string::npos;
+      const bool compiled =
+          file.path.find("/hand/") == std::string::npos && file.path.find("inline_asm") == std::string::npos;
       if (compiled) CHECK(liveness.LiveIn(0).empty());
       for (const Loop& loop : loops.loops()) {
         if (loop.irreducible) continue;

@@ -14,8 +14,9 @@ std::string DescribeRanges(const ptx::Module& module) {
     const AddressAnalysis analysis(module, calls, kernel);
     const ExpressionPrinter printer(analysis);
     text += std::string(kernel.name) + ": ";
-    text += analysis.regular() ? "regular\n"
-                               : "irregular: " + analysis.reason() + " (line " + std::to_string(analysis.reason_loc().line) + ")\n";
+    text += analysis.regular()
+                ? "regular\n"
+                : "irregular: " + analysis.reason() + " (line " + std::to_string(analysis.reason_loc().line) + ")\n";
     for (const RangeArgument& argument : analysis.arguments()) {
       for (const std::uint32_t index : argument.accesses) {
         const RangeAccess& access = analysis.accesses()[index];

@@ -30,11 +30,13 @@ Graph RandomGraph(std::mt19937& random, NodeId nodes, NodeId edges) {
 }
 
 /// What `from` reaches without passing through `without` and, when given, without leaving `allowed`.
-std::set<NodeId> ReachedFrom(const Graph& graph, NodeId from, NodeId without, const std::set<NodeId>* allowed = nullptr) {
+std::set<NodeId> ReachedFrom(const Graph& graph, NodeId from, NodeId without,
+                             const std::set<NodeId>* allowed = nullptr) {
   std::set<NodeId> reached;
   std::vector<NodeId> work;
   const auto add = [&](NodeId node) {
-    if (node != without && (allowed == nullptr || allowed->contains(node)) && reached.insert(node).second) work.push_back(node);
+    if (node != without && (allowed == nullptr || allowed->contains(node)) && reached.insert(node).second)
+      work.push_back(node);
   };
   add(from);
   while (!work.empty()) {
@@ -63,8 +65,8 @@ void CheckDominators(const Graph& graph, NodeId root) {
   }
 }
 
-/// A loop is what can get back to its header among the descendants of the header in the search tree (Havlak 1997); it is
-/// irreducible when some edge comes from outside to another node of it.
+/// A loop is what can get back to its header among the descendants of the header in the search tree (Havlak 1997); it
+/// is irreducible when some edge comes from outside to another node of it.
 void CheckLoops(const Graph& graph, NodeId root) {
   const DepthFirst search(graph, root);
   const LoopNest nest(graph, root);
@@ -84,7 +86,8 @@ void CheckLoops(const Graph& graph, NodeId root) {
     bool irregular = false;
     for (const NodeId node : search.preorder) {
       CHECK(nest.Contains(id, node) == expected.contains(node));
-      for (const NodeId to : graph.successors[node]) irregular |= !expected.contains(node) && expected.contains(to) && to != loop.header;
+      for (const NodeId to : graph.successors[node])
+        irregular |= !expected.contains(node) && expected.contains(to) && to != loop.header;
     }
     CHECK(loop.irreducible == irregular);
     if (loop.parent != kNoLoop) {

@@ -39,7 +39,9 @@ std::vector<std::set<Name>> SlowLiveBefore(const Cfg& cfg) {
         if (!instruction.guard && operand.element == 0) live.erase({operand.variable, operand.index});
       });
       VisitUses(instruction, [&](const ptx::Operand& operand) { live.insert({operand.variable, operand.index}); });
-      VisitGuard(instruction, [&](const ptx::Variable& variable, std::uint32_t index) { live.insert({&variable, index}); });
+      VisitGuard(instruction, [&](const ptx::Variable& variable, std::uint32_t index) {
+        live.insert({&variable, index});
+      });
       if (live == before[i]) continue;
       before[i] = std::move(live);
       changed = true;
@@ -73,7 +75,8 @@ std::string RandomBody(std::mt19937& random) {
 }  // namespace
 
 TEST_CASE("Liveness_Loop_CounterIsLiveRoundIt", "[analysis]") {
-  const auto module = ParseKernel("mov.u32 %r1, 0;\nL: add.u32 %r1, %r1, 1;\nsetp.lt.u32 %p1, %r1, 9;\n@%p1 bra L;\nret;");
+  const auto module =
+      ParseKernel("mov.u32 %r1, 0;\nL: add.u32 %r1, %r1, 1;\nsetp.lt.u32 %p1, %r1, 9;\n@%p1 bra L;\nret;");
   const Cfg cfg(*module->FindFunction("k"));
   const Liveness liveness(cfg);
   REQUIRE(liveness.LiveIn(1).size() == 1);
@@ -92,7 +95,8 @@ TEST_CASE("Liveness_GuardedWrite_KeepsTheOldValue", "[analysis]") {
 TEST_CASE("Liveness_Pressure_CountsUnitsOf32Bits", "[analysis]") {
   const auto module = ParseKernel(
       ".reg .v4 .f32 %v;\n.reg .b16 %h;\n"
-      "mov.u64 %rd1, 0;\nmov.u64 %rd2, 0;\nadd.u64 %rd3, %rd1, %rd2;\nst.global.u64 [%rd3], %rd1;\nmov.b16 %h, 0;\nst.global.b16 [0], "
+      "mov.u64 %rd1, 0;\nmov.u64 %rd2, 0;\nadd.u64 %rd3, %rd1, %rd2;\nst.global.u64 [%rd3], %rd1;\nmov.b16 %h, "
+      "0;\nst.global.b16 [0], "
       "%h;\nret;");
   const Cfg cfg(*module->FindFunction("k"));
   const Liveness liveness(cfg);
@@ -130,8 +134,8 @@ TEST_CASE("Analyses_LargeKernel_NearLinear", "[analysis]") {
   std::string body;
   for (int i = 0; i < 10'000; ++i) {
     const std::string n = std::to_string(i % 63), m = std::to_string((i * 7) % 63);
-    body += "L" + std::to_string(i) + ": add.u32 %r" + n + ", %r" + m + ", 1;\nsetp.ne.u32 %p1, %r" + n + ", 0;\n@%p1 bra L" +
-            std::to_string((i * 31) % 10'000) + ";\n";
+    body += "L" + std::to_string(i) + ": add.u32 %r" + n + ", %r" + m + ", 1;\nsetp.ne.u32 %p1, %r" + n +
+            ", 0;\n@%p1 bra L" + std::to_string((i * 31) % 10'000) + ";\n";
   }
   const auto module = ParseKernel(body);
   const std::clock_t start = std::clock();

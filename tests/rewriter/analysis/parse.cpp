@@ -16,8 +16,9 @@ std::unique_ptr<ptx::Module> ParseItems(const std::string& items) {
 }
 
 std::unique_ptr<ptx::Module> ParseKernel(const std::string& body) {
-  return ParseItems(".visible .entry k()\n{\n.reg .b32 %r<64>;\n.reg .b64 %rd<64>;\n.reg .f32 %f<64>;\n.reg .pred %p<64>;\n" + body +
-                    "\n}\n");
+  return ParseItems(
+      ".visible .entry k()\n{\n.reg .b32 %r<64>;\n.reg .b64 %rd<64>;\n.reg .f32 %f<64>;\n.reg .pred %p<64>;\n" + body +
+      "\n}\n");
 }
 
 }  // namespace gridloom::analysis::testing

@@ -25,7 +25,8 @@ std::string LongText(const std::string& last) {
 /// A text that no compression makes small.
 std::string Noise(unsigned length, unsigned seed) {
   std::string text;
-  for (unsigned i = 0, x = seed; i < length; ++i, x = x * 1103515245 + 12345) text += static_cast<char>('a' + (x >> 16) % 26);
+  for (unsigned i = 0, x = seed; i < length; ++i, x = x * 1103515245 + 12345)
+    text += static_cast<char>('a' + (x >> 16) % 26);
   return text;
 }
 
@@ -46,9 +47,10 @@ std::vector<Entry> EntriesOf(const std::vector<std::byte>& bytes) {
 
 TEST_CASE("EditImages_Container_NewTextInEveryCompression_OthersAndHeadersKept") {
   for (const Compression compression : kCompressions) {
-    const Buffer bytes =
-        MakeContainer({EntrySpec{.compression = compression, .payload = LongText("// old") + '\0', .name = "a.cu", .options = "-g"},
-                       EntrySpec{.kind = kCubin, .payload = "machine code"}, EntrySpec{.sm = 75, .payload = LongText("// other") + '\0'}});
+    const Buffer bytes = MakeContainer(
+        {EntrySpec{.compression = compression, .payload = LongText("// old") + '\0', .name = "a.cu", .options = "-g"},
+         EntrySpec{.kind = kCubin, .payload = "machine code"},
+         EntrySpec{.sm = 75, .payload = LongText("// other") + '\0'}});
     const std::string text = LongText("// new") + LongText("");
     const auto edited = EditImages(bytes, ReplaceSm90(text));
     REQUIRE(edited.ok());
@@ -63,7 +65,8 @@ TEST_CASE("EditImages_Container_NewTextInEveryCompression_OthersAndHeadersKept")
 }
 
 TEST_CASE("EditImages_NothingEdited_SameBytes") {
-  const Buffer bytes = MakeContainer({EntrySpec{.sm = 80}, EntrySpec{.kind = kCubin, .sm = 80, .payload = "machine code"}});
+  const Buffer bytes =
+      MakeContainer({EntrySpec{.sm = 80}, EntrySpec{.kind = kCubin, .sm = 80, .payload = "machine code"}});
   const auto edited = EditImages(bytes, ReplaceSm90("x"));
   REQUIRE(edited.ok());
   CHECK(*edited == bytes);
@@ -71,14 +74,16 @@ TEST_CASE("EditImages_NothingEdited_SameBytes") {
 
 TEST_CASE("EditImages_ErrorOfTheEdit_IsPassedOn") {
   const Buffer bytes = MakeContainer({EntrySpec{}});
-  const auto edited = EditImages(bytes, [](const auto&, PtxRole) -> Result<std::optional<std::string>> { return Error{"no"}; });
+  const auto edited =
+      EditImages(bytes, [](const auto&, PtxRole) -> Result<std::optional<std::string>> { return Error{"no"}; });
   REQUIRE(!edited.ok());
   CHECK(edited.error().message == "no");
 }
 
 TEST_CASE("EditImages_ElfWithRoom_ContainerStaysWhereItIs") {
   const Buffer container = MakeContainer({EntrySpec{.payload = LongText("// old") + '\0'}, EntrySpec{.sm = 80}});
-  const Buffer elf = testing::MakeElf(ET_EXEC, EM_X86_64, {{".text", Buffer(32)}, {".nv_fatbin", container}, {".data", Buffer(16)}});
+  const Buffer elf =
+      testing::MakeElf(ET_EXEC, EM_X86_64, {{".text", Buffer(32)}, {".nv_fatbin", container}, {".data", Buffer(16)}});
   const auto edited = EditImages(elf, ReplaceSm90(LongText("// new")));
   REQUIRE(edited.ok());
   CHECK(edited->size() == elf.size());
@@ -89,7 +94,8 @@ TEST_CASE("EditImages_ElfWithRoom_ContainerStaysWhereItIs") {
 }
 
 TEST_CASE("EditImages_ElfWithoutRoomOrSegments_IsAnError") {
-  const Buffer elf = testing::MakeElf(ET_EXEC, EM_X86_64, {{".nv_fatbin", MakeContainer({EntrySpec{}})}, {".nvFatBinSegment", Buffer(24)}});
+  const Buffer elf = testing::MakeElf(ET_EXEC, EM_X86_64,
+                                      {{".nv_fatbin", MakeContainer({EntrySpec{}})}, {".nvFatBinSegment", Buffer(24)}});
   const auto edited = EditImages(elf, ReplaceSm90(Noise(4000, 1)));
   REQUIRE(!edited.ok());
   CHECK(edited.error().message == "it has no segment to spare for longer device code");
@@ -103,16 +109,18 @@ Result<std::optional<std::string>> Concatenated(const std::vector<const Entry*>&
 }
 
 TEST_CASE("EditImages_SeparatelyCompiled_PartsBecomeOneForEachArchitecture") {
-  const auto ptx = [](std::uint32_t sm, const std::string& text) { return EntrySpec{.sm = sm, .payload = LongText(text) + '\0'}; };
+  const auto ptx = [](std::uint32_t sm, const std::string& text) {
+    return EntrySpec{.sm = sm, .payload = LongText(text) + '\0'};
+  };
   const EntrySpec machine_code{.kind = kCubin, .sm = 75, .payload = "machine code"};
   const Buffer first = MakeContainer({machine_code, ptx(75, "// a75"), ptx(80, "// a80")});
   const Buffer second = MakeContainer({ptx(75, "// b75"), machine_code});
   const Buffer library = MakeContainer({machine_code, ptx(90, "// library")});  // as libcudadevrt is built
   const Buffer whole = MakeContainer({ptx(75, "// whole")});
   const Buffer linked = MakeContainer({EntrySpec{.kind = kCubin, .sm = 75, .payload = "linked"}});
-  const Buffer elf =
-      testing::MakeElf(ET_EXEC, EM_X86_64,
-                       {{"__nv_relfatbin", testing::Concat({first, second, library})}, {".nv_fatbin", testing::Concat({whole, linked})}});
+  const Buffer elf = testing::MakeElf(ET_EXEC, EM_X86_64,
+                                      {{"__nv_relfatbin", testing::Concat({first, second, library})},
+                                       {".nv_fatbin", testing::Concat({whole, linked})}});
   const auto edited = EditImages(elf, Concatenated);
   REQUIRE(edited.ok());
   const auto set = ReadImages(*edited);
@@ -132,11 +140,12 @@ TEST_CASE("EditImages_SeparatelyCompiled_PartsBecomeOneForEachArchitecture") {
 }
 
 TEST_CASE("EditImages_SeparatelyCompiledNothingEdited_SameBytes") {
-  const Buffer elf = testing::MakeElf(ET_EXEC, EM_X86_64,
-                                      {{"__nv_relfatbin", testing::Concat({MakeContainer({EntrySpec{}}), MakeContainer({EntrySpec{}})})},
-                                       {".nv_fatbin", MakeContainer({EntrySpec{.kind = kCubin, .payload = "linked"}})}});
-  const auto edited =
-      EditImages(elf, [](const auto&, PtxRole) -> Result<std::optional<std::string>> { return std::optional<std::string>(); });
+  const Buffer elf = testing::MakeElf(
+      ET_EXEC, EM_X86_64,
+      {{"__nv_relfatbin", testing::Concat({MakeContainer({EntrySpec{}}), MakeContainer({EntrySpec{}})})},
+       {".nv_fatbin", MakeContainer({EntrySpec{.kind = kCubin, .payload = "linked"}})}});
+  const auto edited = EditImages(
+      elf, [](const auto&, PtxRole) -> Result<std::optional<std::string>> { return std::optional<std::string>(); });
   REQUIRE(edited.ok());
   CHECK(*edited == elf);
 }
@@ -188,10 +197,14 @@ Buffer SymbolTable(const std::vector<std::uint32_t>& offsets) {
 
 TEST_CASE("EditImages_Archive_MembersGrowAndSymbolsLeadToThem") {
   const auto object = [](const std::string& text) {
-    return testing::MakeElf(ET_REL, EM_X86_64, {{".nv_fatbin", MakeContainer({EntrySpec{.payload = text + '\0'}})}, {".data", Buffer(16)}});
+    return testing::MakeElf(
+        ET_REL, EM_X86_64, {{".nv_fatbin", MakeContainer({EntrySpec{.payload = text + '\0'}})}, {".data", Buffer(16)}});
   };
-  std::vector<Member> members{
-      {"/", SymbolTable({0, 0, 0})}, {"//", {}}, {"a.o/", object("old a")}, {"notes.txt/", Buffer(3)}, {"/0", object("old b")}};
+  std::vector<Member> members{{"/", SymbolTable({0, 0, 0})},
+                              {"//", {}},
+                              {"a.o/", object("old a")},
+                              {"notes.txt/", Buffer(3)},
+                              {"/0", object("old b")}};
   AppendText(members[1].data, "an_object_with_a_long_name.o/\n", 30);
   std::vector<std::uint32_t> offsets;
   MakeArchive(members, &offsets);
@@ -199,8 +212,9 @@ TEST_CASE("EditImages_Archive_MembersGrowAndSymbolsLeadToThem") {
   const Buffer archive = MakeArchive(members);
 
   unsigned seed = 0;
-  const auto edited =
-      EditImages(archive, [&](const auto&, PtxRole) -> Result<std::optional<std::string>> { return std::optional(Noise(5001, ++seed)); });
+  const auto edited = EditImages(archive, [&](const auto&, PtxRole) -> Result<std::optional<std::string>> {
+    return std::optional(Noise(5001, ++seed));
+  });
   REQUIRE(edited.ok());
   const auto set = ReadImages(*edited);
   REQUIRE(set.ok());
@@ -211,30 +225,33 @@ TEST_CASE("EditImages_Archive_MembersGrowAndSymbolsLeadToThem") {
   CHECK(*set->containers[1].entries.at(0).Read() == Noise(5001, 2));
   const auto offset = [&](std::size_t symbol) {
     std::uint32_t value = 0;
-    for (std::size_t i = 0; i < 4; ++i) value = value << 8 | std::to_integer<std::uint32_t>((*edited)[8 + 60 + 4 + symbol * 4 + i]);
+    for (std::size_t i = 0; i < 4; ++i)
+      value = value << 8 | std::to_integer<std::uint32_t>((*edited)[8 + 60 + 4 + symbol * 4 + i]);
     return value;
   };
   CHECK(offset(0) == offset(2));
   CHECK(AsText(Bytes(*edited).subspan(offset(0), 3)) == "/0 ");
   CHECK(AsText(Bytes(*edited).subspan(offset(1), 5)) == "a.o/ ");
 
-  const auto same =
-      EditImages(archive, [](const auto&, PtxRole) -> Result<std::optional<std::string>> { return std::optional<std::string>(); });
+  const auto same = EditImages(
+      archive, [](const auto&, PtxRole) -> Result<std::optional<std::string>> { return std::optional<std::string>(); });
   REQUIRE(same.ok());
   CHECK(*same == archive);
 }
 
 TEST_CASE("EditImages_ArchiveWithPartsOfAProgram_EachIsEditedAsAPart") {
   const auto part = [](const std::string& text) {
-    return testing::MakeElf(ET_REL, EM_X86_64, {{"__nv_relfatbin", MakeContainer({EntrySpec{.payload = LongText(text) + '\0'}})}});
+    return testing::MakeElf(ET_REL, EM_X86_64,
+                            {{"__nv_relfatbin", MakeContainer({EntrySpec{.payload = LongText(text) + '\0'}})}});
   };
   unsigned parts = 0;
-  const auto edited = EditImages(MakeArchive({{"a.o/", part("// first")}, {"b.o/", part("// second")}}),
-                                 [&](const std::vector<const Entry*>& entries, PtxRole role) -> Result<std::optional<std::string>> {
-                                   CHECK(entries.size() == 1);
-                                   parts += role == PtxRole::kPart;
-                                   return std::optional<std::string>("part " + std::to_string(parts));
-                                 });
+  const auto edited =
+      EditImages(MakeArchive({{"a.o/", part("// first")}, {"b.o/", part("// second")}}),
+                 [&](const std::vector<const Entry*>& entries, PtxRole role) -> Result<std::optional<std::string>> {
+                   CHECK(entries.size() == 1);
+                   parts += role == PtxRole::kPart;
+                   return std::optional<std::string>("part " + std::to_string(parts));
+                 });
   REQUIRE(edited.ok());
   CHECK(parts == 2);
   const auto set = ReadImages(*edited);

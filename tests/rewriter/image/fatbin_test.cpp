@@ -52,7 +52,8 @@ TEST_CASE("ReadContainer_EveryCompression_GivesTheText") {
 }
 
 TEST_CASE("ReadContainer_HeaderTexts_AreKept") {
-  const Buffer bytes = MakeContainer({EntrySpec{.name = "dir/a.cu", .options = " --generate-line-info "}, EntrySpec{.options = "-g"}});
+  const Buffer bytes =
+      MakeContainer({EntrySpec{.name = "dir/a.cu", .options = " --generate-line-info "}, EntrySpec{.options = "-g"}});
   const auto container = ReadContainer(bytes);
   REQUIRE(container.ok());
   CHECK(container->entries[0].source_name == "dir/a.cu");
@@ -62,8 +63,8 @@ TEST_CASE("ReadContainer_HeaderTexts_AreKept") {
 }
 
 TEST_CASE("ReadContainer_Flags_TellTheScopeOfTheArchitecture") {
-  const Buffer bytes =
-      MakeContainer({EntrySpec{.sm = 90, .flags = 0x100011}, EntrySpec{.sm = 100, .flags = 0x200011}, EntrySpec{.flags = 0x13}});
+  const Buffer bytes = MakeContainer(
+      {EntrySpec{.sm = 90, .flags = 0x100011}, EntrySpec{.sm = 100, .flags = 0x200011}, EntrySpec{.flags = 0x13}});
   const auto container = ReadContainer(bytes);
   REQUIRE(container.ok());
   CHECK(container->entries[0].arch.text() == "sm_90a");
@@ -100,8 +101,8 @@ TEST_CASE("ReadContainers_RubbishBetween_IsAnErrorWithItsOffset") {
 }
 
 TEST_CASE("ReadContainer_CutAtEveryByte_IsAnError") {
-  const Buffer bytes = MakeContainer(
-      {EntrySpec{.compression = Compression::kZstd, .name = "a.cu", .options = "-g"}, EntrySpec{.compression = Compression::kLz4}});
+  const Buffer bytes = MakeContainer({EntrySpec{.compression = Compression::kZstd, .name = "a.cu", .options = "-g"},
+                                      EntrySpec{.compression = Compression::kLz4}});
   for (std::size_t length = 0; length < bytes.size(); ++length) {
     // An exact copy, so that a sanitizer sees a read beyond the end.
     const Buffer cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(length));
@@ -112,8 +113,9 @@ TEST_CASE("ReadContainer_CutAtEveryByte_IsAnError") {
 
 TEST_CASE("ReadContainer_FlippedBits_NeverCrash") {
   std::mt19937 random(1);
-  const Buffer original = MakeContainer({EntrySpec{.compression = Compression::kZstd, .name = "a.cu", .options = "-g"},
-                                         EntrySpec{.compression = Compression::kLz4}, EntrySpec{.kind = 2, .payload = "\177ELF rest"}});
+  const Buffer original =
+      MakeContainer({EntrySpec{.compression = Compression::kZstd, .name = "a.cu", .options = "-g"},
+                     EntrySpec{.compression = Compression::kLz4}, EntrySpec{.kind = 2, .payload = "\177ELF rest"}});
   for (int round = 0; round < 20000; ++round) {
     Buffer bytes = original;
     const int flips = 1 + static_cast<int>(random() % 4);

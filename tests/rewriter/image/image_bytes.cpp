@@ -22,8 +22,8 @@ std::string Compress(const EntrySpec& entry) {
   }
   if (entry.compression == Compression::kLz4) {
     std::string out(static_cast<std::size_t>(LZ4_compressBound(static_cast<int>(entry.payload.size()))), '\0');
-    out.resize(static_cast<std::size_t>(
-        LZ4_compress_default(entry.payload.data(), out.data(), static_cast<int>(entry.payload.size()), static_cast<int>(out.size()))));
+    out.resize(static_cast<std::size_t>(LZ4_compress_default(
+        entry.payload.data(), out.data(), static_cast<int>(entry.payload.size()), static_cast<int>(out.size()))));
     return out;
   }
   return entry.payload;
@@ -37,7 +37,8 @@ Buffer MakeEntry(const EntrySpec& entry) {
   if (entry.compression == Compression::kLz4) flags |= 0x2000;
   const std::uint32_t name_offset = entry.name.empty() ? 0 : 64;
   const std::uint32_t options_offset = entry.options.empty() ? 0 : 64 + Pad8(entry.name.size());
-  const std::uint32_t header_bytes = 64 + Pad8(entry.name.size()) + (entry.options.empty() ? 0 : 8 + Pad8(entry.options.size()));
+  const std::uint32_t header_bytes =
+      64 + Pad8(entry.name.size()) + (entry.options.empty() ? 0 : 8 + Pad8(entry.options.size()));
 
   Buffer out;
   Append(out, entry.kind);

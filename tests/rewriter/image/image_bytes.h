@@ -15,7 +15,8 @@ namespace gridloom::image::testing {
 
 using Buffer = std::vector<std::byte>;
 
-inline constexpr std::string_view kPtx90 = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() { ret; }\n";
+inline constexpr std::string_view kPtx90 =
+    ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() { ret; }\n";
 
 struct EntrySpec {
   std::uint16_t kind = 1;
@@ -36,8 +37,8 @@ struct SectionSpec {
 };
 
 /// A 64-bit little-endian ELF file of that type and machine with these sections and a section name table.
-Buffer MakeElf(std::uint16_t type, std::uint16_t machine, const std::vector<SectionSpec>& sections, std::uint32_t flags = 0,
-               std::uint8_t abi_version = 0);
+Buffer MakeElf(std::uint16_t type, std::uint16_t machine, const std::vector<SectionSpec>& sections,
+               std::uint32_t flags = 0, std::uint8_t abi_version = 0);
 
 template <typename T>
 void Append(Buffer& buffer, const T& value) {

@@ -90,13 +90,17 @@ TEST_CASE("ReadImages_Cubin_TellsItsArchitecture") {
 
 TEST_CASE("ReadCubin_KernelSymbols_AreListedWithTheirSizes") {
   Buffer symbols(sizeof(Elf64_Sym));
-  testing::Append(symbols, Elf64_Sym{.st_name = 1, .st_info = 18, .st_other = 0x10, .st_shndx = 1, .st_value = 0, .st_size = 64});
-  testing::Append(symbols, Elf64_Sym{.st_name = 3, .st_info = 18, .st_other = 0, .st_shndx = 1, .st_value = 0, .st_size = 64});
+  testing::Append(
+      symbols, Elf64_Sym{.st_name = 1, .st_info = 18, .st_other = 0x10, .st_shndx = 1, .st_value = 0, .st_size = 64});
+  testing::Append(symbols,
+                  Elf64_Sym{.st_name = 3, .st_info = 18, .st_other = 0, .st_shndx = 1, .st_value = 0, .st_size = 64});
   const Bytes names = AsBytes(std::string_view("\0k\0device_function\0", 19));
-  const Buffer bytes = MakeElf(
-      ET_EXEC, kElfMachineCuda,
-      {{".text.k", Buffer(64)}, {".nv.shared.k", Buffer(512)}, {".symtab", symbols}, {".strtab", Buffer(names.begin(), names.end())}},
-      0x06005a04, 8);
+  const Buffer bytes = MakeElf(ET_EXEC, kElfMachineCuda,
+                               {{".text.k", Buffer(64)},
+                                {".nv.shared.k", Buffer(512)},
+                                {".symtab", symbols},
+                                {".strtab", Buffer(names.begin(), names.end())}},
+                               0x06005a04, 8);
   const auto cubin = ReadCubin(bytes);
   REQUIRE(cubin.ok());
   REQUIRE(cubin->kernels.size() == 1);
@@ -127,7 +131,8 @@ TEST_CASE("ReadImagePointer_TextAndElf_FindTheirOwnLength") {
 
 TEST_CASE("ReadImages_Rubbish_SaysHowItBegins") {
   CHECK(ReadImages({}).error().message == "it is empty");
-  CHECK(ReadImages(AsBytes("hello world")).error().message == "neither ELF, fat binary nor PTX (it begins with \"hello world\")");
+  CHECK(ReadImages(AsBytes("hello world")).error().message ==
+        "neither ELF, fat binary nor PTX (it begins with \"hello world\")");
   CHECK_FALSE(ReadImagePointer(nullptr).ok());
   CHECK_FALSE(ReadImagePointer("").ok());
   CHECK_FALSE(ReadImagePointer("/*").ok());
@@ -157,8 +162,9 @@ std::string Member(std::string name, const std::string& data) {
 TEST_CASE("ReadImages_StaticLibrary_GivesTheContainersOfItsMembers") {
   const Buffer object = MakeElf(ET_REL, EM_X86_64, {{".nv_fatbin", MakeContainer({EntrySpec{}})}});
   const std::string bytes(AsText(object));
-  const std::string archive = "!<arch>\n" + Member("/", "symbols") + Member("//", "a_very_long_name_of_an_object.o/\n") +
-                              Member("short.o/", bytes) + Member("notes.txt/", "odd") + Member("/0", bytes);
+  const std::string archive = "!<arch>\n" + Member("/", "symbols") +
+                              Member("//", "a_very_long_name_of_an_object.o/\n") + Member("short.o/", bytes) +
+                              Member("notes.txt/", "odd") + Member("/0", bytes);
   const auto set = ReadImages(AsBytes(archive));
   INFO((set.ok() ? "" : set.error().message));
   REQUIRE(set.ok());

@@ -21,7 +21,8 @@ using testing::kPtx90;
 using testing::MakeElf;
 
 Buffer Cubin() {
-  return MakeElf(ET_EXEC, kElfMachineCuda, {{".text.k", Buffer(48, std::byte{7})}, {".nv.info", Buffer(5, std::byte{1})}}, 90 << 8, 8);
+  return MakeElf(ET_EXEC, kElfMachineCuda,
+                 {{".text.k", Buffer(48, std::byte{7})}, {".nv.info", Buffer(5, std::byte{1})}}, 90 << 8, 8);
 }
 
 TEST_CASE("KeepPtx_Cubin_GivesItsPtxBack_EverythingElseStays") {

@@ -25,7 +25,8 @@ std::string FindTools() {
 
 }  // namespace
 
-Nvcc::Nvcc(const std::vector<SourceFile>& sources) : tools_(FindTools()), directory_("/tmp/gridloom_nvcc_" + std::to_string(getpid())) {
+Nvcc::Nvcc(const std::vector<SourceFile>& sources)
+    : tools_(FindTools()), directory_("/tmp/gridloom_nvcc_" + std::to_string(getpid())) {
   fs::create_directories(directory_);
   for (const SourceFile& source : sources) {
     sources_.push_back((directory_ / source.name).string());
@@ -60,7 +61,8 @@ std::string Nvcc::Assemble(const std::string& ptx) const {
 
 std::string Nvcc::Link(const std::string& cubin, const std::string& arch) const {
   Write({"part.cubin", cubin});
-  return Run(tools_ + "nvlink -arch=" + arch + " " + (directory_ / "part.cubin").string() + " -o " + (directory_ / "whole.cubin").string());
+  return Run(tools_ + "nvlink -arch=" + arch + " " + (directory_ / "part.cubin").string() + " -o " +
+             (directory_ / "whole.cubin").string());
 }
 
 }  // namespace gridloom::image::testing

@@ -51,8 +51,9 @@ TEST_CASE("SelectPtx_RdcProgram_GivesOneTextPerPart") {
 }
 
 TEST_CASE("SelectPtx_RdcPartWithoutPtx_IsAnError") {
-  const ImageSet set{.format = Format::kWrapper,
-                     .containers = {{.relocatable = true, .entries = {Ptx(80)}}, {.relocatable = true, .entries = {Sass(90)}}}};
+  const ImageSet set{
+      .format = Format::kWrapper,
+      .containers = {{.relocatable = true, .entries = {Ptx(80)}}, {.relocatable = true, .entries = {Sass(90)}}}};
   CHECK_FALSE(SelectPtx(set, {9, 0}).ok());
 }
 
@@ -73,14 +74,17 @@ TEST_CASE("SelectPtx_RdcLibraryWithNewerPtx_StandsInWhereItHasMachineCode") {
   CHECK(FittingCapability(set, {9, 0}) == ComputeCapability{12, 0});
 }
 
-// cuRAND, loaded when the device has been chosen: a GPU would run its machine code. A device that fits is still preferred.
+// cuRAND, loaded when the device has been chosen: a GPU would run its machine code. A device that fits is still
+// preferred.
 TEST_CASE("SelectPartsToLink_LibraryOfNothingButStandIns_IsTaken") {
-  const ImageSet library{.format = Format::kArchive, .containers = {{.relocatable = true, .entries = {Sass(80), Sass(90), Ptx(121)}}}};
+  const ImageSet library{.format = Format::kArchive,
+                         .containers = {{.relocatable = true, .entries = {Sass(80), Sass(90), Ptx(121)}}}};
   CHECK_FALSE(SelectPtx(library, {9, 0}).ok());
   const auto parts = SelectPartsToLink(library, {9, 0});
   REQUIRE(parts.ok());
   CHECK(parts->front()->arch.text() == "sm_121");
-  CHECK_FALSE(SelectPartsToLink(library, {7, 0}).ok());  // no machine code for it: the library was not built for such a device
+  CHECK_FALSE(
+      SelectPartsToLink(library, {7, 0}).ok());  // no machine code for it: the library was not built for such a device
 }
 
 TEST_CASE("SelectPtx_LibraryWithNewerPtx_StandsInWhereItHasMachineCode") {
@@ -120,7 +124,8 @@ TEST_CASE("FittingCapability_PrefersThenRaisesThenLowers") {
 }
 
 TEST_CASE("FittingCapability_SeveralContainers_AllMustRun") {
-  ImageSet set{.containers = {{.entries = {Ptx(80)}}, {.entries = {Ptx(100, ArchScope::kExact)}}, {.entries = {Sass(75)}}}};
+  ImageSet set{
+      .containers = {{.entries = {Ptx(80)}}, {.entries = {Ptx(100, ArchScope::kExact)}}, {.entries = {Sass(75)}}}};
   CHECK(FittingCapability(set, {9, 0}) == ComputeCapability{10, 0});
   set.containers.push_back({.entries = {Ptx(120)}});
   CHECK_FALSE(FittingCapability(set, {9, 0}));

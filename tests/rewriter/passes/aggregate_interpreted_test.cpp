@@ -1,5 +1,5 @@
-// Random kernels that make streams, pass their handles around, launch into them and destroy them, before and after the pass `aggregate`:
-// each launch has to succeed as before, and to wait for the same launches.
+// Random kernels that make streams, pass their handles around, launch into them and destroy them, before and after the
+// pass `aggregate`: each launch has to succeed as before, and to wait for the same launches.
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <random>
@@ -109,7 +109,9 @@ class RandomKernel {
     static constexpr const char* kConstants[] = {"0", "3", "4", "4"};
     return Draw(3) == 0 ? kConstants[Draw(4)] : Handle();
   }
-  std::string Slot() { return Draw(2) == 0 ? "[%slot" + std::to_string(Draw(2)) + "]" : "[depot+" + std::to_string(8 * Draw(2)) + "]"; }
+  std::string Slot() {
+    return Draw(2) == 0 ? "[%slot" + std::to_string(Draw(2)) + "]" : "[depot+" + std::to_string(8 * Draw(2)) + "]";
+  }
 
   void Create() {
     text_ += "  {\n    .param .b64 p0;\n    st.param.b64 [p0], %slot" + std::to_string(Draw(2)) +
@@ -119,11 +121,13 @@ class RandomKernel {
   void Launch(const std::string& stream) {
     text_ += "  {\n    .param .b64 p0;\n    st.param.b64 [p0], " + std::to_string(++launches_) +
              ";\n    .param .b64 p1;\n    st.param.b64 [p1], " + stream +
-             ";\n    .param .b32 q;\n    call.uni (q), __cudaCDP2LaunchDeviceV2, (p0, p1);\n    ld.param.b32 %r, [q];\n  }\n";
+             ";\n    .param .b32 q;\n    call.uni (q), __cudaCDP2LaunchDeviceV2, (p0, p1);\n    ld.param.b32 %r, "
+             "[q];\n  }\n";
   }
   void Destroy(const std::string& stream) {
-    text_ += "  {\n    .param .b64 p0;\n    st.param.b64 [p0], " + stream +
-             ";\n    .param .b32 q;\n    call.uni (q), __cudaCDP2StreamDestroy, (p0);\n    ld.param.b32 %r, [q];\n  }\n";
+    text_ +=
+        "  {\n    .param .b64 p0;\n    st.param.b64 [p0], " + stream +
+        ";\n    .param .b32 q;\n    call.uni (q), __cudaCDP2StreamDestroy, (p0);\n    ld.param.b32 %r, [q];\n  }\n";
   }
   void Load(const std::string& handle) { text_ += "  ld.local.u64 " + handle + ", " + Slot() + ";\n"; }
 
@@ -152,7 +156,9 @@ class RandomKernel {
       case 3: text_ += "  @%p mov.u64 " + Handle() + ", " + Value() + ";\n"; break;
       case 4: Load(Handle()); break;
       case 5: Launch(Value()); break;
-      case 6: text_ += "  and.b64 %index, %bits, 8;\n  add.s64 %index, %slot2, %index;\n  st.local.u32 [%index], 7;\n"; break;
+      case 6:
+        text_ += "  and.b64 %index, %bits, 8;\n  add.s64 %index, %slot2, %index;\n  st.local.u32 [%index], 7;\n";
+        break;
       default: Destroy(Handle()); break;
     }
   }

@@ -1,5 +1,5 @@
-// The text of modules whose launches are aggregated, refusals by name and place, and that whatever comes out is valid PTX. What programs do
-// with it: tests/workloads/dtbl/aggregate_test.py.
+// The text of modules whose launches are aggregated, refusals by name and place, and that whatever comes out is valid
+// PTX. What programs do with it: tests/workloads/dtbl/aggregate_test.py.
 #include "rewriter/passes/aggregate.h"
 
 #include <catch2/catch.hpp>
@@ -47,8 +47,8 @@ std::string Describe(const KernelOutcome& kernel) {
   static constexpr std::string_view kStatus[] = {"unchanged", "changed", "refused"};
   std::string text = kernel.kernel + ": " + std::string(kStatus[static_cast<std::size_t>(kernel.status)]) + "\n";
   for (const PlaceReport& place : kernel.places) {
-    text += "  line " + std::to_string(place.loc.line) + (place.function == kernel.kernel ? "" : " of " + place.function) +
-            (place.changed ? ": yes" : ": no");
+    text += "  line " + std::to_string(place.loc.line) +
+            (place.function == kernel.kernel ? "" : " of " + place.function) + (place.changed ? ": yes" : ": no");
     if (!place.reason.empty()) text += (place.changed ? ", unless " : ": ") + place.reason;
     text += "\n";
   }
@@ -58,20 +58,21 @@ std::string Describe(const KernelOutcome& kernel) {
 }  // namespace
 
 TEST_CASE("Aggregate_Golden") {
-  gridloom::testing::CheckGoldenFolder("tests/golden/aggregate", ".ptx", [](const std::string& name, const std::string& input) {
-    const Rewritten rewritten = Aggregate(name, input);
-    CheckValid(*rewritten.module);
-    gridloom::testing::GoldenSections sections;
-    for (const KernelOutcome& kernel : rewritten.kernels) {
-      sections["kernels"] += Describe(kernel);
-      CHECK((kernel.status == KernelStatus::kRefused) == !kernel.reason.empty());
-    }
-    // What is refused stays as it was.
-    const std::string before = ptx::PrintModule(*Parse(name, input)), after = ptx::PrintModule(*rewritten.module);
-    if (name.find("refused") == std::string::npos) sections["aggregated"] = after;
-    else CHECK(before == after);
-    return sections;
-  });
+  gridloom::testing::CheckGoldenFolder(
+      "tests/golden/aggregate", ".ptx", [](const std::string& name, const std::string& input) {
+        const Rewritten rewritten = Aggregate(name, input);
+        CheckValid(*rewritten.module);
+        gridloom::testing::GoldenSections sections;
+        for (const KernelOutcome& kernel : rewritten.kernels) {
+          sections["kernels"] += Describe(kernel);
+          CHECK((kernel.status == KernelStatus::kRefused) == !kernel.reason.empty());
+        }
+        // What is refused stays as it was.
+        const std::string before = ptx::PrintModule(*Parse(name, input)), after = ptx::PrintModule(*rewritten.module);
+        if (name.find("refused") == std::string::npos) sections["aggregated"] = after;
+        else CHECK(before == after);
+        return sections;
+      });
 }
 
 TEST_CASE("Aggregate_WholeCorpus_GivesValidModules") {
@@ -81,7 +82,8 @@ TEST_CASE("Aggregate_WholeCorpus_GivesValidModules") {
   }
 }
 
-// Lines left out, doubled and moved: whatever comes of it must not crash the pass, and what still verifies has to come out valid.
+// Lines left out, doubled and moved: whatever comes of it must not crash the pass, and what still verifies has to come
+// out valid.
 TEST_CASE("Aggregate_LinesMixedUp_NeverCrashes") {
   std::mt19937 random(7);
   unsigned valid_modules = 0, changed = 0;
@@ -96,7 +98,9 @@ TEST_CASE("Aggregate_LinesMixedUp_NeverCrashes") {
         const std::size_t at = 4 + random() % (mixed.size() - 4);
         switch (random() % 3) {
           case 0: mixed.erase(mixed.begin() + static_cast<std::ptrdiff_t>(at)); break;
-          case 1: mixed.insert(mixed.begin() + static_cast<std::ptrdiff_t>(at), mixed[4 + random() % (mixed.size() - 4)]); break;
+          case 1:
+            mixed.insert(mixed.begin() + static_cast<std::ptrdiff_t>(at), mixed[4 + random() % (mixed.size() - 4)]);
+            break;
           default: std::swap(mixed[at], mixed[4 + random() % (mixed.size() - 4)]); break;
         }
       }

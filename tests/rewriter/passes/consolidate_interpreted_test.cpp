@@ -1,6 +1,6 @@
-// Random kernels that launch kernels of all shapes, before and after the pass `consolidate`, in an interpreter that runs all grids: what
-// they have written must be the same. Threads come alone here, so it is blocks and grids whose launches become one, and small ones that are
-// none; lanes together: tests/apps/consolidated_launches.cu.
+// Random kernels that launch kernels of all shapes, before and after the pass `consolidate`, in an interpreter that
+// runs all grids: what they have written must be the same. Threads come alone here, so it is blocks and grids whose
+// launches become one, and small ones that are none; lanes together: tests/apps/consolidated_launches.cu.
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <deque>
@@ -33,7 +33,8 @@ class Runtime final : public test::InterpreterWatcher {
       test::CtaPlace place{.block = launch.block, .grid = launch.grid, .grid_id = launches};
       for (place.cta[2] = 0; place.cta[2] < launch.grid[2]; ++place.cta[2]) {
         for (place.cta[1] = 0; place.cta[1] < launch.grid[1]; ++place.cta[1]) {
-          for (place.cta[0] = 0; place.cta[0] < launch.grid[0]; ++place.cta[0]) interpreter_.RunCta(*launch.kernel, launch.params, place);
+          for (place.cta[0] = 0; place.cta[0] < launch.grid[0]; ++place.cta[0])
+            interpreter_.RunCta(*launch.kernel, launch.params, place);
         }
       }
     }
@@ -51,7 +52,8 @@ class Runtime final : public test::InterpreterWatcher {
       const auto word = [&](std::size_t i) { return static_cast<std::uint32_t>(a[i]); };
       const std::uint32_t bytes = ptx::LayoutParams(kernel).bytes;
       result_ = Make(bytes);
-      buffers_[result_] = {&kernel, std::vector<std::byte>(bytes), {word(1), word(2), word(3)}, {word(4), word(5), word(6)}};
+      buffers_[result_] = {
+          &kernel, std::vector<std::byte>(bytes), {word(1), word(2), word(3)}, {word(4), word(5), word(6)}};
     } else {
       Launch launch = buffers_.at(a[0]);
       buffers_.erase(a[0]);
@@ -114,7 +116,8 @@ class RandomModule {
   std::string Mix(const std::string& to) {
     std::string text = "  mov.u32 " + to + ", " + Some() + ";\n";
     for (unsigned i = 2 + Draw(3); i-- > 0;)
-      text += "  mov.u32 %t, " + Some() + ";\n  mad.lo.u32 " + to + ", " + to + ", " + std::to_string(3 + 2 * Draw(9)) + ", %t;\n";
+      text += "  mov.u32 %t, " + Some() + ";\n  mad.lo.u32 " + to + ", " + to + ", " + std::to_string(3 + 2 * Draw(9)) +
+              ", %t;\n";
     return text;
   }
 
@@ -124,8 +127,9 @@ class RandomModule {
                        "(.param .u64 out, .param .u16 half, .param .u32 value)\n{\n  .reg .b64 %out, %b, %k, %w;\n"
                        "  .reg .b32 %value, %t, %a, %c, %e, %n, %g<3>;\n  .reg .b16 %h;\n  .reg .pred %p, %q;\n"
                        "  ld.param.u64 %out, [out];\n  ld.param.u16 %h, [half];\n  ld.param.u32 %value, [value];\n";
-    text += Mix("%a") + "  and.b32 %c, %a, " + std::to_string(kWords - 1) + ";\n  mul.wide.u32 %w, %c, 4;\n  add.u64 %w, %out, %w;\n" +
-            Mix("%a") + "  cvt.u32.u16 %c, %h;\n  add.u32 %a, %a, %c;\n  red.global.add.u32 [%w], %a;\n";
+    text += Mix("%a") + "  and.b32 %c, %a, " + std::to_string(kWords - 1) +
+            ";\n  mul.wide.u32 %w, %c, 4;\n  add.u64 %w, %out, %w;\n" + Mix("%a") +
+            "  cvt.u32.u16 %c, %h;\n  add.u32 %a, %a, %c;\n  red.global.add.u32 [%w], %a;\n";
     if (Draw(4) == 0 && children < kChildren) text += "  bar.sync 0;\n";
     const unsigned launches = name == "parent" ? 1 + Draw(3) : children > 0 && Draw(6) == 0 ? 1 : 0;
     for (unsigned i = 0; i < launches; ++i) text += Launch(Draw(children));
@@ -137,26 +141,29 @@ class RandomModule {
     static constexpr const char* kBlocks[][3] = {{"4", "1", "1"}, {"2", "3", "1"}, {"1", "2", "2"}};
     const char* const* const block = kBlocks[Draw(3)];
     const std::string label = std::to_string(++labels_);
-    std::string text = Mix("%a") + "  and.b32 %a, %a, " + Number(4) + ";\n  setp.ne.u32 %p, %a, 0;\n  @%p bra SKIP" + label + ";\n";
+    std::string text =
+        Mix("%a") + "  and.b32 %a, %a, " + Number(4) + ";\n  setp.ne.u32 %p, %a, 0;\n  @%p bra SKIP" + label + ";\n";
     text += "  mov.u32 %n, 0;\nAGAIN" + label + ":\n" + Mix("%a");
     for (const char axis : {'0', '1', '2'})
-      text += "  add.u32 %g" + std::string(1, axis) + ", %a, %n;\n  and.b32 %g" + axis + ", %g" + axis + ", " + (axis == '0' ? "3" : "1") +
-              ";\n  add.u32 %g" + axis + ", %g" + axis + ", 1;\n  shr.u32 %a, %a, 2;\n";
+      text += "  add.u32 %g" + std::string(1, axis) + ", %a, %n;\n  and.b32 %g" + axis + ", %g" + axis + ", " +
+              (axis == '0' ? "3" : "1") + ";\n  add.u32 %g" + axis + ", %g" + axis + ", 1;\n  shr.u32 %a, %a, 2;\n";
     if (Draw(12) == 0) text += "  mov.u32 %g1, 0;\n";
     text += "  mov.u64 %k, child" + std::to_string(child) +
             ";\n  {\n    .param .b64 p0;\n    st.param.b64 [p0], %k;\n    .param .align 4 .b8 p1[12];\n"
-            "    st.param.b32 [p1], %g0;\n    st.param.b32 [p1+4], %g1;\n    st.param.b32 [p1+8], %g2;\n    .param .align 4 .b8 p2[12];\n";
+            "    st.param.b32 [p1], %g0;\n    st.param.b32 [p1+4], %g1;\n    st.param.b32 [p1+8], %g2;\n    .param "
+            ".align 4 .b8 p2[12];\n";
     for (unsigned i = 0; i < 3; ++i) text += "    st.param.b32 [p2+" + std::to_string(4 * i) + "], " + block[i] + ";\n";
     text +=
         "    .param .b32 p3;\n    st.param.b32 [p3], 0;\n    .param .b64 q;\n"
         "    call.uni (q), __cudaCDP2GetParameterBufferV2, (p0, p1, p2, p3);\n    ld.param.b64 %b" +
-        label + ", [q];\n  }\n" + Mix("%e") + "  st.u64 [%b" + label + "], %out;\n  mov.b16 %h, " + Number(50) + ";\n  st.u16 [%b" + label +
-        "+8], %h;\n  st.u32 [%b" + label + "+12], %e;\n";
-    text += "  {\n    .param .b64 p0;\n    st.param.b64 [p0], %b" + label + ";\n    .param .b64 p1;\n    st.param.b64 [p1], " +
-            (Draw(8) == 0 ? "0" : "4") +
-            ";\n    .param .b32 q;\n    call.uni (q), __cudaCDP2LaunchDeviceV2, (p0, p1);\n    ld.param.b32 %t, [q];\n  }\n";
-    text += "  add.u32 %n, %n, 1;\n  setp.lt.u32 %p, %n, " + std::to_string(1 + Draw(2)) + ";\n  @%p bra AGAIN" + label + ";\nSKIP" +
-            label + ":\n";
+        label + ", [q];\n  }\n" + Mix("%e") + "  st.u64 [%b" + label + "], %out;\n  mov.b16 %h, " + Number(50) +
+        ";\n  st.u16 [%b" + label + "+8], %h;\n  st.u32 [%b" + label + "+12], %e;\n";
+    text += "  {\n    .param .b64 p0;\n    st.param.b64 [p0], %b" + label +
+            ";\n    .param .b64 p1;\n    st.param.b64 [p1], " + (Draw(8) == 0 ? "0" : "4") +
+            ";\n    .param .b32 q;\n    call.uni (q), __cudaCDP2LaunchDeviceV2, (p0, p1);\n    ld.param.b32 %t, [q];\n "
+            " }\n";
+    text += "  add.u32 %n, %n, 1;\n  setp.lt.u32 %p, %n, " + std::to_string(1 + Draw(2)) + ";\n  @%p bra AGAIN" +
+            label + ";\nSKIP" + label + ":\n";
     return "  .reg .b64 %b" + label + ";\n" + text;
   }
 
@@ -194,7 +201,8 @@ TEST_CASE("Consolidate_RandomKernels_WriteTheSame") {
     const passes::ConsolidatePass pass(*passes::ParseConsolidateOptions(form));
     const auto rewritten = Run(passes::Pipeline({&pass}), *module);
     REQUIRE(rewritten.ok());
-    for (const passes::KernelOutcome& kernel : rewritten->kernels) changed += kernel.status == passes::KernelStatus::kChanged;
+    for (const passes::KernelOutcome& kernel : rewritten->kernels)
+      changed += kernel.status == passes::KernelStatus::kChanged;
     unsigned before_here = 0, after_here = 0;
     const auto want = Results(*module, before_here), got = Results(*rewritten->module, after_here);
     REQUIRE(got == want);

@@ -1,5 +1,5 @@
-// The text of modules whose launches are consolidated, refusals by name and place, and that whatever comes out is valid PTX. What programs
-// do with it: tests/workloads/dtbl/consolidate_test.py, tests/apps/consolidated_launches.cu.
+// The text of modules whose launches are consolidated, refusals by name and place, and that whatever comes out is valid
+// PTX. What programs do with it: tests/workloads/dtbl/consolidate_test.py, tests/apps/consolidated_launches.cu.
 #include "rewriter/passes/consolidate.h"
 
 #include <catch2/catch.hpp>
@@ -50,8 +50,8 @@ std::string Describe(const KernelOutcome& kernel) {
   static constexpr std::string_view kStatus[] = {"unchanged", "changed", "refused"};
   std::string text = kernel.kernel + ": " + std::string(kStatus[static_cast<std::size_t>(kernel.status)]) + "\n";
   for (const PlaceReport& place : kernel.places) {
-    text += "  line " + std::to_string(place.loc.line) + (place.function == kernel.kernel ? "" : " of " + place.function) +
-            (place.changed ? ": yes" : ": no");
+    text += "  line " + std::to_string(place.loc.line) +
+            (place.function == kernel.kernel ? "" : " of " + place.function) + (place.changed ? ": yes" : ": no");
     if (!place.reason.empty()) text += (place.changed ? ", unless " : ": ") + place.reason;
     text += "\n";
   }
@@ -66,25 +66,27 @@ std::string ReadInput(const std::string& name) {
 }  // namespace
 
 TEST_CASE("Consolidate_Golden") {
-  gridloom::testing::CheckGoldenFolder("tests/golden/consolidate", ".ptx", [](const std::string& name, const std::string& input) {
-    std::string form = "warp";
-    for (const std::string scope : {"block", "grid"}) {
-      if (name.find(scope) != std::string::npos) form = scope;
-    }
-    if (name.find("threshold") != std::string::npos || name.find("not_serial") != std::string::npos) form = "warp:64";
-    const Rewritten rewritten = Consolidate(form, name, input);
-    CheckValid(*rewritten.module);
-    gridloom::testing::GoldenSections sections;
-    for (const KernelOutcome& kernel : rewritten.kernels) {
-      sections["kernels"] += Describe(kernel);
-      CHECK((kernel.status == KernelStatus::kRefused) == !kernel.reason.empty());
-    }
-    // What is refused stays as it was.
-    const std::string before = ptx::PrintModule(*Parse(name, input)), after = ptx::PrintModule(*rewritten.module);
-    if (name.find("refused") != std::string::npos) CHECK(before == after);
-    else if (name.find("not_serial") == std::string::npos) sections["consolidated"] = after;
-    return sections;
-  });
+  gridloom::testing::CheckGoldenFolder(
+      "tests/golden/consolidate", ".ptx", [](const std::string& name, const std::string& input) {
+        std::string form = "warp";
+        for (const std::string scope : {"block", "grid"}) {
+          if (name.find(scope) != std::string::npos) form = scope;
+        }
+        if (name.find("threshold") != std::string::npos || name.find("not_serial") != std::string::npos)
+          form = "warp:64";
+        const Rewritten rewritten = Consolidate(form, name, input);
+        CheckValid(*rewritten.module);
+        gridloom::testing::GoldenSections sections;
+        for (const KernelOutcome& kernel : rewritten.kernels) {
+          sections["kernels"] += Describe(kernel);
+          CHECK((kernel.status == KernelStatus::kRefused) == !kernel.reason.empty());
+        }
+        // What is refused stays as it was.
+        const std::string before = ptx::PrintModule(*Parse(name, input)), after = ptx::PrintModule(*rewritten.module);
+        if (name.find("refused") != std::string::npos) CHECK(before == after);
+        else if (name.find("not_serial") == std::string::npos) sections["consolidated"] = after;
+        return sections;
+      });
 }
 
 TEST_CASE("Consolidate_WholeCorpus_GivesValidModules") {
@@ -94,11 +96,13 @@ TEST_CASE("Consolidate_WholeCorpus_GivesValidModules") {
   }
 }
 
-// Lines left out, doubled and moved: whatever comes of it must not crash the pass, and what still verifies has to come out valid.
+// Lines left out, doubled and moved: whatever comes of it must not crash the pass, and what still verifies has to come
+// out valid.
 TEST_CASE("Consolidate_LinesMixedUp_NeverCrashes") {
   std::mt19937 random(11);
   unsigned valid_modules = 0, changed = 0;
-  for (const std::string name : {"consolidate/warp", "consolidate/refused", "consolidate/not_serial", "aggregate/either"}) {
+  for (const std::string name :
+       {"consolidate/warp", "consolidate/refused", "consolidate/not_serial", "aggregate/either"}) {
     std::vector<std::string> lines;
     std::istringstream in(ReadInput(name));
     for (std::string line; std::getline(in, line);) lines.push_back(line);
@@ -108,7 +112,9 @@ TEST_CASE("Consolidate_LinesMixedUp_NeverCrashes") {
         const std::size_t at = 4 + random() % (mixed.size() - 4);
         switch (random() % 3) {
           case 0: mixed.erase(mixed.begin() + static_cast<std::ptrdiff_t>(at)); break;
-          case 1: mixed.insert(mixed.begin() + static_cast<std::ptrdiff_t>(at), mixed[4 + random() % (mixed.size() - 4)]); break;
+          case 1:
+            mixed.insert(mixed.begin() + static_cast<std::ptrdiff_t>(at), mixed[4 + random() % (mixed.size() - 4)]);
+            break;
           default: std::swap(mixed[at], mixed[4 + random() % (mixed.size() - 4)]); break;
         }
       }

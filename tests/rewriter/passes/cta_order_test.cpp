@@ -11,10 +11,11 @@ namespace {
 /// A kernel with one body, and what it calls declared before.
 struct Kernel {
   explicit Kernel(const std::string& body, const std::string& before = "") {
-    const std::string text = ".version 8.0\n.target sm_80\n.address_size 64\n" + before +
-                             "\n.visible .entry k(.param .u64 p) { .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .f32 %f<9>; .reg .pred %p<2>;\n"
-                             "ld.param.u64 %rd1, [p];\n" +
-                             body + "\nret; }\n";
+    const std::string text =
+        ".version 8.0\n.target sm_80\n.address_size 64\n" + before +
+        "\n.visible .entry k(.param .u64 p) { .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .f32 %f<9>; .reg .pred %p<2>;\n"
+        "ld.param.u64 %rd1, [p];\n" +
+        body + "\nret; }\n";
     DiagnosticSink sink;
     module = ptx::ParseModule(text, sink);
     REQUIRE(!sink.has_errors());
@@ -50,17 +51,20 @@ TEST_CASE("CtaOrder_Atomics_MatterUnlessTheyCommute") {
 }
 
 TEST_CASE("CtaOrder_EffectsThatRangesDoNotTell_NeedTheWholeGrid") {
-  CHECK(Kernel("call (%r1), vprintf, (%rd1, %rd1);", ".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);")
+  CHECK(Kernel("call (%r1), vprintf, (%rd1, %rd1);",
+               ".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);")
             .Order()
             .why_whole == "it prints");
-  CHECK(Kernel("call (%rd2), malloc, (%rd1);", ".extern .func (.param .b64 r) malloc(.param .b64 a);").Order().why_whole ==
-        "it allocates memory");
+  CHECK(Kernel("call (%rd2), malloc, (%rd1);", ".extern .func (.param .b64 r) malloc(.param .b64 a);")
+            .Order()
+            .why_whole == "it allocates memory");
   const CtaOrder texture = Kernel("tex.1d.v4.f32.s32 {%f1,%f2,%f3,%f4}, [%rd1, {%r1}];").Order();
   CHECK(texture.why_whole == "it reads or writes textures or surfaces (tex.1d.v4.f32.s32)");
   CHECK(texture.loc.line != 0);
   CHECK(Kernel("txq.width.b32 %r1, [%rd1];").Order().why_whole == "");
-  CHECK(Kernel("again: ld.volatile.global.u32 %r1, [%rd1]; setp.eq.u32 %p1, %r1, 0; @%p1 bra again;").Order().why_whole ==
-        "a loop may wait for what another CTA writes (ld.volatile.global.u32)");
+  CHECK(
+      Kernel("again: ld.volatile.global.u32 %r1, [%rd1]; setp.eq.u32 %p1, %r1, 0; @%p1 bra again;").Order().why_whole ==
+      "a loop may wait for what another CTA writes (ld.volatile.global.u32)");
 }
 
 TEST_CASE("CtaOrder_ReadsGlobal_SeesLoadsThatOtherKernelsChange") {
@@ -70,7 +74,8 @@ TEST_CASE("CtaOrder_ReadsGlobal_SeesLoadsThatOtherKernelsChange") {
   CHECK(Kernel("ld.global.nc.u32 %r1, [%rd1];").Reads());
   CHECK(Kernel("ld.u32 %r1, [%rd1];").Reads());
   CHECK(Kernel("call f, (%rd1);",
-               ".func f(.param .b64 a) { .reg .b64 %rd1; .reg .b32 %r1; ld.param.u64 %rd1, [a]; ld.global.u32 %r1, [%rd1]; ret; }")
+               ".func f(.param .b64 a) { .reg .b64 %rd1; .reg .b32 %r1; ld.param.u64 %rd1, [a]; ld.global.u32 %r1, "
+               "[%rd1]; ret; }")
             .Reads());
 }
 

@@ -14,8 +14,9 @@ namespace {
 
 std::unique_ptr<Module> Parse(const std::string& body) {
   DiagnosticSink sink;
-  auto module =
-      ParseModule(".version 8.0\n.target sm_90\n.address_size 64\n.global .u32 g;\n.entry k(.param .u32 a)\n{\n" + body + "}\n", sink);
+  auto module = ParseModule(
+      ".version 8.0\n.target sm_90\n.address_size 64\n.global .u32 g;\n.entry k(.param .u32 a)\n{\n" + body + "}\n",
+      sink);
   REQUIRE(!sink.has_errors());
   return module;
 }
@@ -46,8 +47,9 @@ TEST_CASE("Text_NamesOfEveryScope_AreResolvedAndCarryTheLocation") {
   {
     FunctionEditor editor(*module, k);
     const std::string t = editor.NewRegister(ScalarType::kU32, "t");
-    InsertAtEntry(*k.body,
-                  editor.Text("ld.param.u32 " + t + ", [a]; st.global.u32 [g], %r3; @!%p add.u32 %r1, " + t + ", %r2; bra END;", {6, 2}));
+    InsertAtEntry(*k.body, editor.Text("ld.param.u32 " + t + ", [a]; st.global.u32 [g], %r3; @!%p add.u32 %r1, " + t +
+                                           ", %r2; bra END;",
+                                       {6, 2}));
   }
   const auto& load = std::get<Instruction>(k.body->statements.at(3));
   CHECK(load.loc == SourceLoc{6, 2});

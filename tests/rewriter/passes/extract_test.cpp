@@ -1,5 +1,5 @@
-// One kernel as a module of its own: text, refusals, and that what comes out of the corpus is valid PTX. That it computes the same,
-// tests/e2e/broker_test.py checks (`real`).
+// One kernel as a module of its own: text, refusals, and that what comes out of the corpus is valid PTX. That it
+// computes the same, tests/e2e/broker_test.py checks (`real`).
 #include "rewriter/passes/extract.h"
 
 #include <catch2/catch.hpp>
@@ -34,23 +34,24 @@ VariableAddresses AddressesOf(const std::vector<std::string>& names) {
 }  // namespace
 
 TEST_CASE("Extract_Golden") {
-  gridloom::testing::CheckGoldenFolder("tests/golden/extract", ".ptx", [](const std::string& name, const std::string& input) {
-    const auto module = Parse(name, input);
-    gridloom::testing::GoldenSections sections;
-    for (const ptx::Function& function : module->functions) {
-      if (!function.is_entry || function.body == nullptr) continue;
-      const std::string kernel(function.name);
-      const auto variables = VariablesOf(*module, kernel);
-      if (!variables.ok()) {
-        sections["refused"] += kernel + ": " + variables.error().message + "\n";
-        continue;
-      }
-      const auto alone = ExtractKernel(*module, kernel, AddressesOf(*variables));
-      REQUIRE(alone.ok());
-      sections[kernel] = ptx::PrintModule(**alone);
-    }
-    return sections;
-  });
+  gridloom::testing::CheckGoldenFolder("tests/golden/extract", ".ptx",
+                                       [](const std::string& name, const std::string& input) {
+                                         const auto module = Parse(name, input);
+                                         gridloom::testing::GoldenSections sections;
+                                         for (const ptx::Function& function : module->functions) {
+                                           if (!function.is_entry || function.body == nullptr) continue;
+                                           const std::string kernel(function.name);
+                                           const auto variables = VariablesOf(*module, kernel);
+                                           if (!variables.ok()) {
+                                             sections["refused"] += kernel + ": " + variables.error().message + "\n";
+                                             continue;
+                                           }
+                                           const auto alone = ExtractKernel(*module, kernel, AddressesOf(*variables));
+                                           REQUIRE(alone.ok());
+                                           sections[kernel] = ptx::PrintModule(**alone);
+                                         }
+                                         return sections;
+                                       });
 }
 
 TEST_CASE("Extract_WithoutAnAddress_IsRefused") {
@@ -68,8 +69,8 @@ TEST_CASE("Extract_WithoutAnAddress_IsRefused") {
 
 TEST_CASE("Extract_FromALinkedModule_HasTheTargetOfThePartsThatAreLeft") {
   const auto part = [](const std::string& name, const std::string& sm) {
-    return ptx::LinkInput{name,
-                          Parse(name, ".version 8.0\n.target sm_" + sm + "\n.address_size 64\n.visible .entry " + name + "() { ret; }")};
+    return ptx::LinkInput{name, Parse(name, ".version 8.0\n.target sm_" + sm + "\n.address_size 64\n.visible .entry " +
+                                                name + "() { ret; }")};
   };
   std::vector<ptx::LinkInput> parts;
   parts.push_back(part("old_one", "70"));

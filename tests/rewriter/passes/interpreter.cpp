@@ -23,10 +23,16 @@ namespace {
 
 constexpr std::uint64_t kFunctionStep = 16;
 
-[[noreturn]] void Unknown(const std::string& what) { throw std::runtime_error("the interpreter does not know " + what); }
+[[noreturn]] void Unknown(const std::string& what) {
+  throw std::runtime_error("the interpreter does not know " + what);
+}
 
-std::uint64_t Cut(std::uint64_t value, unsigned bits) { return bits >= 64 ? value : value & ((std::uint64_t{1} << bits) - 1); }
-std::int64_t Signed(std::uint64_t value, unsigned bits) { return static_cast<std::int64_t>(value << (64 - bits)) >> (64 - bits); }
+std::uint64_t Cut(std::uint64_t value, unsigned bits) {
+  return bits >= 64 ? value : value & ((std::uint64_t{1} << bits) - 1);
+}
+std::int64_t Signed(std::uint64_t value, unsigned bits) {
+  return static_cast<std::int64_t>(value << (64 - bits)) >> (64 - bits);
+}
 
 bool Compare(const Instruction& setp, std::uint64_t a, std::uint64_t b) {
   const unsigned bits = ptx::BitsOf(setp.type());
@@ -46,7 +52,8 @@ bool Compare(const Instruction& setp, std::uint64_t a, std::uint64_t b) {
 /// Of operands extended to 64 bits by their type's sign.
 std::uint64_t SignedArithmetic(const Instruction& instruction, std::int64_t a, std::int64_t b) {
   switch (instruction.opcode) {
-    case Opcode::kShr: return static_cast<std::uint64_t>(a >> std::min<std::uint64_t>(static_cast<std::uint64_t>(b), 63));
+    case Opcode::kShr:
+      return static_cast<std::uint64_t>(a >> std::min<std::uint64_t>(static_cast<std::uint64_t>(b), 63));
     case Opcode::kMin: return static_cast<std::uint64_t>(std::min(a, b));
     case Opcode::kMax: return static_cast<std::uint64_t>(std::max(a, b));
     case Opcode::kDiv: return b == -1 ? 0 - static_cast<std::uint64_t>(a) : static_cast<std::uint64_t>(a / b);
@@ -85,7 +92,8 @@ std::uint64_t Arithmetic(const Instruction& instruction, std::uint64_t a, std::u
       return static_cast<std::uint64_t>(std::countl_zero(a)) - (64 - bits);
     default: break;
   }
-  if (ptx::IsSigned(instruction.type())) return SignedArithmetic(instruction, static_cast<std::int64_t>(a), static_cast<std::int64_t>(b));
+  if (ptx::IsSigned(instruction.type()))
+    return SignedArithmetic(instruction, static_cast<std::int64_t>(a), static_cast<std::int64_t>(b));
   switch (instruction.opcode) {
     case Opcode::kShr: return b >= bits ? 0 : a >> b;
     case Opcode::kMin: return std::min(a, b);
@@ -114,7 +122,9 @@ std::uint64_t Interpreter::FunctionAddress(const ptx::Function& function) const 
   return (static_cast<std::uint64_t>(it - module_.functions.begin()) + 1) * kFunctionStep;
 }
 
-const ptx::Function& Interpreter::FunctionAt(std::uint64_t address) const { return module_.functions.at(address / kFunctionStep - 1); }
+const ptx::Function& Interpreter::FunctionAt(std::uint64_t address) const {
+  return module_.functions.at(address / kFunctionStep - 1);
+}
 
 const Interpreter::Code& Interpreter::CodeOf(const ptx::Function& function) {
   const auto [it, added] = code_.try_emplace(&function);
@@ -128,7 +138,8 @@ const Interpreter::Code& Interpreter::CodeOf(const ptx::Function& function) {
 
 std::vector<std::pair<std::uint64_t, std::uint64_t>> Interpreter::Globals() const {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> globals;
-  for (const auto& [variable, words] : globals_) globals.emplace_back(reinterpret_cast<std::uint64_t>(words.data()), variable->bytes());
+  for (const auto& [variable, words] : globals_)
+    globals.emplace_back(reinterpret_cast<std::uint64_t>(words.data()), variable->bytes());
   return globals;
 }
 
@@ -212,7 +223,8 @@ Interpreter::Flow Interpreter::Call(const Instruction& call) {
   const std::size_t at = static_cast<std::size_t>(target - call.operands.data());
   const bool has_arguments = at + 1 < call.operands.size() && call.operands[at + 1].kind == OperandKind::kList;
   const std::size_t arguments = has_arguments ? call.operands[at + 1].elements.size() : 0;
-  if (arguments != callee->params.size()) throw std::runtime_error("wrong number of arguments: " + ptx::PrintInstruction(call));
+  if (arguments != callee->params.size())
+    throw std::runtime_error("wrong number of arguments: " + ptx::PrintInstruction(call));
   for (std::size_t i = 0; i < arguments; ++i) {
     const Operand& argument = call.operands[at + 1].elements[i];
     if (argument.kind == OperandKind::kSymbol) CopyParam(*argument.variable, callee->params[i]);
@@ -222,15 +234,18 @@ Interpreter::Flow Interpreter::Call(const Instruction& call) {
     if (watcher_ == nullptr) Unknown("the function " + std::string(callee->name));
     std::vector<std::uint64_t> values;
     for (const ptx::Variable& param : callee->params) {
-      for (std::uint64_t at = 0; at < (param.bytes() == 12 ? 12u : 1u); at += 4) values.push_back(thread_->params[{&param, at}]);
+      for (std::uint64_t at = 0; at < (param.bytes() == 12 ? 12u : 1u); at += 4)
+        values.push_back(thread_->params[{&param, at}]);
     }
     watcher_->OnCall(callee->name, values);
-    if (at == 1 && !call.operands[0].elements.empty()) thread_->params[{call.operands[0].elements[0].variable, 0}] = watcher_->Result();
+    if (at == 1 && !call.operands[0].elements.empty())
+      thread_->params[{call.operands[0].elements[0].variable, 0}] = watcher_->Result();
     return Flow::kNext;
   }
   const Flow flow = RunFunction(*callee);
   if (at == 1) {
-    for (std::size_t i = 0; i < callee->returns.size(); ++i) CopyParam(callee->returns[i], *call.operands[0].elements[i].variable);
+    for (std::size_t i = 0; i < callee->returns.size(); ++i)
+      CopyParam(callee->returns[i], *call.operands[0].elements[i].variable);
   }
   return flow;
 }
@@ -241,7 +256,8 @@ void Interpreter::CopyParam(const ptx::Variable& from, const ptx::Variable& to) 
 }
 
 std::uint64_t Interpreter::Lane() const {
-  return ((std::uint64_t{thread_->tid[2]} * place_.block[1] + thread_->tid[1]) * place_.block[0] + thread_->tid[0]) % 32;
+  return ((std::uint64_t{thread_->tid[2]} * place_.block[1] + thread_->tid[1]) * place_.block[0] + thread_->tid[0]) %
+         32;
 }
 
 std::uint64_t Interpreter::Alone(const Instruction& of_warp) {
@@ -267,9 +283,12 @@ void Interpreter::Compute(const Instruction& instruction) {
     return ptx::IsSigned(type) ? static_cast<std::uint64_t>(Signed(number, bits)) : Cut(number, bits);
   };
   const ptx::ScalarType type = instruction.type();
-  if (type == ptx::ScalarType::kPred) return Set(operands[0], Arithmetic(instruction, value(1), value(2), value(3)) & 1);
-  if (instruction.opcode == Opcode::kCvt) return Set(operands[0], Cut(extended(value(1), instruction.type(1)), ptx::BitsOf(type)));
-  const bool wide = instruction.Has(Mod::kWide), shift = instruction.opcode == Opcode::kShl || instruction.opcode == Opcode::kShr;
+  if (type == ptx::ScalarType::kPred)
+    return Set(operands[0], Arithmetic(instruction, value(1), value(2), value(3)) & 1);
+  if (instruction.opcode == Opcode::kCvt)
+    return Set(operands[0], Cut(extended(value(1), instruction.type(1)), ptx::BitsOf(type)));
+  const bool wide = instruction.Has(Mod::kWide),
+             shift = instruction.opcode == Opcode::kShl || instruction.opcode == Opcode::kShr;
   const std::uint64_t a = extended(value(1), type), b = shift ? value(2) : extended(value(2), type);
   const std::uint64_t c = wide ? value(3) : instruction.opcode == Opcode::kSelp ? value(3) : extended(value(3), type);
   Set(operands[0], Cut(Arithmetic(instruction, a, b, c), ptx::BitsOf(type) * (wide ? 2 : 1)));
@@ -301,7 +320,9 @@ const std::byte* Interpreter::ParamBytes(const ptx::Variable& param) const {
 }
 
 std::uint64_t Interpreter::AddressOf(const ptx::Variable& variable) {
-  Memory& memory = variable.space == StateSpace::kShared ? shared_ : variable.space == StateSpace::kLocal ? thread_->local : globals_;
+  Memory& memory = variable.space == StateSpace::kShared  ? shared_
+                   : variable.space == StateSpace::kLocal ? thread_->local
+                                                          : globals_;
   std::vector<std::uint64_t>& words = memory[&variable];
   if (words.empty()) words.resize((variable.bytes() + 7) / 8);
   return reinterpret_cast<std::uint64_t>(words.data());
@@ -310,16 +331,19 @@ std::uint64_t Interpreter::AddressOf(const ptx::Variable& variable) {
 std::uint64_t Interpreter::Address(const Operand& operand) {
   const ptx::AddressOperand& address = *operand.address;
   const Operand& base = address.base.at(0);
-  return (base.kind == OperandKind::kSymbol ? AddressOf(*base.variable) : Value(base)) + static_cast<std::uint64_t>(address.offset);
+  return (base.kind == OperandKind::kSymbol ? AddressOf(*base.variable) : Value(base)) +
+         static_cast<std::uint64_t>(address.offset);
 }
 
 void Interpreter::Tell(const Instruction& access, std::uint64_t address, bool reads, bool writes) const {
-  if (watcher_ != nullptr && access.space() == StateSpace::kGlobal) watcher_->OnAccess(address, ptx::BytesOf(access.type()), reads, writes);
+  if (watcher_ != nullptr && access.space() == StateSpace::kGlobal)
+    watcher_->OnAccess(address, ptx::BytesOf(access.type()), reads, writes);
 }
 
 void Interpreter::Add(const Instruction& atomic) {
   const unsigned bytes = ptx::BytesOf(atomic.type());
-  if (!atomic.Has(Mod::kAdd) && !atomic.Has(Mod::kExch) && !atomic.Has(Mod::kCas)) Unknown(ptx::PrintInstruction(atomic));
+  if (!atomic.Has(Mod::kAdd) && !atomic.Has(Mod::kExch) && !atomic.Has(Mod::kCas))
+    Unknown(ptx::PrintInstruction(atomic));
   const std::size_t at = atomic.opcode == Opcode::kAtom ? 1 : 0;
   const std::uint64_t address = Address(atomic.operands[at]);
   Tell(atomic, address, true, true);
@@ -401,7 +425,8 @@ std::uint64_t Interpreter::Value(const Operand& operand) {
 }
 
 void Interpreter::Set(const Operand& operand, std::uint64_t value) {
-  if (operand.kind != OperandKind::kRegister || operand.element != 0) Unknown("destination " + ptx::PrintOperand(operand));
+  if (operand.kind != OperandKind::kRegister || operand.element != 0)
+    Unknown("destination " + ptx::PrintOperand(operand));
   thread_->registers[{operand.variable, operand.index * std::uint64_t{8}}] = value;
 }
 

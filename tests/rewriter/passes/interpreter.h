@@ -1,5 +1,6 @@
-// Runs the PTX of random kernels CTA by CTA, straight from the module: slow per instruction, but nothing has to be compiled, so
-// that thousands of kernels can be tried. Knows the instructions that random kernels and passes make, and fails the test on others.
+// Runs the PTX of random kernels CTA by CTA, straight from the module: slow per instruction, but nothing has to be
+// compiled, so that thousands of kernels can be tried. Knows the instructions that random kernels and passes make, and
+// fails the test on others.
 #pragma once
 
 #include <array>
@@ -40,8 +41,8 @@ class Interpreter {
   /// Without a watcher, functions without a body are unknown.
   explicit Interpreter(const ptx::Module& module, InterpreterWatcher* watcher = nullptr);
 
-  /// Runs the threads of a CTA one after the other, x fastest, each to its next barrier or its end. `params` is the parameter block;
-  /// addresses are those of the host.
+  /// Runs the threads of a CTA one after the other, x fastest, each to its next barrier or its end. `params` is the
+  /// parameter block; addresses are those of the host.
   void RunCta(const ptx::Function& kernel, const std::vector<std::byte>& params, const CtaPlace& place);
   /// What an address stands for that a kernel has passed on.
   const ptx::Function& FunctionAt(std::uint64_t address) const;
@@ -69,7 +70,8 @@ class Interpreter {
     std::size_t at = 0;  ///< instruction of the kernel
     bool ended = false;
     std::unordered_map<RegisterKey, std::uint64_t, RegisterHash> registers;
-    std::unordered_map<RegisterKey, std::uint64_t, RegisterHash> params;  ///< .param variables of calls and functions, by byte
+    std::unordered_map<RegisterKey, std::uint64_t, RegisterHash>
+        params;  ///< .param variables of calls and functions, by byte
     Memory local;
   };
   enum class Flow : std::uint8_t { kNext, kReturn, kExit, kBarrier };

@@ -68,7 +68,8 @@ TEST_CASE("RunOnPart_KernelsCallCopies_FunctionsStay") {
     CHECK(rewritten->Find("calls_here")->status == KernelStatus::kChanged);
     CHECK(rewritten->Find("calls_there")->status == KernelStatus::kRefused);
     CHECK(rewritten->Find("calls_by_pointer")->status == KernelStatus::kRefused);
-    CHECK(rewritten->Find("calls_by_pointer")->reason == "it calls through a pointer, which may lead to another part of the program");
+    CHECK(rewritten->Find("calls_by_pointer")->reason ==
+          "it calls through a pointer, which may lead to another part of the program");
     for (const char* function : {"here", "deep", "calls_by_pointer"}) {
       CHECK(part.FindFunction(function)->params.size() == module->FindFunction(function)->params.size());
       CHECK(TextOf(part, function) == TextOf(*module, function));
@@ -79,7 +80,8 @@ TEST_CASE("RunOnPart_KernelsCallCopies_FunctionsStay") {
     std::vector<ptx::LinkInput> inputs;
     inputs.push_back({"this", Parse(ptx::PrintModule(part))});
     inputs.push_back({"other", Parse(kOtherPart)});
-    const auto linked = ptx::LinkModules(std::move(inputs), [](std::string_view name) { return name.starts_with("gridloom_"); });
+    const auto linked =
+        ptx::LinkModules(std::move(inputs), [](std::string_view name) { return name.starts_with("gridloom_"); });
     INFO((linked.ok() ? "" : linked.error().message));
     CHECK(linked.ok());
   }

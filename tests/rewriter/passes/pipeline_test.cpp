@@ -28,7 +28,8 @@ std::unique_ptr<ptx::Module> Parse(std::string_view text) {
 /// Appends a parameter to every kernel whose name is not `refused`.
 class AppendingPass final : public Pass {
  public:
-  AppendingPass(std::string_view name, HiddenRole role, std::string_view refused) : name_(name), role_(role), refused_(refused) {}
+  AppendingPass(std::string_view name, HiddenRole role, std::string_view refused)
+      : name_(name), role_(role), refused_(refused) {}
   std::string_view name() const override { return name_; }
   std::string_view summary() const override { return "for tests"; }
   Result<PassReport> Run(ptx::Module& module) const override {
@@ -84,8 +85,8 @@ TEST_CASE("PipelineParse_UnknownOrEmptyName_IsAnErrorThatNamesIt") {
 }
 
 TEST_CASE("PipelineParse_ReleaseThatSeesOtherKernelsThanProfile_IsAnError") {
-  for (const char* text : {"profile,release", "profile-strided,release-strided,slice", "slice,profile,release", "slice,release",
-                           "profile,profile-strided,release", "profile,slice"}) {
+  for (const char* text : {"profile,release", "profile-strided,release-strided,slice", "slice,profile,release",
+                           "slice,release", "profile,profile-strided,release", "profile,slice"}) {
     CHECK(Pipeline::Parse(text).ok());
   }
   CHECK(Pipeline::Parse("release,profile").error().message == "'release' has to follow 'profile'");
@@ -153,8 +154,10 @@ TEST_CASE("RewriteCache_SameTextAndPipeline_RewritesOnce") {
 
 TEST_CASE("LaunchFills_MarkedModule_HiddenParametersAreFoundByNameInTheText") {
   const auto module = Parse(
-      ".version 8.0\n.target sm_90\n.address_size 64\n.global .u32 k_gl_grid_x;\n.entry k(.param .u8 p, .param .u32 k_gl_shift_x) {\n.reg "
-      ".b32 %r<3>;\nmov.u32 %r1, %ctaid.y;\nmov.u32 %r2, %nctaid.x;\nret;\n}\n.entry plain(.param .u32 plain_gl_nothing) { ret; }\n");
+      ".version 8.0\n.target sm_90\n.address_size 64\n.global .u32 k_gl_grid_x;\n.entry k(.param .u8 p, .param .u32 "
+      "k_gl_shift_x) {\n.reg "
+      ".b32 %r<3>;\nmov.u32 %r1, %ctaid.y;\nmov.u32 %r2, %nctaid.x;\nret;\n}\n.entry plain(.param .u32 "
+      "plain_gl_nothing) { ret; }\n");
   const auto rewritten = Run(*Pipeline::Parse("slice"), *module);
   REQUIRE(rewritten.ok());
   const auto read = [&] { return Parse(ptx::PrintModule(*rewritten->module)); };
@@ -176,8 +179,9 @@ TEST_CASE("LaunchFills_MarkedModule_HiddenParametersAreFoundByNameInTheText") {
 }
 
 TEST_CASE("SlicePass_KernelThatIsSlicedAlready_IsRefused") {
-  const auto module =
-      Parse(".version 8.0\n.target sm_90\n.address_size 64\n.entry k() {\n.reg .b32 %r<3>;\nmov.u32 %r1, %ctaid.x;\nret;\n}\n");
+  const auto module = Parse(
+      ".version 8.0\n.target sm_90\n.address_size 64\n.entry k() {\n.reg .b32 %r<3>;\nmov.u32 %r1, "
+      "%ctaid.x;\nret;\n}\n");
   const auto once = Run(*Pipeline::Parse("slice"), *module);
   REQUIRE(once.ok());
   const auto twice = Run(*Pipeline::Parse("slice"), *Parse(ptx::PrintModule(*once->module)));
@@ -189,8 +193,10 @@ TEST_CASE("SlicePass_KernelThatIsSlicedAlready_IsRefused") {
 // A kernel at the end of a chain of functions, each of which calls the next one.
 TEST_CASE("Passes_ChainsOfCalls_CostInProportion") {
   const auto chain = [](std::size_t length, std::string_view last) {
-    std::string text = ".version 8.0\n.target sm_90\n.address_size 64\n.func f0() { .reg .b32 %r; " + std::string(last) + " ret; }\n";
-    for (std::size_t i = 1; i < length; ++i) text += ".func f" + std::to_string(i) + "() { call f" + std::to_string(i - 1) + "; ret; }\n";
+    std::string text =
+        ".version 8.0\n.target sm_90\n.address_size 64\n.func f0() { .reg .b32 %r; " + std::string(last) + " ret; }\n";
+    for (std::size_t i = 1; i < length; ++i)
+      text += ".func f" + std::to_string(i) + "() { call f" + std::to_string(i - 1) + "; ret; }\n";
     return Parse(text + ".entry k() { call f" + std::to_string(length - 1) + "; ret; }\n");
   };
   for (const char* last : {"", "bar.sync 0;", "exit;", "ld.global.b32 %r, [0];"}) {

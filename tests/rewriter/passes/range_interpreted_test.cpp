@@ -1,6 +1,6 @@
-// Thousands of random kernels whose addresses are arithmetic, through an interpreter of PTX: as they are, with release code, and with
-// release code in slices. The profiler's ranges hold every byte that a CTA touches, each CTA releases what it has set, after its
-// last write, and the memory is the same in all three.
+// Thousands of random kernels whose addresses are arithmetic, through an interpreter of PTX: as they are, with release
+// code, and with release code in slices. The profiler's ranges hold every byte that a CTA touches, each CTA releases
+// what it has set, after its last write, and the memory is the same in all three.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdio>
@@ -25,7 +25,9 @@ constexpr std::int64_t kReach = RandomAddressKernel::kReach;
 class Arrays {
  public:
   std::uint64_t Middle(int array) const { return Begin(array) + kReach; }
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> Allocations() const { return {{Begin(0), 2 * kReach}, {Begin(1), 2 * kReach}}; }
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> Allocations() const {
+    return {{Begin(0), 2 * kReach}, {Begin(1), 2 * kReach}};
+  }
   /// What was written since the last call: places and words. The arrays are zero again afterwards.
   std::vector<std::pair<std::uint64_t, std::uint32_t>> Take(const std::vector<std::uint64_t>& touched) {
     std::vector<std::pair<std::uint64_t, std::uint32_t>> words;
@@ -39,7 +41,8 @@ class Arrays {
 
  private:
   std::uint64_t Begin(int array) const { return reinterpret_cast<std::uint64_t>(arrays_[array].data()); }
-  std::array<std::vector<std::uint32_t>, 2> arrays_{std::vector<std::uint32_t>(kReach / 2), std::vector<std::uint32_t>(kReach / 2)};
+  std::array<std::vector<std::uint32_t>, 2> arrays_{std::vector<std::uint32_t>(kReach / 2),
+                                                    std::vector<std::uint32_t>(kReach / 2)};
 };
 
 /// Range calls and accesses, and which words were written.
@@ -49,7 +52,9 @@ class Watcher final : public InterpreterWatcher {
     ranges.OnAccess(address, bytes, reads, writes);
     if (writes) written.push_back(address);
   }
-  void OnCall(std::string_view function, std::span<const std::uint64_t> arguments) override { ranges.OnCall(function, arguments); }
+  void OnCall(std::string_view function, std::span<const std::uint64_t> arguments) override {
+    ranges.OnCall(function, arguments);
+  }
 
   std::vector<std::uint64_t> Written() {
     std::ranges::sort(written);
@@ -95,8 +100,8 @@ class Case {
   }
 
   /// One CTA of the whole grid.
-  void RunCta(Interpreter& interpreter, const ptx::Function& kernel, const std::vector<std::byte>& params, std::uint64_t number,
-              bool one_thread = false) const {
+  void RunCta(Interpreter& interpreter, const ptx::Function& kernel, const std::vector<std::byte>& params,
+              std::uint64_t number, bool one_thread = false) const {
     const GridShape at = passes::CtaAt(grid_, number);
     interpreter.RunCta(kernel, params,
                        {.block = one_thread ? std::array<std::uint32_t, 3>{1, 1, 1} : block_,
@@ -106,8 +111,9 @@ class Case {
   /// The same CTA as the only one of a slice.
   void RunSliced(Interpreter& interpreter, const ptx::Function& kernel, const std::vector<passes::HiddenParam>& hidden,
                  std::uint64_t number, bool one_thread = false) const {
-    interpreter.RunCta(kernel, Params(hidden, number),
-                       {.block = one_thread ? std::array<std::uint32_t, 3>{1, 1, 1} : block_, .cta = {0, 0, 0}, .grid = {1, 1, 1}});
+    interpreter.RunCta(
+        kernel, Params(hidden, number),
+        {.block = one_thread ? std::array<std::uint32_t, 3>{1, 1, 1} : block_, .cta = {0, 0, 0}, .grid = {1, 1, 1}});
   }
 
  private:
@@ -141,7 +147,8 @@ void CheckKernel(const Case& test, Arrays& arrays, const ptx::Module& module, co
   Watcher whole, released, in_slices;
   Interpreter original(module, &whole), with_release(*ranged.module, &released), with_both(*sliced.module, &in_slices);
   const ptx::Function &k = *module.FindFunction("k"), &k_released = *ranged.module->FindFunction("k"),
-                      &k_sliced = *sliced.module->FindFunction("k"), &profiler = *ranged.module->FindFunction(ranged.added[0].name),
+                      &k_sliced = *sliced.module->FindFunction("k"),
+                      &profiler = *ranged.module->FindFunction(ranged.added[0].name),
                       &profiler_sliced = *sliced.module->FindFunction(sliced.added[0].name);
   // A profiler that was there before slicing was sliced, too, with parameters of its own.
   auto profiler_hidden = sliced.Find(slice_first ? "k" : sliced.added[0].name)->hidden;
@@ -187,7 +194,8 @@ TEST_CASE("RandomAddresses_ProfiledReleasedAndSliced_HoldEveryByte") {
     REQUIRE(!sink.has_errors());
     CheckKernel(test, arrays, *module, seed % 2 == 0 ? "" : "-strided");
   }
-  std::printf("%llu kernels with profilers and release code, whole and in slices\n", static_cast<unsigned long long>(kKernels));
+  std::printf("%llu kernels with profilers and release code, whole and in slices\n",
+              static_cast<unsigned long long>(kKernels));
 }
 
 }  // namespace gridloom::test

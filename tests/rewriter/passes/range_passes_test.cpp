@@ -40,9 +40,11 @@ std::string Rewrite(const std::string& input, const std::string& pipeline) {
 }
 
 void CheckFolder(const std::string& pass) {
-  gridloom::testing::CheckGoldenFolder("tests/golden/" + pass, ".ptx", [&](const std::string&, const std::string& input) {
-    return gridloom::testing::GoldenSections{{pass, Rewrite(input, pass)}, {pass + "-strided", Rewrite(input, pass + "-strided")}};
-  });
+  gridloom::testing::CheckGoldenFolder(
+      "tests/golden/" + pass, ".ptx", [&](const std::string&, const std::string& input) {
+        return gridloom::testing::GoldenSections{{pass, Rewrite(input, pass)},
+                                                 {pass + "-strided", Rewrite(input, pass + "-strided")}};
+      });
 }
 
 }  // namespace
@@ -52,7 +54,8 @@ TEST_CASE("ReleasePass_Golden", "[passes]") { CheckFolder("release"); }
 
 TEST_CASE("ProfilePass_NoRoomForTheBlock_RefusesThatKernelOnly", "[passes]") {
   const auto module = Parse(
-      ".version 8.0\n.target sm_80\n.address_size 64\n.entry large(.param .b8 p[4344]) { ret; }\n.entry small(.param .b8 p[4340]) { ret; "
+      ".version 8.0\n.target sm_80\n.address_size 64\n.entry large(.param .b8 p[4344]) { ret; }\n.entry small(.param "
+      ".b8 p[4340]) { ret; "
       "}\n");
   const auto rewritten = Run(*Pipeline::Parse("profile"), *module);
   REQUIRE(rewritten.ok());

@@ -31,7 +31,8 @@ void RangeWatcher::OnAccess(std::uint64_t address, unsigned bytes, bool reads, b
 
 void RangeWatcher::OnCall(std::string_view function, std::span<const std::uint64_t> a) {
   const bool set = function.starts_with("gridloom_set"), strided = function.ends_with("strided");
-  if (!function.starts_with("gridloom_") || a.size() != (strided ? 6u : 4u)) throw std::runtime_error("call of " + std::string(function));
+  if (!function.starts_with("gridloom_") || a.size() != (strided ? 6u : 4u))
+    throw std::runtime_error("call of " + std::string(function));
   RangeCallWords call{};
   if (strided) std::ranges::copy(a, call.begin());
   else call = {a[0], a[1], 0, 1, a[2] > a[1] ? a[2] - a[1] : 0, a[3]};
@@ -45,14 +46,17 @@ std::string RangeWatcher::Check(const std::vector<RangeCallWords>& calls,
   std::ranges::sort(accesses);
   accesses.erase(std::ranges::unique(accesses).begin(), accesses.end());
   for (const Access& access : accesses) {
-    const auto in = std::ranges::find_if(allocations, [&](const auto& one) { return access.address - one.first < one.second; });
+    const auto in =
+        std::ranges::find_if(allocations, [&](const auto& one) { return access.address - one.first < one.second; });
     if (in == allocations.end()) return "an access lies in no allocation";
     for (std::uint64_t byte = access.address; byte < access.address + access.bytes; ++byte) {
-      const bool found = std::ranges::any_of(
-          calls, [&](const RangeCallWords& call) { return call[0] - in->first < in->second && Holds(call, byte, access.flags); });
+      const bool found = std::ranges::any_of(calls, [&](const RangeCallWords& call) {
+        return call[0] - in->first < in->second && Holds(call, byte, access.flags);
+      });
       if (!found) {
-        return "byte " + std::to_string(byte - in->first) + " of allocation " + std::to_string(in - allocations.begin()) + ", flags " +
-               std::to_string(access.flags) + ", is in no range";
+        return "byte " + std::to_string(byte - in->first) + " of allocation " +
+               std::to_string(in - allocations.begin()) + ", flags " + std::to_string(access.flags) +
+               ", is in no range";
       }
     }
   }

@@ -1,5 +1,5 @@
-// What CTAs report of their memory, against what they touch, byte by byte: the range functions and the accesses of interpreted
-// kernels (interpreter.h). Stricter than pages: a range that is one byte too short is found.
+// What CTAs report of their memory, against what they touch, byte by byte: the range functions and the accesses of
+// interpreted kernels (interpreter.h). Stricter than pages: a range that is one byte too short is found.
 #pragma once
 
 #include <algorithm>
@@ -27,8 +27,8 @@ class RangeWatcher final : public InterpreterWatcher {
   /// Calls of the CTA, sorted.
   std::vector<RangeCallWords> Sets() const { return Sorted(sets_); }
   std::vector<RangeCallWords> Releases() const { return Sorted(releases_); }
-  /// Empty when each byte touched lies in a range of `calls` for that use, in the allocation of its array, and nothing was touched
-  /// after the first release. `allocations`: address and bytes.
+  /// Empty when each byte touched lies in a range of `calls` for that use, in the allocation of its array, and nothing
+  /// was touched after the first release. `allocations`: address and bytes.
   std::string Check(const std::vector<RangeCallWords>& calls,
                     const std::vector<std::pair<std::uint64_t, std::uint64_t>>& allocations) const;
 

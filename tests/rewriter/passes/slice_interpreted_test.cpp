@@ -1,6 +1,6 @@
-// Thousands of random kernels, as they are, in slices, with release code and with both, through an interpreter of PTX: all give what
-// the same program gives on the host, and CTAs release what their profilers have set. Flow graphs of any shape, threads that leave
-// anywhere, grids of up to three dimensions, calls, calls by pointer.
+// Thousands of random kernels, as they are, in slices, with release code and with both, through an interpreter of PTX:
+// all give what the same program gives on the host, and CTAs release what their profilers have set. Flow graphs of any
+// shape, threads that leave anywhere, grids of up to three dimensions, calls, calls by pointer.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdio>
@@ -35,7 +35,8 @@ RandomKernelOptions Options(std::uint64_t seed) {
 
 class Case {
  public:
-  explicit Case(std::uint64_t seed) : kernel_(seed, Options(seed)), random_(seed * 131 + 5), input_(RandomKernel::kInputs) {
+  explicit Case(std::uint64_t seed)
+      : kernel_(seed, Options(seed)), random_(seed * 131 + 5), input_(RandomKernel::kInputs) {
     static constexpr GridShape kGrids[] = {{9, 1, 1}, {3, 4, 1}, {1, 5, 2}, {2, 2, 3}, {1, 1, 7}, {5, 1, 2}};
     grid_ = kGrids[random_() % 6];
     parameter_ = static_cast<std::uint32_t>(random_());
@@ -82,11 +83,13 @@ class Case {
     for (std::uint64_t first = 0, count = 0; first < grid_.count(); first += count) {
       count = std::min<std::uint64_t>(1 + random_() % 6, passes::LongestSlice(grid_, first));
       const auto params = Params(hidden, first);
-      for (std::uint32_t i = 0; i < count; ++i) RunCta(interpreter, module, params, {i, 0, 0}, {static_cast<std::uint32_t>(count), 1, 1});
+      for (std::uint32_t i = 0; i < count; ++i)
+        RunCta(interpreter, module, params, {i, 0, 0}, {static_cast<std::uint32_t>(count), 1, 1});
     }
   }
 
-  /// Each CTA, behind its profiler: in a grid of its own when `hidden` has the parameters of a slice. Why the ranges are wrong, else "".
+  /// Each CTA, behind its profiler: in a grid of its own when `hidden` has the parameters of a slice. Why the ranges
+  /// are wrong, else "".
   std::string RunWithRanges(const passes::Rewritten& rewritten, bool in_slices) {
     const ptx::Module& module = *rewritten.module;
     const passes::AddedKernel& profiler = rewritten.added.at(0);
@@ -109,7 +112,8 @@ class Case {
       place.block = {kThreads, 1, 1};
       interpreter.RunCta(*module.FindFunction("random_kernel"), Params(hidden, number), place);
       if (watcher.Releases() != sets) return "CTA " + std::to_string(number) + " does not release what was set";
-      if (std::string wrong = watcher.Check(sets, allocations); !wrong.empty()) return "CTA " + std::to_string(number) + ": " + wrong;
+      if (std::string wrong = watcher.Check(sets, allocations); !wrong.empty())
+        return "CTA " + std::to_string(number) + ": " + wrong;
     }
     return "";
   }
@@ -120,10 +124,14 @@ class Case {
     for (std::uint32_t number = 0; number < grid_.count(); ++number) {
       const GridShape at = passes::CtaAt(grid_, number);
       for (std::uint32_t tid = 0; tid < kThreads; ++tid) {
-        const auto base = static_cast<std::ptrdiff_t>((std::size_t{number} * kThreads + tid) * RandomKernel::kRegisters);
-        const std::vector<std::uint32_t> mine(before_.begin() + base, before_.begin() + base + RandomKernel::kRegisters);
-        const RandomPlace place{.tid = tid, .ntid = kThreads, .cta = {at.x, at.y, at.z}, .grid = {grid_.x, grid_.y, grid_.z}};
-        right &= std::ranges::equal(kernel_.Run(place, parameter_, input_, mine), std::span(out_).subspan(base, RandomKernel::kRegisters));
+        const auto base =
+            static_cast<std::ptrdiff_t>((std::size_t{number} * kThreads + tid) * RandomKernel::kRegisters);
+        const std::vector<std::uint32_t> mine(before_.begin() + base,
+                                              before_.begin() + base + RandomKernel::kRegisters);
+        const RandomPlace place{
+            .tid = tid, .ntid = kThreads, .cta = {at.x, at.y, at.z}, .grid = {grid_.x, grid_.y, grid_.z}};
+        right &= std::ranges::equal(kernel_.Run(place, parameter_, input_, mine),
+                                    std::span(out_).subspan(base, RandomKernel::kRegisters));
       }
     }
     std::ranges::copy(before_, out_.begin());
@@ -131,9 +139,10 @@ class Case {
   }
 
  private:
-  void RunCta(Interpreter& interpreter, const ptx::Module& module, const std::vector<std::byte>& params, std::array<std::uint32_t, 3> cta,
-              std::array<std::uint32_t, 3> grid) {
-    interpreter.RunCta(*module.FindFunction("random_kernel"), params, {.block = {kThreads, 1, 1}, .cta = cta, .grid = grid});
+  void RunCta(Interpreter& interpreter, const ptx::Module& module, const std::vector<std::byte>& params,
+              std::array<std::uint32_t, 3> cta, std::array<std::uint32_t, 3> grid) {
+    interpreter.RunCta(*module.FindFunction("random_kernel"), params,
+                       {.block = {kThreads, 1, 1}, .cta = cta, .grid = grid});
   }
 
   RandomKernel kernel_;
@@ -185,10 +194,12 @@ TEST_CASE("RandomKernels_WholeInSlicesAndReleased_EqualHost") {
     const std::string form = seed % 3 == 0 ? "" : "-strided";
     if (!CheckRanges(test, *module, "", form)) continue;
     ++released;
-    both += seed % 4 == 1 && outcome.status != passes::KernelStatus::kRefused && CheckRanges(test, *module, "slice,", form);
+    both +=
+        seed % 4 == 1 && outcome.status != passes::KernelStatus::kRefused && CheckRanges(test, *module, "slice,", form);
   }
   std::printf(
-      "%u kernels the same whole and sliced, %u of them refused and run whole; %u the same with release code, %u sliced and with it\n",
+      "%u kernels the same whole and sliced, %u of them refused and run whole; %u the same with release code, %u "
+      "sliced and with it\n",
       kKernels, refused, released, both);
   CHECK(released > kKernels / 5);
   CHECK(both > kKernels / 20);

@@ -1,7 +1,7 @@
-// slice_registers FILE…: how many registers ptxas gives each kernel, before and after `slice`. Prints a table of the kernels
-// that need more or fewer and a summary; fails when fewer than 90 % are unchanged, or one needs more than 4 more (Kernelet,
-// section 4.1: "register usage by slicing keeps unchanged in most of our test cases"). A FILE is PTX, a program or a library;
-// of those, all PTX inside. Answers 77, as a skipped test does, without ptxas.
+// slice_registers FILE…: how many registers ptxas gives each kernel, before and after `slice`. Prints a table of the
+// kernels that need more or fewer and a summary; fails when fewer than 90 % are unchanged, or one needs more than 4
+// more (Kernelet, section 4.1: "register usage by slicing keeps unchanged in most of our test cases"). A FILE is PTX, a
+// program or a library; of those, all PTX inside. Answers 77, as a skipped test does, without ptxas.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -41,7 +41,8 @@ std::string ReadWhole(const std::string& path) {
 std::map<std::string, int> Registers(const std::string& ptxas, const std::string& folder, const std::string& text,
                                      const std::string& arch) {
   std::ofstream(folder + "/in.ptx", std::ios::binary) << text;
-  const std::string command = ptxas + " -v -arch=" + arch + " " + folder + "/in.ptx -o " + folder + "/out.cubin >" + folder + "/log 2>&1";
+  const std::string command =
+      ptxas + " -v -arch=" + arch + " " + folder + "/in.ptx -o " + folder + "/out.cubin >" + folder + "/log 2>&1";
   std::map<std::string, int> registers;
   if (std::system(command.c_str()) != 0) return registers;
   std::ifstream log(folder + "/log");
@@ -50,14 +51,16 @@ std::map<std::string, int> Registers(const std::string& ptxas, const std::string
   for (std::string line; std::getline(log, line);) {
     std::smatch match;
     if (std::regex_search(line, match, entry)) kernel = match[1];
-    else if (!kernel.empty() && std::regex_search(line, match, used)) registers[std::exchange(kernel, {})] = std::stoi(match[1]);
+    else if (!kernel.empty() && std::regex_search(line, match, used))
+      registers[std::exchange(kernel, {})] = std::stoi(match[1]);
   }
   return registers;
 }
 
 /// What ptxas can assemble for: the module's own target, 7.5 when that is older.
 std::string ArchOf(const ptx::Module& module) {
-  const auto it = std::ranges::find_if(module.targets, [](std::string_view target) { return target.starts_with("sm_"); });
+  const auto it =
+      std::ranges::find_if(module.targets, [](std::string_view target) { return target.starts_with("sm_"); });
   return module.sm() < 75 || it == module.targets.end() ? "sm_75" : std::string(*it);
 }
 
@@ -67,7 +70,8 @@ struct Tally {
   std::set<std::size_t> seen;
 };
 
-void Measure(const std::string& ptxas, const std::string& folder, const std::string& name, const std::string& text, Tally& tally) {
+void Measure(const std::string& ptxas, const std::string& folder, const std::string& name, const std::string& text,
+             Tally& tally) {
   if (!tally.seen.insert(std::hash<std::string>()(text)).second) return;
   DiagnosticSink sink;
   const auto module = ptx::ParseModule(text, sink);
@@ -79,7 +83,8 @@ void Measure(const std::string& ptxas, const std::string& folder, const std::str
   const auto after = Registers(ptxas, folder, ptx::PrintModule(*rewritten->module), ArchOf(*module));
   if (before.empty() || after.size() != before.size()) {
     ++tally.not_assembled;
-    if (!before.empty()) std::printf("%s: sliced PTX does not assemble:\n%s", name.c_str(), ReadWhole(folder + "/log").c_str());
+    if (!before.empty())
+      std::printf("%s: sliced PTX does not assemble:\n%s", name.c_str(), ReadWhole(folder + "/log").c_str());
     return;
   }
   for (const passes::KernelOutcome& kernel : rewritten->kernels) {
@@ -91,7 +96,8 @@ void Measure(const std::string& ptxas, const std::string& folder, const std::str
     if (was == is) ++tally.same;
     else if (is < was) ++tally.fewer;
     else ++tally.more[is - was];
-    if (was != is) std::printf("%4d -> %3d  %+d  %s  %s\n", was, is, is - was, kernel.kernel.substr(0, 60).c_str(), name.c_str());
+    if (was != is)
+      std::printf("%4d -> %3d  %+d  %s  %s\n", was, is, is - was, kernel.kernel.substr(0, 60).c_str(), name.c_str());
   }
 }
 
@@ -103,8 +109,8 @@ int Report(const Tally& tally) {
     most = std::max(most, by);
   }
   const unsigned changed = tally.same + tally.fewer + more;
-  std::printf("%u modules (%u that ptxas does not take), %u kernels: %u refused, %u without reads, %u sliced\n", tally.files,
-              tally.not_assembled, tally.kernels, tally.refused, tally.unread, changed);
+  std::printf("%u modules (%u that ptxas does not take), %u kernels: %u refused, %u without reads, %u sliced\n",
+              tally.files, tally.not_assembled, tally.kernels, tally.refused, tally.unread, changed);
   std::printf("registers: %u the same, %u fewer, %u more", tally.same, tally.fewer, more);
   for (const auto& [by, count] : tally.more) std::printf(", +%d: %u", by, count);
   const double unchanged = changed == 0 ? 0 : 100.0 * (tally.same + tally.fewer) / changed;

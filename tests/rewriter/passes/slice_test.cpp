@@ -1,4 +1,5 @@
-// The text of sliced modules, refusals, and that whatever comes out is valid PTX. What it computes: tests/sim/exec/slice_*.
+// The text of sliced modules, refusals, and that whatever comes out is valid PTX. What it computes:
+// tests/sim/exec/slice_*.
 #include "rewriter/passes/slice.h"
 
 #include <catch2/catch.hpp>
@@ -32,21 +33,25 @@ Rewritten Slice(const std::string& name, const std::string& text) {
 std::string Describe(const KernelOutcome& kernel) {
   static constexpr std::string_view kStatus[] = {"unchanged", "changed", "refused"};
   std::string text = kernel.kernel + ": " + std::string(kStatus[static_cast<std::size_t>(kernel.status)]);
-  if (kernel.status == KernelStatus::kRefused) text += ": " + kernel.reason + " [line " + std::to_string(kernel.loc.line) + "]";
-  for (const HiddenParam& hidden : kernel.hidden) text += " " + std::string(Info(hidden.role).text) + "@" + std::to_string(hidden.offset);
+  if (kernel.status == KernelStatus::kRefused)
+    text += ": " + kernel.reason + " [line " + std::to_string(kernel.loc.line) + "]";
+  for (const HiddenParam& hidden : kernel.hidden)
+    text += " " + std::string(Info(hidden.role).text) + "@" + std::to_string(hidden.offset);
   return text + "\n";
 }
 
 }  // namespace
 
 TEST_CASE("Slice_Golden") {
-  gridloom::testing::CheckGoldenFolder("tests/golden/slice", ".ptx", [](const std::string& name, const std::string& input) {
-    const Rewritten rewritten = Slice(name, input);
-    gridloom::testing::GoldenSections sections;
-    sections["sliced"] = ptx::PrintModule(*rewritten.module);
-    for (const KernelOutcome& kernel : rewritten.kernels) sections["kernels"] += Describe(kernel);
-    return sections;
-  });
+  gridloom::testing::CheckGoldenFolder("tests/golden/slice", ".ptx",
+                                       [](const std::string& name, const std::string& input) {
+                                         const Rewritten rewritten = Slice(name, input);
+                                         gridloom::testing::GoldenSections sections;
+                                         sections["sliced"] = ptx::PrintModule(*rewritten.module);
+                                         for (const KernelOutcome& kernel : rewritten.kernels)
+                                           sections["kernels"] += Describe(kernel);
+                                         return sections;
+                                       });
 }
 
 TEST_CASE("Slice_WholeCorpus_GivesValidModulesThatReadNoIndex") {
@@ -70,8 +75,8 @@ TEST_CASE("Slice_WholeCorpus_GivesValidModulesThatReadNoIndex") {
   CHECK(changed >= 10);
 }
 
-// Lines left out, doubled and moved: most of what comes of it no assembler would take, and none of it may crash a pass. What still
-// verifies has to come out valid.
+// Lines left out, doubled and moved: most of what comes of it no assembler would take, and none of it may crash a pass.
+// What still verifies has to come out valid.
 TEST_CASE("Slice_CorpusWithLinesMixedUp_NeverCrashes") {
   std::mt19937 random(11);
   unsigned rewritten_modules = 0, valid_modules = 0, extracted = 0;
@@ -86,7 +91,9 @@ TEST_CASE("Slice_CorpusWithLinesMixedUp_NeverCrashes") {
         const std::size_t at = 4 + random() % (mixed.size() - 4);
         switch (random() % 3) {
           case 0: mixed.erase(mixed.begin() + static_cast<std::ptrdiff_t>(at)); break;
-          case 1: mixed.insert(mixed.begin() + static_cast<std::ptrdiff_t>(at), mixed[4 + random() % (mixed.size() - 4)]); break;
+          case 1:
+            mixed.insert(mixed.begin() + static_cast<std::ptrdiff_t>(at), mixed[4 + random() % (mixed.size() - 4)]);
+            break;
           default: std::swap(mixed[at], mixed[4 + random() % (mixed.size() - 4)]); break;
         }
       }
@@ -124,7 +131,8 @@ TEST_CASE("Slice_CorpusWithLinesMixedUp_NeverCrashes") {
 }
 
 TEST_CASE("Slice_ModuleSlicedTwice_AddsNothingThatIsNamedTheSame") {
-  const std::string text = ".version 8.0\n.target sm_80\n.address_size 64\n.entry k()\n{\n.reg .u32 %r;\nmov.u32 %r, %ctaid.x;\nret;\n}\n";
+  const std::string text =
+      ".version 8.0\n.target sm_80\n.address_size 64\n.entry k()\n{\n.reg .u32 %r;\nmov.u32 %r, %ctaid.x;\nret;\n}\n";
   const std::string once = ptx::PrintModule(*Slice("k", text).module);
   const std::string twice = ptx::PrintModule(*Slice("k", once).module);
   DiagnosticSink sink;

@@ -1,5 +1,5 @@
-// Task functions and the MasterKernel as text: what is refused and why, what is kept, and that whatever comes out is valid PTX. What they
-// do: tests/gpu/master_kernel.cpp.
+// Task functions and the MasterKernel as text: what is refused and why, what is kept, and that whatever comes out is
+// valid PTX. What they do: tests/gpu/master_kernel.cpp.
 #include "rewriter/passes/task.h"
 
 #include <catch2/catch.hpp>
@@ -50,8 +50,9 @@ void CheckValid(const ptx::Module& module) {
 
 /// Why a kernel of this body is refused; empty when it is not.
 std::string Refusal(const std::string& body, const std::string& before = "", const std::string& directives = "") {
-  const Outcome outcome = MakeTasks(std::string(kHeader) + before + ".visible .entry k(.param .u64 p)\n" + directives + "{\n" +
-                                    ".reg .u32 %r<9>;\n.reg .u64 %rd<9>;\n.reg .pred %p<4>;\n" + body + "\nret;\n}\n");
+  const Outcome outcome =
+      MakeTasks(std::string(kHeader) + before + ".visible .entry k(.param .u64 p)\n" + directives + "{\n" +
+                ".reg .u32 %r<9>;\n.reg .u64 %rd<9>;\n.reg .pred %p<4>;\n" + body + "\nret;\n}\n");
   CheckValid(*outcome.module);
   const KernelReport& kernel = outcome.report.kernels.front();
   CHECK((kernel.status == KernelStatus::kRefused) == outcome.tasks.empty());
@@ -68,7 +69,8 @@ TEST_CASE("Task_WhatNeedsTheRealGrid_IsRefusedByName") {
   CHECK(Refusal("bar.sync 0, 64;") == "a part of its threads waits for each other (bar.sync with a count)");
   CHECK(Refusal("bar.arrive 0, 64;") == "a part of its threads waits for another (bar.arrive)");
   CHECK(Refusal("mov.u32 %r1, 0;\nbar.sync %r1;") == "the number of its barrier is computed (bar.sync)");
-  CHECK(Refusal("", "", ".explicitcluster .reqnctapercluster 2, 1, 1\n") == "it is launched in clusters (.reqnctapercluster)");
+  CHECK(Refusal("", "", ".explicitcluster .reqnctapercluster 2, 1, 1\n") ==
+        "it is launched in clusters (.reqnctapercluster)");
   CHECK(Refusal("griddepcontrol.wait;") == "the end of the grid controls the start of another (griddepcontrol)");
   CHECK(Refusal("mov.u64 %rd1, f;\nq: .callprototype _ ();\ncall %rd1, (), q;", ".func f() { ret; }\n")
             .starts_with("it calls through a pointer"));
@@ -83,8 +85,9 @@ TEST_CASE("Task_LanesThatExchangeValues_MustAllCome") {
 
 TEST_CASE("Task_LanesThatExchangeValues_MayDoSoInSomeWarps") {
   const auto needs = [](const std::string& body) {
-    const Outcome outcome = MakeTasks(std::string(kHeader) + ".visible .entry k(.param .u32 n)\n{\n.reg .u32 %r<9>;\n.reg .pred %p<4>;\n" +
-                                      body + "\nret;\n}\n");
+    const Outcome outcome =
+        MakeTasks(std::string(kHeader) + ".visible .entry k(.param .u32 n)\n{\n.reg .u32 %r<9>;\n.reg .pred %p<4>;\n" +
+                  body + "\nret;\n}\n");
     REQUIRE(outcome.tasks.size() == 1);
     CheckValid(*outcome.module);
     return outcome.tasks.front().needs;
@@ -101,19 +104,22 @@ TEST_CASE("Task_LanesThatExchangeValues_MayDoSoInSomeWarps") {
 
 TEST_CASE("Task_HowItWaits_IsFoundInTheCode") {
   const auto barrier = [](const std::string& body) {
-    const Outcome outcome = MakeTasks(std::string(kHeader) + ".visible .entry k(.param .u32 n)\n{\n.reg .u32 %r<9>;\n.reg .pred %p<4>;\n" +
-                                      body + "\nret;\n}\n");
+    const Outcome outcome =
+        MakeTasks(std::string(kHeader) + ".visible .entry k(.param .u32 n)\n{\n.reg .u32 %r<9>;\n.reg .pred %p<4>;\n" +
+                  body + "\nret;\n}\n");
     REQUIRE(outcome.tasks.size() == 1);
     CheckValid(*outcome.module);
     return outcome.tasks.front().needs.barrier;
   };
   CHECK(barrier("") == task::Barrier::kNone);
   CHECK(barrier("bar.sync 0;") == task::Barrier::kNamed);
-  CHECK(barrier("mov.u32 %r1, 0;\nLOOP:\nbar.sync 0;\nadd.u32 %r1, %r1, 1;\nld.param.u32 %r2, [n];\nsetp.lt.u32 %p1, %r1, %r2;\n@%p1 bra "
+  CHECK(barrier("mov.u32 %r1, 0;\nLOOP:\nbar.sync 0;\nadd.u32 %r1, %r1, 1;\nld.param.u32 %r2, [n];\nsetp.lt.u32 %p1, "
+                "%r1, %r2;\n@%p1 bra "
                 "LOOP;") == task::Barrier::kNamed);
   // Some threads have ended.
   CHECK(barrier("mov.u32 %r1, %tid.x;\nsetp.gt.u32 %p1, %r1, 40;\n@%p1 ret;\nbar.sync 0;") == task::Barrier::kCounting);
-  CHECK(barrier("mov.u32 %r1, %tid.x;\nsetp.gt.u32 %p1, %r1, 40;\n@%p1 bra END;\nbar.sync 0;\nEND:") == task::Barrier::kCounting);
+  CHECK(barrier("mov.u32 %r1, %tid.x;\nsetp.gt.u32 %p1, %r1, 40;\n@%p1 bra END;\nbar.sync 0;\nEND:") ==
+        task::Barrier::kCounting);
   CHECK(barrier("mov.u32 %r1, %tid.x;\nsetp.gt.u32 %p1, %r1, 40;\n@%p1 bar.sync 0;") == task::Barrier::kCounting);
 }
 
@@ -143,7 +149,8 @@ TEST_CASE("Task_OfAnOldArchitecture_IsRefused") {
 
 TEST_CASE("Task_KernelsStayAsTheyAre") {
   const std::string text =
-      std::string(kHeader) + ".visible .entry k(.param .u32 n)\n{\n\t.reg .u32 \t%r<3>;\n\n\tmov.u32 \t%r1, %tid.x;\n\tret;\n}\n";
+      std::string(kHeader) +
+      ".visible .entry k(.param .u32 n)\n{\n\t.reg .u32 \t%r<3>;\n\n\tmov.u32 \t%r1, %tid.x;\n\tret;\n}\n";
   const Outcome outcome = MakeTasks(text);
   const auto plain = Parse(text);
   const ptx::Function& before = *plain->FindFunction("k");

@@ -32,8 +32,9 @@ std::string DefsAndUses(const std::string& text) {
   VisitDefs(instruction, [&](const Operand& operand) { out += ' ' + PrintOperand(operand); });
   out += " use";
   VisitUses(instruction, [&](const Operand& operand) { out += ' ' + PrintOperand(operand); });
-  VisitGuard(instruction,
-             [&](const Variable& variable, std::uint32_t index) { out += " guard " + std::string(variable.name) + std::to_string(index); });
+  VisitGuard(instruction, [&](const Variable& variable, std::uint32_t index) {
+    out += " guard " + std::string(variable.name) + std::to_string(index);
+  });
   return out;
 }
 
@@ -60,15 +61,16 @@ TEST_CASE("Forms_OperandCountsAreThoseOfTheOpcodeTable") {
 
 bool HasAddress(Opcode opcode) {
   return std::ranges::any_of(FormsOf(opcode), [](const Form& form) {
-    return std::ranges::any_of(form.operands, [](const OperandForm& operand) { return operand.access == Access::kMemory; });
+    return std::ranges::any_of(form.operands,
+                               [](const OperandForm& operand) { return operand.access == Access::kMemory; });
   });
 }
 
 // "" when each word of the instruction has its place, else the first that has none, or what words are missing.
 std::string Misplaced(const std::string& instruction) {
   DiagnosticSink sink;
-  const auto module =
-      ParseModule(".version 9.0\n.target sm_90a\n.entry k() {\n.reg .b32 %r<4>; .reg .b64 %d<4>;\n" + instruction + ";\n}", sink);
+  const auto module = ParseModule(
+      ".version 9.0\n.target sm_90a\n.entry k() {\n.reg .b32 %r<4>; .reg .b64 %d<4>;\n" + instruction + ";\n}", sink);
   REQUIRE(!sink.has_errors());
   const std::string wrong = WrongWordsOf(std::get<Instruction>(module->functions.back().body->statements.back()), 90);
   const std::size_t begin = wrong.find("'."), end = wrong.rfind('\'');
@@ -77,12 +79,14 @@ std::string Misplaced(const std::string& instruction) {
 
 TEST_CASE("Words_HaveTheirPlaces") {
   for (const char* taken :
-       {"add.sat.s32 %r1, %r2, %r3", "add.sat.sat.s32 %r1, %r2, %r3", "mad.hi.sat.s32 %r1, %r2, %r3, %r1", "ld.const[2].u32 %r1, [%d1]",
-        "ld.global.L1::evict_last.L2::128B.v4.u32 {%r1, %r2, %r3, %r0}, [%d1]", "mma.sync.aligned.m16n8k16.row.row.f16.f16.f16.f16 %r1",
-        "cvt.rn.satfinite.relu.e4m3x2.f32 %r1, %r2, %r3", "setp.lt.and.u32 %r1, %r2, %r3, %r1", "max.xorsign.abs.f16x2 %r1, %r2, %r3",
+       {"add.sat.s32 %r1, %r2, %r3", "add.sat.sat.s32 %r1, %r2, %r3", "mad.hi.sat.s32 %r1, %r2, %r3, %r1",
+        "ld.const[2].u32 %r1, [%d1]", "ld.global.L1::evict_last.L2::128B.v4.u32 {%r1, %r2, %r3, %r0}, [%d1]",
+        "mma.sync.aligned.m16n8k16.row.row.f16.f16.f16.f16 %r1", "cvt.rn.satfinite.relu.e4m3x2.f32 %r1, %r2, %r3",
+        "setp.lt.and.u32 %r1, %r2, %r3, %r1", "max.xorsign.abs.f16x2 %r1, %r2, %r3",
         "fence.proxy.tensormap::generic.acquire.gpu [%d1], 128", "vadd.u32.u32.u32.sat.min %r1, %r2, %r3, %r1",
         "atom.global.add.noftz.f32 %r1, [%d1], %r2", "red.global.add.noftz.v4.f32 [%d1], {%r1, %r2, %r3, %r0}",
-        "tex.uni.1d.v4.f32.s32 {%r1, %r2, %r3, %r0}, [%d1, {%r1}]", "tld4.uni.r.2d.v4.f32.f32 {%r1, %r2, %r3, %r0}, [%d1, {%r1, %r2}]"}) {
+        "tex.uni.1d.v4.f32.s32 {%r1, %r2, %r3, %r0}, [%d1, {%r1}]",
+        "tld4.uni.r.2d.v4.f32.f32 {%r1, %r2, %r3, %r0}, [%d1, {%r1, %r2}]"}) {
     INFO(taken);
     CHECK(Misplaced(taken) == "");
   }
@@ -116,8 +120,10 @@ TEST_CASE("Traits_AgreeWithClassesAndForms") {
     // What loads, stores or is atomic says so; nothing accesses memory without an address.
     if (info.cls == OpClass::kLoad) CHECK(info.Has(Trait::kReads));
     if (info.cls == OpClass::kStore) CHECK(info.Has(Trait::kWrites));
-    CHECK((info.cls == OpClass::kAtomic ? info.Has(Trait::kAtomic) : !info.Has(Trait::kAtomic) || info.cls == OpClass::kTexture));
-    if (info.Has(Trait::kReads | Trait::kWrites | Trait::kTyped | Trait::kRows | Trait::kCopies | Trait::kHint)) CHECK(HasAddress(opcode));
+    CHECK((info.cls == OpClass::kAtomic ? info.Has(Trait::kAtomic)
+                                        : !info.Has(Trait::kAtomic) || info.cls == OpClass::kTexture));
+    if (info.Has(Trait::kReads | Trait::kWrites | Trait::kTyped | Trait::kRows | Trait::kCopies | Trait::kHint))
+      CHECK(HasAddress(opcode));
     if (info.Has(Trait::kTyped | Trait::kRows)) CHECK(info.Has(Trait::kReads | Trait::kWrites));
     if (info.Has(Trait::kAtomic)) CHECK(info.Has(Trait::kWrites));
     if (info.Has(Trait::kPrefetches)) CHECK(info.Has(Trait::kHint));
@@ -147,8 +153,10 @@ TEST_CASE("DefUse_FollowsTheForm") {
   CHECK(DefsAndUses("call %rd1, (%r2), L;") == "def use %rd1 %r2");
   CHECK(DefsAndUses("cp.async.ca.shared.global [%r1], [%rd1], 4, %r2;") == "def use %r1 %rd1 %r2");
   CHECK(DefsAndUses("mbarrier.arrive.shared.b64 %rd1, [%r2], %r3;") == "def %rd1 use %r2 %r3");
-  CHECK(DefsAndUses("tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f4}|%p1, [%rd1, {%r1, %r2}];") == "def %f1 %f2 %f3 %f4 %p1 use %rd1 %r1 %r2");
-  CHECK(DefsAndUses("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, %rd1, %rd2, %p1, 1, 1, 0, 0;") ==
+  CHECK(DefsAndUses("tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f4}|%p1, [%rd1, {%r1, %r2}];") ==
+        "def %f1 %f2 %f3 %f4 %p1 use %rd1 %r1 %r2");
+  CHECK(DefsAndUses(
+            "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, %rd1, %rd2, %p1, 1, 1, 0, 0;") ==
         "def %f1 %f2 %f3 %f4 use %f1 %f2 %f3 %f4 %rd1 %rd2 %p1");
   CHECK(DefsAndUses("unheardof.u32 %r1, [%rd1], %r2;") == "def %r1 %r2 use %r1 %rd1 %r2");
 }

@@ -100,7 +100,8 @@ TEST_CASE("LazyBodies_WithErrors_NameThemOfTheirOwnKernelOnly") {
                              ".entry syntax() { add.s32 %r1 %r2; ret; }\n"
                              ".entry meaning() { .reg .u32 %r; add.s32 %r, %r, nobody; ret; }\n");
   CHECK(module->unread->Read(Named(*module, "good")).empty());
-  CHECK(module->unread->Read(Named(*module, "syntax")).find("ptx:5:31: error: expected ',' or ';'") != std::string::npos);
+  CHECK(module->unread->Read(Named(*module, "syntax")).find("ptx:5:31: error: expected ',' or ';'") !=
+        std::string::npos);
   CHECK(module->unread->Read(Named(*module, "meaning")).find("ptx:6:") != std::string::npos);
   CHECK(module->unread->Read(Named(*module, "syntax")).find("ptx:5:31") != std::string::npos);  // again
   CHECK(module->unread->Read(Named(*module, "good")).empty());
@@ -121,7 +122,8 @@ TEST_CASE("LazyBodies_ReadByManyThreads_AreReadOnce") {
   for (int i = 0; i < kKernels; ++i) {
     const std::string next = std::to_string((i + 1) % kKernels);
     text += ".entry k" + std::to_string(i) + "();\n";
-    text += ".entry k" + std::to_string(i) + "() { .reg .u64 %a; " + (i % 3 == 0 ? "mov.u64 %a, k" + next + ";" : "") + " ret; }\n";
+    text += ".entry k" + std::to_string(i) + "() { .reg .u64 %a; " + (i % 3 == 0 ? "mov.u64 %a, k" + next + ";" : "") +
+            " ret; }\n";
   }
   DiagnosticSink sink;
   const auto whole = ParseModule(text, sink);
@@ -130,7 +132,8 @@ TEST_CASE("LazyBodies_ReadByManyThreads_AreReadOnce") {
   for (unsigned t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < kKernels; ++i) {
-        const Function& function = *module->FindFunction("k" + std::to_string((i * 7 + static_cast<int>(t) * 50) % kKernels));
+        const Function& function =
+            *module->FindFunction("k" + std::to_string((i * 7 + static_cast<int>(t) * 50) % kKernels));
         if (!module->unread->Read(function).empty() || function.body->statements.empty()) std::abort();
       }
     });

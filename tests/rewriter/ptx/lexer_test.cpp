@@ -35,8 +35,8 @@ TEST_CASE("Lexer_Names_KeepPercentDollarAndUnderscore") {
 }
 
 TEST_CASE("Lexer_DotWords_KeepColonsAndLeadingDigits") {
-  for (const std::string_view word :
-       {".global", ".shared::cta", ".2d", ".m16n8k16", ".L2::cache_hint", ".tile::gather4", ".im2col::w::128", ".b6x16_p32"}) {
+  for (const std::string_view word : {".global", ".shared::cta", ".2d", ".m16n8k16", ".L2::cache_hint",
+                                      ".tile::gather4", ".im2col::w::128", ".b6x16_p32"}) {
     const Token token = LexOne(word);
     CHECK(token.kind == TokenKind::kDotWord);
     CHECK(token.text == word);
@@ -44,11 +44,13 @@ TEST_CASE("Lexer_DotWords_KeepColonsAndLeadingDigits") {
 }
 
 TEST_CASE("Lexer_Numbers_AreIntegerOrFloat") {
-  for (const std::string_view text : {"0", "42", "017", "0x1F", "0b101", "42U", "0xFFU"}) CHECK(LexOne(text).kind == TokenKind::kInt);
+  for (const std::string_view text : {"0", "42", "017", "0x1F", "0b101", "42U", "0xFFU"})
+    CHECK(LexOne(text).kind == TokenKind::kInt);
   for (const std::string_view text : {"1.5", "1.", "1e10", "2.5E-3", "0f3F800000", "0d3FF0000000000000"}) {
     CHECK(LexOne(text).kind == TokenKind::kFloat);
   }
-  for (const std::string_view text : {"0x", "0f3F8", "0d3FF", "12ab", "0f3F8000000"}) CHECK(LexOne(text).kind == TokenKind::kError);
+  for (const std::string_view text : {"0x", "0f3F8", "0d3FF", "12ab", "0f3F8000000"})
+    CHECK(LexOne(text).kind == TokenKind::kError);
 }
 
 TEST_CASE("Lexer_Comments_AreBlanksAndCountLines") {

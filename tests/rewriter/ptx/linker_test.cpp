@@ -25,7 +25,8 @@ Result<std::unique_ptr<Module>> LinkTexts(const std::vector<std::string>& texts)
   std::vector<LinkInput> inputs;
   for (std::size_t i = 0; i < texts.size(); ++i) {
     const bool has_header = texts[i].starts_with(".version");
-    inputs.push_back({std::string(1, static_cast<char>('a' + i)) + ".ptx", Parse((has_header ? "" : std::string(kHeader)) + texts[i])});
+    inputs.push_back({std::string(1, static_cast<char>('a' + i)) + ".ptx",
+                      Parse((has_header ? "" : std::string(kHeader)) + texts[i])});
   }
   return LinkModules(std::move(inputs), IsVprintf);
 }
@@ -52,7 +53,8 @@ std::size_t Count(std::string_view text, std::string_view part) {
 void CheckWhole(Module& module) {
   const auto check = [&](Operand& operand) {
     if (operand.function != nullptr) CHECK(module.FindFunction(operand.function->name) == operand.function);
-    if (operand.variable != nullptr && operand.kind == OperandKind::kSymbol && module.FindVariable(operand.text) != nullptr) {
+    if (operand.variable != nullptr && operand.kind == OperandKind::kSymbol &&
+        module.FindVariable(operand.text) != nullptr) {
       CHECK(module.FindVariable(operand.text) == operand.variable);
     }
     CHECK((operand.kind != OperandKind::kName || operand.directive != nullptr));
@@ -103,7 +105,8 @@ TEST_CASE("LinkModules_FileLocalSymbols_AreRenamedApart") {
   const std::string unit =
       ".global .align 1 .b8 $str[3] = {104, 105};\n"
       ".func helper() { .reg .b64 %rd<2>; mov.u64 %rd1, $str; ret; }\n";
-  const auto module = Linked({unit + ".visible .entry a() { call helper; ret; }\n", unit + ".visible .entry b() { call helper; ret; }\n"});
+  const auto module = Linked(
+      {unit + ".visible .entry a() { call helper; ret; }\n", unit + ".visible .entry b() { call helper; ret; }\n"});
   CheckWhole(*module);
   const std::string text = PrintModule(*module);
   CHECK(text.find("mov.u64 %rd1, $str;") != std::string::npos);
@@ -113,8 +116,9 @@ TEST_CASE("LinkModules_FileLocalSymbols_AreRenamedApart") {
 }
 
 TEST_CASE("LinkModules_FileLocalAndGlobalOfOneName_TheGlobalKeepsIt") {
-  const auto module = Linked(
-      {".global .u32 x = 1;\n.visible .entry a() { .reg .b32 %r<2>; ld.global.b32 %r1, [x]; ret; }\n", ".visible .global .u32 x = 2;\n"});
+  const auto module =
+      Linked({".global .u32 x = 1;\n.visible .entry a() { .reg .b32 %r<2>; ld.global.b32 %r1, [x]; ret; }\n",
+              ".visible .global .u32 x = 2;\n"});
   CheckWhole(*module);
   CHECK(PrintModule(*module).find("[x$1]") != std::string::npos);
   CHECK(module->FindVariable("x")->linkage == Linkage::kVisible);
@@ -123,8 +127,10 @@ TEST_CASE("LinkModules_FileLocalAndGlobalOfOneName_TheGlobalKeepsIt") {
 TEST_CASE("LinkModules_TwoStrongDefinitions_AreAnErrorNamingBoth") {
   CHECK(ErrorOf({".visible .func f() { ret; }\n", ".visible .func f() { ret; }\n"}) ==
         "function 'f' is defined in a.ptx and again in b.ptx");
-  CHECK(ErrorOf({".visible .global .u32 v;\n", ".visible .global .u32 v;\n"}) == "variable 'v' is defined in a.ptx and again in b.ptx");
-  CHECK(ErrorOf({".entry k() { ret; }\n", ".visible .entry k() { ret; }\n"}) == "function 'k' is defined in a.ptx and again in b.ptx");
+  CHECK(ErrorOf({".visible .global .u32 v;\n", ".visible .global .u32 v;\n"}) ==
+        "variable 'v' is defined in a.ptx and again in b.ptx");
+  CHECK(ErrorOf({".entry k() { ret; }\n", ".visible .entry k() { ret; }\n"}) ==
+        "function 'k' is defined in a.ptx and again in b.ptx");
 }
 
 TEST_CASE("LinkModules_Weak_GivesWayOrTheFirstStays") {
@@ -132,8 +138,8 @@ TEST_CASE("LinkModules_Weak_GivesWayOrTheFirstStays") {
   const std::string strong = ".visible .func (.param .b32 r) f() { st.param.b32 [r], 2; ret; }\n";
   const std::string other = ".weak .func (.param .b32 r) f() { st.param.b32 [r], 3; ret; }\n";
   const std::string caller = ".visible .entry k() { { .param .b32 q; call (q), f; } ret; }\n";
-  for (const auto& texts :
-       std::vector<std::vector<std::string>>{{weak + caller, strong}, {strong, weak + caller}, {weak + caller, strong, other}}) {
+  for (const auto& texts : std::vector<std::vector<std::string>>{
+           {weak + caller, strong}, {strong, weak + caller}, {weak + caller, strong, other}}) {
     const auto module = Linked(texts);
     CheckWhole(*module);
     const std::string text = PrintModule(*module);
@@ -146,8 +152,8 @@ TEST_CASE("LinkModules_Weak_GivesWayOrTheFirstStays") {
 }
 
 TEST_CASE("LinkModules_Common_TheLargestStaysUnlessOneIsDefined") {
-  const auto commons =
-      Linked({".common .global .align 4 .b8 c[4];\n", ".common .global .align 8 .b8 c[16];\n", ".extern .global .b8 c[];\n"});
+  const auto commons = Linked(
+      {".common .global .align 4 .b8 c[4];\n", ".common .global .align 8 .b8 c[16];\n", ".extern .global .b8 c[];\n"});
   REQUIRE(commons->variables.size() == 1);
   CHECK(commons->variables[0].bytes() == 16);
   CHECK(commons->variables[0].align == 8);
@@ -181,7 +187,8 @@ TEST_CASE("LinkModules_Undefined_InWhatNoKernelComesTo_IsNoError") {
       "ld.global.b32 %r, [v]; ret; }\n";
   const auto module = Linked({dead, ".visible .entry k() { ret; }\n"});
   CheckWhole(*module);
-  const std::string message = "variable 'v' is used in a.ptx but defined nowhere\nfunction 'nobody' is used in a.ptx but defined nowhere";
+  const std::string message =
+      "variable 'v' is used in a.ptx but defined nowhere\nfunction 'nobody' is used in a.ptx but defined nowhere";
   const std::string declared = ".extern .func dead();\n";
   // Called, also through another function; its address taken, by a kernel or for a variable; behind another name.
   CHECK(ErrorOf({dead, declared + ".visible .entry k() { call dead; ret; }\n"}) == message);
@@ -201,10 +208,12 @@ TEST_CASE("LinkModules_SystemFunctions_NeedNoDefinitionAndAreDeclaredOnce") {
 }
 
 TEST_CASE("LinkModules_Contradictions_AreAllReported") {
-  CHECK(ErrorOf({".extern .global .u32 x;\n", ".visible .func x() { ret; }\n"}) == "'x' is a function in b.ptx and a variable in a.ptx");
+  CHECK(ErrorOf({".extern .global .u32 x;\n", ".visible .func x() { ret; }\n"}) ==
+        "'x' is a function in b.ptx and a variable in a.ptx");
   CHECK(ErrorOf({".extern .global .u32 x;\n", ".visible .const .u32 x = 1;\n"}) ==
         "variable 'x' is in different state spaces (.const, .global) in b.ptx and in a.ptx");
-  CHECK(ErrorOf({".extern .global .b8 x[8];\n.extern .global .b8 y[1];\n", ".visible .global .b8 x[4];\n.visible .global .b8 y[2];\n"}) ==
+  CHECK(ErrorOf({".extern .global .b8 x[8];\n.extern .global .b8 y[1];\n",
+                 ".visible .global .b8 x[4];\n.visible .global .b8 y[2];\n"}) ==
         "variable 'x' has different sizes (4, 8 bytes) in b.ptx and in a.ptx\nvariable 'y' has different sizes (2, 1 "
         "bytes) in b.ptx and in a.ptx");
 }
@@ -212,7 +221,8 @@ TEST_CASE("LinkModules_Contradictions_AreAllReported") {
 TEST_CASE("LinkModules_PartThatStandsIn_LeavesTheTargetAlone") {
   const std::string newer = ".version 8.8\n.target sm_121\n.address_size 64\n.visible .func part() { ret; }\n";
   const std::string exact =
-      ".version 8.0\n.target sm_90a\n.address_size 64\n.extern .func part();\n.visible .entry k() { call part; ret; }\n";
+      ".version 8.0\n.target sm_90a\n.address_size 64\n.extern .func part();\n.visible .entry k() { call part; ret; "
+      "}\n";
   CHECK(ErrorOf({newer, exact}).find("no device runs both") != std::string::npos);
   std::vector<LinkInput> inputs;
   inputs.push_back({"library", Parse(newer), true});
@@ -228,8 +238,9 @@ TEST_CASE("LinkModules_PartThatStandsIn_LeavesTheTargetAlone") {
 }
 
 TEST_CASE("LinkModules_Headers_TheHighestVersionAndTarget") {
-  const auto module = Linked({".version 7.8\n.target sm_80, texmode_independent, debug\n.address_size 64\n",
-                              ".version 8.1\n.target sm_75\n.address_size 64\n", ".version 8.0\n.target sm_80\n.address_size 64\n"});
+  const auto module =
+      Linked({".version 7.8\n.target sm_80, texmode_independent, debug\n.address_size 64\n",
+              ".version 8.1\n.target sm_75\n.address_size 64\n", ".version 8.0\n.target sm_80\n.address_size 64\n"});
   CHECK(module->version_major == 8);
   CHECK(module->version_minor == 1);
   CHECK(module->targets == std::vector<std::string_view>{"sm_80", "texmode_independent"});
@@ -241,10 +252,10 @@ TEST_CASE("LinkModules_Headers_TheHighestVersionAndTarget") {
 }
 
 TEST_CASE("LinkModules_Initialisers_PointAtWhatTheOtherModuleDefines") {
-  const auto module =
-      Linked({".extern .global .u32 target;\n.extern .func f();\n.visible .global .u64 pointers[2] = {generic(target), f};\n",
-              ".func g() { ret; }\n.global .u64 deep = g;\n.visible .global .u64 again = deep;\n"
-              ".visible .global .u32 target = 7;\n.visible .func f() { ret; }\n"});
+  const auto module = Linked(
+      {".extern .global .u32 target;\n.extern .func f();\n.visible .global .u64 pointers[2] = {generic(target), f};\n",
+       ".func g() { ret; }\n.global .u64 deep = g;\n.visible .global .u64 again = deep;\n"
+       ".visible .global .u32 target = 7;\n.visible .func f() { ret; }\n"});
   CheckWhole(*module);
   const std::string text = PrintModule(*module);
   CHECK(text.find("target = 7") < text.find("pointers"));
@@ -255,7 +266,8 @@ TEST_CASE("LinkModules_Initialisers_PointAtWhatTheOtherModuleDefines") {
 TEST_CASE("LinkModules_AChainOfInitialisers_MayBeAsLongAsAModule") {
   constexpr int kVariables = 200'000;
   std::string chain = ".visible .global .u64 v0 = 1;\n";
-  for (int i = 1; i < kVariables; ++i) chain += ".visible .global .u64 v" + std::to_string(i) + " = v" + std::to_string(i - 1) + ";\n";
+  for (int i = 1; i < kVariables; ++i)
+    chain += ".visible .global .u64 v" + std::to_string(i) + " = v" + std::to_string(i - 1) + ";\n";
   const std::string last = "v" + std::to_string(kVariables - 1);
   const auto module = Linked({".extern .global .u64 " + last + ";\n", chain});
   REQUIRE(module->items.size() == kVariables);
@@ -265,9 +277,9 @@ TEST_CASE("LinkModules_AChainOfInitialisers_MayBeAsLongAsAModule") {
 
 TEST_CASE("LinkModules_Lines_KeepTheirFiles") {
   const std::string unit = "() {\n.loc 1 5 3, function_name $L__info, inlined_at 1 7 3\nret;\n}\n";
-  const auto module =
-      Linked({".visible .entry a" + unit + ".file 1 \"one.cu\"\n.file 2 \"x.h\"\n.section .debug_str {\n$L__info:\n.b8 97\n}\n",
-              ".visible .entry b" + unit + ".file 1 \"two.cu\"\n"});
+  const auto module = Linked({".visible .entry a" + unit +
+                                  ".file 1 \"one.cu\"\n.file 2 \"x.h\"\n.section .debug_str {\n$L__info:\n.b8 97\n}\n",
+                              ".visible .entry b" + unit + ".file 1 \"two.cu\"\n"});
   const std::string text = PrintModule(*module);
   CHECK(text.find(".loc 1 5 3") != std::string::npos);
   CHECK(text.find(".loc 3 5 3") != std::string::npos);
@@ -277,8 +289,9 @@ TEST_CASE("LinkModules_Lines_KeepTheirFiles") {
 }
 
 TEST_CASE("LinkModules_Alias_IsADefinition") {
-  const auto module = Linked({".extern .func f();\n.visible .entry k() { call f; ret; }\n",
-                              ".func impl() { ret; }\n.visible .func f();\n.alias f, impl;\n", ".func impl() { ret; }\n"});
+  const auto module =
+      Linked({".extern .func f();\n.visible .entry k() { call f; ret; }\n",
+              ".func impl() { ret; }\n.visible .func f();\n.alias f, impl;\n", ".func impl() { ret; }\n"});
   CheckWhole(*module);
   CHECK(PrintModule(*module).find(".alias f, impl;") != std::string::npos);
 }

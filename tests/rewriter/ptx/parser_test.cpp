@@ -140,8 +140,9 @@ TEST_CASE("Parser_ConstantExpressions_HaveTheSignThatTheirOperatorsGive") {
 TEST_CASE("Parser_VariablesIndexedByRegisters_AreWrittenOut") {
   // The address in the instruction, and that what is printed can be read again and says the same.
   const auto address = [](const std::string& instruction) {
-    const Parsed parsed =
-        ParseBody(".shared .u32 %gl_at0; .reg .s16 %h; .reg .u64 %w; .shared .b32 words[8]; .global .u32 square[2][3];" + instruction);
+    const Parsed parsed = ParseBody(
+        ".shared .u32 %gl_at0; .reg .s16 %h; .reg .u64 %w; .shared .b32 words[8]; .global .u32 square[2][3];" +
+        instruction);
     INFO(parsed.errors());
     REQUIRE(!parsed.sink.has_errors());
     const std::string printed = PrintModule(*parsed.module);
@@ -165,12 +166,14 @@ TEST_CASE("Parser_VariablesIndexedByRegisters_AreWrittenOut") {
   CHECK(error("ld.global.u8 %r1, arr[%f2];").find("'%f2' cannot be an array index") != std::string::npos);
   CHECK(error("ld.global.u8 %r1, arr[%p2];").find("'%p2' cannot be an array index") != std::string::npos);
   CHECK(error("ld.global.u8 %r1, arr[%v];").find("'%v' cannot be an array index") != std::string::npos);
-  CHECK(error("ld.global.u8 %r1, arr[nobody];").find("expected a constant or a register as array index") != std::string::npos);
+  CHECK(error("ld.global.u8 %r1, arr[nobody];").find("expected a constant or a register as array index") !=
+        std::string::npos);
   CHECK(error("ld.global.u8 %r1, nobody[%r1];").find("'nobody' is not a declared array") != std::string::npos);
   CHECK(error("ld.global.u32 %r1, one[%r1];").find("'one' is not an array") != std::string::npos);
   CHECK(error("ld.global.u32 %r1, square[%r1][2];").find("error: expected ',' or ';'") != std::string::npos);
   CHECK(error("ld.global.u8 %r1, arr[%r1 4];").find("expected ']'") != std::string::npos);
-  CHECK(error("atom.global.add.u32 %r1, square[%r1], 1;").find("is for ld, ldu, st, mov and cvta") != std::string::npos);
+  CHECK(error("atom.global.add.u32 %r1, square[%r1], 1;").find("is for ld, ldu, st, mov and cvta") !=
+        std::string::npos);
 }
 
 TEST_CASE("Parser_Names_ReferToTheirDeclarations") {
@@ -212,8 +215,8 @@ TEST_CASE("Parser_DeclaredRegister_ShadowsSpecialRegister") {
 }
 
 TEST_CASE("Parser_FunctionUses_PointToTheDefinition") {
-  const Parsed parsed =
-      Parse(".version 8.0\n.target sm_90\n.address_size 64\n.func f();\n.entry k() { call f; ret; }\n.func f() { ret; }\n");
+  const Parsed parsed = Parse(
+      ".version 8.0\n.target sm_90\n.address_size 64\n.func f();\n.entry k() { call f; ret; }\n.func f() { ret; }\n");
   REQUIRE(!parsed.sink.has_errors());
   const Block& body = *parsed.module->functions[1].body;
   CHECK(std::get<Instruction>(body.statements[0]).operands[0].function == &parsed.module->functions[2]);
@@ -237,8 +240,10 @@ TEST_CASE("Parser_Initializers_KnowTheirElements") {
 TEST_CASE("Parser_SourceSection_IsNotLookedAt") {
   const std::string head = ".version 9.4\n.target sm_90a\n.address_size 64\n";
   const std::string section =
-      ".nv_intermediate_source_section {\n  .code_block {\n    .ir_name: \"tile ir\"\n    .sourceFileName: 2\n    .source_begin\n"
-      "entry @k(%a: tile<16xf32>) { { \"no end 0f12 */ /* .entry no .source_end here\n}}} // }\n  .source_end\n  }\n}\n";
+      ".nv_intermediate_source_section {\n  .code_block {\n    .ir_name: \"tile ir\"\n    .sourceFileName: 2\n    "
+      ".source_begin\n"
+      "entry @k(%a: tile<16xf32>) { { \"no end 0f12 */ /* .entry no .source_end here\n}}} // }\n  .source_end\n  "
+      "}\n}\n";
   const Parsed parsed = Parse(head + section + ".visible .entry k()\n{\nret;\n}\n");
   INFO(parsed.errors());
   REQUIRE(!parsed.sink.has_errors());
@@ -249,17 +254,20 @@ TEST_CASE("Parser_SourceSection_IsNotLookedAt") {
   CHECK(PrintModule(*Parse(printed).module) == printed);
 
   const auto error = [&](const std::string& text) { return Parse(head + text).errors(); };
-  CHECK(error(section.substr(0, section.find("  .source_end\n  }"))).find(".source_begin without a line .source_end") != std::string::npos);
-  CHECK(error(".nv_intermediate_source_section {\n.code_block {\n}\n").find("without its closing '}'") != std::string::npos);
-  CHECK(error(".nv_intermediate_source_section 7\n").find("expected '{'") != std::string::npos);
-  CHECK(error(".visible .entry k(.hidden .param .align 64 .b8 map[128])\n{\nret;\n}\n").find("hidden parameters are not supported") !=
+  CHECK(error(section.substr(0, section.find("  .source_end\n  }"))).find(".source_begin without a line .source_end") !=
         std::string::npos);
+  CHECK(error(".nv_intermediate_source_section {\n.code_block {\n}\n").find("without its closing '}'") !=
+        std::string::npos);
+  CHECK(error(".nv_intermediate_source_section 7\n").find("expected '{'") != std::string::npos);
+  CHECK(error(".visible .entry k(.hidden .param .align 64 .b8 map[128])\n{\nret;\n}\n")
+            .find("hidden parameters are not supported") != std::string::npos);
 }
 
 TEST_CASE("Parser_Errors_PointAtTheTokenAndRecover") {
   const Parsed parsed = ParseBody("add.s32 %r1 %r2;\nld.global.u32 %r1, [%rd1;\nmov.u32 %r3, 1;\n%%%;\nret;");
   CHECK(parsed.sink.error_count() == 3);
-  CHECK(parsed.errors().find("t.ptx:13:13: error: expected ',' or ';' after the operands of add.s32, found '%r2'") != std::string::npos);
+  CHECK(parsed.errors().find("t.ptx:13:13: error: expected ',' or ';' after the operands of add.s32, found '%r2'") !=
+        std::string::npos);
   CHECK(LastInstruction(parsed).opcode == Opcode::kRet);
 }
 

@@ -63,8 +63,9 @@ std::map<std::string, std::string> LoadedSections(const std::string& cubin) {
   for (std::size_t i = 1; i < header.e_shnum; ++i) {
     const Elf64_Shdr entry = section(i);
     const std::string name = cubin.data() + names.sh_offset + entry.sh_name;
-    const bool loaded = name.starts_with(".text") || name.starts_with(".nv.global") || name.starts_with(".nv.constant") ||
-                        name.starts_with(".nv.shared") || name.starts_with(".nv.info.");
+    const bool loaded = name.starts_with(".text") || name.starts_with(".nv.global") ||
+                        name.starts_with(".nv.constant") || name.starts_with(".nv.shared") ||
+                        name.starts_with(".nv.info.");
     if (!loaded) continue;
     std::string& content = sections[name];
     content = std::to_string(entry.sh_size) + ':';
@@ -81,8 +82,8 @@ struct Assembler {
   void CheckSameCode(const std::string& original, const std::string& printed, const std::string& arch) {
     Write("a", original);
     Write("b", printed);
-    const std::string command =
-        "run() { cd '" + folder / "" + "'$1 && " + ptxas + " -arch=" + arch + " in.ptx -o out.cubin >log 2>&1; }; run a & run b; wait";
+    const std::string command = "run() { cd '" + folder / "" + "'$1 && " + ptxas + " -arch=" + arch +
+                                " in.ptx -o out.cubin >log 2>&1; }; run a & run b; wait";
     CHECK(std::system(command.c_str()) == 0);
     INFO("printed text: " << ReadFile(folder / "b/log") << "original: " << ReadFile(folder / "a/log"));
     REQUIRE(std::filesystem::exists(folder / "a/out.cubin"));

@@ -54,16 +54,17 @@ TEST_CASE("Corpus_CutAnywhere_NeverCrashes") {
 }
 
 TEST_CASE("Golden_PrintedTextAndDiagnostics") {
-  gridloom::testing::CheckGoldenFolder("tests/golden/ptx", ".ptx", [](const std::string& name, const std::string& input) {
-    DiagnosticSink sink;
-    const auto module = ParseModule(input, sink);
-    gridloom::testing::GoldenSections sections;
-    CHECK(sink.has_errors() == name.starts_with("bad_"));
-    if (sink.has_errors()) {
-      sections["diagnostics"] = FormatDiagnostics(sink, name, input);
-    } else {
-      sections["printed"] = PrintModule(*module);
-    }
-    return sections;
-  });
+  gridloom::testing::CheckGoldenFolder("tests/golden/ptx", ".ptx",
+                                       [](const std::string& name, const std::string& input) {
+                                         DiagnosticSink sink;
+                                         const auto module = ParseModule(input, sink);
+                                         gridloom::testing::GoldenSections sections;
+                                         CHECK(sink.has_errors() == name.starts_with("bad_"));
+                                         if (sink.has_errors()) {
+                                           sections["diagnostics"] = FormatDiagnostics(sink, name, input);
+                                         } else {
+                                           sections["printed"] = PrintModule(*module);
+                                         }
+                                         return sections;
+                                       });
 }

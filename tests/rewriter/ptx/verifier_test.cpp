@@ -21,14 +21,15 @@ TEST_CASE("Verifier_AcceptsTheWholeCorpus") {
 }
 
 TEST_CASE("Verifier_GoldenRejects") {
-  gridloom::testing::CheckGoldenFolder("tests/golden/ptx-verifier", ".ptx", [](const std::string& name, const std::string& input) {
-    DiagnosticSink sink;
-    const auto module = ParseModule(input, sink);
-    INFO(FormatDiagnostics(sink, name, input));
-    CHECK(!sink.has_errors());
-    CHECK(VerifyModule(*module, sink) != name.starts_with("bad_"));
-    return gridloom::testing::GoldenSections{{"diagnostics", FormatDiagnostics(sink, name, input)}};
-  });
+  gridloom::testing::CheckGoldenFolder(
+      "tests/golden/ptx-verifier", ".ptx", [](const std::string& name, const std::string& input) {
+        DiagnosticSink sink;
+        const auto module = ParseModule(input, sink);
+        INFO(FormatDiagnostics(sink, name, input));
+        CHECK(!sink.has_errors());
+        CHECK(VerifyModule(*module, sink) != name.starts_with("bad_"));
+        return gridloom::testing::GoldenSections{{"diagnostics", FormatDiagnostics(sink, name, input)}};
+      });
 }
 
 TEST_CASE("Verifier_UnknownWordsOfALaterVersion_AreWarnings") {
@@ -46,8 +47,10 @@ TEST_CASE("Verifier_UnknownWordsOfALaterVersion_AreWarnings") {
 TEST_CASE("Verifier_CompiledModules_MayKnowMoreThanTheTables_AndNothingElse") {
   const auto verify = [](const std::string& line) {
     DiagnosticSink sink;
-    const auto module = ParseModule(
-        ".version 8.0\n.target sm_70\n.address_size 64\n.entry k() { .reg .b32 %r<4>; .reg .pred %p<2>; " + line + " ret; }\n", sink);
+    const auto module =
+        ParseModule(".version 8.0\n.target sm_70\n.address_size 64\n.entry k() { .reg .b32 %r<4>; .reg .pred %p<2>; " +
+                        line + " ret; }\n",
+                    sink);
     REQUIRE(!sink.has_errors());
     const bool good = VerifyModule(*module, sink, PtxOrigin::kCompiled);
     return std::pair(good, sink.diagnostics().size());
@@ -72,17 +75,17 @@ TEST_CASE("Verifier_StopsAtTwentyErrors") {
   CHECK(sink.diagnostics().size() == DiagnosticSink::kMaxErrors);
 }
 
-// Instructions of PTX 9.1 to 9.5, each with the version that has it first, as ptxas 13.5 says. Whoever compiles a kernel asks of each
-// whether it is known, whatever the module's version is.
+// Instructions of PTX 9.1 to 9.5, each with the version that has it first, as ptxas 13.5 says. Whoever compiles a
+// kernel asks of each whether it is known, whatever the module's version is.
 TEST_CASE("Verifier_InstructionsOfLaterVersions_AreKnownOrDoubted") {
   const auto verify = [](const std::string& version, const std::string& target, const std::string& line, bool strict) {
     DiagnosticSink sink;
-    const auto module =
-        ParseModule(".version " + version + "\n.target " + target +
-                        "\n.address_size 64\n.entry k() { .reg .b8 %b<4>; .reg .b16 %h<4>; .reg .b32 %r<4>; .reg .b64 %d<4>; "
-                        ".reg .f32 %f<4>; .reg .pred %p<4>; .local .b8 l[8];\n" +
-                        line + "\nret; }\n",
-                    sink);
+    const auto module = ParseModule(
+        ".version " + version + "\n.target " + target +
+            "\n.address_size 64\n.entry k() { .reg .b8 %b<4>; .reg .b16 %h<4>; .reg .b32 %r<4>; .reg .b64 %d<4>; "
+            ".reg .f32 %f<4>; .reg .pred %p<4>; .local .b8 l[8];\n" +
+            line + "\nret; }\n",
+        sink);
     INFO(FormatDiagnostics(sink, "k", ""));
     REQUIRE(!sink.has_errors());
     if (!strict) return VerifyModule(*module, sink);
@@ -93,15 +96,20 @@ TEST_CASE("Verifier_InstructionsOfLaterVersions_AreKnownOrDoubted") {
     return true;
   };
   for (const auto& [first, target, line] :
-       {std::tuple("9.1", "sm_90", "ld.volatile.local.u32 %r1, [l];"), std::tuple("9.1", "sm_90", "st.volatile.local.u32 [l], %r1;"),
-        std::tuple("9.2", "sm_120a", "add.u8x4 %r1, %r2, %r3;"), std::tuple("9.2", "sm_120a", "sub.sat.s8x4 %r1, %r2, %r3;"),
-        std::tuple("9.2", "sm_120a", "min.relu.s8x4 %r1, %r2, %r3;"), std::tuple("9.2", "sm_120a", "neg.s8x4 %r1, %r2;"),
-        std::tuple("9.2", "sm_120a", "add.sat.u16x2 %r1, %r2, %r3;"), std::tuple("9.2", "sm_120a", "add.sat.u32 %r1, %r2, %r3;"),
+       {std::tuple("9.1", "sm_90", "ld.volatile.local.u32 %r1, [l];"),
+        std::tuple("9.1", "sm_90", "st.volatile.local.u32 [l], %r1;"),
+        std::tuple("9.2", "sm_120a", "add.u8x4 %r1, %r2, %r3;"),
+        std::tuple("9.2", "sm_120a", "sub.sat.s8x4 %r1, %r2, %r3;"),
+        std::tuple("9.2", "sm_120a", "min.relu.s8x4 %r1, %r2, %r3;"),
+        std::tuple("9.2", "sm_120a", "neg.s8x4 %r1, %r2;"),
+        std::tuple("9.2", "sm_120a", "add.sat.u16x2 %r1, %r2, %r3;"),
+        std::tuple("9.2", "sm_120a", "add.sat.u32 %r1, %r2, %r3;"),
         std::tuple("9.2", "sm_100a", "cvt.rn.scaled::n2::ue8m0.bf16x2.e4m3x2 %r1, %h1, %h2;"),
         std::tuple("9.2", "sm_100a", "cvt.rn.scaled::n2::ue8m0.bf16x2.e2m1x2 %r1, %b1, %h2;"),
         std::tuple("9.3", "sm_90", "ld.mmio.acquire.sys.global.u32 %r1, [%d1];"),
         std::tuple("9.4", "sm_90", "ld.global.proxy::readonly.u32 %r1, [%d1];"),
-        std::tuple("9.5", "sm_90", "sin.approx.2pi.ftz.f32 %f1, %f2;"), std::tuple("9.5", "sm_90", "cos.approx.2pi.ftz.f32 %f1, %f2;"),
+        std::tuple("9.5", "sm_90", "sin.approx.2pi.ftz.f32 %f1, %f2;"),
+        std::tuple("9.5", "sm_90", "cos.approx.2pi.ftz.f32 %f1, %f2;"),
         std::tuple("9.5", "sm_100", "mov.u32 %r1, %locality_domain_id;"),
         std::tuple("9.5", "sm_90", "fence.alias.sync_restrict::read.release.sys;"),
         std::tuple("9.5", "sm_90", "cp.async.bulk.wait_group.sync_restrict::proxy::async 0;")}) {
@@ -111,16 +119,18 @@ TEST_CASE("Verifier_InstructionsOfLaterVersions_AreKnownOrDoubted") {
     CHECK(!verify("9.0", target, line, false));
   }
   for (const char* line :
-       {"quux.u32 %r1, %r2;", "add.odd.u32 %r1, %r2, %r3;", "add.u32 %r1, %r2;", "mov.u32 %r1, %novelty;", "add.u4x8 %r1, %r2, %r3;",
-        "multimem.cp.async.bulk.global.shared::cta.bulk_group [%d1], [%d2], %r1;", "sin.approx.3pi.ftz.f32 %f1, %f2;"}) {
+       {"quux.u32 %r1, %r2;", "add.odd.u32 %r1, %r2, %r3;", "add.u32 %r1, %r2;", "mov.u32 %r1, %novelty;",
+        "add.u4x8 %r1, %r2, %r3;", "multimem.cp.async.bulk.global.shared::cta.bulk_group [%d1], [%d2], %r1;",
+        "sin.approx.3pi.ftz.f32 %f1, %f2;"}) {
     INFO(line);
     CHECK(verify("9.5", "sm_100a", line, false));
     CHECK(!verify("9.5", "sm_100a", line, true));
     CHECK(!verify("9.0", "sm_100a", line, false));
   }
   // What no version has.
-  for (const char* line : {"setp.lt.b32 %p1, %r1, %r2;", "setp.lo.s32 %p1, %r1, %r2;", "set.num.u32.u32 %r1, %r1, %r2;",
-                           "atom.global.add.f16 %h1, [%d1], %h2;", "red.global.add.bf16x2 [%d1], %r2;", "mov.u32 %r1, nobody;"}) {
+  for (const char* line :
+       {"setp.lt.b32 %p1, %r1, %r2;", "setp.lo.s32 %p1, %r1, %r2;", "set.num.u32.u32 %r1, %r1, %r2;",
+        "atom.global.add.f16 %h1, [%d1], %h2;", "red.global.add.bf16x2 [%d1], %r2;", "mov.u32 %r1, nobody;"}) {
     INFO(line);
     CHECK(!verify("9.5", "sm_90", line, false));
     CHECK(!verify("9.0", "sm_90", line, false));

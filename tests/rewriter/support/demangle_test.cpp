@@ -31,8 +31,9 @@ struct Policy {};
 /// As thrust makes them: what was before comes back in other places, so that most of the name are references.
 template <int kLevels>
 struct Deep {
-  using Type = Policy<typename Deep<kLevels - 1>::Type, std::vector<typename Tile<kLevels>::template Iterator<kLevels, float>>,
-                      std::tuple<int, Tile<kLevels>, std::pair<long, Tile<kLevels>>>>;
+  using Type =
+      Policy<typename Deep<kLevels - 1>::Type, std::vector<typename Tile<kLevels>::template Iterator<kLevels, float>>,
+             std::tuple<int, Tile<kLevels>, std::pair<long, Tile<kLevels>>>>;
 };
 template <>
 struct Deep<0> {
@@ -90,7 +91,8 @@ TEST_CASE("DemangledName_IsAsTheSourceSpellsIt") {
   CHECK(DemangledName("_Z3addPfi") == "add(float*, int)");
   CHECK(DemangledName("__nv_static_29__89ba12d2_9_second_cu_counter__Z9same_namePi") == "static same_name(int*)");
   CHECK(DemangledName("__nv_static_29__Z") == "__nv_static_29__Z");
-  CHECK(DemangledName("_ZN12_GLOBAL__N_15scaleILi3EfEEvPT0_RA4_i") == "void (anonymous namespace)::scale<3, float>(float*, int (&) [4])");
+  CHECK(DemangledName("_ZN12_GLOBAL__N_15scaleILi3EfEEvPT0_RA4_i") ==
+        "void (anonymous namespace)::scale<3, float>(float*, int (&) [4])");
   CHECK(DemangledName("_Z3runIZ4mainEUlvE_Z4mainEUliE0_EvT_T0_") ==
         "void run<main::{lambda()#1}, main::{lambda(int)#2}>(main::{lambda()#1}, main::{lambda(int)#2})");
   CHECK(DemangledName("_Z3runIJifEEvDpPT_") == "void run<int, float>(int*, float*)");
@@ -138,13 +140,14 @@ TEST_CASE("DemangledName_LeavesNamesAloneThatStandForFarMoreText") {
 
 TEST_CASE("DemangledName_CountsWhatExpansionsRepeat") {
   CHECK(DemangledName("_Z1fIJ" + Times(100, "i") + "EEvDp1BIT_E").size() > 500);
-  const std::string many = "_Z1fIJ" + Times(1000, "i") + "EEv" + Times(200, "Dp1BIT_E");  // 200 times 1,000 of "B<int>, "
+  const std::string many =
+      "_Z1fIJ" + Times(1000, "i") + "EEv" + Times(200, "Dp1BIT_E");  // 200 times 1,000 of "B<int>, "
   CHECK(DemangledName(many) == many);
 }
 
 TEST_CASE("DemangledName_TakesLittleStackForDeepNames") {
-  for (const char* part :
-       {"P", "R", "K", "A1_", "1AI", "u1aI", "N1A", "Z1f", "FPi", "XadL_Z", "U1a", "M1A", "DpT", "Tp", "Tt", "XnwX", "DTng"}) {
+  for (const char* part : {"P", "R", "K", "A1_", "1AI", "u1aI", "N1A", "Z1f", "FPi", "XadL_Z", "U1a", "M1A", "DpT",
+                           "Tp", "Tt", "XnwX", "DTng"}) {
     for (const std::size_t times : {100, 1000, 2000, 100'000}) {
       const std::string name = "_Z1f" + Times(times, part);
       for (const std::string& whole : {name + "i", "_Z1fI" + name.substr(4), "_ZN1fUl" + name.substr(4) + "iE_Ev"}) {
@@ -156,7 +159,8 @@ TEST_CASE("DemangledName_TakesLittleStackForDeepNames") {
 }
 
 TEST_CASE("DemangledName_DoesNotFollowNamesIntoThemselves") {
-  for (const char* name : {"_ZN1AcvT_IiEEv", "_ZN1AcvPT_IiEEv", "_ZN1AcvRT_IS1_EEv", "_ZN1AcvT_IT_EEv"}) CHECK(DemangledName(name) == name);
+  for (const char* name : {"_ZN1AcvT_IiEEv", "_ZN1AcvPT_IiEEv", "_ZN1AcvRT_IS1_EEv", "_ZN1AcvT_IT_EEv"})
+    CHECK(DemangledName(name) == name);
 }
 
 }  // namespace

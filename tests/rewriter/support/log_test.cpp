@@ -29,7 +29,8 @@ class LogFolder {
   ~LogFolder() { std::filesystem::remove_all(path_); }
   std::string operator/(const std::string& name) const { return (path_ / name).string(); }
   std::size_t files() const {
-    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path_), std::filesystem::directory_iterator()));
+    return static_cast<std::size_t>(
+        std::distance(std::filesystem::directory_iterator(path_), std::filesystem::directory_iterator()));
   }
 
  private:
@@ -80,7 +81,8 @@ TEST_CASE("Log_LinesOfALevel_HaveThePattern") {
   logger.WriteText("a table\nof two rows\n");
   const auto lines = LinesOf(path);
   REQUIRE(lines.size() == 4);
-  const std::regex prefix(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z \[)" + std::to_string(getpid()) + R"(\] gridloom: (.*))");
+  const std::regex prefix(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z \[)" + std::to_string(getpid()) +
+                          R"(\] gridloom: (.*))");
   std::smatch match;
   REQUIRE(std::regex_match(lines[0], match, prefix));
   CHECK(match[1] == "warn: a kernel {} %s");
@@ -122,7 +124,8 @@ TEST_CASE("Log_OfManyWriters_IsBoundedAndLosesNoLineOfTheFilesThatStay") {
       for (int thread = 0; thread < kThreads; ++thread)
         threads.emplace_back([&, thread] {
           for (int line = 0; line < kLines; ++line)
-            logger->Write(LogLevel::kInfo, std::to_string(process) + " " + std::to_string(thread) + " " + std::to_string(line));
+            logger->Write(LogLevel::kInfo,
+                          std::to_string(process) + " " + std::to_string(thread) + " " + std::to_string(line));
         });
       for (std::thread& thread : threads) thread.join();
     }));

@@ -25,7 +25,8 @@ TEST_CASE("Printable_MarksOfDirectionAndSeparators_BecomeEscapes") {
 }
 
 TEST_CASE("Printable_LettersOfAllKinds_Stay") {
-  for (const char* text : {"größe", "ядро", "核函数", "ガス", "🙂", "…", "\u00a0", "\U0010ffff"}) CHECK(Printable(text) == text);
+  for (const char* text : {"größe", "ядро", "核函数", "ガス", "🙂", "…", "\u00a0", "\U0010ffff"})
+    CHECK(Printable(text) == text);
 }
 
 TEST_CASE("Printable_BytesThatAreNoUtf8_BecomeEscapes") {
@@ -38,7 +39,9 @@ TEST_CASE("Printable_BytesThatAreNoUtf8_BecomeEscapes") {
   CHECK(Printable("\xf4\x90\x80\x80") == "\\xf4\\x90\\x80\\x80");  // beyond Unicode
 }
 
-TEST_CASE("PrintableText_KeepsLinesAlone") { CHECK(PrintableText("a\n\tb\033[31mred\033[0m\n") == "a\n\tb\\x1b[31mred\\x1b[0m\n"); }
+TEST_CASE("PrintableText_KeepsLinesAlone") {
+  CHECK(PrintableText("a\n\tb\033[31mred\033[0m\n") == "a\n\tb\\x1b[31mred\\x1b[0m\n");
+}
 
 TEST_CASE("PrintableLines_KeepsLinesAndColoursOnly") {
   CHECK(PrintableLines("a\n\tb\033[31mred\033[0m\n") == "a\n\tb\033[31mred\033[0m\n");

@@ -36,7 +36,8 @@ struct Fixture {
   LaunchId Submit(std::uint64_t ctas, std::uint32_t tenant = 1, std::uint64_t stream = 0, bool divisible = true) {
     return SubmitKernel(tenant, ctas, tenant, stream, divisible);
   }
-  LaunchId SubmitKernel(std::uint64_t kernel, std::uint64_t ctas, std::uint32_t tenant, std::uint64_t stream = 0, bool divisible = true) {
+  LaunchId SubmitKernel(std::uint64_t kernel, std::uint64_t ctas, std::uint32_t tenant, std::uint64_t stream = 0,
+                        bool divisible = true) {
     return scheduler.Submit({.tenant = tenant,
                              .owner = tenant,
                              .stream = stream,
@@ -194,7 +195,8 @@ TEST_CASE("Patience_WhatAProgramsStandingLaunchesMayWaitFor_Starts") {
 
 TEST_CASE("Residency_IsEachOwners") {
   Fixture f({.sms = 4, .empty_sm = kSm, .resident_kernels = 2}, "leftover");
-  const LaunchId first[] = {f.Submit(1), f.Submit(1), f.Submit(1)}, second[] = {f.Submit(1, 2), f.Submit(1, 2), f.Submit(1, 2)};
+  const LaunchId first[] = {f.Submit(1), f.Submit(1), f.Submit(1)},
+                 second[] = {f.Submit(1, 2), f.Submit(1, 2), f.Submit(1, 2)};
   f.scheduler.Pump();
   for (const auto* const own : {first, second}) {
     CHECK(f.engine.granted.contains(own[0]));
@@ -203,8 +205,8 @@ TEST_CASE("Residency_IsEachOwners") {
   }
 }
 
-/// Launches of two tenants of weights 3 and 1, each of which launches again as soon as its launch has ended, on processors that those that
-/// run share: the first one's part of the time.
+/// Launches of two tenants of weights 3 and 1, each of which launches again as soon as its launch has ended, on
+/// processors that those that run share: the first one's part of the time.
 double PartOfHeavier(std::uint64_t ctas, std::uint32_t processors) {
   constexpr std::uint64_t kStep = 50'000;
   Fixture f({.sms = 4, .empty_sm = kSm}, "fair", {.processors = processors});
@@ -237,7 +239,8 @@ double PartOfHeavier(std::uint64_t ctas, std::uint32_t processors) {
 TEST_CASE("Fair_WeightsAreSharesOfTheTime_WhateverRoomLaunchesLeave") {
   CHECK(PartOfHeavier(8, 2) == Approx(0.75).margin(0.03));  // fills the device
   CHECK(PartOfHeavier(2, 2) == Approx(0.75).margin(0.03));  // both would have room
-  CHECK(PartOfHeavier(2, 4) == Approx(0.5).margin(0.03));   // there are processors left: nobody takes anything from the other
+  CHECK(PartOfHeavier(2, 4) ==
+        Approx(0.5).margin(0.03));  // there are processors left: nobody takes anything from the other
 }
 
 TEST_CASE("SetTenant_InFlight_HoldsLaunchesBackUntilItIsRaised") {
@@ -299,7 +302,9 @@ struct ClosedLoop : Fixture {
     }
   }
 
-  double ShareOf(std::uint32_t tenant) const { return scheduler.usage(tenant).device_time / static_cast<double>(engine.time); }
+  double ShareOf(std::uint32_t tenant) const {
+    return scheduler.usage(tenant).device_time / static_cast<double>(engine.time);
+  }
   /// Processor time that the CTAs which ran were worth: what the tenant has got, whatever the scheduler thinks.
   double WorkOf(std::uint32_t tenant) {
     return static_cast<double>(scheduler.usage(tenant).ctas * time_per_cta[tenant]) / static_cast<double>(engine.time);
@@ -345,7 +350,9 @@ struct Keeper final : policy::Policy {
     }
     return std::nullopt;
   }
-  std::span<const std::uint32_t> KeptFor() const override { return keeps ? std::span(kFor) : std::span<const std::uint32_t>(); }
+  std::span<const std::uint32_t> KeptFor() const override {
+    return keeps ? std::span(kFor) : std::span<const std::uint32_t>();
+  }
 };
 
 TEST_CASE("Cap_IsPaidForWhatIsKeptFree_AsForWhatRuns") {
@@ -375,7 +382,8 @@ std::uint64_t RunSlice(Fixture& f, std::uint32_t tenant, std::uint64_t kernel, s
 
 TEST_CASE("Estimates_OfATenant_AreItsOwnWhateverOthersCallTheirKernels") {
   constexpr std::uint64_t kKernel = 12345, kOften = 0x9e3779b97f4a7c15ULL;
-  std::uint64_t inverse = kOften;  // Newton: kOften * inverse == 1, so that kernels of two tenants could be given one mixed number
+  std::uint64_t inverse =
+      kOften;  // Newton: kOften * inverse == 1, so that kernels of two tenants could be given one mixed number
   for (int i = 0; i < 6; ++i) inverse *= 2 - kOften * inverse;
   Fixture f("leftover", 1000);
   RunSlice(f, 1, kKernel, 100, 40);  // 4 CTAs, as nothing is known of it: 10 ns each

@@ -33,8 +33,13 @@ TEST_CASE("ReadAccounts_WhatWasWritten_ComesBack") {
   StateFolder folder = place.Open();
   CHECK(ReadAccounts(folder)->empty());
   Accounts accounts;
-  accounts["alice"] = {
-      .launches = 3, .faults = 1, .slices = 9, .ctas = 1ull << 60, .copied_bytes = 7, .peak_memory_bytes = 8, .device_seconds = 1.5};
+  accounts["alice"] = {.launches = 3,
+                       .faults = 1,
+                       .slices = 9,
+                       .ctas = 1ull << 60,
+                       .copied_bytes = 7,
+                       .peak_memory_bytes = 8,
+                       .device_seconds = 1.5};
   REQUIRE(WriteAccounts(folder, accounts).ok());
   const auto read = ReadAccounts(folder);
   REQUIRE(read.ok());
@@ -47,9 +52,10 @@ TEST_CASE("ReadAccounts_DamagedFile_IsAnErrorNotAnEmptyAccount") {
   const Folder place;
   StateFolder folder = place.Open();
   const std::string path = place.path + "/accounts.json";
-  for (const char* text : {"", "{", "[]", R"({"version":1})", R"({"version":2,"tenants":{}})", R"({"version":"1","tenants":{}})",
-                           R"({"version":1,"tenants":{"a":{"ctas":-1}}})", R"({"version":1,"tenants":{"a":{"ctas":1e300}}})",
-                           R"({"version":1,"tenants":{"a":{"ctas":"x"}}})"}) {
+  for (const char* text :
+       {"", "{", "[]", R"({"version":1})", R"({"version":2,"tenants":{}})", R"({"version":"1","tenants":{}})",
+        R"({"version":1,"tenants":{"a":{"ctas":-1}}})", R"({"version":1,"tenants":{"a":{"ctas":1e300}}})",
+        R"({"version":1,"tenants":{"a":{"ctas":"x"}}})"}) {
     std::ofstream(path) << text;
     CHECK_FALSE(ReadAccounts(folder).ok());
   }
@@ -99,7 +105,8 @@ TEST_CASE("StateFiles_ThatCannotBeRead_AreErrors") {
 TEST_CASE("Accounts_OfManyNames_AreReadAndWrittenInProportion") {
   Accounts accounts;
   for (int i = 0; i < 60'000; ++i)
-    accounts["tenant \"" + std::to_string(i) + "\""] = {.launches = static_cast<std::uint64_t>(i), .device_seconds = 0.1};
+    accounts["tenant \"" + std::to_string(i) + "\""] = {.launches = static_cast<std::uint64_t>(i),
+                                                        .device_seconds = 0.1};
   const clock_t begin = clock();
   const auto read = ParseAccounts(AccountsText(accounts), "accounts.json");
   CHECK(static_cast<double>(clock() - begin) / CLOCKS_PER_SEC < 20);
@@ -110,10 +117,12 @@ TEST_CASE("Accounts_OfManyNames_AreReadAndWrittenInProportion") {
 TEST_CASE("ParseLimits_NumbersThatNoLimitHolds_AreErrors") {
   const auto with = [](const std::string& memory) {
     const std::string limits = R"({"weight":1,"cap":1,"priority":0,"in_flight":1,"memory_bytes":)" + memory + "}";
-    return ParseLimits(R"({"version":1,"tenants":{"a":{"configured":)" + limits + R"(,"now":)" + limits + "}}}", "limits.json");
+    return ParseLimits(R"({"version":1,"tenants":{"a":{"configured":)" + limits + R"(,"now":)" + limits + "}}}",
+                       "limits.json");
   };
   CHECK(with("5")->at("a").now.memory_bytes == 5);
-  for (const char* memory : {"-1", "1e300", "0.5", "\"5\"", "null", "99999999999999999999"}) CHECK_FALSE(with(memory).ok());
+  for (const char* memory : {"-1", "1e300", "0.5", "\"5\"", "null", "99999999999999999999"})
+    CHECK_FALSE(with(memory).ok());
   CHECK_FALSE(ParseLimits(R"({"version":"1","tenants":{}})", "limits.json").ok());
 }
 

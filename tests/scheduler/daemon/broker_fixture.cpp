@@ -31,7 +31,9 @@ void BrokerFixture::Start() {
   device.empty_sm = {.free_ctas = 2, .free_warps = 64, .free_registers = 65536, .free_shared_bytes = 65536};
   device.resident_kernels = 32;
   device.memory_bytes = 1 << 20;
-  device.facts = [](const protocol::LaunchRecord& launch) { return LaunchFacts{.needs = {.warps = launch.threads_per_cta / 32}}; };
+  device.facts = [](const protocol::LaunchRecord& launch) {
+    return LaunchFacts{.needs = {.warps = launch.threads_per_cta / 32}};
+  };
   auto made = Broker::Create(
       config, device, [](const std::string&) {}, nullptr, disk);
   if (!made.ok()) FAIL(made.error().message);

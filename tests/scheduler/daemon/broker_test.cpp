@@ -140,7 +140,8 @@ TEST_CASE("Weights_OfTenantsThatWaitForEachLaunch_GiveThemTheirShares") {
     while (!stop) {
       protocol::Client::Ticket ticket;
       std::uint64_t granted = 0;
-      if (client.Announce(LaunchOf(8, false), &ticket) != Verdict::kGranted || client.Wait(ticket, 0, &granted) != Verdict::kGranted)
+      if (client.Announce(LaunchOf(8, false), &ticket) != Verdict::kGranted ||
+          client.Wait(ticket, 0, &granted) != Verdict::kGranted)
         return;
       std::this_thread::sleep_for(std::chrono::milliseconds(2));  // as long as the device is full
       client.End(ticket, 8, false);
@@ -168,7 +169,8 @@ TEST_CASE("Idle_BrokerWithSessions_DoesNotWake") {
   clock_gettime(clock, &before);
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
   clock_gettime(clock, &after);
-  const double used = static_cast<double>(after.tv_sec - before.tv_sec) + static_cast<double>(after.tv_nsec - before.tv_nsec) / 1e9;
+  const double used =
+      static_cast<double>(after.tv_sec - before.tv_sec) + static_cast<double>(after.tv_nsec - before.tv_nsec) / 1e9;
   CHECK(used < 0.05);
 }
 

@@ -51,14 +51,15 @@ TEST_CASE("ApplyConfig_DefaultsAndTenants_AreRead") {
 TEST_CASE("ApplyConfig_BoundsOfPlacesAndOfTheAuditLog_AreRead") {
   DaemonConfig config;
   const Status status =
-      ApplyConfig("most_sessions_per_user: 7\naudit_file: 1M\naudit_files: 2\naudit_lines_per_minute: 600\n", "broker.yaml", &config);
+      ApplyConfig("most_sessions_per_user: 7\naudit_file: 1M\naudit_files: 2\naudit_lines_per_minute: 600\n",
+                  "broker.yaml", &config);
   REQUIRE(status.ok());
   CHECK(config.most_sessions_per_user == 7);
   CHECK(config.audit.file_bytes == 1 << 20);
   CHECK(config.audit.files == 2);
   CHECK(config.audit.lines_per_minute == 600);
-  for (const char* wrong :
-       {"most_sessions_per_user: 0\n", "audit_file: 100\n", "audit_files: 0\n", "audit_files: 101\n", "audit_lines_per_minute: 0\n"}) {
+  for (const char* wrong : {"most_sessions_per_user: 0\n", "audit_file: 100\n", "audit_files: 0\n",
+                            "audit_files: 101\n", "audit_lines_per_minute: 0\n"}) {
     CHECK(ErrorOf(wrong).find("expected") != std::string::npos);
   }
 }
@@ -78,7 +79,8 @@ TEST_CASE("ApplyConfig_WrongValue_SaysWhatIsExpected") {
 }
 
 TEST_CASE("ReadSecret_FileThatOthersMayRead_IsRefused") {
-  const std::string open = SecretFile("a-long-secret", 0644), closed = SecretFile("a-long-secret", 0600), trivial = SecretFile("x", 0600);
+  const std::string open = SecretFile("a-long-secret", 0644), closed = SecretFile("a-long-secret", 0600),
+                    trivial = SecretFile("x", 0600);
   CHECK(protocol::ReadSecret(open, true).error().message.find("chmod 600") != std::string::npos);
   CHECK(*protocol::ReadSecret(open, false) == "a-long-secret");  // a tenant's own: a group may share it
   CHECK(*protocol::ReadSecret(closed, true) == "a-long-secret");
@@ -92,7 +94,8 @@ TEST_CASE("ReadSecret_AnyBytesButZeroAndTheLineEnd_AreASecret") {
                                                                                                          "6789",
                                                                                                          10),
                                                                                              0600);
-  const std::string longest = SecretFile(std::string(200, 'x') + "\n", 0600), longer = SecretFile(std::string(201, 'x') + "\n", 0600);
+  const std::string longest = SecretFile(std::string(200, 'x') + "\n", 0600),
+                    longer = SecretFile(std::string(201, 'x') + "\n", 0600);
   CHECK(*protocol::ReadSecret(file, true) == bytes);
   CHECK(protocol::ReadSecret(zero, true).error().message.find("none of them zero") != std::string::npos);
   CHECK(protocol::ReadSecret(longest, true)->size() == 200);
@@ -102,8 +105,10 @@ TEST_CASE("ReadSecret_AnyBytesButZeroAndTheLineEnd_AreASecret") {
 }
 
 TEST_CASE("ApplyConfig_NameThatNobodyCouldSay_IsAnError") {
-  CHECK(ErrorOf("tenants:\n  zo\xc3\xab: {weight: 2}\n").find("broker.yaml:2: the name of a tenant") != std::string::npos);
-  CHECK(ErrorOf("tenants:\n  " + std::string(61, 'a') + ": {weight: 2}\n").find("the name of a tenant") != std::string::npos);
+  CHECK(ErrorOf("tenants:\n  zo\xc3\xab: {weight: 2}\n").find("broker.yaml:2: the name of a tenant") !=
+        std::string::npos);
+  CHECK(ErrorOf("tenants:\n  " + std::string(61, 'a') + ": {weight: 2}\n").find("the name of a tenant") !=
+        std::string::npos);
 }
 
 TEST_CASE("ApplyConfig_GrantTimeout_IsTenSliceTimeoutsUnlessGiven") {
@@ -129,7 +134,8 @@ TEST_CASE("Identify_OfUsersWithoutANumberHere_MakesNoTenantThatTheyShare") {
     INFO(name);
     const auto who = tenants.Identify(unmapped, name, name == std::string("both") ? "a-long-secret" : "");
     REQUIRE_FALSE(who.ok());
-    CHECK(who.error().message.find(name == std::string("secret") ? "needs its token" : "user namespace") != std::string::npos);
+    CHECK(who.error().message.find(name == std::string("secret") ? "needs its token" : "user namespace") !=
+          std::string::npos);
   }
   CHECK(tenants.all().size() == 4);
   CHECK((*tenants.Identify(unmapped, "secret", "a-long-secret"))->config.name == "secret");

@@ -125,12 +125,15 @@ TEST_CASE("Liars_AreDroppedAlone") {
     const std::byte junk[100]{};
     REQUIRE(protocol::Send(l.socket.get(), junk, true));
   });
-  lie("a second hello", [](const Liar& l) { REQUIRE(protocol::Send(l.socket.get(), Format(protocol::Hello{}), true)); });
+  lie("a second hello",
+      [](const Liar& l) { REQUIRE(protocol::Send(l.socket.get(), Format(protocol::Hello{}), true)); });
   lie("a message that is too long", [](const Liar& l) {
     const std::vector<std::byte> much(60'000);
     REQUIRE(protocol::Send(l.socket.get(), much, true));
   });
-  lie("descriptors", [](const Liar& l) { REQUIRE(protocol::Send(l.socket.get(), Format(protocol::Hello{}), true, {0, 1})); });
+  lie("descriptors", [](const Liar& l) {
+    REQUIRE(protocol::Send(l.socket.get(), Format(protocol::Hello{}), true, {0, 1}));
+  });
   CHECK(f.State()["dropped_total"] == 13);
   CHECK(f.AuditText().find("\"event\":\"violation\"") != std::string::npos);
 }
@@ -191,7 +194,8 @@ TEST_CASE("Slice_ThatTakesTooLong_CostsItsPlace") {
   CHECK(f.AuditText().find("\"event\":\"timeout\"") != std::string::npos);
 }
 
-/// A launch of which a liar reports something again and again, under a policy, beside an honest one that wants the whole device.
+/// A launch of which a liar reports something again and again, under a policy, beside an honest one that wants the
+/// whole device.
 struct SlowLaunch {
   BrokerFixture broker;
   std::unique_ptr<Liar> liar;
@@ -225,7 +229,9 @@ struct SlowLaunch {
 double SecondsUntilTheHonestOnesRan(std::vector<std::unique_ptr<SlowLaunch>>& all, std::uint64_t more) {
   const auto began = std::chrono::steady_clock::now();
   const auto passed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count(); };
-  const auto ran = [](const auto& one) { return one->honest_launch.wait_for(std::chrono::seconds(0)) == std::future_status::ready; };
+  const auto ran = [](const auto& one) {
+    return one->honest_launch.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  };
   while (!std::ranges::all_of(all, ran) && passed() < 20) {
     for (const auto& one : all) {
       if (!ran(one)) one->Report(more);
@@ -245,7 +251,8 @@ TEST_CASE("Reports_OfNothing_AreNoSignOfLife") {
 
 TEST_CASE("Reports_OfOneCtaNowAndThen_DoNotKeepTheDeviceUnderAnyPolicy") {
   std::vector<std::unique_ptr<SlowLaunch>> all;
-  for (const char* policy : {"fair", "leftover", "priority", "serial"}) all.push_back(std::make_unique<SlowLaunch>(policy));
+  for (const char* policy : {"fair", "leftover", "priority", "serial"})
+    all.push_back(std::make_unique<SlowLaunch>(policy));
   CHECK(SecondsUntilTheHonestOnesRan(all, 1) < 6);
   for (const auto& one : all) {
     INFO(one->broker.config.policy);
@@ -331,7 +338,8 @@ TEST_CASE("Kill_ByAnOperator_EndsTheSessionForGood") {
   REQUIRE(victim->Wait(ticket, 0, &granted) == Verdict::kGranted);
   const auto operator_socket = protocol::Connect(f.config.socket, 5000);
   REQUIRE(operator_socket.ok());
-  REQUIRE(protocol::Send(operator_socket->get(), Format(protocol::Request{.verb = protocol::Verb::kKill, .target = "victim"}), true));
+  REQUIRE(protocol::Send(operator_socket->get(),
+                         Format(protocol::Request{.verb = protocol::Verb::kKill, .target = "victim"}), true));
   CHECK(victim->Wait(ticket, granted, &granted) == Verdict::kEnded);
   CHECK(victim->end_reason() == "an operator ended this session");
   CHECK(victim->Announce(LaunchOf(1), &ticket) == Verdict::kEnded);

@@ -17,8 +17,9 @@ using Clock = std::chrono::steady_clock;
 
 TEST_CASE("ParseHttpRequest_TakesWhatThePageNeeds_AndNothingElse") {
   HttpRequest request;
-  CHECK(ParseHttpRequest("GET /state?a=b&token=x%41+%zz&token=%C3%A4 HTTP/1.1\r\nhost: x\r\nAUTHORIZATION:  Bearer abc \r\n", &request) ==
-        0);
+  CHECK(ParseHttpRequest(
+            "GET /state?a=b&token=x%41+%zz&token=%C3%A4 HTTP/1.1\r\nhost: x\r\nAUTHORIZATION:  Bearer abc \r\n",
+            &request) == 0);
   CHECK(request.path == "/state");
   CHECK(request.token == "\xc3\xa4");
   CHECK(request.authorization == "Bearer abc");
@@ -93,7 +94,9 @@ std::string Request(const std::string& path, const char* connection = "close", c
   return "GET " + path + " HTTP/1.1\r\nAuthorization: Bearer " + secret + "\r\nConnection: " + connection + "\r\n\r\n";
 }
 
-void SendText(const Fd& fd, const std::string& text) { static_cast<void>(!send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL)); }
+void SendText(const Fd& fd, const std::string& text) {
+  static_cast<void>(!send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL));
+}
 
 bool HungUpOn(const Fd& fd) {
   char byte = 0;
@@ -104,7 +107,8 @@ bool HungUpOn(const Fd& fd) {
 TEST_CASE("HttpServer_AnswersOverOneConnectionAgainAndAgain_UpToItsLimit") {
   Served s({.requests = 3});
   const Fd fd = s.Connect();
-  SendText(fd, Request("/a", "keep-alive") + Request("/b", "keep-alive") + Request("/c", "keep-alive") + Request("/d", "keep-alive"));
+  SendText(fd, Request("/a", "keep-alive") + Request("/b", "keep-alive") + Request("/c", "keep-alive") +
+                   Request("/d", "keep-alive"));
   const std::string answers = ReadAll(fd);
   std::size_t hellos = 0, kept = 0;
   for (std::size_t at = 0; (at = answers.find("\r\n\r\nhello", at)) != std::string::npos; ++at) ++hellos;

@@ -62,7 +62,9 @@ inline std::string Exchange(unsigned port, const std::string& bytes) {
   return ReadAll(*fd);
 }
 
-inline int StatusOf(const std::string& answer) { return answer.starts_with("HTTP/1.1 ") ? std::atoi(answer.c_str() + 9) : 0; }
+inline int StatusOf(const std::string& answer) {
+  return answer.starts_with("HTTP/1.1 ") ? std::atoi(answer.c_str() + 9) : 0;
+}
 inline std::string BodyOf(const std::string& answer) {
   const auto at = answer.find("\r\n\r\n");
   return at != std::string::npos ? answer.substr(at + 4) : "";

@@ -14,7 +14,8 @@ using protocol::Verdict;
 struct ManyTenants : BrokerFixture {
   explicit ManyTenants(unsigned count) {
     for (unsigned i = 0; i < count; ++i) {
-      config.tenants.push_back({.name = "a-tenant-with-a-name-of-usual-length-" + std::to_string(i), .uid = {}, .token = {}, .limits = {}});
+      config.tenants.push_back(
+          {.name = "a-tenant-with-a-name-of-usual-length-" + std::to_string(i), .uid = {}, .token = {}, .limits = {}});
     }
     Start();
   }
@@ -54,7 +55,8 @@ TEST_CASE("Ps_OfAnOperatorThatReadsSlowly_ComesWhole_AndKeepsNobodyWaiting") {
   const auto client = f.Join(f.name(0));
   const auto slow = protocol::Connect(f.config.socket, 5000);
   REQUIRE(slow.ok());
-  for (int i = 0; i < 3; ++i) REQUIRE(protocol::Send(slow->get(), Format(protocol::Request{}), true));  // the second waits for the first
+  for (int i = 0; i < 3; ++i)
+    REQUIRE(protocol::Send(slow->get(), Format(protocol::Request{}), true));  // the second waits for the first
   for (int answers = 0; answers < 3; ++answers) {
     std::string text;
     for (bool more = true; more;) {

@@ -13,7 +13,8 @@
 namespace gridloom::broker {
 namespace {
 
-/// The broker's answer to a message, as text; sent over a socket of our own, since a client would ask who the broker is.
+/// The broker's answer to a message, as text; sent over a socket of our own, since a client would ask who the broker
+/// is.
 std::string AnswerTo(const std::string& path, const std::vector<std::byte>& message) {
   const protocol::Fd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
@@ -50,7 +51,8 @@ TEST_CASE("Broker_InANamespaceWithoutUsers_TakesNobodyForItsOwnUserOrForATenant"
   close(pipe_of_answers[1]);
   std::string answers;
   char part[1000];
-  for (ssize_t size = 0; (size = read(pipe_of_answers[0], part, sizeof part)) > 0;) answers.append(part, static_cast<std::size_t>(size));
+  for (ssize_t size = 0; (size = read(pipe_of_answers[0], part, sizeof part)) > 0;)
+    answers.append(part, static_cast<std::size_t>(size));
   close(pipe_of_answers[0]);
   REQUIRE(waitpid(child, nullptr, 0) == child);
   if (answers == "no namespace") {

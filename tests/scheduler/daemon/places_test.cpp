@@ -98,7 +98,8 @@ TEST_CASE("Connections_WithoutDescriptors_AreRefusedAndTheLoopSleeps") {
   Verdict verdict = Verdict::kLost;
   {
     const NoDescriptors none;
-    for (const Fd& fd : waiting) connected += connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 1 : 0;
+    for (const Fd& fd : waiting)
+      connected += connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 1 : 0;
     verdict = RunLaunch(*honest, 20);
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     const std::uint64_t before = f.State()["wakeups"];
@@ -136,7 +137,8 @@ TEST_CASE("Connections_ThatCannotEvenBeRefused_WaitWithoutTheLoopSpinning") {
     getrlimit(RLIMIT_NOFILE, &before);
     const rlimit few{3, before.rlim_max};
     setrlimit(RLIMIT_NOFILE, &few);
-    for (const Fd& fd : waiting) static_cast<void>(!connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address));
+    for (const Fd& fd : waiting)
+      static_cast<void>(!connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address));
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     const std::uint64_t start = f.State()["wakeups"];
     std::this_thread::sleep_for(std::chrono::seconds(1));
@@ -177,7 +179,8 @@ struct Orphan {
   explicit Orphan(const std::string& path) : socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
     const sockaddr_un address = AddressOf(path);
     pid = fork();
-    if (pid == 0) _exit(connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 0 : 1);
+    if (pid == 0)
+      _exit(connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 0 : 1);
     int status = 0;
     REQUIRE(waitpid(pid, &status, 0) == pid);
     REQUIRE(status == 0);

@@ -6,7 +6,9 @@
 namespace gridloom::broker {
 namespace {
 
-std::string NameOf(LaunchKey key) { return "launch " + std::to_string(key.second) + " of session " + std::to_string(key.first); }
+std::string NameOf(LaunchKey key) {
+  return "launch " + std::to_string(key.second) + " of session " + std::to_string(key.first);
+}
 
 void Hold(bool holds, const std::string& sentence) {
   if (!holds) throw Breach(sentence);
@@ -30,7 +32,8 @@ void StateModel::Join(std::uint32_t session, std::uint32_t tenant) {
 }
 
 void StateModel::Leave(std::uint32_t session) {
-  for (auto at = launches_.lower_bound({session, 0}); at != launches_.end() && at->first.first == session;) Forget((at++)->first, false);
+  for (auto at = launches_.lower_bound({session, 0}); at != launches_.end() && at->first.first == session;)
+    Forget((at++)->first, false);
   sessions_.erase(session);
   memory_.erase(session);
 }
@@ -63,7 +66,8 @@ std::uint64_t StateModel::Memory(std::uint32_t session, std::uint64_t bytes) {
   for (const auto& [id, of] : memory_) {
     if (id != session && sessions_.at(id) == sessions_.at(session)) others += of;
   }
-  if (bytes <= memory_[session] || others + bytes <= tenants_.at(sessions_.at(session)).memory_limit) memory_[session] = bytes;
+  if (bytes <= memory_[session] || others + bytes <= tenants_.at(sessions_.at(session)).memory_limit)
+    memory_[session] = bytes;
   return memory_[session];
 }
 
@@ -85,7 +89,8 @@ bool StateModel::Eligible(LaunchKey key) const {
 void StateModel::SeeGrant(LaunchKey key, std::uint64_t granted) {
   ModelLaunch& launch = launches_.at(key);
   Hold(granted >= launch.granted, NameOf(key) + ": a grant was taken back");
-  Hold(granted <= launch.ctas, NameOf(key) + ": " + std::to_string(granted) + " CTAs granted of " + std::to_string(launch.ctas));
+  Hold(granted <= launch.ctas,
+       NameOf(key) + ": " + std::to_string(granted) + " CTAs granted of " + std::to_string(launch.ctas));
   if (granted == launch.granted) return;
   Hold(Eligible(key), NameOf(key) + " may run before the one in front of it in its stream has ended");
   Hold(launch.divisible || granted == launch.ctas, NameOf(key) + " is granted in parts, which it cannot run in");
@@ -136,9 +141,12 @@ void StateModel::SeeAll(bool timed) {
     wanted |= launch.granted < launch.ctas && tenants_.at(launch.tenant).cap >= 1;
   }
   for (const auto& [session, count] : running_of)
-    Hold(count <= device_.resident_kernels, std::to_string(count) + " launches of session " + std::to_string(session) + " run at a time");
-  Hold(device_.slices || held_ctas <= std::uint64_t{device_.sms} * device_.ctas_per_sm, "more CTAs run than the device has room for");
-  Hold(device_.slices || held_warps <= std::uint64_t{device_.sms} * device_.warps_per_sm, "more warps run than the device has room for");
+    Hold(count <= device_.resident_kernels,
+         std::to_string(count) + " launches of session " + std::to_string(session) + " run at a time");
+  Hold(device_.slices || held_ctas <= std::uint64_t{device_.sms} * device_.ctas_per_sm,
+       "more CTAs run than the device has room for");
+  Hold(device_.slices || held_warps <= std::uint64_t{device_.sms} * device_.warps_per_sm,
+       "more warps run than the device has room for");
   double device_time = 0;
   for (auto& [id, tenant] : tenants_) {
     device_time += tenant.seen ? tenant.seen->device_time : 0;
@@ -152,7 +160,8 @@ void StateModel::SeeAll(bool timed) {
   }
   Hold(!wanted || running != 0, "the device is idle although a launch waits for it");
   if (timed)
-    Hold(std::abs(device_time - static_cast<double>(busy_)) <= 1 + 1e-6 * static_cast<double>(busy_), "the tenants' times do not add up");
+    Hold(std::abs(device_time - static_cast<double>(busy_)) <= 1 + 1e-6 * static_cast<double>(busy_),
+         "the tenants' times do not add up");
 }
 
 }  // namespace gridloom::broker

@@ -1,5 +1,6 @@
-// What a broker must hold at every step, whatever tenants and operators do and however its policy decides: a model of sessions, launches,
-// grants and limits that knows what may be, not what a policy chooses. It is told what was done and shown what came of it.
+// What a broker must hold at every step, whatever tenants and operators do and however its policy decides: a model of
+// sessions, launches, grants and limits that knows what may be, not what a policy chooses. It is told what was done and
+// shown what came of it.
 #pragma once
 
 #include <cstdint>

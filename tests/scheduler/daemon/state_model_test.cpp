@@ -1,5 +1,5 @@
-// Random sequences of what tenants and operators may do, against the real scheduler and the real broker, with the model beside them.
-// $GRIDLOOM_MODEL_SEQUENCES: how many of each; $GRIDLOOM_MODEL_SEED: the first one's seed.
+// Random sequences of what tenants and operators may do, against the real scheduler and the real broker, with the model
+// beside them. $GRIDLOOM_MODEL_SEQUENCES: how many of each; $GRIDLOOM_MODEL_SEED: the first one's seed.
 #include "tests/scheduler/daemon/state_model.h"
 
 #include <sys/socket.h>
@@ -65,7 +65,8 @@ class SchedulerSubject final : public Subject, private sched::Engine {
 
   void Join(std::uint32_t, std::uint32_t) override {}
   void Leave(std::uint32_t session) override {
-    for (auto at = ids_.lower_bound({session, 0}); at != ids_.end() && at->first.first == session; at = ids_.erase(at)) {
+    for (auto at = ids_.lower_bound({session, 0}); at != ids_.end() && at->first.first == session;
+         at = ids_.erase(at)) {
       if (!scheduler_.End(at->second, false).ok()) throw Breach("a launch cannot be ended");
     }
   }
@@ -87,8 +88,12 @@ class SchedulerSubject final : public Subject, private sched::Engine {
     if (!scheduler_.End(ids_.at(key), faulted).ok()) throw Breach("an end is refused");
     ids_.erase(key);
   }
-  void SetLimits(std::uint32_t tenant, const sched::TenantLimits& limits) override { scheduler_.SetTenant(tenant, limits); }
-  void SetPolicy(std::string_view name) override { scheduler_.SetPolicy(policy::MakePolicy(name, policy::NoPairs()).value()); }
+  void SetLimits(std::uint32_t tenant, const sched::TenantLimits& limits) override {
+    scheduler_.SetTenant(tenant, limits);
+  }
+  void SetPolicy(std::string_view name) override {
+    scheduler_.SetPolicy(policy::MakePolicy(name, policy::NoPairs()).value());
+  }
   void Pass(std::uint64_t time) override { time_ += time; }
   bool Lie(LaunchKey key, std::uint64_t done) override {
     if (scheduler_.Progress(ids_.at(key), done).ok()) throw Breach("more has run than was granted, and nobody minds");
@@ -118,9 +123,15 @@ class SchedulerSubject final : public Subject, private sched::Engine {
     SetPolicy("leftover");
     scheduler_.SetTenant(9, {});
     granted_.clear();
-    for (std::uint64_t kernel = 0; kernel < device_.ctas_per_sm; ++kernel) {  // one of each multiprocessor for a kernel that is not known
-      scheduler_.Submit(
-          {.tenant = 9, .owner = 9, .kernel = 1000 + kernel, .ctas = device_.sms, .needs = {.warps = 1}, .divisible = true, .name = "k"});
+    for (std::uint64_t kernel = 0; kernel < device_.ctas_per_sm;
+         ++kernel) {  // one of each multiprocessor for a kernel that is not known
+      scheduler_.Submit({.tenant = 9,
+                         .owner = 9,
+                         .kernel = 1000 + kernel,
+                         .ctas = device_.sms,
+                         .needs = {.warps = 1},
+                         .divisible = true,
+                         .name = "k"});
     }
     scheduler_.Pump();
     std::uint64_t room = 0;
@@ -149,7 +160,8 @@ class BrokerSubject final : public Subject {
     fixture_.config.state.clear();
     fixture_.config.defaults.memory_bytes = kMemory;
     for (std::uint32_t tenant = 1; tenant <= kTenants; ++tenant) {
-      fixture_.config.tenants.push_back({.name = NameOf(tenant), .uid = {}, .token = {}, .limits = fixture_.config.defaults});
+      fixture_.config.tenants.push_back(
+          {.name = NameOf(tenant), .uid = {}, .token = {}, .limits = fixture_.config.defaults});
     }
     fixture_.Start();
   }
@@ -184,7 +196,9 @@ class BrokerSubject final : public Subject {
     record.flags = launch.divisible ? protocol::kDivisible : 0;
     Push(key.first, record);
   }
-  void Progress(LaunchKey key, std::uint64_t done) override { Push(key.first, Of(protocol::RecordKind::kProgress, key, done)); }
+  void Progress(LaunchKey key, std::uint64_t done) override {
+    Push(key.first, Of(protocol::RecordKind::kProgress, key, done));
+  }
   void End(LaunchKey key, std::uint64_t done, bool faulted) override {
     protocol::RawRecord record = Of(protocol::RecordKind::kEnd, key, done);
     record.flags = faulted ? protocol::kFaulted : 0;
@@ -202,7 +216,9 @@ class BrokerSubject final : public Subject {
          .priority = limits.priority,
          .in_flight = limits.in_flight});
   }
-  void SetPolicy(std::string_view name) override { Ask({.verb = protocol::Verb::kPolicy, .target = std::string(name)}); }
+  void SetPolicy(std::string_view name) override {
+    Ask({.verb = protocol::Verb::kPolicy, .target = std::string(name)});
+  }
   bool Lie(LaunchKey key, std::uint64_t done) override {
     const std::uint64_t number = fixture_.State()["sessions"].size();
     Progress(key, done);
@@ -215,7 +231,8 @@ class BrokerSubject final : public Subject {
     Ask({.verb = protocol::Verb::kKill, .target = NameOf(tenant)});
     for (const std::uint32_t session : sessions) End(session, false);
     // Until they have hung up what runs of them is there.
-    Await([&] { return fixture_.State()["sessions"].size() + sessions.size() == number; }, "a session that was killed is still there");
+    Await([&] { return fixture_.State()["sessions"].size() + sessions.size() == number; },
+          "a session that was killed is still there");
   }
   std::optional<std::uint64_t> Memory(std::uint32_t session, std::uint64_t bytes) override {
     protocol::RawRecord record;
@@ -402,7 +419,8 @@ class Sequence {
   }
   void Announce() {
     const auto [session, tenant] = Any(model_.sessions());
-    const auto open = std::ranges::count_if(model_.launches(), [&](const auto& entry) { return entry.first.first == session; });
+    const auto open =
+        std::ranges::count_if(model_.launches(), [&](const auto& entry) { return entry.first.first == session; });
     if (open >= 12) return GoOn();
     const LaunchKey key{session, ++numbers_[session]};
     const ModelLaunch launch{.tenant = tenant,
@@ -410,8 +428,9 @@ class Sequence {
                              .ctas = 1 + Below(30),
                              .warps = static_cast<std::uint32_t>(Below(2) == 0 ? 1 : 1 + Below(32)),
                              .divisible = Below(3) != 0};
-    Note("launch " + std::to_string(key.second) + " of session " + std::to_string(session) + ", stream " + std::to_string(launch.stream) +
-         ", " + std::to_string(launch.ctas) + " CTAs of " + std::to_string(launch.warps) + " warps" + (launch.divisible ? "" : ", whole"));
+    Note("launch " + std::to_string(key.second) + " of session " + std::to_string(session) + ", stream " +
+         std::to_string(launch.stream) + ", " + std::to_string(launch.ctas) + " CTAs of " +
+         std::to_string(launch.warps) + " warps" + (launch.divisible ? "" : ", whole"));
     subject_.Announce(key, launch);
     model_.Announce(key, launch);
   }
@@ -467,7 +486,8 @@ class Sequence {
     const auto allowed = subject_.Memory(session, bytes);
     if (!allowed) return;
     Note("session " + std::to_string(session) + " asks for " + std::to_string(bytes) + " bytes");
-    if (model_.Memory(session, bytes) != *allowed) throw Breach("a session may use " + std::to_string(*allowed) + " bytes");
+    if (model_.Memory(session, bytes) != *allowed)
+      throw Breach("a session may use " + std::to_string(*allowed) + " bytes");
   }
   void Lie() {
     const auto [key, launch] = Any(model_.launches());
@@ -541,15 +561,16 @@ TEST_CASE("Model_IsNotFooled") {
     act(model);
   };
   CHECK_NOTHROW(breach([](StateModel& m) { m.SeeGrant({1, 1}, 5), m.SeeAll(false); }));
-  CHECK_THROWS_AS(breach([](StateModel& m) { m.SeeGrant({1, 1}, 3); }), Breach);                           // taken back
-  CHECK_THROWS_AS(breach([](StateModel& m) { m.SeeGrant({1, 1}, 11); }), Breach);                          // beyond the grid
-  CHECK_THROWS_AS(breach([](StateModel& m) { m.SeeGrant({1, 2}, 10); }), Breach);                          // before its stream's first
+  CHECK_THROWS_AS(breach([](StateModel& m) { m.SeeGrant({1, 1}, 3); }), Breach);   // taken back
+  CHECK_THROWS_AS(breach([](StateModel& m) { m.SeeGrant({1, 1}, 11); }), Breach);  // beyond the grid
+  CHECK_THROWS_AS(breach([](StateModel& m) { m.SeeGrant({1, 2}, 10); }), Breach);  // before its stream's first
   CHECK_THROWS_AS(breach([](StateModel& m) { m.End({1, 1}, 4, false), m.SeeGrant({1, 2}, 5); }), Breach);  // in parts
   CHECK_THROWS_AS(breach([](StateModel& m) { m.SeeGrant({1, 1}, 10), m.SeeAll(false); }), Breach);         // no room
   CHECK_THROWS_AS(breach([](StateModel& m) { m.Progress({1, 1}, 4), m.SeeAll(false); }), Breach);          // idle
-  CHECK_THROWS_AS(breach([](StateModel& m) { m.SeeTenant(1, {.in_flight = 2}); }), Breach);                // over in_flight
-  CHECK_THROWS_AS(breach([](StateModel& m) { m.SeeTenant(1, {.waiting = 1}); }), Breach);                  // waits for nothing
-  CHECK_THROWS_AS(breach([](StateModel& m) { m.SeeTenant(1, {.in_flight = 1, .ctas = 4}); }), Breach);     // not yet reported
+  CHECK_THROWS_AS(breach([](StateModel& m) { m.SeeTenant(1, {.in_flight = 2}); }), Breach);  // over in_flight
+  CHECK_THROWS_AS(breach([](StateModel& m) { m.SeeTenant(1, {.waiting = 1}); }), Breach);    // waits for nothing
+  CHECK_THROWS_AS(breach([](StateModel& m) { m.SeeTenant(1, {.in_flight = 1, .ctas = 4}); }),
+                  Breach);  // not yet reported
   CHECK_THROWS_AS(breach([](StateModel& m) { m.SeeTenant(1, {.in_flight = 1, .memory = 1}); }), Breach);
   CHECK_THROWS_AS(breach([](StateModel& m) {  // over its cap
                     m.Pass(1000);

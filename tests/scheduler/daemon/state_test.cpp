@@ -106,7 +106,9 @@ TEST_CASE("StateFiles_ThatLeadElsewhere_AreNeitherReadNorWritten") {
 class FullDisk final : public Disk {
  public:
   explicit FullDisk(std::string room) : room_(std::move(room)) {}
-  int Write(int file, std::string_view bytes) override { return full && fs::exists(room_) ? ENOSPC : Disk::Write(file, bytes); }
+  int Write(int file, std::string_view bytes) override {
+    return full && fs::exists(room_) ? ENOSPC : Disk::Write(file, bytes);
+  }
   std::atomic<bool> full{false};
 
  private:
@@ -172,7 +174,8 @@ TEST_CASE("AuditThrottle_ManyLinesOfOneKind_BecomeACount") {
 TEST_CASE("AuditThrottle_ManySubjects_TakeBoundedMemory") {
   AuditThrottle throttle(60);
   int written = 0;
-  for (std::uint64_t i = 0; i < 50'000; ++i) written += throttle.Admit("refused", "uid " + std::to_string(i), kNsPerS + i) ? 1 : 0;
+  for (std::uint64_t i = 0; i < 50'000; ++i)
+    written += throttle.Admit("refused", "uid " + std::to_string(i), kNsPerS + i) ? 1 : 0;
   CHECK(throttle.subjects() <= 8192 + 1);
   CHECK(written <= 8192 + static_cast<int>(kAuditBurst) + 1);
 }
@@ -247,7 +250,8 @@ TEST_CASE("Launches_OnASlowDisk_DoNotWaitForIt") {
     longest = std::max(longest, protocol::NowNs() - at);
     ++launches;
     if (launches % 1000 == 1)
-      REQUIRE(f.Ask({.verb = protocol::Verb::kLimits, .target = "alice", .fields = protocol::kFieldWeight, .weight = 2}));
+      REQUIRE(
+          f.Ask({.verb = protocol::Verb::kLimits, .target = "alice", .fields = protocol::kFieldWeight, .weight = 2}));
   }
   CHECK(disk->syncs >= 2);
   CHECK(longest < kNsPerS / 2);  // a sync takes longer
@@ -272,7 +276,8 @@ TEST_CASE("Lines_ThatTheDiskRefuses_AreCountedAndTold") {
   auto folder = StateFolder::Open(f.state, disk);
   REQUIRE(folder.ok());
   const auto writer =
-      StateWriter::Start(std::make_unique<StateFolder>(std::move(folder).value()), {}, {}, [](const std::string&) {}).value();
+      StateWriter::Start(std::make_unique<StateFolder>(std::move(folder).value()), {}, {}, [](const std::string&) {
+      }).value();
   disk->refuses = true;
   for (int i = 0; i < 3; ++i) writer->Note("policy", {{"n", i}});
   writer->SaveAccounts({{"alice", {.launches = 7}}});

@@ -1,4 +1,5 @@
-// Metrics and the live page, asked over a plain socket: by who knows the secret, by who does not, and by who speaks no HTTP.
+// Metrics and the live page, asked over a plain socket: by who knows the secret, by who does not, and by who speaks no
+// HTTP.
 #include "scheduler/daemon/web.h"
 
 #include <ifaddrs.h>
@@ -71,10 +72,11 @@ TEST_CASE("Metrics_OfSlowdowns_AreThoseOfTenantsOfWhomTheyAreKnown") {
   CHECK(state["tenants"][1]["slowdown"] == 4);
   CHECK_FALSE(state["tenants"][2].contains("slowdown"));
   const std::string text = MetricsText(state);
-  for (const char* line : {"gridloom_simulated_seconds 0.5\n", "# TYPE gridloom_stp gauge\ngridloom_stp 0.75\n", "\ngridloom_antt 3.0\n",
-                           "\ngridloom_fairness 0.5\n", "gridloom_tenant_slowdown{tenant=\"bob\"} 4.0\n",
-                           "gridloom_tenant_turnaround_seconds_total{tenant=\"alice\"} 2.0\n",
-                           "gridloom_tenant_alone_seconds_total{tenant=\"alice\"} 1.0\n"}) {
+  for (const char* line :
+       {"gridloom_simulated_seconds 0.5\n", "# TYPE gridloom_stp gauge\ngridloom_stp 0.75\n", "\ngridloom_antt 3.0\n",
+        "\ngridloom_fairness 0.5\n", "gridloom_tenant_slowdown{tenant=\"bob\"} 4.0\n",
+        "gridloom_tenant_turnaround_seconds_total{tenant=\"alice\"} 2.0\n",
+        "gridloom_tenant_alone_seconds_total{tenant=\"alice\"} 1.0\n"}) {
     INFO(line);
     CHECK(text.find(line) != std::string::npos);
   }
@@ -110,8 +112,8 @@ TEST_CASE("Requests_WithoutTheSecret_SeeNothing") {
     CHECK(answer.find("alice") == std::string::npos);
   }
   const std::string bearer = "Bearer ";
-  for (const std::string& given : {bearer, std::string("Bearer"), std::string(), secret, bearer + secret.substr(1), bearer + secret + "x",
-                                   bearer + "b" + secret.substr(1), std::string("Basic YTpi")}) {
+  for (const std::string& given : {bearer, std::string("Bearer"), std::string(), secret, bearer + secret.substr(1),
+                                   bearer + secret + "x", bearer + "b" + secret.substr(1), std::string("Basic YTpi")}) {
     INFO(given);
     CHECK(StatusOf(Get(f.port(), "/state", "Authorization: " + given + "\r\n")) == 401);
   }
@@ -196,7 +198,8 @@ TEST_CASE("State_ForManyWhoAskAtOnce_IsWholeForEach") {
   const std::string request = "GET /state HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" + kBearer + "\r\n";
   for (int i = 0; i < 40; ++i) {
     clients.push_back(std::move(*ConnectTo(htonl(INADDR_LOOPBACK), f.port())));
-    REQUIRE(send(clients.back().get(), request.data(), request.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(request.size()));
+    REQUIRE(send(clients.back().get(), request.data(), request.size(), MSG_NOSIGNAL) ==
+            static_cast<ssize_t>(request.size()));
   }
   for (const Fd& fd : clients) {
     const std::string answer = ReadAll(fd);

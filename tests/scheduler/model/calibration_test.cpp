@@ -17,7 +17,11 @@ SmModel Sm() {
 }
 
 KernelProfile Kernel(double memory_ratio) {
-  return {.kernel = "k", .needs = {.warps = 6}, .max_resident_ctas = 8, .instructions_per_cta = 1000, .memory_ratio = memory_ratio};
+  return {.kernel = "k",
+          .needs = {.warps = 6},
+          .max_resident_ctas = 8,
+          .instructions_per_cta = 1000,
+          .memory_ratio = memory_ratio};
 }
 
 TEST_CASE("FitToLoneBlock_GivesOneBlockTheIpcMeasured") {

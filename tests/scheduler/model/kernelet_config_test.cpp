@@ -12,10 +12,13 @@ namespace {
 
 TEST_CASE("SetKerneletParameter_UnknownKey_NamesTheNearestOne_WrongValue_WhatItMustBe") {
   KerneletConfig config;
-  CHECK(SetKerneletParameter(config, "prune.pru", "1").error().message == "no parameter 'prune.pru'; did you mean 'prune.pur'?");
+  CHECK(SetKerneletParameter(config, "prune.pru", "1").error().message ==
+        "no parameter 'prune.pru'; did you mean 'prune.pur'?");
   CHECK(SetKerneletParameter(config, "something", "1").error().message == "no parameter 'something'");
-  CHECK(SetKerneletParameter(config, "ratio", "even").error().message == "ratio is 'even'; it must be `balanced` or `best`");
-  for (const char* wrong : {"", "-1", "1e3", "nan", "0.4x", " 0.4"}) CHECK_FALSE(SetKerneletParameter(config, "prune.pur", wrong).ok());
+  CHECK(SetKerneletParameter(config, "ratio", "even").error().message ==
+        "ratio is 'even'; it must be `balanced` or `best`");
+  for (const char* wrong : {"", "-1", "1e3", "nan", "0.4x", " 0.4"})
+    CHECK_FALSE(SetKerneletParameter(config, "prune.pur", wrong).ok());
   CHECK(config.plan.prune_pur == 0.4);
   CHECK_FALSE(SetKerneletParameter(config, "patience", "1.5").ok());
   CHECK_FALSE(SetKerneletParameter(config, "model.max_states", "0").ok());
@@ -66,10 +69,13 @@ TEST_CASE("KerneletYaml_GivesEveryParameterItsDefault") {
     keys.insert(entry.key);
   }
   CHECK(keys.size() == KerneletParameters().size());
-  CHECK((c.overhead_percent == d.overhead_percent && c.plan.prune_pur == d.plan.prune_pur && c.plan.prune_mur == d.plan.prune_mur));
-  CHECK((c.plan.ratio == d.plan.ratio && c.plan.max_ratios == d.plan.max_ratios && c.plan.least_profit == d.plan.least_profit));
+  CHECK((c.overhead_percent == d.overhead_percent && c.plan.prune_pur == d.plan.prune_pur &&
+         c.plan.prune_mur == d.plan.prune_mur));
+  CHECK((c.plan.ratio == d.plan.ratio && c.plan.max_ratios == d.plan.max_ratios &&
+         c.plan.least_profit == d.plan.least_profit));
   CHECK((c.policy.replan_on_arrival == d.policy.replan_on_arrival && c.policy.patience == d.policy.patience));
-  CHECK((c.launch_interval_us == d.launch_interval_us && c.bounds == d.bounds && c.plan.ratio_tolerance == d.plan.ratio_tolerance));
+  CHECK((c.launch_interval_us == d.launch_interval_us && c.bounds == d.bounds &&
+         c.plan.ratio_tolerance == d.plan.ratio_tolerance));
   CHECK((c.model.granularity == d.model.granularity && c.model.max_states == d.model.max_states));
   CHECK((c.model.uncoalesced == d.model.uncoalesced && c.model.virtual_sm == d.model.virtual_sm));
 }

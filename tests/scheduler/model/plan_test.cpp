@@ -17,7 +17,8 @@ SmModel Fermi() {
           .requests_per_cycle = 0.2};
 }
 
-KernelProfile Kernel(std::string name, double memory_ratio, policy::CtaNeeds needs = {.warps = 8}, double instructions = 1000) {
+KernelProfile Kernel(std::string name, double memory_ratio, policy::CtaNeeds needs = {.warps = 8},
+                     double instructions = 1000) {
   return {.kernel = std::move(name),
           .needs = needs,
           .max_resident_ctas = ResidentCtas(Fermi().empty, needs),
@@ -49,10 +50,11 @@ TEST_CASE("CoSchedulingProfit_IsEquation1") {
 TEST_CASE("Prunes_Table4_GivesTheNumbersOfTable6") {
   constexpr double kMur[] = {0.015, 0.03, 0.045, 0.06, 0.075, 0.09, 0.105, 0.12, 0.135, 0.15};
   constexpr int kTable6[10][10] = {
-      {0, 0, 2, 2, 3, 4, 4, 4, 4, 4},         {0, 2, 5, 6, 7, 8, 9, 9, 9, 9},         {0, 3, 7, 8, 9, 10, 11, 11, 11, 11},
-      {1, 4, 8, 9, 12, 13, 15, 15, 15, 15},   {1, 4, 8, 9, 12, 13, 15, 15, 15, 15},   {1, 4, 8, 9, 12, 13, 15, 15, 16, 16},
-      {1, 4, 9, 10, 14, 15, 18, 18, 20, 20},  {2, 6, 11, 12, 17, 18, 21, 22, 24, 24}, {2, 6, 11, 12, 17, 19, 22, 23, 25, 26},
-      {2, 6, 11, 13, 18, 20, 23, 24, 27, 28},
+      {0, 0, 2, 2, 3, 4, 4, 4, 4, 4},         {0, 2, 5, 6, 7, 8, 9, 9, 9, 9},
+      {0, 3, 7, 8, 9, 10, 11, 11, 11, 11},    {1, 4, 8, 9, 12, 13, 15, 15, 15, 15},
+      {1, 4, 8, 9, 12, 13, 15, 15, 15, 15},   {1, 4, 8, 9, 12, 13, 15, 15, 16, 16},
+      {1, 4, 9, 10, 14, 15, 18, 18, 20, 20},  {2, 6, 11, 12, 17, 18, 21, 22, 24, 24},
+      {2, 6, 11, 12, 17, 19, 22, 23, 25, 26}, {2, 6, 11, 13, 18, 20, 23, 24, 27, 28},
   };
   int equal = 0, largest = 0;
   for (int m = 0; m < 10; ++m) {
@@ -121,7 +123,8 @@ TEST_CASE("SliceRatios_SmallestSlice_IsKeptWhereItCan") {
 
 TEST_CASE("PlanPair_Balanced_HasTheLeastDifferenceInTime_BestTheHighestProfit") {
   const SmModel sm = Fermi();
-  // Equal warps: (1,7) … (7,1). Under the formula a slice takes 10 · I / pur cycles whatever its size: ΔT is the same, then the first.
+  // Equal warps: (1,7) … (7,1). Under the formula a slice takes 10 · I / pur cycles whatever its size: ΔT is the same,
+  // then the first.
   KernelProfile a = Kernel("a", 0.2, {.warps = 6}), b = Kernel("b", 0.6, {.warps = 6});
   Formula model;
   CHECK(PlanPair(sm, model, a, b)->imbalance == Approx(1000 / 0.04 - 1000 / 0.08));
@@ -151,7 +154,8 @@ TEST_CASE("FindCoSchedule_TakesThePairWithTheHighestProfit") {
   double highest = 0;
   for (std::size_t j = 1; j < 3; ++j) {
     for (std::size_t i = 0; i < j; ++i) {
-      if (!Prunes(*kernels[i], *kernels[j], 0.4, 0.1)) highest = std::max(highest, PlanPair(sm, model, *kernels[i], *kernels[j])->profit);
+      if (!Prunes(*kernels[i], *kernels[j], 0.4, 0.1))
+        highest = std::max(highest, PlanPair(sm, model, *kernels[i], *kernels[j])->profit);
     }
   }
   CHECK(found->pair.profit == highest);
@@ -162,7 +166,8 @@ TEST_CASE("FindCoSchedule_TakesThePairWithTheHighestProfit") {
 TEST_CASE("FindCoSchedule_AllPruned_LoosensTheThresholds_TwinsStayPruned") {
   const SmModel sm = Fermi();
   Formula model;
-  const KernelProfile a = Kernel("a", 0.30, {.warps = 6}), b = Kernel("b", 0.35, {.warps = 6}), twin = Kernel("twin", 0.30, {.warps = 6});
+  const KernelProfile a = Kernel("a", 0.30, {.warps = 6}), b = Kernel("b", 0.35, {.warps = 6}),
+                      twin = Kernel("twin", 0.30, {.warps = 6});
   const KernelProfile *alike[] = {&a, &b}, *twins[] = {&a, &twin};
   CHECK(Prunes(a, b, 0.4, 0.1));
   const PlanOptions any{.least_profit = -1e9};

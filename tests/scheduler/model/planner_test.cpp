@@ -178,7 +178,8 @@ TEST_CASE("RandomPlanner_DrawsEveryPairAndRatio_TheSameForTheSameSeed") {
   for (int i = 0; i < 2000; ++i) {
     const auto a = *one.Find(kAll), b = *again.Find(kAll), c = *other.Find(kAll);
     const auto flat = [](const policy::CoSchedule& s) {
-      return std::array<std::uint64_t, 4>{s.parts[0].profile, s.parts[1].profile, s.parts[0].ctas_per_sm, s.parts[1].ctas_per_sm};
+      return std::array<std::uint64_t, 4>{s.parts[0].profile, s.parts[1].profile, s.parts[0].ctas_per_sm,
+                                          s.parts[1].ctas_per_sm};
     };
     CHECK(flat(a) == flat(b));
     differs |= flat(a) != flat(c);

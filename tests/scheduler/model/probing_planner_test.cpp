@@ -6,11 +6,12 @@
 namespace gridloom::model {
 namespace {
 
-constexpr SmModel kSm = {.sms = 2,
-                         .schedulers = 1,
-                         .empty = {.free_ctas = 4, .free_warps = 48, .free_registers = 32768, .free_shared_bytes = 49152},
-                         .latency_cycles = 300,
-                         .requests_per_cycle = 0.2};
+constexpr SmModel kSm = {
+    .sms = 2,
+    .schedulers = 1,
+    .empty = {.free_ctas = 4, .free_warps = 48, .free_registers = 32768, .free_shared_bytes = 49152},
+    .latency_cycles = 300,
+    .requests_per_cycle = 0.2};
 
 std::shared_ptr<ProfileTable> Kernels(std::initializer_list<const char*> names) {
   auto table = std::make_shared<ProfileTable>();
@@ -41,11 +42,13 @@ class Hopeful final : public CoRunModel {
   }
 };
 
-constexpr PlanOptions kOptions = {.prune_pur = 0, .prune_mur = 0, .ratio = PlanOptions::Ratio::kBest, .least_profit = 0.02};
+constexpr PlanOptions kOptions = {
+    .prune_pur = 0, .prune_mur = 0, .ratio = PlanOptions::Ratio::kBest, .least_profit = 0.02};
 
 TEST_CASE("ProbingPlanner_TakesTheRatioThatHolds_AndProbesEachOnce") {
   std::vector<std::uint32_t> tried;
-  const Probe probe = [&](const KernelProfile&, std::uint32_t ctas_a, const KernelProfile&, std::uint32_t) -> std::array<double, 2> {
+  const Probe probe = [&](const KernelProfile&, std::uint32_t ctas_a, const KernelProfile&,
+                          std::uint32_t) -> std::array<double, 2> {
     tried.push_back(ctas_a);
     if (ctas_a == 2) return {0.7, 0.6};
     return {0.5, 0.4};  // slower than one after the other
@@ -65,7 +68,8 @@ TEST_CASE("ProbingPlanner_TakesTheRatioThatHolds_AndProbesEachOnce") {
 }
 
 TEST_CASE("ProbingPlanner_KeepsNoPairThatFails_AndFindsAnotherOne") {
-  const Probe probe = [](const KernelProfile& a, std::uint32_t, const KernelProfile& b, std::uint32_t) -> std::array<double, 2> {
+  const Probe probe = [](const KernelProfile& a, std::uint32_t, const KernelProfile& b,
+                         std::uint32_t) -> std::array<double, 2> {
     if (a.kernel == "b" && b.kernel == "c") return {0.6, 0.6};
     return {0.5, 0.45};
   };
@@ -82,7 +86,8 @@ TEST_CASE("ProbingPlanner_KeepsNoPairThatFails_AndFindsAnotherOne") {
 }
 
 TEST_CASE("ProbingPlanner_PrunedPairsThatFail_AreNotKept_InWhateverOrderTheyWait") {
-  const Probe probe = [](const KernelProfile&, std::uint32_t, const KernelProfile&, std::uint32_t) -> std::array<double, 2> {
+  const Probe probe = [](const KernelProfile&, std::uint32_t, const KernelProfile&,
+                         std::uint32_t) -> std::array<double, 2> {
     return {0.5, 0.4};
   };
   PlanOptions close = kOptions;

@@ -33,7 +33,8 @@ ProfileFile Example() {
          .ipc = 1.01,
          .smallest_slice = 42,
          .demands = {0.25, 0, 1.5},
-         .refinement = {.dependency_cycles = 3.5, .instructions_per_issue = 1.2, .loads_per_stall = 2, .latency_cycles = 99}});
+         .refinement = {
+             .dependency_cycles = 3.5, .instructions_per_issue = 1.2, .loads_per_stall = 2, .latency_cycles = 99}});
   }
   return file;
 }
@@ -60,20 +61,26 @@ TEST_CASE("Profiles_WrittenAndRead_AreTheSame") {
 }
 
 TEST_CASE("ParseProfiles_WhatIsWrong_IsNamed") {
-  const std::string sm = R"("sm": {"sms": 1, "max_ctas": 8, "max_warps": 48, "latency_cycles": 300, "requests_per_cycle": 0.1})";
-  const auto with = [&](const std::string& kernels) { return "{\"version\": 1, " + sm + ", \"kernels\": " + kernels + "}"; };
+  const std::string sm =
+      R"("sm": {"sms": 1, "max_ctas": 8, "max_warps": 48, "latency_cycles": 300, "requests_per_cycle": 0.1})";
+  const auto with = [&](const std::string& kernels) {
+    return "{\"version\": 1, " + sm + ", \"kernels\": " + kernels + "}";
+  };
   CHECK(MessageOf(with("[]")).empty());
   CHECK(MessageOf(with(R"([{"kernel": "k", "warps": 1, "max_resident_ctas": 1}])")).empty());
   CHECK(MessageOf("{") == "not JSON");
   CHECK(MessageOf("[]") == "not an object with 'version', 'sm' and 'kernels'");
   CHECK(MessageOf("{}") == "'version' is missing");
   CHECK(MessageOf("{\"version\": 2, " + sm + ", \"kernels\": []}") == "version 2 is not known; this reads version 1");
-  CHECK(MessageOf("{\"version\": 1, " + sm + ", \"kernls\": []}") == "the file has no 'kernls'; did you mean 'kernels'?");
+  CHECK(MessageOf("{\"version\": 1, " + sm + ", \"kernls\": []}") ==
+        "the file has no 'kernls'; did you mean 'kernels'?");
   CHECK(MessageOf(with("3")) == "'kernels' must be a list");
   CHECK(MessageOf(with("[3]")) == "kernel 1 must be an object");
   CHECK(MessageOf(with(R"([{"kernel": "k", "wraps": 1}])")) == "kernel 1 has no 'wraps'; did you mean 'warps'?");
-  CHECK(MessageOf(with(R"([{"kernel": "k", "warps": -1}])")) == "kernel 1, 'warps' must be a whole number of at most 4294967295");
-  CHECK(MessageOf(with(R"([{"kernel": "k", "warps": 4294967296}])")) == "kernel 1, 'warps' must be a whole number of at most 4294967295");
+  CHECK(MessageOf(with(R"([{"kernel": "k", "warps": -1}])")) ==
+        "kernel 1, 'warps' must be a whole number of at most 4294967295");
+  CHECK(MessageOf(with(R"([{"kernel": "k", "warps": 4294967296}])")) ==
+        "kernel 1, 'warps' must be a whole number of at most 4294967295");
   CHECK(MessageOf(with(R"([{"kernel": "k", "pur": "high"}])")) == "kernel 1, 'pur' must be a number");
   CHECK(MessageOf(with(R"([{"kernel": 3}])")) == "kernel 1, 'kernel' must be a text");
   CHECK(MessageOf(with(R"([{"kernel": "k"}])")).find("needs.warps") != std::string::npos);
@@ -83,8 +90,10 @@ TEST_CASE("ParseProfiles_WhatIsWrong_IsNamed") {
   const std::string wide = R"({"kernel": "k", "warps": 2, "max_resident_ctas": 1, "demands": [0.5]})";
   CHECK(MessageOf(with("[" + one + "," + wide + "]")).empty());
   CHECK(MessageOf(with(R"([{"kernel": "k", "demands": [true]}])")) == "kernel 1, 'demands' must be a list of numbers");
-  CHECK(MessageOf(with(R"([{"kernel": "k", "warps": 1, "max_resident_ctas": 1, "demands": [-1]}])")).find("demands") != std::string::npos);
-  CHECK(LoadProfiles("/nowhere/profiles.json").error().message == "cannot read /nowhere/profiles.json: No such file or directory");
+  CHECK(MessageOf(with(R"([{"kernel": "k", "warps": 1, "max_resident_ctas": 1, "demands": [-1]}])")).find("demands") !=
+        std::string::npos);
+  CHECK(LoadProfiles("/nowhere/profiles.json").error().message ==
+        "cannot read /nowhere/profiles.json: No such file or directory");
 }
 
 TEST_CASE("Profiles_OfKernelsWithNamesThatAreNoText_AreWritten") {

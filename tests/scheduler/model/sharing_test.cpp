@@ -17,7 +17,8 @@ TEST_CASE("Sharing_TwoPrograms_FiguresAreThoseOfTheirDefinitions") {
 }
 
 TEST_CASE("Sharing_WhoeverIsSlowedDownAlike_IsTreatedFairly") {
-  const std::vector<SharedTime> times = {{.alone = 1, .shared = 2}, {.alone = 50, .shared = 100}, {.alone = 4, .shared = 8}};
+  const std::vector<SharedTime> times = {
+      {.alone = 1, .shared = 2}, {.alone = 50, .shared = 100}, {.alone = 4, .shared = 8}};
   const auto figures = FiguresOf(times);
   REQUIRE(figures);
   CHECK(figures->stp == 1.5);

@@ -1,5 +1,5 @@
-// The chain against what its definition says, computed in other ways: Eq. 2 as a sum of binomials, enumeration of what single
-// warps do, simulation of single warps, closed forms.
+// The chain against what its definition says, computed in other ways: Eq. 2 as a sum of binomials, enumeration of what
+// single warps do, simulation of single warps, closed forms.
 #include "scheduler/model/sm_chain.h"
 
 #include <catch2/catch.hpp>
@@ -11,10 +11,15 @@ namespace gridloom::model {
 namespace {
 
 SmModel OneScheduler() {
-  return {.sms = 14, .schedulers = 1, .empty = {.free_ctas = 8, .free_warps = 48}, .latency_cycles = 400, .requests_per_cycle = 0.1};
+  return {.sms = 14,
+          .schedulers = 1,
+          .empty = {.free_ctas = 8, .free_warps = 48},
+          .latency_cycles = 400,
+          .requests_per_cycle = 0.1};
 }
 
-KernelProfile Kernel(double memory_ratio, std::uint32_t warps = 1, double uncoalesced_share = 0, double uncoalesced_requests = 32) {
+KernelProfile Kernel(double memory_ratio, std::uint32_t warps = 1, double uncoalesced_share = 0,
+                     double uncoalesced_requests = 32) {
   return {.kernel = "k",
           .needs = {.warps = warps},
           .max_resident_ctas = 8,
@@ -26,7 +31,9 @@ KernelProfile Kernel(double memory_ratio, std::uint32_t warps = 1, double uncoal
 }
 
 double Choose(int n, int k) { return std::exp(std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1)); }
-double Binomial(int n, int k, double p) { return k < 0 || k > n ? 0 : Choose(n, k) * std::pow(p, k) * std::pow(1 - p, n - k); }
+double Binomial(int n, int k, double p) {
+  return k < 0 || k > n ? 0 : Choose(n, k) * std::pow(p, k) * std::pow(1 - p, n - k);
+}
 
 TEST_CASE("Chain_OneKernel_IsTheSumOverPossibleTransitionsOfEquation2") {
   const SmModel sm = OneScheduler();
@@ -42,7 +49,8 @@ TEST_CASE("Chain_OneKernel_IsTheSumOverPossibleTransitionsOfEquation2") {
         const double wake = round / (401 + i * 2 / 0.1);  // one cycle between the two requests of an access
         for (int j = 0; j <= warps; ++j) {
           double sum = 0;
-          for (int woken = 0; woken <= i; ++woken) sum += Binomial(i, woken, wake) * Binomial(warps - i, j - i + woken, ratio);
+          for (int woken = 0; woken <= i; ++woken)
+            sum += Binomial(i, woken, wake) * Binomial(warps - i, j - i + woken, ratio);
           CHECK(chain.transitions(i, j) == Approx(sum).epsilon(1e-9).margin(1e-15));
         }
       }
@@ -50,11 +58,12 @@ TEST_CASE("Chain_OneKernel_IsTheSumOverPossibleTransitionsOfEquation2") {
   }
 }
 
-/// What single warps of two kernels do, outcome by outcome; states as (idle coalesced, idle uncoalesced) of each kernel.
+/// What single warps of two kernels do, outcome by outcome; states as (idle coalesced, idle uncoalesced) of each
+/// kernel.
 using Joint = std::array<std::uint32_t, 4>;
 
-void Enumerate(const std::vector<std::array<double, 3>>& warps, const std::vector<int>& owner, std::size_t at, Joint state,
-               double probability, std::map<Joint, double>& sums) {
+void Enumerate(const std::vector<std::array<double, 3>>& warps, const std::vector<int>& owner, std::size_t at,
+               Joint state, double probability, std::map<Joint, double>& sums) {
   if (at == warps.size()) {
     sums[state] += probability;
     return;
@@ -74,10 +83,13 @@ TEST_CASE("Chain_TwoKernelsWithUncoalescedAccesses_IsWhatSingleWarpsDo") {
   const SmChain chain = BuildChain(sm, residents);
   REQUIRE(chain.transitions.rows() == 10 * 6);
   for (Eigen::Index from = 0; from < chain.transitions.rows(); ++from) {
-    const SmChain::Idle idle[2] = {chain.IdleOf(static_cast<std::size_t>(from), 0), chain.IdleOf(static_cast<std::size_t>(from), 1)};
-    const double ready = units[0] + units[1] - idle[0].coalesced - idle[0].uncoalesced - idle[1].coalesced - idle[1].uncoalesced;
+    const SmChain::Idle idle[2] = {chain.IdleOf(static_cast<std::size_t>(from), 0),
+                                   chain.IdleOf(static_cast<std::size_t>(from), 1)};
+    const double ready =
+        units[0] + units[1] - idle[0].coalesced - idle[0].uncoalesced - idle[1].coalesced - idle[1].uncoalesced;
     const double round = std::max(1.0, ready);
-    const double requests = 2 * (idle[0].coalesced + idle[1].coalesced) + 32 * idle[0].uncoalesced + 8 * idle[1].uncoalesced;
+    const double requests =
+        2 * (idle[0].coalesced + idle[1].coalesced) + 32 * idle[0].uncoalesced + 8 * idle[1].uncoalesced;
     std::vector<std::array<double, 3>> warps;
     std::vector<int> owner;
     for (int k = 0; k < 2; ++k) {
@@ -85,7 +97,8 @@ TEST_CASE("Chain_TwoKernelsWithUncoalescedAccesses_IsWhatSingleWarpsDo") {
       const double stall = k == 0 ? 0.2 : 0.05, share = k == 0 ? 0.4 : 0.5;
       for (std::uint32_t i = 0; i < units[k]; ++i) {
         if (i < idle[k].coalesced) warps.push_back({round / latency_c, 1 - round / latency_c, 0});
-        else if (i < idle[k].coalesced + idle[k].uncoalesced) warps.push_back({round / latency_u, 0, 1 - round / latency_u});
+        else if (i < idle[k].coalesced + idle[k].uncoalesced)
+          warps.push_back({round / latency_u, 0, 1 - round / latency_u});
         else warps.push_back({1 - stall, stall * (1 - share), stall * share});
         owner.push_back(k);
       }
@@ -93,7 +106,8 @@ TEST_CASE("Chain_TwoKernelsWithUncoalescedAccesses_IsWhatSingleWarpsDo") {
     std::map<Joint, double> sums;
     Enumerate(warps, owner, 0, {}, 1, sums);
     for (Eigen::Index to = 0; to < chain.transitions.cols(); ++to) {
-      const SmChain::Idle next[2] = {chain.IdleOf(static_cast<std::size_t>(to), 0), chain.IdleOf(static_cast<std::size_t>(to), 1)};
+      const SmChain::Idle next[2] = {chain.IdleOf(static_cast<std::size_t>(to), 0),
+                                     chain.IdleOf(static_cast<std::size_t>(to), 1)};
       const double expected = sums[{next[0].coalesced, next[0].uncoalesced, next[1].coalesced, next[1].uncoalesced}];
       CHECK(chain.transitions(from, to) == Approx(expected).epsilon(1e-12).margin(1e-18));
     }
@@ -101,11 +115,13 @@ TEST_CASE("Chain_TwoKernelsWithUncoalescedAccesses_IsWhatSingleWarpsDo") {
 }
 
 /// IPC of two kernels by letting every warp throw its dice, round after round.
-std::array<double, 2> Simulate(const SmModel& sm, const KernelProfile* const kernels[2], const std::uint32_t warps[2], int rounds) {
+std::array<double, 2> Simulate(const SmModel& sm, const KernelProfile* const kernels[2], const std::uint32_t warps[2],
+                               int rounds) {
   enum : std::uint8_t { kReady, kCoalesced, kUncoalesced };
   std::mt19937_64 random(99);
   std::uniform_real_distribution<double> uniform(0, 1);
-  std::vector<std::uint8_t> states[2] = {std::vector<std::uint8_t>(warps[0], kReady), std::vector<std::uint8_t>(warps[1], kReady)};
+  std::vector<std::uint8_t> states[2] = {std::vector<std::uint8_t>(warps[0], kReady),
+                                         std::vector<std::uint8_t>(warps[1], kReady)};
   double cycles = 0, issued[2] = {};
   for (int round = 0; round < rounds; ++round) {
     double ready = 0, requests = 0;
@@ -125,9 +141,11 @@ std::array<double, 2> Simulate(const SmModel& sm, const KernelProfile* const ker
       for (std::uint8_t& state : states[k]) {
         const double dice = uniform(random);
         if (state == kReady) {
-          if (dice < kernels[k]->memory_ratio) state = uniform(random) < kernels[k]->uncoalesced_share ? kUncoalesced : kCoalesced;
+          if (dice < kernels[k]->memory_ratio)
+            state = uniform(random) < kernels[k]->uncoalesced_share ? kUncoalesced : kCoalesced;
         } else {
-          const double requests_of = state == kCoalesced ? kernels[k]->coalesced_requests : kernels[k]->uncoalesced_requests;
+          const double requests_of =
+              state == kCoalesced ? kernels[k]->coalesced_requests : kernels[k]->uncoalesced_requests;
           if (dice < duration / (sm.latency_cycles + requests_of - 1 + contention)) state = kReady;
         }
       }
@@ -142,8 +160,9 @@ TEST_CASE("PredictIpc_TwoKernels_AgreesWithSimulatedWarps") {
     KernelProfile a, b;
     std::uint32_t warps[2];
   };
-  const Case cases[] = {
-      {Kernel(0.02), Kernel(0.1), {6, 3}}, {Kernel(0.004), Kernel(0.3, 1, 1), {4, 4}}, {Kernel(0.05, 1, 0.3), Kernel(0), {3, 2}}};
+  const Case cases[] = {{Kernel(0.02), Kernel(0.1), {6, 3}},
+                        {Kernel(0.004), Kernel(0.3, 1, 1), {4, 4}},
+                        {Kernel(0.05, 1, 0.3), Kernel(0), {3, 2}}};
   for (const Case& c : cases) {
     const KernelProfile* kernels[] = {&c.a, &c.b};
     const Resident residents[] = {{&c.a, c.warps[0]}, {&c.b, c.warps[1]}};
@@ -245,7 +264,8 @@ TEST_CASE("PredictIpc_IsMonotonic") {
     const double ipc = PredictIpc(sm, {&kernel, 6});
     CHECK(ipc < last);
     last = ipc;
-    for (std::uint32_t ctas = 2; ctas <= 8; ++ctas) CHECK(PredictIpc(sm, {&kernel, ctas}) >= PredictIpc(sm, {&kernel, ctas - 1}) - 1e-12);
+    for (std::uint32_t ctas = 2; ctas <= 8; ++ctas)
+      CHECK(PredictIpc(sm, {&kernel, ctas}) >= PredictIpc(sm, {&kernel, ctas - 1}) - 1e-12);
     SmModel slower = sm, wider = sm;
     slower.latency_cycles *= 1.5;
     wider.requests_per_cycle *= 2;
@@ -311,9 +331,11 @@ TEST_CASE("PredictIpc_AnyValidProfile_GivesAFiniteIpcWithinThePeak") {
       REQUIRE(Validate(kernel).ok());
       kernels.push_back(kernel);
     }
-    for (const KernelProfile& kernel : kernels) residents.push_back({&kernel, static_cast<std::uint32_t>(pick({1, 2, 5, 16, 1e3, 4e9}))});
-    const ModelOptions options{.granularity = random() % 2 ? ModelOptions::Granularity::kCta : ModelOptions::Granularity::kWarp,
-                               .max_states = static_cast<std::uint32_t>(pick({0, 1, 20, 96}))};
+    for (const KernelProfile& kernel : kernels)
+      residents.push_back({&kernel, static_cast<std::uint32_t>(pick({1, 2, 5, 16, 1e3, 4e9}))});
+    const ModelOptions options{
+        .granularity = random() % 2 ? ModelOptions::Granularity::kCta : ModelOptions::Granularity::kWarp,
+        .max_states = static_cast<std::uint32_t>(pick({0, 1, 20, 96}))};
     REQUIRE(Validate(sm).ok());
     const std::vector<double> ipc = PredictIpc(sm, residents, options);
     double issued = 0;

@@ -13,12 +13,14 @@ class Device {
   explicit Device(Policy& policy) : policy_(policy) {}
 
   /// `resident`: blocks on each multiprocessor; all of them have started, and `left` have not.
-  Device& Kernel(std::vector<std::uint16_t> resident, std::uint64_t left, std::uint64_t pages = 0, std::int32_t priority = 0) {
+  Device& Kernel(std::vector<std::uint16_t> resident, std::uint64_t left, std::uint64_t pages = 0,
+                 std::int32_t priority = 0) {
     resident.resize(4);
     residents_.push_back(std::move(resident));
     std::uint64_t running = 0;
     for (const std::uint16_t ctas : residents_.back()) running += ctas;
-    kernels_.push_back({.id = next_++, .ctas = running + left, .started = running, .priority = priority, .pages = pages});
+    kernels_.push_back(
+        {.id = next_++, .ctas = running + left, .started = running, .priority = priority, .pages = pages});
     return *this;
   }
   /// Of the last kernel: blocks with all of their pages, and with half of what they read.
@@ -87,7 +89,8 @@ TEST_CASE("CrcsPpcs_FillsOneMultiprocessorAfterTheOther_FromTheBeginning") {
   CHECK(Device(policy).Kernel({8}, 72).Ask() == Answer{0, 20, {1}});
   CHECK(Device(policy).Kernel({3, 3, 3, 3}, 4).Profiler(2).Ask() == Answer{1, 2, kAnywhere});
   CHECK(Device(policy).Kernel({3, 3, 3, 3}, 4).Profiler(0).Profiler(2).Ask() == Answer{2, 2, kAnywhere});
-  // The profilers have ended, their kernels are not there yet: room on multiprocessors that have blocks stays free for those.
+  // The profilers have ended, their kernels are not there yet: room on multiprocessors that have blocks stays free for
+  // those.
   CHECK(Device(policy).Kernel({3, 2, 3, 3}, 4).Ask() == std::nullopt);
 }
 
@@ -121,7 +124,8 @@ TEST_CASE("CrcsReady_LetsBlocksBeginThatWait_OneAtATime_AndThoseOfLaterKernelsLe
   CHECK(Device(policy).Kernel({1, 1}, 5).Announce(0, 0).Kernel({}, 6).Announce(0, 3).Ask() == std::nullopt);
   CHECK(Device(policy).Kernel({1, 1}, 5).Announce(0, 0).Kernel({0, 0, 1}, 6).Announce(0, 3).Ask() == std::nullopt);
   // When all inputs are there, one stays free, for an older kernel.
-  CHECK(Device(policy).Kernel({1, 1}, 5).Announce(0, 0).Kernel({}, 6).Announce(0, 3).Ask(8, false) == Answer{1, 1, {2}});
+  CHECK(Device(policy).Kernel({1, 1}, 5).Announce(0, 0).Kernel({}, 6).Announce(0, 3).Ask(8, false) ==
+        Answer{1, 1, {2}});
   CHECK(Device(policy).Kernel({1, 1, 1}, 5).Announce(0, 0).Kernel({}, 6).Announce(0, 3).Ask(8, false) == std::nullopt);
   CHECK(Device(policy).Kernel({1, 1, 1, 1}, 0).Announce(0, 0).Kernel({}, 6).Announce(0, 0).Ask() == std::nullopt);
 }

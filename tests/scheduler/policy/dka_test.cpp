@@ -94,7 +94,8 @@ class Device {
       for (std::uint32_t sm = 0; sm < sms_ && placed < slice->ctas && !kernel->all_started(); ++sm) {
         if (views[sm].free_ctas == 0 || (!slice->sms.empty() && !std::ranges::binary_search(slice->sms, sm))) continue;
         Ran& ran = ran_[kernel->id];
-        blocks_.push_back({.kernel = kernel->id, .end = now_ + streams_[ran.stream].launches[ran.stage].time, .sm = sm});
+        blocks_.push_back(
+            {.kernel = kernel->id, .end = now_ + streams_[ran.stream].launches[ran.stage].time, .sm = sm});
         ran.begin = std::min(ran.begin, now_);
         ran.sms.insert(sm);
         ++residents_[kernel->id][sm];
@@ -170,7 +171,8 @@ TEST_CASE("Dka_WithThreeStages_RunsTheFirstAndSecond_SecondAndThird_ThirdAndFirs
     stages.emplace_back();
     for (const DkaStep::Kernel& kernel : step.kernels) stages.back().push_back(kernel.stage);
   }
-  CHECK(stages == std::vector<std::vector<std::size_t>>{{0}, {1}, {2}, {0}, {1, 0}, {2, 1}, {2, 0}, {1, 0}, {2, 1}, {2}});
+  CHECK(stages ==
+        std::vector<std::vector<std::size_t>>{{0}, {1}, {2}, {0}, {1, 0}, {2, 1}, {2, 0}, {1, 0}, {2, 1}, {2}});
 }
 
 TEST_CASE("Dka_OfThreeAtOnce_FindsTheirShares") {
@@ -283,7 +285,8 @@ TEST_CASE("Dka_OfOneMultiprocessor_RunsOneKernelAfterTheOther") {
   CHECK(ran.size() == 8);
 }
 
-/// Blocks times cycles that a stream's launches had done by then; those of launches that were on their way are not counted.
+/// Blocks times cycles that a stream's launches had done by then; those of launches that were on their way are not
+/// counted.
 double WorkUntil(const std::vector<Device::Ran>& ran, std::size_t stream, std::uint64_t cycle, double of_each) {
   double work = 0;
   for (const Device::Ran& one : ran) work += one.stream == stream && one.end != 0 && one.end <= cycle ? of_each : 0;
@@ -306,7 +309,8 @@ TEST_CASE("Dka_OfTwoTenants_GivesEachAsManyAsLetBothEndTogether") {
   std::size_t together = 0;
   for (const Device::Ran& one : ran) {
     if (one.stream != 0) continue;
-    const auto beside = std::ranges::find_if(ran, [&](const Device::Ran& other) { return other.stream == 1 && other.begin == one.begin; });
+    const auto beside = std::ranges::find_if(
+        ran, [&](const Device::Ran& other) { return other.stream == 1 && other.begin == one.begin; });
     if (beside == ran.end()) continue;
     CHECK(one.sms.size() == 6);
     CHECK(beside->sms.size() == 2);
@@ -365,7 +369,8 @@ TEST_CASE("GuardedDka_OfLightKernels_RunsAsManyAsThereIsRoomFor") {
 }
 
 TEST_CASE("GuardedDka_WhereSplitsDoNotPay_FillsTheRoomThatIsLeft") {
-  // Waves of 9 blocks on 8 multiprocessors: one after the other leaves 7 of 16 places empty, and so does any split of two such kernels.
+  // Waves of 9 blocks on 8 multiprocessors: one after the other leaves 7 of 16 places empty, and so does any split of
+  // two such kernels.
   const auto run = [](std::unique_ptr<Policy> policy, std::size_t sets) {
     Device device(*policy, 8);
     for (std::size_t set = 0; set < sets; ++set) device.Stream({{1, 9}, {2, 9}});
@@ -393,11 +398,13 @@ TEST_CASE("Dka_OfRandomPrograms_StartsEveryBlockAndNeverStandsStill") {
   for (int round = 0; round < 600; ++round) {
     INFO("round " << round);
     auto policy = *MakePolicy(round % 2 == 0 ? "dka" : "dka-guarded");
-    if (round % 5 == 0) policy = std::make_unique<Dka>(DkaOptions{.together = static_cast<std::uint32_t>(2 + random() % 4)});
+    if (round % 5 == 0)
+      policy = std::make_unique<Dka>(DkaOptions{.together = static_cast<std::uint32_t>(2 + random() % 4)});
     Device device(*policy, static_cast<std::uint32_t>(1 + random() % 9));
     device.gap = random() % 3 * 40;
     std::vector<Stage> stages;
-    for (std::uint64_t i = 1 + random() % 5; i > 0; --i) stages.push_back({1 + random() % 6, 1 + random() % 20, 1 + random() % 300});
+    for (std::uint64_t i = 1 + random() % 5; i > 0; --i)
+      stages.push_back({1 + random() % 6, 1 + random() % 20, 1 + random() % 300});
     std::size_t launches = 0;
     for (std::uint64_t i = 1 + random() % 12; i > 0; --i) {
       std::vector<Stage> own = stages;

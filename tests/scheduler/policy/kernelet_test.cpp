@@ -14,7 +14,9 @@ struct Told final : CoSchedulePlanner {
     ++asked;
     last.assign(waiting.begin(), waiting.end());
     for (const CoSchedule& schedule : schedules) {
-      if (std::ranges::all_of(schedule.parts, [&](const auto& part) { return std::ranges::find(waiting, part.profile) != waiting.end(); }))
+      if (std::ranges::all_of(schedule.parts, [&](const auto& part) {
+            return std::ranges::find(waiting, part.profile) != waiting.end();
+          }))
         return schedule;
     }
     return std::nullopt;
@@ -34,11 +36,13 @@ struct Told final : CoSchedulePlanner {
   bool wants = false;
 };
 
-CoSchedule Together(std::uint64_t a, std::uint32_t ctas_a, std::uint64_t b, std::uint32_t ctas_b, std::uint64_t smallest = 1) {
+CoSchedule Together(std::uint64_t a, std::uint32_t ctas_a, std::uint64_t b, std::uint32_t ctas_b,
+                    std::uint64_t smallest = 1) {
   return {.parts = {{{a, ctas_a, smallest}, {b, ctas_b, smallest}}}, .profit = 0.1};
 }
 
-/// A device of `sms` multiprocessors with room for 8 blocks each, that starts what a policy says as the timing model does.
+/// A device of `sms` multiprocessors with room for 8 blocks each, that starts what a policy says as the timing model
+/// does.
 class Device {
  public:
   explicit Device(std::size_t sms)
@@ -104,7 +108,8 @@ class Device {
     REQUIRE(part != schedule.parts.end());
     CHECK(slice.max_per_sm == part->ctas_per_sm);
     std::uint64_t running = 0;
-    for (const KernelView& other : kernels_) running += other.profile == kernel.profile ? other.started - other.finished : 0;
+    for (const KernelView& other : kernels_)
+      running += other.profile == kernel.profile ? other.started - other.finished : 0;
     CHECK(running <= std::max<std::uint64_t>(part->ctas_per_sm * sms_.size(), part->smallest_slice));
   }
 
@@ -134,7 +139,8 @@ TEST_CASE("Kernelet_CoSchedule_EachSmHoldsTheQuotas_BlocksAreReplacedByTheirKind
 }
 
 /// Until cycle `until`, ends all running blocks of each kernel every so many cycles.
-void RunWaves(Device& device, Kernelet& policy, const std::map<std::uint64_t, std::uint64_t>& every, std::uint64_t until) {
+void RunWaves(Device& device, Kernelet& policy, const std::map<std::uint64_t, std::uint64_t>& every,
+              std::uint64_t until) {
   while (device.cycle < until) {
     ++device.cycle;
     bool ended = false;
@@ -327,7 +333,8 @@ TEST_CASE("Kernelet_Indivisible_GoesAsOneSlice") {
   Kernelet policy(planner);
   std::vector<KernelView> kernels = {{.id = 1, .ctas = 30, .needs = {.warps = 1}, .profile = 7, .divisible = false},
                                      {.id = 2, .ctas = 30, .started = 4, .needs = {.warps = 1}, .profile = 9}};
-  const std::vector<SmView> sms(1, SmView{.free_ctas = 8, .free_warps = 48, .free_registers = 1, .free_shared_bytes = 1});
+  const std::vector<SmView> sms(1,
+                                SmView{.free_ctas = 8, .free_warps = 48, .free_registers = 1, .free_shared_bytes = 1});
   const auto slice = policy.Next({.kernels = kernels, .sms = sms});
   REQUIRE(slice);
   CHECK(slice->kernel == 1);
@@ -346,18 +353,21 @@ TEST_CASE("Kernelet_RandomArrivalsAndEnds_AllRun_WithinTheQuotas") {
     }
     std::ranges::shuffle(planner->schedules, random);
     const std::size_t sms = 1 + random() % 4;
-    Kernelet policy(planner, {.replan_on_arrival = random() % 2 == 0, .patience = static_cast<std::uint32_t>(random() % 3)});
+    Kernelet policy(planner,
+                    {.replan_on_arrival = random() % 2 == 0, .patience = static_cast<std::uint32_t>(random() % 3)});
     Device device(sms);
     std::uint64_t next = 1;
     for (int step = 0; step < 400 || !device.kernels().empty(); ++step) {
       REQUIRE(step < 20000);
-      if (step < 400 && random() % 4 == 0) device.Add({.id = next++, .ctas = 1 + random() % 60, .profile = random() % 5});
+      if (step < 400 && random() % 4 == 0)
+        device.Add({.id = next++, .ctas = 1 + random() % 60, .profile = random() % 5});
       device.Pump(policy);
       for (std::size_t tries = 0; tries < 2 * device.kernels().size(); ++tries) {
         if (device.End(device.kernels()[random() % device.kernels().size()].id, random() % sms)) break;
       }
       // Nothing is stuck: when all is idle, something starts.
-      const bool idle = std::ranges::all_of(device.kernels(), [](const KernelView& k) { return k.started == k.finished; });
+      const bool idle =
+          std::ranges::all_of(device.kernels(), [](const KernelView& k) { return k.started == k.finished; });
       if (idle && !device.kernels().empty()) CHECK_FALSE(device.Pump(policy).empty());
     }
     CHECK(device.kernels().empty());

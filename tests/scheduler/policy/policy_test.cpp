@@ -16,7 +16,8 @@ namespace gridloom::policy {
 namespace {
 
 std::optional<Slice> Ask(std::string_view name, const std::vector<KernelView>& kernels) {
-  const std::vector<SmView> sms(2, SmView{.free_ctas = 8, .free_warps = 48, .free_registers = 32768, .free_shared_bytes = 49152});
+  const std::vector<SmView> sms(
+      2, SmView{.free_ctas = 8, .free_warps = 48, .free_registers = 32768, .free_shared_bytes = 49152});
   return MakePolicy(name, NoPairs()).value()->Next({.cycle = 5, .kernels = kernels, .sms = sms});
 }
 
@@ -65,7 +66,8 @@ TEST_CASE("Policies_EachStandsInTheListOfTheDocs") {
 TEST_CASE("MakePolicy_WithoutWhatItNeeds_SaysWhatIsMissingAndHowToGetIt") {
   const PolicyInputs planner{.planner = NoPairs().planner}, learning{.learning_planner = NoPairs().learning_planner};
   const std::string profiles =
-      "profiles of kernels: give a file of them with --profiles (`gridloom replay --write-profiles FILE TRACE` makes one)";
+      "profiles of kernels: give a file of them with --profiles (`gridloom replay --write-profiles FILE TRACE` makes "
+      "one)";
   const std::string time = "simulated time, in which it measures pairs of kernels: use --timing";
   struct Row {
     std::string_view name;
@@ -129,14 +131,16 @@ TEST_CASE("Next_FirstKernelHasStartedAll_SerialWaitsAndLeftoverGoesOn") {
 }
 
 TEST_CASE("Next_Priority_MoreUrgentKernelGoesFirst") {
-  const std::vector<KernelView> kernels = {{.id = 7, .ctas = 10}, {.id = 8, .ctas = 3, .priority = 2}, {.id = 9, .ctas = 4, .priority = 2}};
+  const std::vector<KernelView> kernels = {
+      {.id = 7, .ctas = 10}, {.id = 8, .ctas = 3, .priority = 2}, {.id = 9, .ctas = 4, .priority = 2}};
   const auto slice = Ask("priority", kernels);
   REQUIRE(slice.has_value());
   CHECK(slice->kernel == 8);
   CHECK(slice->ctas == 3);
 }
 
-/// A device for 16 blocks of one kind. Tenants with endless kernels; `seconds[t]` is how long a block of tenant t takes.
+/// A device for 16 blocks of one kind. Tenants with endless kernels; `seconds[t]` is how long a block of tenant t
+/// takes.
 struct FairDevice {
   std::unique_ptr<Policy> policy = MakePolicy("fair").value();
   std::vector<KernelView> kernels;
@@ -146,7 +150,8 @@ struct FairDevice {
 
   FairDevice(std::vector<double> weights) : served(weights.size()) {
     for (std::size_t t = 0; t < weights.size(); ++t) {
-      kernels.push_back({.id = t, .ctas = ~std::uint64_t{0}, .tenant = static_cast<std::uint32_t>(t + 1), .weight = weights[t]});
+      kernels.push_back(
+          {.id = t, .ctas = ~std::uint64_t{0}, .tenant = static_cast<std::uint32_t>(t + 1), .weight = weights[t]});
     }
   }
 
@@ -178,7 +183,9 @@ struct FairDevice {
     }
   }
 
-  double ShareOf(std::size_t tenant) const { return served[tenant] / std::accumulate(served.begin(), served.end(), 0.0); }
+  double ShareOf(std::size_t tenant) const {
+    return served[tenant] / std::accumulate(served.begin(), served.end(), 0.0);
+  }
 };
 
 TEST_CASE("Fair_WeightsGiveShares_HoweverLongABlockTakes") {
@@ -225,7 +232,8 @@ struct TwoLoops {
     for (std::uint64_t now = 1; now < until;) {
       for (std::size_t t = 0; t < 2; ++t) {
         if (kernels[t] || comes[t] > now || (needs_processor && runs != kNone)) continue;
-        kernels[t] = KernelView{.id = next_id++, .ctas = 1, .tenant = static_cast<std::uint32_t>(t), .weight = weights[t]};
+        kernels[t] =
+            KernelView{.id = next_id++, .ctas = 1, .tenant = static_cast<std::uint32_t>(t), .weight = weights[t]};
         kernels[t]->occupied = 0;
         came[t] = now;
       }
@@ -251,7 +259,8 @@ struct TwoLoops {
       }
       REQUIRE(next > now);
       REQUIRE(next != ~std::uint64_t{0});
-      for (const std::uint32_t tenant : policy.KeptFor()) served[tenant] += runs == kNone ? static_cast<double>(next - now) : 0;
+      for (const std::uint32_t tenant : policy.KeptFor())
+        served[tenant] += runs == kNone ? static_cast<double>(next - now) : 0;
       now = next;
       if (runs != kNone && now == busy_until) {
         served[runs] += static_cast<double>(duration);
@@ -260,13 +269,15 @@ struct TwoLoops {
         runs = kNone;
       }
     }
-    for (std::size_t t = 0; t < 2; ++t) longest[t] = std::max(longest[t], kernels[t] && t != runs ? until - came[t] : 0);
+    for (std::size_t t = 0; t < 2; ++t)
+      longest[t] = std::max(longest[t], kernels[t] && t != runs ? until - came[t] : 0);
   }
   double FirstShare() const { return served[0] / (served[0] + served[1]); }
 };
 
 double ShareInClosedLoop(Policy& policy, double first_weight, std::uint64_t duration, std::uint64_t pause) {
-  TwoLoops loops{.policy = policy, .weights = {first_weight, 1}, .duration = duration, .pause = [=](auto...) { return pause; }};
+  TwoLoops loops{
+      .policy = policy, .weights = {first_weight, 1}, .duration = duration, .pause = [=](auto...) { return pause; }};
   loops.Run(1'000'000);
   return loops.FirstShare();
 }
@@ -289,7 +300,8 @@ TEST_CASE("Fair_TenantsWhoseHostsFindNoProcessorWhileOthersRun_GetTheirShares") 
   TwoLoops loops{.policy = fair,
                  .weights = {weight, 1},
                  .duration = duration,
-                 .pause = [&](std::size_t, std::uint64_t ended) { return ended < 50'000 ? 5000 : pause; },  // busy at the beginning
+                 .pause = [&](std::size_t,
+                              std::uint64_t ended) { return ended < 50'000 ? 5000 : pause; },  // busy at the beginning
                  .needs_processor = true};
   loops.Run(2'000'000);
   CHECK(loops.FirstShare() == Approx(weight / (weight + 1)).margin(0.05));
@@ -299,7 +311,8 @@ TEST_CASE("Fair_TenantWithLongLaunches_IsWaitedForAsLongAsThatCostsLittle") {
   Fair fair(100);
   const std::uint64_t duration = 4000;
   const auto [pause, share] = GENERATE(std::pair(400, 0.75), std::pair(1200, 0.5));  // an eighth is 500
-  TwoLoops loops{.policy = fair, .weights = {3, 1}, .duration = duration, .pause = [&, pause = pause](auto...) { return pause; }};
+  TwoLoops loops{
+      .policy = fair, .weights = {3, 1}, .duration = duration, .pause = [&, pause = pause](auto...) { return pause; }};
   loops.Run(4'000'000);
   CHECK(loops.FirstShare() == Approx(share).margin(0.05));
 }
@@ -312,12 +325,14 @@ TEST_CASE("Fair_TenantThatWasAwayForLong_DoesNotKeepOthersWaiting") {
   Fair fair(wait);
   // The first one has had a launch, is away for long, and then comes and goes.
   bool away = true;
-  TwoLoops loops{.policy = fair, .weights = {weight, 1}, .duration = kDuration, .pause = [&](std::size_t tenant, std::uint64_t) {
-                   return tenant == 0 && std::exchange(away, false) ? std::uint64_t{3'000'000} : pause;
-                 }};
+  TwoLoops loops{
+      .policy = fair, .weights = {weight, 1}, .duration = kDuration, .pause = [&](std::size_t tenant, std::uint64_t) {
+        return tenant == 0 && std::exchange(away, false) ? std::uint64_t{3'000'000} : pause;
+      }};
   loops.Run(10'000'000);
   // As much as the first one is due while the other one runs for once, and what is kept free for it meanwhile.
-  CHECK(static_cast<double>(loops.longest[1]) < 3 * (weight + 1) * static_cast<double>(kDuration + std::min(wait, pause) + wait));
+  CHECK(static_cast<double>(loops.longest[1]) <
+        3 * (weight + 1) * static_cast<double>(kDuration + std::min(wait, pause) + wait));
 }
 
 TEST_CASE("TenantService_OfATenantThatWasAway_IsLevelAsSoonAsItIsOwedNothing") {
@@ -343,8 +358,8 @@ TEST_CASE("TenantService_OfATenantThatWasAway_IsLevelAsSoonAsItIsOwedNothing") {
   CHECK(service.service(2) - service.service(1) <= 100);
 }
 
-/// What a tenant that always wants the device has of the time beside one of its weight that takes it for `duration` at a time and comes
-/// back after each of the pauses in turn. Slices of the former take `slice`.
+/// What a tenant that always wants the device has of the time beside one of its weight that takes it for `duration` at
+/// a time and comes back after each of the pauses in turn. Slices of the former take `slice`.
 double PartOfTheSteadyOne(std::uint64_t duration, const std::vector<std::uint64_t>& pauses, std::uint64_t slice) {
   constexpr std::uint64_t kUntil = 1'000'000;
   Fair fair(100);
@@ -388,9 +403,10 @@ double PartOfTheSteadyOne(std::uint64_t duration, const std::vector<std::uint64_
 
 TEST_CASE("Fair_TenantThatComesAndGoes_CostsAnotherNoMoreThanItsOwnShare") {
   const std::uint64_t duration = GENERATE(1, 5, 20, 100), slice = GENERATE(10, 100, 1000);
-  const std::vector<std::uint64_t> pauses = GENERATE(
-      std::vector<std::uint64_t>{1}, std::vector<std::uint64_t>{20}, std::vector<std::uint64_t>{49}, std::vector<std::uint64_t>{51},
-      std::vector<std::uint64_t>{1, 99}, std::vector<std::uint64_t>{1, 1, 1, 800}, std::vector<std::uint64_t>{30, 60, 2, 70});
+  const std::vector<std::uint64_t> pauses =
+      GENERATE(std::vector<std::uint64_t>{1}, std::vector<std::uint64_t>{20}, std::vector<std::uint64_t>{49},
+               std::vector<std::uint64_t>{51}, std::vector<std::uint64_t>{1, 99},
+               std::vector<std::uint64_t>{1, 1, 1, 800}, std::vector<std::uint64_t>{30, 60, 2, 70});
   INFO(duration << " " << slice << " " << pauses.front());
   CHECK(PartOfTheSteadyOne(duration, pauses, slice) > 0.49);
 }
@@ -427,7 +443,8 @@ TEST_CASE("Fair_TenantThatStaysAwayLonger_IsNotWaitedFor") {
 TEST_CASE("Limited_Caps_AreKept_AndWhoOwesIsAskedAgainInTime") {
   constexpr std::uint64_t kUntil = 1'000'000, kDuration = 50;
   const double caps[2] = {0.2, 0.5};
-  Limited limited(MakePolicy("leftover").value(), 1000, [&](std::uint32_t tenant) { return Limited::Limits{.cap = caps[tenant]}; });
+  Limited limited(MakePolicy("leftover").value(), 1000,
+                  [&](std::uint32_t tenant) { return Limited::Limits{.cap = caps[tenant]}; });
   std::vector<KernelView> kernels;
   std::uint64_t ends[2] = {};
   double had[2] = {};
@@ -462,8 +479,9 @@ TEST_CASE("Limited_Caps_AreKept_AndWhoOwesIsAskedAgainInTime") {
 }
 
 TEST_CASE("Limited_InFlight_LetsTheFirstOnesTakePart") {
-  Limited limited(MakePolicy("leftover").value(), 1000,
-                  [](std::uint32_t tenant) { return tenant == 1 ? Limited::Limits{.in_flight = 2} : Limited::Limits{}; });
+  Limited limited(MakePolicy("leftover").value(), 1000, [](std::uint32_t tenant) {
+    return tenant == 1 ? Limited::Limits{.in_flight = 2} : Limited::Limits{};
+  });
   const std::vector<SmView> sms(1, SmView{.free_ctas = 1});
   std::vector<KernelView> kernels = {
       {.id = 1, .ctas = 4, .tenant = 1}, {.id = 2, .ctas = 4, .tenant = 1}, {.id = 3, .ctas = 4, .tenant = 1}};

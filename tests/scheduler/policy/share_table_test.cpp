@@ -21,8 +21,8 @@ TEST_CASE("ShareTable_OfKernelsThatScaleLinearly_GivesEachItsPartOfTheWork") {
 }
 
 TEST_CASE("ShareTable_BetweenTwoWholeNumbers_TakesTheOneWhoseSlowerKernelIsFaster") {
-  // P1(n) = n / 8, P2(n) = 2 n / 8 (in units of 1 / 8000): they cross at 16 / 3. With 5, the first is the slower one: 5; with 6 the
-  // second: 4.
+  // P1(n) = n / 8, P2(n) = 2 n / 8 (in units of 1 / 8000): they cross at 16 / 3. With 5, the first is the slower one:
+  // 5; with 6 the second: 4.
   const ShareTable table(8, {2000, 1000});
   CHECK(table.Choose().front() == 5);
   CHECK(table.StepTime({5, 3}) == Approx(3200));
@@ -50,7 +50,8 @@ TEST_CASE("ShareTable_GoesByWhatWasMeasured_AndByStraightLinesBetween") {
 TEST_CASE("ShareTable_WithAShapeToExpect_StartsWhereThatSays") {
   ShareTable table(8, {1000, 1000});
   for (std::uint32_t n = 1; n <= 8; ++n) {
-    table.Expect(0, n, n < 2 ? 4000 : 2000);  // two SMs are all it can use; what was measured is half of what was expected
+    table.Expect(0, n,
+                 n < 2 ? 4000 : 2000);  // two SMs are all it can use; what was measured is half of what was expected
     table.Expect(1, n, 8000.0 / n);
   }
   CHECK(table.Choose().front() == 2);
@@ -98,9 +99,9 @@ TEST_CASE("ShareTable_OfThreeKernels_FindsTheBestOfAllWays") {
     for (std::uint64_t i = random() % 4; i > 0; --i) {
       const auto first = static_cast<std::uint32_t>(1 + random() % (sms - 2));
       const auto second = static_cast<std::uint32_t>(1 + random() % (sms - first - 1));
-      table.Measured(
-          {first, second, sms - first - second},
-          {static_cast<double>(1 + random() % 9000), static_cast<double>(1 + random() % 9000), static_cast<double>(1 + random() % 9000)});
+      table.Measured({first, second, sms - first - second},
+                     {static_cast<double>(1 + random() % 9000), static_cast<double>(1 + random() % 9000),
+                      static_cast<double>(1 + random() % 9000)});
     }
     double least = 1e300;
     for (std::uint32_t first = 1; first + 2 <= sms; ++first) {

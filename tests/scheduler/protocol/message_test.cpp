@@ -21,7 +21,8 @@ TEST_CASE("ParseMessage_WhatFormatMade_ComesBack") {
   REQUIRE(text.ok());
   CHECK(std::get<Text>(*text).more);
   CHECK(std::get<Text>(*text).text == "no");
-  const auto request = ParseMessage(Format(Request{.verb = Verb::kLimits, .target = "bob", .fields = kFieldWeight, .weight = 2.5}));
+  const auto request =
+      ParseMessage(Format(Request{.verb = Verb::kLimits, .target = "bob", .fields = kFieldWeight, .weight = 2.5}));
   REQUIRE(request.ok());
   CHECK(std::get<Request>(*request).target == "bob");
   CHECK(std::get<Request>(*request).weight == 2.5);
@@ -29,7 +30,8 @@ TEST_CASE("ParseMessage_WhatFormatMade_ComesBack") {
 
 TEST_CASE("ParseMessage_ShortenedOrLengthened_IsAnError") {
   for (const auto& whole : {Format(Hello{"a", "b", "c"}), Format(Request{}), Format(Welcome{}), Format(Text{})}) {
-    for (std::size_t size = 0; size < whole.size(); ++size) CHECK_FALSE(ParseMessage(std::span(whole).first(size)).ok());
+    for (std::size_t size = 0; size < whole.size(); ++size)
+      CHECK_FALSE(ParseMessage(std::span(whole).first(size)).ok());
     auto longer = whole;
     longer.push_back(std::byte{0});
     CHECK_FALSE(ParseMessage(longer).ok());

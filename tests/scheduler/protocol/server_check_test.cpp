@@ -1,4 +1,5 @@
-// Whom a program tells its secret: who may serve a broker where, and what happens to a program whose socket somebody else made first.
+// Whom a program tells its secret: who may serve a broker where, and what happens to a program whose socket somebody
+// else made first.
 #include "scheduler/protocol/server_check.h"
 
 #include <sys/socket.h>
@@ -19,7 +20,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uid_t kSelf = 1000, kOther = 1001, kThird = 1002;
-constexpr mode_t kDir = S_IFDIR | 0755, kOpenDir = S_IFDIR | 0777, kSticky = S_IFDIR | S_ISVTX | 0777, kGroupDir = S_IFDIR | 0775;
+constexpr mode_t kDir = S_IFDIR | 0755, kOpenDir = S_IFDIR | 0777, kSticky = S_IFDIR | S_ISVTX | 0777,
+                 kGroupDir = S_IFDIR | 0775;
 
 /// The way to a socket in the last of the folders, which are named by their numbers.
 SocketPath Way(const std::vector<std::pair<uid_t, mode_t>>& folders, uid_t socket_owner) {
@@ -34,7 +36,9 @@ SocketPath Way(const std::vector<std::pair<uid_t, mode_t>>& folders, uid_t socke
   return way;
 }
 
-bool Trusted(const SocketPath& way, uid_t server) { return CheckServer(way, Peer{.pid = 1, .uid = server, .gid = 1}, kSelf).ok(); }
+bool Trusted(const SocketPath& way, uid_t server) {
+  return CheckServer(way, Peer{.pid = 1, .uid = server, .gid = 1}, kSelf).ok();
+}
 
 TEST_CASE("CheckServer_OwnUserAndRoot_AreTrustedInFoldersThatAreTheirs") {
   for (const uid_t server : {uid_t{0}, kSelf}) {
@@ -49,10 +53,11 @@ TEST_CASE("CheckServer_OwnUserAndRoot_AreTrustedInFoldersThatAreTheirs") {
 }
 
 TEST_CASE("CheckServer_AnotherUser_IsTrustedWhereThePathSaysThatTheBrokerIsTheirs") {
-  CHECK(Trusted(Way({{0, kDir}, {0, kDir}, {kOther, kDir}}, kOther), kOther));                     // /run/gridloom of a service user
-  CHECK(Trusted(Way({{0, kDir}, {0, kDir}, {0, kDir}}, kOther), kOther));                          // a socket that root handed over
-  CHECK(Trusted(Way({{0, kDir}, {kSelf, kDir}, {kOther, kDir}}, kOther), kOther));                 // in a folder of our own
-  CHECK_FALSE(Trusted(Way({{0, kDir}, {0, kSticky}, {kOther, S_IFDIR | 0700}}, kOther), kOther));  // /tmp/gridloom-1000, made by another
+  CHECK(Trusted(Way({{0, kDir}, {0, kDir}, {kOther, kDir}}, kOther), kOther));      // /run/gridloom of a service user
+  CHECK(Trusted(Way({{0, kDir}, {0, kDir}, {0, kDir}}, kOther), kOther));           // a socket that root handed over
+  CHECK(Trusted(Way({{0, kDir}, {kSelf, kDir}, {kOther, kDir}}, kOther), kOther));  // in a folder of our own
+  CHECK_FALSE(Trusted(Way({{0, kDir}, {0, kSticky}, {kOther, S_IFDIR | 0700}}, kOther),
+                      kOther));  // /tmp/gridloom-1000, made by another
   CHECK_FALSE(Trusted(Way({{0, kDir}, {0, kSticky}}, kOther), kOther));
   CHECK_FALSE(Trusted(Way({{0, kDir}, {0, kDir}, {kThird, kDir}}, kOther), kOther));
   CHECK_FALSE(Trusted(Way({{0, kDir}, {kThird, kDir}, {kOther, kDir}}, kOther), kOther));
@@ -69,9 +74,11 @@ TEST_CASE("CheckServer_UserWithoutANumberHere_IsNobodyOnesTrusts") {
 }
 
 TEST_CASE("CheckServer_Error_SaysWhoAndWhatToDo") {
-  const Status status = CheckServer(Way({{0, kDir}, {0, kSticky}, {kOther, S_IFDIR | 0700}}, kOther), Peer{1, kOther, 1}, kSelf);
+  const Status status =
+      CheckServer(Way({{0, kDir}, {0, kSticky}, {kOther, S_IFDIR | 0700}}, kOther), Peer{1, kOther, 1}, kSelf);
   REQUIRE_FALSE(status.ok());
-  for (const char* part : {"/1/2/3/broker.sock", "user 1001", "user 1000", "others may put files into /1/", "/run/gridloom"}) {
+  for (const char* part :
+       {"/1/2/3/broker.sock", "user 1001", "user 1000", "others may put files into /1/", "/run/gridloom"}) {
     INFO(status.error().message);
     CHECK(status.error().message.find(part) != std::string::npos);
   }
@@ -94,7 +101,8 @@ Fd ListenAt(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path.data(), path.size());
-  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 || listen(fd.get(), 4) != 0) return {};
+  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 || listen(fd.get(), 4) != 0)
+    return {};
   chmod(path.c_str(), 0666);
   return fd;
 }
@@ -110,7 +118,8 @@ TEST_CASE("WalkTo_PassesEveryFolderAndLink") {
   const auto way = WalkTo(place.folder + "/link/./inner//there");
   if (!way.ok()) FAIL(way.error().message);
   std::string passed;
-  for (const PathStep& step : way->steps) passed += step.path.substr(std::min(step.path.size(), place.folder.size())) + ";";
+  for (const PathStep& step : way->steps)
+    passed += step.path.substr(std::min(step.path.size(), place.folder.size())) + ";";
   CHECK(passed == ";;;/link;/real;/real/inner;/real/inner/there;;;/link;/real;/real/inner;");
   CHECK(way->socket.path == place.folder + "/real/socket");
   CHECK(way->folder.path == place.folder + "/real");
@@ -128,11 +137,13 @@ TEST_CASE("Connect_ToABrokerOfOnesOwn_Works") {
   if (!connected.ok()) FAIL(connected.error().message);
 }
 
-/// How many bytes a program with a secret says to a server that runs as another user in a folder that was given to that user.
-/// Nothing: it could not be tried here. `*error`: what the program is told.
+/// How many bytes a program with a secret says to a server that runs as another user in a folder that was given to that
+/// user. Nothing: it could not be tried here. `*error`: what the program is told.
 std::optional<std::size_t> BytesSaidTo(const std::string& folder, std::string* error) {
   constexpr uid_t kMallory = 23456;
-  if (geteuid() != 0 || folder.empty() || chown(folder.c_str(), kMallory, kMallory) != 0 || chmod(folder.c_str(), 0755) != 0) return {};
+  if (geteuid() != 0 || folder.empty() || chown(folder.c_str(), kMallory, kMallory) != 0 ||
+      chmod(folder.c_str(), 0755) != 0)
+    return {};
   int ready[2], heard[2];
   if (pipe(ready) != 0 || pipe(heard) != 0) return {};
   const std::string path = folder + "/broker.sock";

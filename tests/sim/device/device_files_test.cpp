@@ -15,7 +15,9 @@ const std::filesystem::path kDevices = "configs/devices";
 /// A folder of device files that vanishes with the test.
 class TemporaryDirectory {
  public:
-  TemporaryDirectory() : path_("/tmp/gridloom_devices_" + std::to_string(getpid())) { std::filesystem::create_directories(path_); }
+  TemporaryDirectory() : path_("/tmp/gridloom_devices_" + std::to_string(getpid())) {
+    std::filesystem::create_directories(path_);
+  }
   ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
   std::string Write(const std::string& name, const std::string& text) const {
     std::ofstream(path_ / name) << text;
@@ -132,7 +134,8 @@ TEST_CASE("LoadDevice_Mistakes_AreOneClearSentence") {
   const std::string bare = directory.Write("bare.yaml", "name: x\n");
   CHECK(ErrorOf(bare) == bare + ": key 'description' is missing (one line for `gridloom devices`)");
   const std::string wrong = directory.Write("wrong.yaml", "inherits: h200\nblock: {shared_optin_bytes: 500 KiB}\n");
-  CHECK(ErrorOf(wrong) == wrong + ": block.shared_optin_bytes plus block.shared_reserved_bytes must not exceed sm.shared_bytes");
+  CHECK(ErrorOf(wrong) ==
+        wrong + ": block.shared_optin_bytes plus block.shared_reserved_bytes must not exceed sm.shared_bytes");
   const std::string thin = directory.Write("thin.yaml", "inherits: h200\ntiming: {dram: {bytes_per_cycle: 16}}\n");
   CHECK(ErrorOf(thin).find("timing.dram.tCCD must leave time") != std::string::npos);
   const std::string slow = directory.Write("slow.yaml", "inherits: h200\ntiming: {clock: {dram_mhz: 1000}}\n");

@@ -28,7 +28,8 @@ TEST_CASE("ReadYamlMap_ManyKeys_CostInProportion") {
 }
 
 TEST_CASE("ReadYamlLists_KeysGivenTwice_AreNamed") {
-  for (const char* text : {"a: 1\nb: 2\na: 3\n", "a: [1, 2]\na: 3\n", "a: []\na: []\n", "m: {x: 1, x: 2}\n", "m: {a: 1}\nm: {a: 1}\n"})
+  for (const char* text :
+       {"a: 1\nb: 2\na: 3\n", "a: [1, 2]\na: 3\n", "a: []\na: []\n", "m: {x: 1, x: 2}\n", "m: {a: 1}\nm: {a: 1}\n"})
     CHECK(!ReadYamlLists(text, "x.yaml").ok());
 }
 
@@ -36,7 +37,8 @@ TEST_CASE("ApplyDeviceText_SetsWhatIsGivenAndNothingElse") {
   DeviceSpec spec;
   spec.sm.clock_mhz = 7;
   const auto applied = ApplyDeviceText(
-      "inherits: h200\nname: Mine\ncompute_capability: 12.1\nsm:\n  count: 3\nmemory: {size_bytes: 2 GiB, ecc: true}\n", "x.yaml", spec);
+      "inherits: h200\nname: Mine\ncompute_capability: 12.1\nsm:\n  count: 3\nmemory: {size_bytes: 2 GiB, ecc: true}\n",
+      "x.yaml", spec);
   REQUIRE(applied.ok());
   CHECK(applied->inherits == "h200");
   CHECK(applied->keys.size() == 5);
@@ -51,7 +53,8 @@ TEST_CASE("ApplyDeviceText_SetsWhatIsGivenAndNothingElse") {
 TEST_CASE("ApplyDeviceText_Mistakes_AreNamedWithFileAndLine") {
   CHECK(ErrorOf("sm:\n  cout: 3\n") == "x.yaml:2: unknown key 'sm.cout'; did you mean 'sm.count'?");
   CHECK(ErrorOf("banana: 3\n") == "x.yaml:1: unknown key 'banana'; docs/devices.md lists the keys");
-  CHECK(ErrorOf("sm: {count: -1}\n") == "x.yaml:1: sm.count is '-1'; expected a number below 2^32, optionally with KiB, MiB or GiB");
+  CHECK(ErrorOf("sm: {count: -1}\n") ==
+        "x.yaml:1: sm.count is '-1'; expected a number below 2^32, optionally with KiB, MiB or GiB");
   CHECK(ErrorOf("sm: {count: 4294967296}\n").find("below 2^32") != std::string::npos);
   CHECK(ErrorOf("memory: {size_bytes: 99999999999 GiB}\n").find("expected a number") != std::string::npos);
   CHECK(ErrorOf("memory: {size_bytes: 4 GB}\n").find("KiB, MiB or GiB") != std::string::npos);
@@ -67,9 +70,10 @@ TEST_CASE("ApplyDeviceText_Mistakes_AreNamedWithFileAndLine") {
 
 TEST_CASE("ApplyDeviceText_TimingKeys_SetTheirMembers") {
   DeviceSpec spec;
-  REQUIRE(ApplyDeviceText("timing:\n  sm: {warp_order: two_level, sub_cores: true}\n  op:\n    int_mul: {pipe: sfu, latency: 15}\n"
-                          "  units: {fp64: 3}\n  l1: {size_bytes: 16 KiB, stores_of_global: write_evict}\n",
-                          "x.yaml", spec)
+  REQUIRE(ApplyDeviceText(
+              "timing:\n  sm: {warp_order: two_level, sub_cores: true}\n  op:\n    int_mul: {pipe: sfu, latency: 15}\n"
+              "  units: {fp64: 3}\n  l1: {size_bytes: 16 KiB, stores_of_global: write_evict}\n",
+              "x.yaml", spec)
               .ok());
   CHECK(spec.timing.sm.warp_order == WarpOrder::kTwoLevel);
   CHECK(spec.timing.sm.sub_cores);
@@ -78,8 +82,10 @@ TEST_CASE("ApplyDeviceText_TimingKeys_SetTheirMembers") {
   CHECK(spec.timing.units_of(Pipe::kFp64) == 3);
   CHECK(spec.timing.l1.size_bytes == 16384);
   CHECK(spec.timing.l1.stores_of_global == StorePolicy::kWriteEvict);
-  CHECK(ErrorOf("timing: {sm: {warp_order: gtoo}}\n") == "x.yaml:1: timing.sm.warp_order is 'gtoo'; expected lrr, gto or two_level");
-  CHECK(ErrorOf("timing: {dram: {tCDD: 1}}\n") == "x.yaml:1: unknown key 'timing.dram.tCDD'; did you mean 'timing.dram.tCCD'?");
+  CHECK(ErrorOf("timing: {sm: {warp_order: gtoo}}\n") ==
+        "x.yaml:1: timing.sm.warp_order is 'gtoo'; expected lrr, gto or two_level");
+  CHECK(ErrorOf("timing: {dram: {tCDD: 1}}\n") ==
+        "x.yaml:1: unknown key 'timing.dram.tCDD'; did you mean 'timing.dram.tCCD'?");
 }
 
 TEST_CASE("ApplyDeviceText_CutAnywhere_NeverCrashes") {

@@ -26,7 +26,8 @@ enum : std::uint32_t {
 std::string Ask(unsigned index) {
   std::string text = "mov.u32 %r1, 0;\n";
   unsigned bit = 1;
-  for (const char* space : {"const", "global", "local", "shared", "shared::cta", "shared::cluster", "param", "param::entry"}) {
+  for (const char* space :
+       {"const", "global", "local", "shared", "shared::cta", "shared::cluster", "param", "param::entry"}) {
     text += "isspacep." + std::string(space) + " %p1, %rd1;\n@%p1 or.b32 %r1, %r1, " + std::to_string(bit) + ";\n";
     bit *= 2;
   }
@@ -46,11 +47,13 @@ std::string Kernel() {
          ".reg .b64 %rd<4>; .reg .b32 %r<4>; .reg .pred %p<4>; .shared .b8 s[512]; .local .b8 l[16];\n"
          "ld.param.u64 %rd0, [out];\nmov.u32 %r2, %ctaid.x;\nmad.wide.u32 %rd0, %r2, 128, %rd0;\n"
          "mov.b64 %rd1, c;\ncvta.const.u64 %rd1, %rd1;\n" +
-         Ask(0) + "add.u64 %rd1, %rd1, 11;\n" + Ask(1) + "mov.b64 %rd1, d;\ncvta.const.u64 %rd1, %rd1;\nadd.u64 %rd1, %rd1, 4;\n" + Ask(2) +
+         Ask(0) + "add.u64 %rd1, %rd1, 11;\n" + Ask(1) +
+         "mov.b64 %rd1, d;\ncvta.const.u64 %rd1, %rd1;\nadd.u64 %rd1, %rd1, 4;\n" + Ask(2) +
          "mov.b64 %rd1, g;\ncvta.global.u64 %rd1, %rd1;\n" + Ask(3) +
-         "mov.b64 %rd1, h;\ncvta.global.u64 %rd1, %rd1;\nadd.u64 %rd1, %rd1, 15;\n" + Ask(4) + "mov.b64 %rd1, %rd0;\n" + Ask(5) +
-         "mov.b64 %rd1, l;\ncvta.local.u64 %rd1, %rd1;\n" + Ask(6) + "mov.b64 %rd1, s;\ncvta.shared.u64 %rd1, %rd1;\n" + Ask(7) +
-         "add.u64 %rd1, %rd1, 511;\n" + Ask(8) + "mov.b64 %rd1, out;\ncvta.param.u64 %rd1, %rd1;\n" + Ask(9) +
+         "mov.b64 %rd1, h;\ncvta.global.u64 %rd1, %rd1;\nadd.u64 %rd1, %rd1, 15;\n" + Ask(4) + "mov.b64 %rd1, %rd0;\n" +
+         Ask(5) + "mov.b64 %rd1, l;\ncvta.local.u64 %rd1, %rd1;\n" + Ask(6) +
+         "mov.b64 %rd1, s;\ncvta.shared.u64 %rd1, %rd1;\n" + Ask(7) + "add.u64 %rd1, %rd1, 511;\n" + Ask(8) +
+         "mov.b64 %rd1, out;\ncvta.param.u64 %rd1, %rd1;\n" + Ask(9) +
          "mov.b64 %rd1, block;\ncvta.param.u64 %rd1, %rd1;\nadd.u64 %rd1, %rd1, 23;\n" + Ask(10) +
          "mov.b64 %rd1, s;\nmov.u32 %r2, %cluster_ctarank;\nxor.b32 %r2, %r2, 1;\nmov.u32 %r3, %cluster_nctarank;\n"
          "setp.eq.u32 %p2, %r3, 1;\n@%p2 bra ALONE;\ncvta.shared.u64 %rd1, %rd1;\nmapa.u64 %rd1, %rd1, %r2;\n" +
@@ -68,7 +71,8 @@ void CheckAll(const std::string& tiers, const std::string& features, bool cluste
   test::Executor executor(options);
   std::vector<std::uint32_t> out(2 * 32, 0xffffffff);
   const std::uint64_t device = executor.Upload(out);
-  const test::ParamBlock params = test::ParamBlock().Add(device).Add(std::uint64_t{1}).Add(std::uint64_t{2}).Add(std::uint64_t{3});
+  const test::ParamBlock params =
+      test::ParamBlock().Add(device).Add(std::uint64_t{1}).Add(std::uint64_t{2}).Add(std::uint64_t{3});
   LaunchParams launch;
   launch.grid = {2, 1, 1};
   launch.block = {1, 1, 1};

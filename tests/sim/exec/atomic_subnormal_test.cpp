@@ -1,5 +1,6 @@
-// Additions of f32 by atomics: subnormal numbers and NaNs, in machine code and interpreted. "atom.add.f32 on global memory flushes
-// subnormal inputs and results to sign-preserving zero", on shared memory it does not (PTX ISA, atom); .noftz (9.4) never does.
+// Additions of f32 by atomics: subnormal numbers and NaNs, in machine code and interpreted. "atom.add.f32 on global
+// memory flushes subnormal inputs and results to sign-preserving zero", on shared memory it does not (PTX ISA, atom);
+// .noftz (9.4) never does.
 #include <bit>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -24,7 +25,8 @@ struct AddCase {
 };
 
 std::string Replaced(std::string text, const std::string& what, const std::string& with) {
-  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size()) text.replace(at, what.size(), with);
+  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size())
+    text.replace(at, what.size(), with);
   return text;
 }
 
@@ -38,10 +40,12 @@ std::string List(const std::string& name, unsigned width) {
 std::string Instruction(const AddCase& one) {
   const std::string words = std::string(one.space) + ".add" + (one.noftz ? ".noftz" : "") +
                             (one.width > 1 ? ".v" + std::to_string(one.width) : std::string()) + ".f32 ";
-  return (one.wanted ? "atom" + words + List("%o", one.width) + ", " : "red" + words) + "[%rd9], " + List("%b", one.width) + ";";
+  return (one.wanted ? "atom" + words + List("%o", one.width) + ", " : "red" + words) + "[%rd9], " +
+         List("%b", one.width) + ";";
 }
 
-/// Each thread adds operands[thread] to its place, which holds places[thread], and gives the old value and what is there then.
+/// Each thread adds operands[thread] to its place, which holds places[thread], and gives the old value and what is
+/// there then.
 std::string Kernel(const AddCase& one) {
   const std::string bytes = std::to_string(one.width * 4);
   const std::string vector = one.width > 1 ? ".v" + std::to_string(one.width) : "";
@@ -78,7 +82,8 @@ ret;
                                                               : "mov.b64 %rd9, %rd8;";
   text = Replaced(text, "ADDRESS", address);
   text = Replaced(text, "AFTER",
-                  (one.memory == Memory::kShared && !generic ? "ld.sharedVECTOR.f32 CELLS, [%rd9];" : "ldVECTOR.f32 CELLS, [%rd9];"));
+                  (one.memory == Memory::kShared && !generic ? "ld.sharedVECTOR.f32 CELLS, [%rd9];"
+                                                             : "ldVECTOR.f32 CELLS, [%rd9];"));
   text = Replaced(text, "ADD", Instruction(one));
   text = Replaced(text, "VERSION", one.noftz ? "9.4" : "8.1");
   text = Replaced(text, "BYTES", bytes);
@@ -89,9 +94,10 @@ ret;
   return Replaced(text, "THIRD", one.diverged ? "1" : "7");
 }
 
-constexpr std::uint32_t kNumbers[] = {0x00000000, 0x80000000, 0x00000001, 0x80000001, 0x007fffff, 0x807fffff, 0x00400000,
-                                      0x80400000, 0x00800000, 0x80800000, 0x00800001, 0x80c00000, 0x3f800000, 0xbf800000,
-                                      0x7f7fffff, 0x7f800000, 0xff800000, 0x7f812345, 0xffc54321};
+constexpr std::uint32_t kNumbers[] = {0x00000000, 0x80000000, 0x00000001, 0x80000001, 0x007fffff,
+                                      0x807fffff, 0x00400000, 0x80400000, 0x00800000, 0x80800000,
+                                      0x00800001, 0x80c00000, 0x3f800000, 0xbf800000, 0x7f7fffff,
+                                      0x7f800000, 0xff800000, 0x7f812345, 0xffc54321};
 constexpr std::size_t kCount = std::size(kNumbers);
 
 std::uint32_t Sum(std::uint32_t old, std::uint32_t operand, bool flushes) {
@@ -106,10 +112,12 @@ std::uint32_t Sum(std::uint32_t old, std::uint32_t operand, bool flushes) {
 void Check(Executor& executor, const AddCase& one, std::uint32_t shift) {
   const std::size_t count = std::size_t{kThreads} * one.width;
   std::vector<std::uint32_t> places(count), operands(count), old(count), found(count);
-  for (std::size_t i = 0; i < count; ++i) places[i] = kNumbers[i % kCount], operands[i] = kNumbers[(i + shift) % kCount];
+  for (std::size_t i = 0; i < count; ++i)
+    places[i] = kNumbers[i % kCount], operands[i] = kNumbers[(i + shift) % kCount];
   const std::uint64_t places_at = executor.Upload(places), old_at = executor.Upload(old);
-  const exec::LaunchFault fault = executor.Launch(Kernel(one), "adds", {1, 1, 1}, {kThreads, 1, 1},
-                                                  ParamBlock().Add(places_at).Add(executor.Upload(operands)).Add(old_at));
+  const exec::LaunchFault fault =
+      executor.Launch(Kernel(one), "adds", {1, 1, 1}, {kThreads, 1, 1},
+                      ParamBlock().Add(places_at).Add(executor.Upload(operands)).Add(old_at));
   REQUIRE(fault.text == "");
   executor.Download(places_at, found);
   executor.Download(old_at, old);
@@ -117,7 +125,8 @@ void Check(Executor& executor, const AddCase& one, std::uint32_t shift) {
     const std::size_t thread = i / one.width;
     if (one.diverged && thread % 3 == 1) continue;
     const bool shared = one.memory == Memory::kShared || (one.memory == Memory::kMixed && thread % 2 != 0);
-    INFO("element " << i << ": " << std::hex << places[i] << " + " << operands[i] << (shared ? ", shared" : ", global"));
+    INFO("element " << i << ": " << std::hex << places[i] << " + " << operands[i]
+                    << (shared ? ", shared" : ", global"));
     CHECK(found[i] == Sum(places[i], operands[i], !shared && !one.noftz));
     CHECK(old[i] == (one.wanted ? places[i] : operands[i]));
   }
@@ -129,10 +138,12 @@ std::vector<AddCase> Cases() {
   for (const bool wanted : {false, true}) {
     for (const bool noftz : {false, true}) {
       for (const bool diverged : {false, true}) {
-        for (const auto& [space, memory] : {std::pair(".global", Memory::kGlobal), std::pair(".shared", Memory::kShared),
-                                            std::pair("", Memory::kGlobal), std::pair("", Memory::kShared), std::pair("", Memory::kMixed)})
+        for (const auto& [space, memory] :
+             {std::pair(".global", Memory::kGlobal), std::pair(".shared", Memory::kShared),
+              std::pair("", Memory::kGlobal), std::pair("", Memory::kShared), std::pair("", Memory::kMixed)})
           cases.push_back({space, memory, wanted, noftz, diverged, 1});
-        for (const unsigned width : {2u, 4u}) cases.push_back({".global", Memory::kGlobal, wanted, noftz, diverged, width});
+        for (const unsigned width : {2u, 4u})
+          cases.push_back({".global", Memory::kGlobal, wanted, noftz, diverged, width});
       }
     }
   }
@@ -183,10 +194,11 @@ done: ret;
     Executor executor(options);
     for (std::uint32_t shift = 0; shift < kCount; ++shift) {
       std::vector<std::uint32_t> places(32), operands(32), found(32);
-      for (std::size_t i = 0; i < 32; ++i) places[i] = kNumbers[i % kCount], operands[i] = kNumbers[(i + shift) % kCount];
+      for (std::size_t i = 0; i < 32; ++i)
+        places[i] = kNumbers[i % kCount], operands[i] = kNumbers[(i + shift) % kCount];
       const std::uint64_t places_at = executor.Upload(places);
-      const exec::LaunchFault fault =
-          executor.Launch(kKernel, "adds", {1, 1, 1}, {32, 1, 1}, ParamBlock().Add(places_at).Add(executor.Upload(operands)));
+      const exec::LaunchFault fault = executor.Launch(kKernel, "adds", {1, 1, 1}, {32, 1, 1},
+                                                      ParamBlock().Add(places_at).Add(executor.Upload(operands)));
       REQUIRE(fault.text == "");
       executor.Download(places_at, found);
       for (std::size_t i = 0; i < 32; ++i) {

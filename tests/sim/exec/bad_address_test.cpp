@@ -1,5 +1,5 @@
-// Kernels that load, store and add at random bad addresses: the grid ends with an error or goes on, the process lives, and
-// the next grid is right. With and without memcheck.
+// Kernels that load, store and add at random bad addresses: the grid ends with an error or goes on, the process lives,
+// and the next grid is right. With and without memcheck.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <random>
@@ -71,31 +71,37 @@ std::string Access(BadAddresses& lot) {
 }
 
 std::string Kernel(BadAddresses& lot) {
-  std::string body = "mov.u32 %r20, 0;\ncvt.u16.u32 %h2, %r1;\nst.local.u32 [frame], %r1;\nst.shared.u32 [tile], %r1;\nbar.sync 0;\n";
+  std::string body =
+      "mov.u32 %r20, 0;\ncvt.u16.u32 %h2, %r1;\nst.local.u32 [frame], %r1;\nst.shared.u32 [tile], %r1;\nbar.sync 0;\n";
   const std::uint64_t accesses = 1 + lot.Number(4);
   for (std::uint64_t i = 0; i < accesses; ++i) {
     const std::string label = "L" + std::to_string(i);
     const bool guarded = lot.Number(2) == 0;
-    if (guarded) body += "and.b32 %r21, %r1, " + std::to_string(lot.Number(32)) + ";\nsetp.eq.u32 %p1, %r21, 0;\n@%p1 bra " + label + ";\n";
+    if (guarded)
+      body += "and.b32 %r21, %r1, " + std::to_string(lot.Number(32)) + ";\nsetp.eq.u32 %p1, %r21, 0;\n@%p1 bra " +
+              label + ";\n";
     // Addresses of a table, one for all threads, or a row from a bad start.
     const std::uint64_t form = lot.Number(3), entry = lot.Number(kAddresses);
     if (form == 0)
       body += "mad.lo.u32 %r22, %r1, " + std::to_string(1 + lot.Number(9)) + ", " + std::to_string(entry) +
-              ";\nand.b32 %r22, %r22, 63;\nmul.wide.u32 %rd13, %r22, 8;\nadd.u64 %rd14, %rd2, %rd13;\nld.global.u64 %rd10, [%rd14];\n";
+              ";\nand.b32 %r22, %r22, 63;\nmul.wide.u32 %rd13, %r22, 8;\nadd.u64 %rd14, %rd2, %rd13;\nld.global.u64 "
+              "%rd10, [%rd14];\n";
     else body += "ld.global.u64 %rd10, [%rd2+" + std::to_string(entry * 8) + "];\n";
     if (form == 2) body += "add.u64 %rd10, %rd10, %rd3;\n";
     body += Access(lot) + "add.u32 %r20, %r20, %r10;\n";
     if (guarded) body += label + ":\n";
     if (lot.Number(3) == 0) body += "bar.sync 0;\n";
   }
-  return KernelText(".local .align 16 .b8 frame[64];\n" + body + "add.u64 %rd15, %rd1, %rd3;\nst.global.u32 [%rd15], %r20;",
-                    ".shared .align 16 .b8 tile[256];\n");
+  return KernelText(
+      ".local .align 16 .b8 frame[64];\n" + body + "add.u64 %rd15, %rd1, %rd3;\nst.global.u32 [%rd15], %r20;",
+      ".shared .align 16 .b8 tile[256];\n");
 }
 
 void CheckStillRuns(Executor& executor) {
   const std::uint64_t p = executor.Upload(std::vector<std::uint32_t>(64));
-  const exec::LaunchFault fault = executor.Launch(KernelText("add.u64 %rd4, %rd1, %rd3;\nst.global.u32 [%rd4], %r1;"), "k", {1, 1, 1},
-                                                  {64, 1, 1}, ParamBlock().Add(p).Add(std::uint64_t{0}));
+  const exec::LaunchFault fault =
+      executor.Launch(KernelText("add.u64 %rd4, %rd1, %rd3;\nst.global.u32 [%rd4], %r1;"), "k", {1, 1, 1}, {64, 1, 1},
+                      ParamBlock().Add(p).Add(std::uint64_t{0}));
   REQUIRE(fault.kind == FaultKind::kNone);
   std::vector<std::uint32_t> data(64);
   executor.Download(p, data);
@@ -122,7 +128,8 @@ void RunSeeds(bool memcheck) {
     INFO("seed " << seed << "\n" << text);
     const exec::LaunchFault fault = executor.Launch(text, "k", {5, 1, 1}, {96, 1, 1}, ParamBlock().Add(p).Add(q));
     INFO("fault: " << fault.text);
-    REQUIRE((fault.kind == FaultKind::kNone || fault.kind == FaultKind::kIllegalAddress || fault.kind == FaultKind::kMisalignedAddress));
+    REQUIRE((fault.kind == FaultKind::kNone || fault.kind == FaultKind::kIllegalAddress ||
+             fault.kind == FaultKind::kMisalignedAddress));
     faults += fault.kind != FaultKind::kNone;
     reported += told != 0;
     if (memcheck && fault.kind != FaultKind::kNone) REQUIRE(told != 0);

@@ -1,5 +1,5 @@
-// Grids whose first CTAs are being interpreted when machine code comes: their stores are undone and they begin again, if nobody can have
-// seen anything of them.
+// Grids whose first CTAs are being interpreted when machine code comes: their stores are undone and they begin again,
+// if nobody can have seen anything of them.
 #include <array>
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -19,8 +19,9 @@ namespace {
 
 using namespace exec;
 
-/// Each round reads what the round before has stored in the thread's word of `out`, and stores it as a word, as halfwords where the lane is
-/// odd, and as a byte. `also` is done in each round, `after` in the end; %rd3 is the word's address, %r6 what it holds.
+/// Each round reads what the round before has stored in the thread's word of `out`, and stores it as a word, as
+/// halfwords where the lane is odd, and as a byte. `also` is done in each round, `after` in the end; %rd3 is the word's
+/// address, %r6 what it holds.
 std::string InPlaceKernel(const std::string& also = "", const std::string& after = "") {
   const std::string text = R"(.version 8.0
 .target sm_75
@@ -68,9 +69,10 @@ LOOP:
 
 constexpr std::uint32_t kInitial = 0x9e3779b1;
 
-/// Runs a grid of few CTAs for as long as it takes until machine code comes while they run. With what must not begin again: once.
-Outcome RunUntilItComes(const std::string& ptx, bool begins_again, std::uint32_t& rounds, MemoryKind kind = MemoryKind::kDevice,
-                        const std::function<void(Tiers&)>& prepare = {}) {
+/// Runs a grid of few CTAs for as long as it takes until machine code comes while they run. With what must not begin
+/// again: once.
+Outcome RunUntilItComes(const std::string& ptx, bool begins_again, std::uint32_t& rounds,
+                        MemoryKind kind = MemoryKind::kDevice, const std::function<void(Tiers&)>& prepare = {}) {
   const auto start = std::chrono::steady_clock::now();
   Outcome outcome;
   for (rounds = 3000;; rounds *= 2) {
@@ -114,7 +116,8 @@ void CheckGoesOn(const std::string& ptx, MemoryKind kind = MemoryKind::kDevice) 
 TEST_CASE("BeginAgain_KernelsInPlace_SameBits") {
   CheckBeginsAgain(InPlaceKernel());
   // All warps of a CTA at a barrier in each round, with atomics that only the CTA sees.
-  CheckBeginsAgain(InPlaceKernel("  bar.sync 0;\n  mov.u32 %r9, count;\n  atom.shared.add.u32 %r10, [%r9], 1;\n  bar.sync 0;\n"));
+  CheckBeginsAgain(
+      InPlaceKernel("  bar.sync 0;\n  mov.u32 %r9, count;\n  atom.shared.add.u32 %r10, [%r9], 1;\n  bar.sync 0;\n"));
 }
 
 TEST_CASE("BeginAgain_GenericStoresToSharedAndLocalMemory_AreTheCtasOwn") {
@@ -141,7 +144,8 @@ TEST_CASE("BeginAgain_GenericStoresToSharedAndLocalMemory_AreTheCtasOwn") {
 TEST_CASE("BeginAgain_WhatOthersMaySee_IsInterpretedToItsEnd") {
   CheckGoesOn(InPlaceKernel("", "  atom.global.add.u32 %r10, [%rd3], 1;\n"));
   CheckGoesOn(InPlaceKernel("", "  membar.sys;\n  st.global.u32 [%rd3], %r6;\n"));
-  CheckGoesOn(InPlaceKernel("", "  ld.volatile.global.u32 %r10, [%rd3];\n  add.u32 %r10, %r10, 1;\n  st.global.u32 [%rd3], %r10;\n"));
+  CheckGoesOn(InPlaceKernel(
+      "", "  ld.volatile.global.u32 %r10, [%rd3];\n  add.u32 %r10, %r10, 1;\n  st.global.u32 [%rd3], %r10;\n"));
 }
 
 TEST_CASE("BeginAgain_MemoryThatTheHostSees_IsNeverUndone") {
@@ -152,7 +156,8 @@ TEST_CASE("BeginAgain_MemoryThatTheHostSees_IsNeverUndone") {
 TEST_CASE("UnseenMemory_IsWhatOnlyTheDeviceSees") {
   auto memory = std::move(*DeviceMemory::Create({.range_bytes = std::uint64_t{1} << 32}));
   UnseenMemory unseen;
-  for (const MemoryKind kind : {MemoryKind::kDevice, MemoryKind::kPool, MemoryKind::kModule, MemoryKind::kPinned, MemoryKind::kManaged}) {
+  for (const MemoryKind kind :
+       {MemoryKind::kDevice, MemoryKind::kPool, MemoryKind::kModule, MemoryKind::kPinned, MemoryKind::kManaged}) {
     const bool seen = kind == MemoryKind::kPinned || kind == MemoryKind::kManaged;
     const std::uint64_t base = memory->Allocate(1000, 256, kind);
     INFO("kind " << static_cast<int>(kind));
@@ -232,7 +237,8 @@ TEST_CASE("UndoLog_StoresOfSeveralWorkersToTheSamePlaces_AreUndone") {
               const std::size_t count = std::min<std::size_t>(32, kWords - word);
               wrong += !log.Keep(part, reinterpret_cast<std::uint64_t>(at), static_cast<std::uint32_t>(count) * 4);
               for (std::size_t k = 0; k < count; ++k)
-                __atomic_store_n(reinterpret_cast<std::uint32_t*>(at) + k, value + static_cast<std::uint32_t>(k), __ATOMIC_RELAXED);
+                __atomic_store_n(reinterpret_cast<std::uint32_t*>(at) + k, value + static_cast<std::uint32_t>(k),
+                                 __ATOMIC_RELAXED);
             }
           }
         }

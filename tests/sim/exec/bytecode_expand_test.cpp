@@ -1,4 +1,5 @@
-// Intrinsics that bytecode has no step for, expanded: of constants both are constants, and LLVM's own folding says which.
+// Intrinsics that bytecode has no step for, expanded: of constants both are constants, and LLVM's own folding says
+// which.
 #include "sim/exec/compiler/bytecode_expand.h"
 
 #include <llvm/Analysis/ConstantFolding.h>
@@ -18,13 +19,14 @@ namespace Intrinsic = llvm::Intrinsic;
 class Expansions {
  public:
   Expansions() : module_("m", context_), builder_(context_) {
-    auto* function =
-        llvm::Function::Create(llvm::FunctionType::get(builder_.getVoidTy(), false), llvm::GlobalValue::InternalLinkage, "f", module_);
+    auto* function = llvm::Function::Create(llvm::FunctionType::get(builder_.getVoidTy(), false),
+                                            llvm::GlobalValue::InternalLinkage, "f", module_);
     builder_.SetInsertPoint(llvm::BasicBlock::Create(context_, "b", function));
   }
   llvm::IRBuilder<>& builder() { return builder_; }
 
-  void Check(Intrinsic::ID id, llvm::Type* result, llvm::ArrayRef<llvm::Type*> types, const std::vector<llvm::Value*>& arguments) {
+  void Check(Intrinsic::ID id, llvm::Type* result, llvm::ArrayRef<llvm::Type*> types,
+             const std::vector<llvm::Value*>& arguments) {
     llvm::CallInst* call = builder_.CreateIntrinsic(id, types, arguments);
     const llvm::SmallVector<llvm::Constant*, 3> constants(
         llvm::map_range(arguments, [](llvm::Value* value) { return llvm::cast<llvm::Constant>(value); }));
@@ -55,20 +57,23 @@ class Expansions {
 TEST_CASE("BytecodeExpand_IntegerIntrinsics_AsLlvmFoldsThem") {
   Expansions expansions;
   llvm::IRBuilder<>& b = expansions.builder();
-  constexpr Intrinsic::ID kPairs[] = {Intrinsic::uadd_with_overflow, Intrinsic::usub_with_overflow, Intrinsic::sadd_with_overflow,
-                                      Intrinsic::ssub_with_overflow, Intrinsic::umul_with_overflow, Intrinsic::smul_with_overflow};
+  constexpr Intrinsic::ID kPairs[] = {Intrinsic::uadd_with_overflow, Intrinsic::usub_with_overflow,
+                                      Intrinsic::sadd_with_overflow, Intrinsic::ssub_with_overflow,
+                                      Intrinsic::umul_with_overflow, Intrinsic::smul_with_overflow};
   for (const unsigned width : {8u, 11u, 32u, 64u, 128u}) {
     llvm::Type* const type = b.getIntNTy(width);
     std::vector<llvm::APInt> numbers;
     for (const unsigned bit : {0u, 1u, width / 2, width - 1}) {
       for (const int near : {-1, 0, 1})
-        numbers.push_back(llvm::APInt::getOneBitSet(width, bit) + llvm::APInt(width, static_cast<std::uint64_t>(near), true));
+        numbers.push_back(llvm::APInt::getOneBitSet(width, bit) +
+                          llvm::APInt(width, static_cast<std::uint64_t>(near), true));
       numbers.push_back(-numbers.back());
     }
     for (const llvm::APInt& x : numbers) {
       for (const llvm::APInt& y : numbers) {
         const std::vector<llvm::Value*> arguments{llvm::ConstantInt::get(type, x), llvm::ConstantInt::get(type, y)};
-        for (const Intrinsic::ID id : kPairs) expansions.Check(id, llvm::StructType::get(type, b.getInt1Ty()), {type}, arguments);
+        for (const Intrinsic::ID id : kPairs)
+          expansions.Check(id, llvm::StructType::get(type, b.getInt1Ty()), {type}, arguments);
         for (const Intrinsic::ID id : {Intrinsic::ucmp, Intrinsic::scmp})
           expansions.Check(id, b.getInt8Ty(), {b.getInt8Ty(), type}, arguments);
       }
@@ -118,9 +123,11 @@ TEST_CASE("BytecodeExpand_FloatIntrinsics_AsLlvmFoldsThem") {
 TEST_CASE("BytecodeExpand_ClassesOfHalves_AsLlvmFoldsThem") {
   Expansions expansions;
   llvm::IRBuilder<>& b = expansions.builder();
-  for (const unsigned bits : {0x0000u, 0x0001u, 0x03ffu, 0x0400u, 0x3c00u, 0x7bffu, 0x7c00u, 0x7c01u, 0x7dffu, 0x7e00u, 0x7fffu}) {
+  for (const unsigned bits :
+       {0x0000u, 0x0001u, 0x03ffu, 0x0400u, 0x3c00u, 0x7bffu, 0x7c00u, 0x7c01u, 0x7dffu, 0x7e00u, 0x7fffu}) {
     for (const unsigned sign : {0u, 0x8000u}) {
-      llvm::Value* const x = llvm::ConstantFP::get(b.getContext(), llvm::APFloat(llvm::APFloat::IEEEhalf(), llvm::APInt(16, bits | sign)));
+      llvm::Value* const x =
+          llvm::ConstantFP::get(b.getContext(), llvm::APFloat(llvm::APFloat::IEEEhalf(), llvm::APInt(16, bits | sign)));
       for (unsigned classes = 0; classes <= llvm::fcAllFlags; ++classes)
         expansions.Check(Intrinsic::is_fpclass, b.getInt1Ty(), {b.getHalfTy()}, {x, b.getInt32(classes)});
     }

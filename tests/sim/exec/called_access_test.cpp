@@ -1,6 +1,6 @@
-// Kernels with so many accesses to addresses without a pattern that most of them are made by call: every size and count, loads of
-// neighbouring words, indices and plain addresses, in global, shared and local memory, for whole warps and for some lanes; and the PTX line
-// of an access that faults.
+// Kernels with so many accesses to addresses without a pattern that most of them are made by call: every size and
+// count, loads of neighbouring words, indices and plain addresses, in global, shared and local memory, for whole warps
+// and for some lanes; and the PTX line of an access that faults.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <numeric>
@@ -29,9 +29,9 @@ std::string Registers(const Kind& kind) {
   return kind.count > 1 ? "{" + text + "}" : text;
 }
 
-/// Access k of thread i moves row 64 k + (5 i mod 64) of `from` to row 64 k + (i xor 37) of `to`: by way of shared memory where k % 3 is 1,
-/// and of local memory where it is 2. Odd accesses only for threads with bit k % 5 of their number set. All of it comes after a loop around
-/// every third access, so that some are in line.
+/// Access k of thread i moves row 64 k + (5 i mod 64) of `from` to row 64 k + (i xor 37) of `to`: by way of shared
+/// memory where k % 3 is 1, and of local memory where it is 2. Odd accesses only for threads with bit k % 5 of their
+/// number set. All of it comes after a loop around every third access, so that some are in line.
 std::string ManyAccesses() {
   std::string text = R"(.version 8.0
 .target sm_75
@@ -54,9 +54,11 @@ std::string ManyAccesses() {
   unsigned access = 0;
   for (unsigned round = 0; round < kRounds; ++round) {
     for (const Kind& kind : kKinds) {
-      const std::string k = std::to_string(access), row = std::to_string(access * 64 * kRowBytes), registers = Registers(kind);
+      const std::string k = std::to_string(access), row = std::to_string(access * 64 * kRowBytes),
+                        registers = Registers(kind);
       if (access % 2 == 1)
-        text += "  and.b32 %r8, %r1, " + std::to_string(1u << access % 5) + "; setp.eq.u32 %p1, %r8, 0; @%p1 bra SKIP" + k + ";\n";
+        text += "  and.b32 %r8, %r1, " + std::to_string(1u << access % 5) + "; setp.eq.u32 %p1, %r8, 0; @%p1 bra SKIP" +
+                k + ";\n";
       if (access % 3 == 0) text += "  mov.u32 %r9, 0;\nLOOP" + k + ":\n";
       text += "  ld.global." + std::string(kind.type) + " " + registers + ", [%rd3+" + row + "];\n";
       const char* const by = access % 3 == 1 ? "shared" : "local";
@@ -101,7 +103,8 @@ std::string ManyRows() {
   mov.u32 %r2, 0;
 )";
   for (unsigned row = 0; row < 8; ++row) {
-    text += "  ld.global.u32 %r3, [%rd5+" + std::to_string(row * 256) + "];\n  mul.wide.s32 %rd7, %r3, 4; add.u64 %rd8, %rd2, %rd7;\n";
+    text += "  ld.global.u32 %r3, [%rd5+" + std::to_string(row * 256) +
+            "];\n  mul.wide.s32 %rd7, %r3, 4; add.u64 %rd8, %rd2, %rd7;\n";
     for (unsigned word = 0; word < 8; ++word)
       text += "  ld.global.u32 %r" + std::to_string(4 + word) + ", [%rd8+" + std::to_string(4 * word) + "];\n";
     for (unsigned word = 0; word < 8; ++word) text += "  mad.lo.u32 %r2, %r2, 3, %r" + std::to_string(4 + word) + ";\n";
@@ -113,7 +116,8 @@ std::string ManyRows() {
 
 TEST_CASE("ManyAccesses_OfEverySizeAndSpace_MoveWhatTheySay") {
   // 45: a whole warp and a part of one. Each number of threads is a build of its own.
-  const std::pair<const char*, std::vector<std::uint32_t>> kinds[] = {{"", {64, 45, 7}}, {"avx2", {45}}, {"baseline", {45}}};
+  const std::pair<const char*, std::vector<std::uint32_t>> kinds[] = {
+      {"", {64, 45, 7}}, {"avx2", {45}}, {"baseline", {45}}};
   for (const auto& [features, numbers] : kinds) {
     exec::Engine::Options options;
     options.cpu_features = features;
@@ -146,8 +150,9 @@ TEST_CASE("ManyAccesses_RowsOfNeighbouringWords_AreSummedRight") {
       for (unsigned row = 0; row < 8; ++row)
         for (unsigned word = 0; word < 8; ++word) wanted[i] = wanted[i] * 3 + from[index[row * kThreads + i] + word];
     const std::uint64_t target = executor.Upload(to);
-    const exec::LaunchFault fault = executor.Launch(ManyRows(), "rows", {1, 1, 1}, {kThreads, 1, 1},
-                                                    ParamBlock().Add(executor.Upload(index)).Add(executor.Upload(from)).Add(target));
+    const exec::LaunchFault fault =
+        executor.Launch(ManyRows(), "rows", {1, 1, 1}, {kThreads, 1, 1},
+                        ParamBlock().Add(executor.Upload(index)).Add(executor.Upload(from)).Add(target));
     REQUIRE(fault.kind == exec::FaultKind::kNone);
     executor.Download(target, to);
     INFO(features);
@@ -157,7 +162,8 @@ TEST_CASE("ManyAccesses_RowsOfNeighbouringWords_AreSummedRight") {
 
 TEST_CASE("ManyAccesses_OneOfThemFaults_ItsLineIsNamed") {
   Executor executor;
-  const std::uint64_t first = executor.Upload(std::vector<std::uint32_t>(4096, 1)), to = executor.Upload(std::vector<std::uint32_t>(64));
+  const std::uint64_t first = executor.Upload(std::vector<std::uint32_t>(4096, 1)),
+                      to = executor.Upload(std::vector<std::uint32_t>(64));
   const std::uint64_t freed = executor.Upload(std::vector<std::uint32_t>(1 << 20));
   executor.Free(freed);
   std::vector<std::int32_t> index(8 * 64, 0);
@@ -166,7 +172,8 @@ TEST_CASE("ManyAccesses_OneOfThemFaults_ItsLineIsNamed") {
   const std::string first_load = "ld.global.u32 %r4, [%rd8+0]";
   std::size_t place = 0;
   for (unsigned row = 0; row <= 5; ++row) place = text.find(first_load, place + 1);
-  const auto line = static_cast<std::uint32_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(place), '\n') + 1);
+  const auto line =
+      static_cast<std::uint32_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(place), '\n') + 1);
   const exec::LaunchFault fault =
       executor.Launch(text, "rows", {1, 1, 1}, {64, 1, 1}, ParamBlock().Add(executor.Upload(index)).Add(first).Add(to));
   CHECK(fault.kind == exec::FaultKind::kIllegalAddress);

@@ -22,7 +22,8 @@ struct ModeName {
   Mode mode;
 };
 const ModeName kModes[] = {{".rn", Mode::kNearest}, {".rz", Mode::kZero}, {".rm", Mode::kDown}, {".rp", Mode::kUp}};
-const ModeName kIntegralModes[] = {{".rni", Mode::kNearest}, {".rzi", Mode::kZero}, {".rmi", Mode::kDown}, {".rpi", Mode::kUp}};
+const ModeName kIntegralModes[] = {
+    {".rni", Mode::kNearest}, {".rzi", Mode::kZero}, {".rmi", Mode::kDown}, {".rpi", Mode::kUp}};
 
 __int128 IntValue(std::string_view type, std::uint64_t bits) {
   const unsigned shift = 64 - TypeBits(type);
@@ -30,7 +31,9 @@ __int128 IntValue(std::string_view type, std::uint64_t bits) {
   return static_cast<std::int64_t>(bits << shift) >> shift;
 }
 
-const Format* HalfFormat(std::string_view type) { return type == "f16" ? &reference::kF16 : type == "bf16" ? &reference::kBF16 : nullptr; }
+const Format* HalfFormat(std::string_view type) {
+  return type == "f16" ? &reference::kF16 : type == "bf16" ? &reference::kBF16 : nullptr;
+}
 
 double FloatValue(std::string_view type, std::uint64_t bits) {
   if (const Format* format = HalfFormat(type)) return Decode(bits & 0xffff, *format);
@@ -44,9 +47,14 @@ std::uint64_t Pack(std::string_view type, Quad exact, bool negative, Mode mode) 
   return reference::Round(exact, negative, Format{52, 11, 1023}, mode);
 }
 
-std::uint64_t NaN(std::string_view type) { return type == "f64" ? 0x7fffffffffffffff : type == "f32" ? 0x7fffffff : 0x7fff; }
+std::uint64_t NaN(std::string_view type) {
+  return type == "f64" ? 0x7fffffffffffffff : type == "f32" ? 0x7fffffff : 0x7fff;
+}
 std::uint64_t Infinity(std::string_view type, bool negative) {
-  const std::uint64_t magnitude = type == "f64" ? 0x7ff0000000000000 : type == "f32" ? 0x7f800000 : type == "f16" ? 0x7c00 : 0x7f80;
+  const std::uint64_t magnitude = type == "f64"   ? 0x7ff0000000000000
+                                  : type == "f32" ? 0x7f800000
+                                  : type == "f16" ? 0x7c00
+                                                  : 0x7f80;
   return magnitude | std::uint64_t{negative} << (TypeBits(type) - 1);
 }
 
@@ -72,11 +80,14 @@ bool HasAllOf(std::string_view to, std::string_view from) {
 }
 
 /// There are no conversions between bf16 and integers of 8 bits.
-bool Exists(std::string_view integer, std::string_view floating) { return floating != "bf16" || TypeBits(integer) != 8; }
+bool Exists(std::string_view integer, std::string_view floating) {
+  return floating != "bf16" || TypeBits(integer) != 8;
+}
 
 void AddIntToInt(std::vector<InstructionCase>& cases, std::string_view to, std::string_view from) {
   const std::string types = "." + std::string(to) + "." + std::string(from) + " %d0, %s0;";
-  cases.push_back(Exact("cvt" + types, to, {from}, [=](const Values& in) { return static_cast<std::uint64_t>(IntValue(from, in.v[0])); }));
+  cases.push_back(Exact("cvt" + types, to, {from},
+                        [=](const Values& in) { return static_cast<std::uint64_t>(IntValue(from, in.v[0])); }));
   if (HasAllOf(to, from)) return;
   cases.push_back(Exact("cvt.sat" + types, to, {from}, [=](const Values& in) {
     const unsigned bits = TypeBits(to);
@@ -96,8 +107,9 @@ void AddIntToFloat(std::vector<InstructionCase>& cases, std::string_view to, std
                           }));
     if (to == "bf16") continue;  // which has no .sat
     // Of an integer, 0 and 1 are all that lies in [0, 1].
-    cases.push_back(Exact("cvt" + m.suffix + ".sat." + std::string(to) + "." + std::string(from) + " %d0, %s0;", to, {from},
-                          [=, mode = m.mode](const Values& in) { return Pack(to, IntValue(from, in.v[0]) > 0 ? 1 : 0, false, mode); }));
+    cases.push_back(Exact(
+        "cvt" + m.suffix + ".sat." + std::string(to) + "." + std::string(from) + " %d0, %s0;", to, {from},
+        [=, mode = m.mode](const Values& in) { return Pack(to, IntValue(from, in.v[0]) > 0 ? 1 : 0, false, mode); }));
   }
 }
 
@@ -106,20 +118,21 @@ void AddFloatToInt(std::vector<InstructionCase>& cases, std::string_view to, std
   for (const ModeName& m : kIntegralModes) {
     for (const bool ftz : {false, true}) {
       if (ftz && from != "f32") continue;
-      cases.push_back(Exact("cvt" + m.suffix + (ftz ? ".ftz" : "") + "." + std::string(to) + "." + std::string(from) + " %d0, %s0;", to,
-                            {from}, [=, mode = m.mode](const Values& in) -> std::uint64_t {
-                              double x = FloatValue(from, in.v[0]);
-                              if (ftz && std::fabs(x) < 0x1p-126) x = std::copysign(0.0, x);
-                              const unsigned bits = TypeBits(to);
-                              if (std::isnan(x)) return from == "f64" || bits == 64 ? std::uint64_t{1} << (bits - 1) : 0;
-                              const double rounded = Integral(x, mode);
-                              const double limit = std::ldexp(1.0, static_cast<int>(bits) - (to[0] == 's' ? 1 : 0));
-                              const std::uint64_t all = bits == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
-                              if (rounded >= limit) return to[0] == 's' ? all >> 1 : all;
-                              if (to[0] == 's')
-                                return rounded < -limit ? (all >> 1) + 1 : static_cast<std::uint64_t>(static_cast<std::int64_t>(rounded));
-                              return rounded <= 0 ? 0 : static_cast<std::uint64_t>(rounded);
-                            }));
+      cases.push_back(Exact(
+          "cvt" + m.suffix + (ftz ? ".ftz" : "") + "." + std::string(to) + "." + std::string(from) + " %d0, %s0;", to,
+          {from}, [=, mode = m.mode](const Values& in) -> std::uint64_t {
+            double x = FloatValue(from, in.v[0]);
+            if (ftz && std::fabs(x) < 0x1p-126) x = std::copysign(0.0, x);
+            const unsigned bits = TypeBits(to);
+            if (std::isnan(x)) return from == "f64" || bits == 64 ? std::uint64_t{1} << (bits - 1) : 0;
+            const double rounded = Integral(x, mode);
+            const double limit = std::ldexp(1.0, static_cast<int>(bits) - (to[0] == 's' ? 1 : 0));
+            const std::uint64_t all = bits == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
+            if (rounded >= limit) return to[0] == 's' ? all >> 1 : all;
+            if (to[0] == 's')
+              return rounded < -limit ? (all >> 1) + 1 : static_cast<std::uint64_t>(static_cast<std::int64_t>(rounded));
+            return rounded <= 0 ? 0 : static_cast<std::uint64_t>(rounded);
+          }));
     }
   }
 }
@@ -152,8 +165,8 @@ void AddFloatToFloat(std::vector<InstructionCase>& cases, std::string_view to, s
                                 [=, mode = m.mode](const Values& in) { return convert(in, mode, false, ftz, sat); }));
         }
       } else {
-        cases.push_back(
-            Exact("cvt" + suffix + types, to, {from}, [=](const Values& in) { return convert(in, Mode::kNearest, false, ftz, sat); }));
+        cases.push_back(Exact("cvt" + suffix + types, to, {from},
+                              [=](const Values& in) { return convert(in, Mode::kNearest, false, ftz, sat); }));
       }
       if (to != from) continue;
       for (const ModeName& m : kIntegralModes) {
@@ -177,11 +190,12 @@ std::vector<InstructionCase> ConvertCases() {
     for (const std::string_view from : kFloats) AddFloatToFloat(cases, to, from);
   }
   // Wider registers: the source is cut, the result extended as the destination type says.
+  cases.push_back(Exact("cvt.s32.s8 %d0, %s0;", "b32", {"b32"},
+                        [](const Values& in) { return static_cast<std::uint64_t>(std::int64_t{in.s8(0)}); }));
   cases.push_back(
-      Exact("cvt.s32.s8 %d0, %s0;", "b32", {"b32"}, [](const Values& in) { return static_cast<std::uint64_t>(std::int64_t{in.s8(0)}); }));
-  cases.push_back(Exact("cvt.u8.u32 %d0, %s0;", "b32", {"b32"}, [](const Values& in) { return std::uint64_t{in.u8(0)}; }));
-  cases.push_back(
-      Exact("cvt.s16.s32 %d0, %s0;", "b64", {"b32"}, [](const Values& in) { return static_cast<std::uint64_t>(std::int64_t{in.s16(0)}); }));
+      Exact("cvt.u8.u32 %d0, %s0;", "b32", {"b32"}, [](const Values& in) { return std::uint64_t{in.u8(0)}; }));
+  cases.push_back(Exact("cvt.s16.s32 %d0, %s0;", "b64", {"b32"},
+                        [](const Values& in) { return static_cast<std::uint64_t>(std::int64_t{in.s16(0)}); }));
   return cases;
 }
 

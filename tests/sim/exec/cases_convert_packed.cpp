@@ -41,16 +41,18 @@ void AddHalfPairs(std::vector<InstructionCase>& cases) {
     std::string_view pair_name, single_name;
     Format format;
   };
-  static const Kind kKinds[] = {{"f16x2", "f16", "f16x2", "f16", reference::kF16}, {"bf16x2", "bf16", "bf16x2", "bf16", reference::kBF16}};
+  static const Kind kKinds[] = {{"f16x2", "f16", "f16x2", "f16", reference::kF16},
+                                {"bf16x2", "bf16", "bf16x2", "bf16", reference::kBF16}};
   for (const Kind& kind : kKinds) {
     for (const Variant& v : kVariants) {
-      cases.push_back(
-          Exact("cvt" + v.suffix + "." + kind.pair + ".f32 %d0, %s0, %s1;", kind.pair_name, {"f32", "f32"}, [&kind, v](const Values& in) {
-            return ToFloat(static_cast<double>(in.f32(1)), kind.format, v, 0x7fff) |
-                   ToFloat(static_cast<double>(in.f32(0)), kind.format, v, 0x7fff) << 16;
-          }));
-      cases.push_back(Exact("cvt" + v.suffix + "." + kind.single + ".f32 %d0, %s0;", kind.single_name, {"f32"},
-                            [&kind, v](const Values& in) { return ToFloat(static_cast<double>(in.f32(0)), kind.format, v, 0x7fff); }));
+      cases.push_back(Exact("cvt" + v.suffix + "." + kind.pair + ".f32 %d0, %s0, %s1;", kind.pair_name, {"f32", "f32"},
+                            [&kind, v](const Values& in) {
+                              return ToFloat(static_cast<double>(in.f32(1)), kind.format, v, 0x7fff) |
+                                     ToFloat(static_cast<double>(in.f32(0)), kind.format, v, 0x7fff) << 16;
+                            }));
+      cases.push_back(Exact(
+          "cvt" + v.suffix + "." + kind.single + ".f32 %d0, %s0;", kind.single_name, {"f32"},
+          [&kind, v](const Values& in) { return ToFloat(static_cast<double>(in.f32(0)), kind.format, v, 0x7fff); }));
     }
   }
 }
@@ -101,22 +103,25 @@ void AddNarrow(std::vector<InstructionCase>& cases) {
   for (const Narrow& narrow : kNarrows) {
     for (const bool relu : {false, true}) {
       const std::string suffix = std::string(".rn.satfinite") + (relu ? ".relu." : ".");
-      cases.push_back(Exact(WithByte(narrow, "cvt" + suffix + narrow.name + ".f32 ", ", %s0, %s1;", true), "b16", {"f32", "f32"},
-                            [&narrow, relu](const Values& in) {
+      cases.push_back(Exact(WithByte(narrow, "cvt" + suffix + narrow.name + ".f32 ", ", %s0, %s1;", true), "b16",
+                            {"f32", "f32"}, [&narrow, relu](const Values& in) {
                               return ToNarrow(static_cast<double>(in.f32(1)), narrow, relu) |
                                      ToNarrow(static_cast<double>(in.f32(0)), narrow, relu) << narrow.bits;
                             }));
-      cases.push_back(Exact(WithByte(narrow, "cvt" + suffix + narrow.name + ".f16x2 ", ", %s0;", true), "b16", {"f16x2"},
-                            [&narrow, relu](const Values& in) {
+      cases.push_back(Exact(WithByte(narrow, "cvt" + suffix + narrow.name + ".f16x2 ", ", %s0;", true), "b16",
+                            {"f16x2"}, [&narrow, relu](const Values& in) {
                               return ToNarrow(Decode(in.v[0] & 0xffff, reference::kF16), narrow, relu) |
-                                     ToNarrow(Decode(in.v[0] >> 16 & 0xffff, reference::kF16), narrow, relu) << narrow.bits;
+                                     ToNarrow(Decode(in.v[0] >> 16 & 0xffff, reference::kF16), narrow, relu)
+                                         << narrow.bits;
                             }));
       cases.push_back(
-          Exact(WithByte(narrow, std::string("cvt.rn") + (relu ? ".relu" : "") + ".f16x2." + narrow.name + " %d0, ", ";", false), "f16x2",
-                {"b16"}, [&narrow, relu](const Values& in) {
+          Exact(WithByte(narrow, std::string("cvt.rn") + (relu ? ".relu" : "") + ".f16x2." + narrow.name + " %d0, ",
+                         ";", false),
+                "f16x2", {"b16"}, [&narrow, relu](const Values& in) {
                   auto lane = [&](std::uint64_t code) -> std::uint64_t {
                     if (narrow.name == "e2m3x2" || narrow.name == "e3m2x2") code &= 0x3f;
-                    const bool is_nan = (narrow.name == "e4m3x2" && (code & 0x7f) == 0x7f) || std::isnan(Decode(code, narrow.format));
+                    const bool is_nan =
+                        (narrow.name == "e4m3x2" && (code & 0x7f) == 0x7f) || std::isnan(Decode(code, narrow.format));
                     if (is_nan) return 0x7fff;
                     const double x = Decode(code, narrow.format);
                     if (relu && std::signbit(x)) return 0;
@@ -146,10 +151,11 @@ void AddNarrowBFloats(std::vector<InstructionCase>& cases) {
   for (const Narrow& narrow : kNarrows) {
     for (const bool relu : {false, true}) {
       const std::string suffix = std::string(".rn.satfinite") + (relu ? ".relu." : ".");
-      cases.push_back(Exact(WithByte(narrow, "cvt" + suffix + narrow.name + ".bf16x2 ", ", %s0;", true), "b16", {"bf16x2"},
-                            [&narrow, relu](const Values& in) {
+      cases.push_back(Exact(WithByte(narrow, "cvt" + suffix + narrow.name + ".bf16x2 ", ", %s0;", true), "b16",
+                            {"bf16x2"}, [&narrow, relu](const Values& in) {
                               return ToNarrow(Decode(in.v[0] & 0xffff, reference::kBF16), narrow, relu) |
-                                     ToNarrow(Decode(in.v[0] >> 16 & 0xffff, reference::kBF16), narrow, relu) << narrow.bits;
+                                     ToNarrow(Decode(in.v[0] >> 16 & 0xffff, reference::kBF16), narrow, relu)
+                                         << narrow.bits;
                             }));
     }
     for (const Wider& kind : kinds) {
@@ -160,7 +166,8 @@ void AddNarrowBFloats(std::vector<InstructionCase>& cases) {
       cases.push_back(Exact(WithByte(narrow, text, scale, false), "bf16x2", sources, [&narrow, kind](const Values& in) {
         const auto lane = [&](std::uint64_t code, std::uint64_t scale) -> std::uint64_t {
           if (narrow.name == "e2m3x2" || narrow.name == "e3m2x2") code &= 0x3f;
-          const bool is_nan = (narrow.name == "e4m3x2" && (code & 0x7f) == 0x7f) || std::isnan(Decode(code, narrow.format));
+          const bool is_nan =
+              (narrow.name == "e4m3x2" && (code & 0x7f) == 0x7f) || std::isnan(Decode(code, narrow.format));
           if (is_nan || (kind.scaled && scale == 0xff)) return 0x7fff;
           double x = Decode(code, narrow.format);
           if (kind.relu && std::signbit(x)) return 0;
@@ -191,18 +198,21 @@ void AddScales(std::vector<InstructionCase>& cases) {
         return static_cast<std::uint64_t>(std::clamp(exponent + 127, 0, largest));
       };
       const std::string suffix = std::string(up ? ".rp" : ".rz") + (saturate ? ".satfinite" : "");
-      cases.push_back(Exact("cvt" + suffix + ".ue8m0x2.f32 %d0, %s0, %s1;", "b16", {"f32", "f32"}, [=](const Values& in) {
-        return code(static_cast<double>(in.f32(1))) | code(static_cast<double>(in.f32(0))) << 8;
-      }));
+      cases.push_back(
+          Exact("cvt" + suffix + ".ue8m0x2.f32 %d0, %s0, %s1;", "b16", {"f32", "f32"}, [=](const Values& in) {
+            return code(static_cast<double>(in.f32(1))) | code(static_cast<double>(in.f32(0))) << 8;
+          }));
       cases.push_back(Exact("cvt" + suffix + ".ue8m0x2.bf16x2 %d0, %s0;", "b16", {"bf16x2"}, [=](const Values& in) {
-        return code(Decode(in.v[0] & 0xffff, reference::kBF16)) | code(Decode(in.v[0] >> 16 & 0xffff, reference::kBF16)) << 8;
+        return code(Decode(in.v[0] & 0xffff, reference::kBF16)) | code(Decode(in.v[0] >> 16 & 0xffff, reference::kBF16))
+                                                                      << 8;
       }));
     }
   }
   cases.push_back(Exact("cvt.rn.bf16x2.ue8m0x2 %d0, %s0;", "bf16x2", {"b16"}, [](const Values& in) {
     auto lane = [](std::uint64_t code) -> std::uint64_t {
       if (code == 0xff) return 0x7fff;
-      return reference::Round(reference::PowerOf2(static_cast<int>(code) - 127), false, reference::kBF16, Mode::kNearest);
+      return reference::Round(reference::PowerOf2(static_cast<int>(code) - 127), false, reference::kBF16,
+                              Mode::kNearest);
     };
     return lane(in.v[0] & 0xff) | lane(in.v[0] >> 8 & 0xff) << 16;
   }));
@@ -214,9 +224,9 @@ void AddPack(std::vector<InstructionCase>& cases) {
     unsigned bits;
     bool is_signed, with_c;
   };
-  for (const Kind& kind :
-       {Kind{"u16", 16, false, false}, Kind{"s16", 16, true, false}, Kind{"u8", 8, false, true}, Kind{"s8", 8, true, true},
-        Kind{"u4", 4, false, true}, Kind{"s4", 4, true, true}, Kind{"u2", 2, false, true}, Kind{"s2", 2, true, true}}) {
+  for (const Kind& kind : {Kind{"u16", 16, false, false}, Kind{"s16", 16, true, false}, Kind{"u8", 8, false, true},
+                           Kind{"s8", 8, true, true}, Kind{"u4", 4, false, true}, Kind{"s4", 4, true, true},
+                           Kind{"u2", 2, false, true}, Kind{"s2", 2, true, true}}) {
     auto pack = [=](const Values& in) {
       auto lane = [&](std::int64_t x) {
         const std::int64_t high = (std::int64_t{1} << (kind.bits - (kind.is_signed ? 1 : 0))) - 1;
@@ -228,7 +238,8 @@ void AddPack(std::vector<InstructionCase>& cases) {
     if (!kind.with_c) {
       cases.push_back(Exact("cvt.pack.sat." + kind.type + ".s32 %d0, %s0, %s1;", "b32", {"s32", "s32"}, pack));
     } else {
-      cases.push_back(Exact("cvt.pack.sat." + kind.type + ".s32.b32 %d0, %s0, %s1, %s2;", "b32", {"s32", "s32", "b32"}, pack));
+      cases.push_back(
+          Exact("cvt.pack.sat." + kind.type + ".s32.b32 %d0, %s0, %s1, %s2;", "b32", {"s32", "s32", "b32"}, pack));
     }
   }
 }

@@ -14,7 +14,8 @@ struct ModeName {
   std::string suffix;
   Mode mode;
 };
-const ModeName kModes[] = {{"", Mode::kNearest}, {".rn", Mode::kNearest}, {".rz", Mode::kZero}, {".rm", Mode::kDown}, {".rp", Mode::kUp}};
+const ModeName kModes[] = {
+    {"", Mode::kNearest}, {".rn", Mode::kNearest}, {".rz", Mode::kZero}, {".rm", Mode::kDown}, {".rp", Mode::kUp}};
 
 template <typename T>
 T Get(const Values& in, int i);
@@ -46,14 +47,15 @@ void AddOperation(std::vector<InstructionCase>& cases, const std::string& op, in
       for (const bool sat : {false, true}) {
         if ((ftz || sat) && !kSingle) continue;
         if (sat && (op == "div" || op == "rcp" || op == "sqrt")) continue;
-        cases.push_back(Exact(op + m.suffix + (ftz ? ".ftz" : "") + (sat ? ".sat" : "") + "." + std::string(type) + operands + ";", type,
-                              src, [=, mode = m.mode](const Values& in) {
-                                T v[3] = {};
-                                for (int i = 0; i < sources; ++i) v[i] = ftz ? Flush(Get<T>(in, i)) : Get<T>(in, i);
-                                T result = reference::Rounded<T>(mode, compute, v[0], v[1], v[2]);
-                                if (sat) result = Saturated(result);
-                                return Bits(ftz ? Flush(result) : result);
-                              }));
+        cases.push_back(
+            Exact(op + m.suffix + (ftz ? ".ftz" : "") + (sat ? ".sat" : "") + "." + std::string(type) + operands + ";",
+                  type, src, [=, mode = m.mode](const Values& in) {
+                    T v[3] = {};
+                    for (int i = 0; i < sources; ++i) v[i] = ftz ? Flush(Get<T>(in, i)) : Get<T>(in, i);
+                    T result = reference::Rounded<T>(mode, compute, v[0], v[1], v[2]);
+                    if (sat) result = Saturated(result);
+                    return Bits(ftz ? Flush(result) : result);
+                  }));
       }
     }
   }
@@ -79,8 +81,8 @@ void AddCancellation(std::vector<InstructionCase>& cases) {
   const std::string_view name = kSingle ? "f32" : "f64";
   for (const ModeName& m : kModes) {
     if (m.suffix.empty()) continue;
-    cases.push_back(Exact(".reg ." + type + " %p; mul.rn." + type + " %p, %s0, %s1; neg." + type + " %p, %p; fma" + m.suffix + "." + type +
-                              " %d0, %s0, %s1, %p;",
+    cases.push_back(Exact(".reg ." + type + " %p; mul.rn." + type + " %p, %s0, %s1; neg." + type + " %p, %p; fma" +
+                              m.suffix + "." + type + " %d0, %s0, %s1, %p;",
                           name, {name, name}, [mode = m.mode](const Values& in) {
                             const T a = Get<T>(in, 0), b = Get<T>(in, 1);
                             const volatile T product = a * b;
@@ -118,8 +120,9 @@ void AddMinMax(std::vector<InstructionCase>& cases) {
       const float result = PtxMin(std::fabs(in.f32(0)), std::fabs(in.f32(1)), max);
       return Bits(std::copysign(result, std::signbit(in.f32(0)) != std::signbit(in.f32(1)) ? -1.0f : 1.0f));
     }));
-    cases.push_back(Exact(op + ".f32 %d0, %s0, %s1, %s2;", name, {name, name, name},
-                          [=](const Values& in) { return Bits(PtxMin(PtxMin(in.f32(0), in.f32(1), max), in.f32(2), max)); }));
+    cases.push_back(Exact(op + ".f32 %d0, %s0, %s1, %s2;", name, {name, name, name}, [=](const Values& in) {
+      return Bits(PtxMin(PtxMin(in.f32(0), in.f32(1), max), in.f32(2), max));
+    }));
     cases.push_back(Exact(op + ".NaN.abs.f32 %d0, %s0, %s1, %s2;", name, {name, name, name}, [=](const Values& in) {
       if (std::isnan(in.f32(0)) || std::isnan(in.f32(1)) || std::isnan(in.f32(2))) return std::uint64_t{0x7fffffff};
       return Bits(PtxMin(PtxMin(std::fabs(in.f32(0)), std::fabs(in.f32(1)), max), std::fabs(in.f32(2)), max));
@@ -132,8 +135,10 @@ void AddSigns(std::vector<InstructionCase>& cases) {
   constexpr bool kSingle = sizeof(T) == 4;
   const std::string type = kSingle ? "f32" : "f64";
   const std::string_view name = kSingle ? "f32" : "f64";
-  cases.push_back(Exact("abs." + type + " %d0, %s0;", name, {name}, [](const Values& in) { return Bits(std::fabs(Get<T>(in, 0))); }));
-  cases.push_back(Exact("neg." + type + " %d0, %s0;", name, {name}, [](const Values& in) { return Bits(-Get<T>(in, 0)); }));
+  cases.push_back(Exact("abs." + type + " %d0, %s0;", name, {name},
+                        [](const Values& in) { return Bits(std::fabs(Get<T>(in, 0))); }));
+  cases.push_back(
+      Exact("neg." + type + " %d0, %s0;", name, {name}, [](const Values& in) { return Bits(-Get<T>(in, 0)); }));
   cases.push_back(Exact("copysign." + type + " %d0, %s0, %s1;", name, {name, name},
                         [](const Values& in) { return Bits(std::copysign(Get<T>(in, 1), Get<T>(in, 0))); }));
   struct Test {
@@ -164,15 +169,18 @@ std::vector<InstructionCase> FloatCases() {
   AddMinMax<double>(cases);
   AddSigns<float>(cases);
   AddSigns<double>(cases);
-  cases.push_back(Exact("abs.ftz.f32 %d0, %s0;", "f32", {"f32"}, [](const Values& in) { return Bits(std::fabs(Flush(in.f32(0)))); }));
-  cases.push_back(Exact("neg.ftz.f32 %d0, %s0;", "f32", {"f32"}, [](const Values& in) { return Bits(-Flush(in.f32(0))); }));
+  cases.push_back(Exact("abs.ftz.f32 %d0, %s0;", "f32", {"f32"},
+                        [](const Values& in) { return Bits(std::fabs(Flush(in.f32(0)))); }));
+  cases.push_back(
+      Exact("neg.ftz.f32 %d0, %s0;", "f32", {"f32"}, [](const Values& in) { return Bits(-Flush(in.f32(0))); }));
   auto lanes = [](const Values& in, auto f) {
     Values low, high;
     for (int i = 0; i < 3; ++i) low.v[i] = in.v[i] & 0xffffffff, high.v[i] = in.v[i] >> 32;
     return Bits(f(low)) | Bits(f(high)) << 32;
   };
-  cases.push_back(Exact("add.rn.f32x2 %d0, %s0, %s1;", "f32x2", {"b64", "b64"},
-                        [=](const Values& in) { return lanes(in, [](const Values& v) { return v.f32(0) + v.f32(1); }); }));
+  cases.push_back(Exact("add.rn.f32x2 %d0, %s0, %s1;", "f32x2", {"b64", "b64"}, [=](const Values& in) {
+    return lanes(in, [](const Values& v) { return v.f32(0) + v.f32(1); });
+  }));
   cases.push_back(Exact("fma.rz.f32x2 %d0, %s0, %s1, %s2;", "f32x2", {"b64", "b64", "b64"}, [=](const Values& in) {
     return lanes(in, [](const Values& v) {
       return reference::Rounded<float>(

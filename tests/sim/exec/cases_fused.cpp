@@ -1,5 +1,5 @@
-// Products and sums that ptxas fuses, and those that it does not: the rule of sim/exec/compiler/lift_fuse.h, seen on ptxas 13.0. What is
-// fused has one rounding, worked out exactly; what is not has two.
+// Products and sums that ptxas fuses, and those that it does not: the rule of sim/exec/compiler/lift_fuse.h, seen on
+// ptxas 13.0. What is fused has one rounding, worked out exactly; what is not has two.
 #include <cmath>
 
 #include "tests/sim/exec/instruction_case.h"
@@ -44,7 +44,8 @@ Arithmetic HostArithmetic(bool ftz) {
 
 std::uint64_t Finish(Quad exact, double in_double, const Format& f) {
   if (std::isnan(in_double)) return 0x7fff;
-  if (std::isinf(in_double)) return (in_double < 0 ? 0x8000u : 0u) | static_cast<unsigned>(((1 << f.exponent) - 1) << f.mantissa);
+  if (std::isinf(in_double))
+    return (in_double < 0 ? 0x8000u : 0u) | static_cast<unsigned>(((1 << f.exponent) - 1) << f.mantissa);
   if (exact == 0) return std::signbit(in_double) ? 0x8000 : 0;
   return reference::Round(exact, exact < 0, f, reference::Mode::kNearest);
 }
@@ -60,9 +61,12 @@ Arithmetic ShortArithmetic(const Format& f, bool ftz) {
                 const double x = of(a), y = of(b), z = of(c);
                 return done(Finish(reference::StickySum(Quad(x) * Quad(y), Quad(z)), std::fma(x, y, z), f));
               },
-          .mul = [=](std::uint64_t a, std::uint64_t b) { return done(Finish(Quad(of(a)) * Quad(of(b)), of(a) * of(b), f)); },
-          .add = [=](std::uint64_t a,
-                     std::uint64_t b) { return done(Finish(reference::StickySum(Quad(of(a)), Quad(of(b))), of(a) + of(b), f)); },
+          .mul = [=](std::uint64_t a,
+                     std::uint64_t b) { return done(Finish(Quad(of(a)) * Quad(of(b)), of(a) * of(b), f)); },
+          .add =
+              [=](std::uint64_t a, std::uint64_t b) {
+                return done(Finish(reference::StickySum(Quad(of(a)), Quad(of(b))), of(a) + of(b), f));
+              },
           .sign = 0x8000};
 }
 
@@ -128,9 +132,13 @@ void AddPairs(std::vector<InstructionCase>& cases, const Type& type, bool ftz) {
   add("mul.T %t0, %s0, %s1; add.rn.T %d0, %t0, %s2;", apart);
   // A product with several readers.
   add("mul.T %t0, %s0, %s1; add.T %t1, %t0, %s2; add.T %t2, %t0, %s3; add.rn.T %d0, %t1, %t2;",
-      [](const Arithmetic& a, const std::uint64_t* v) { return a.add(a.fma(v[0], v[1], v[2]), a.fma(v[0], v[1], v[3])); });
+      [](const Arithmetic& a, const std::uint64_t* v) {
+        return a.add(a.fma(v[0], v[1], v[2]), a.fma(v[0], v[1], v[3]));
+      });
   add("mul.T %t0, %s0, %s1; add.T %t1, %t0, %s2; mul.rn.T %t2, %t0, %s3; add.rn.T %d0, %t1, %t2;",
-      [](const Arithmetic& a, const std::uint64_t* v) { return a.add(a.add(Product(a, v), v[2]), a.mul(Product(a, v), v[3])); });
+      [](const Arithmetic& a, const std::uint64_t* v) {
+        return a.add(a.add(Product(a, v), v[2]), a.mul(Product(a, v), v[3]));
+      });
   add("mul.T %t0, %s0, %s1; add.T %d0, %t0, %t0;",
       [](const Arithmetic& a, const std::uint64_t* v) { return a.add(Product(a, v), Product(a, v)); });
   // Two products.
@@ -151,13 +159,15 @@ void AddPairs(std::vector<InstructionCase>& cases, const Type& type, bool ftz) {
   if (type.name == "f32x2") return;  // has no neg and no abs
   const bool separate = type.name == "bf16x2";
   add("mul.T %t0, %s0, %s1; neg.T %t1, %t0; add.T %d0, %t1, %s2;",
-      separate ? Lane([](const Arithmetic& a, const std::uint64_t* v) { return a.add(Minus(a, Product(a, v)), v[2]); }) : reversed);
+      separate ? Lane([](const Arithmetic& a, const std::uint64_t* v) { return a.add(Minus(a, Product(a, v)), v[2]); })
+               : reversed);
   add("neg.T %t1, %s0; mul.T %t0, %t1, %s1; add.T %d0, %t0, %s2;", reversed);
   add("mul.T %t0, %s0, %s1; abs.T %t1, %t0; add.T %d0, %t1, %s2;",
       [](const Arithmetic& a, const std::uint64_t* v) { return a.add(Product(a, v) & ~a.sign, v[2]); });
 }
 
-// Factors that are constants, as ptxas 13.0 and 13.5 have them: f32 and f64 are computed step by step, f16 and bf16 fused.
+// Factors that are constants, as ptxas 13.0 and 13.5 have them: f32 and f64 are computed step by step, f16 and bf16
+// fused.
 void AddConstants(std::vector<InstructionCase>& cases, const Type& type, bool ftz) {
   const std::uint64_t one = type.bits == 64                ? 0x3ff0000000000000
                             : type.bits == 32              ? 0x3f800000
@@ -175,7 +185,8 @@ void AddConstants(std::vector<InstructionCase>& cases, const Type& type, bool ft
   const auto sum = [=](const Arithmetic& a, std::uint64_t p, std::uint64_t q, std::uint64_t c) {
     return folds ? a.add(a.mul(p, q), c) : a.fma(p, q, c);
   };
-  add("mul.T %t2, %t0, %t1; add.T %d0, %t2, %s0;", [=](const Arithmetic& a, const std::uint64_t* v) { return sum(a, x, y, v[0]); });
+  add("mul.T %t2, %t0, %t1; add.T %d0, %t2, %s0;",
+      [=](const Arithmetic& a, const std::uint64_t* v) { return sum(a, x, y, v[0]); });
   add(move("%t3", (one + 4) | std::uint64_t{1} << (type.bits - 1)) + "mul.T %t2, %t0, %t1; add.T %d0, %t2, %t3;",
       [=](const Arithmetic& a, const std::uint64_t*) { return sum(a, x, y, Minus(a, one + 4)); });
   add("mul.T %t2, %t0, %t1; mul.T %t3, %t2, %t0; add.T %d0, %t3, %s0;",
@@ -183,7 +194,8 @@ void AddConstants(std::vector<InstructionCase>& cases, const Type& type, bool ft
   add("add.T %t2, %t0, %t1; mul.T %t3, %t2, %t0; sub.T %d0, %s0, %t3;",
       [=](const Arithmetic& a, const std::uint64_t* v) { return sum(a, Minus(a, a.add(x, y)), x, v[0]); });
   // One factor alone is no constant product.
-  add("mul.T %t2, %s1, %t1; add.T %d0, %t2, %s0;", [=](const Arithmetic& a, const std::uint64_t* v) { return a.fma(v[1], y, v[0]); });
+  add("mul.T %t2, %s1, %t1; add.T %d0, %t2, %s0;",
+      [=](const Arithmetic& a, const std::uint64_t* v) { return a.fma(v[1], y, v[0]); });
   // What says that it is fused is.
   add("fma.rn.T %d0, %t0, %t1, %s0;", [=](const Arithmetic& a, const std::uint64_t* v) { return a.fma(x, y, v[0]); });
   if (type.name == "f32x2") return;  // has no neg
@@ -196,7 +208,8 @@ void AddPlaces(std::vector<InstructionCase>& cases, const Type& type) {
   const auto add = [&](const std::string& text, Lane lane) { Add(cases, type, false, text, std::move(lane)); };
   const Lane sum = [](const Arithmetic& a, const std::uint64_t* v) { return a.fma(v[0], v[1], v[2]); };
   const Lane apart = [](const Arithmetic& a, const std::uint64_t* v) { return a.add(Product(a, v), v[2]); };
-  const std::string mul = "mul.T %t0, %s0, %s1; ", plus = "add.T %d0, %t0, %s2;", guard = ".reg .pred %q; setp.ne.u64 %q, %in, 0; ";
+  const std::string mul = "mul.T %t0, %s0, %s1; ", plus = "add.T %d0, %t0, %s2;",
+                    guard = ".reg .pred %q; setp.ne.u64 %q, %in, 0; ";
   add(mul + "K: " + plus, sum);
   add(mul + "bra K; K: " + plus, sum);
   add(mul + "bar.warp.sync -1; " + plus, sum);
@@ -216,13 +229,15 @@ void AddModifiers(std::vector<InstructionCase>& cases) {
     return float(r);
   };
   const auto add = [&](const char* text, std::function<float(const Values&)> expected) {
-    cases.push_back(
-        Exact("{ .reg .f32 %t0; " + std::string(text) + " }", "f32", src, [=](const Values& in) { return Bits(expected(in)); }));
+    cases.push_back(Exact("{ .reg .f32 %t0; " + std::string(text) + " }", "f32", src,
+                          [=](const Values& in) { return Bits(expected(in)); }));
   };
   add("mul.f32 %t0, %s0, %s1; add.sat.f32 %d0, %t0, %s2;",
       [=](const Values& in) { return saturated(std::fma(in.f32(0), in.f32(1), in.f32(2))); });
-  add("mul.sat.f32 %t0, %s0, %s1; add.f32 %d0, %t0, %s2;", [=](const Values& in) { return saturated(product(in)) + in.f32(2); });
-  add("mul.f32 %t0, %s0, %s1; add.ftz.f32 %d0, %t0, %s2;", [=](const Values& in) { return Flush(Flush(product(in)) + Flush(in.f32(2))); });
+  add("mul.sat.f32 %t0, %s0, %s1; add.f32 %d0, %t0, %s2;",
+      [=](const Values& in) { return saturated(product(in)) + in.f32(2); });
+  add("mul.f32 %t0, %s0, %s1; add.ftz.f32 %d0, %t0, %s2;",
+      [=](const Values& in) { return Flush(Flush(product(in)) + Flush(in.f32(2))); });
   add("mul.f32 %t0, 0f3dcccccd, 0f3dcccccd; add.f32 %d0, %t0, %s2;", [](const Values& in) {
     volatile float tenth = 0.1f, r = tenth * tenth;  // the product of two constants is a constant
     return r + in.f32(2);

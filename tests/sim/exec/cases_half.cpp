@@ -17,7 +17,8 @@ struct Kind {
   std::string_view name, pair_name;
   Format format;
 };
-const Kind kKinds[] = {{"f16", "f16x2", "f16", "f16x2", reference::kF16}, {"bf16", "bf16x2", "bf16", "bf16x2", reference::kBF16}};
+const Kind kKinds[] = {{"f16", "f16x2", "f16", "f16x2", reference::kF16},
+                       {"bf16", "bf16x2", "bf16", "bf16x2", reference::kBF16}};
 
 bool IsNaN(std::uint64_t code, const Format& f) { return std::isnan(Decode(code, f)); }
 bool Negative(std::uint64_t code) { return (code & 0x8000) != 0; }
@@ -25,7 +26,8 @@ bool Negative(std::uint64_t code) { return (code & 0x8000) != 0; }
 // Result of an operation: exact value, or special ones worked out in double (whose rules for them are the same).
 std::uint64_t Finish(Quad exact, double in_double, const Format& f) {
   if (std::isnan(in_double)) return 0x7fff;
-  if (std::isinf(in_double)) return (in_double < 0 ? 0x8000u : 0u) | static_cast<unsigned>(((1 << f.exponent) - 1) << f.mantissa);
+  if (std::isinf(in_double))
+    return (in_double < 0 ? 0x8000u : 0u) | static_cast<unsigned>(((1 << f.exponent) - 1) << f.mantissa);
   if (exact == 0) return std::signbit(in_double) ? 0x8000 : 0;
   return reference::Round(exact, exact < 0, f, Mode::kNearest);
 }
@@ -66,7 +68,8 @@ struct Variant {
   bool ftz = false, sat = false, relu = false;
 };
 
-std::uint64_t Apply(const Operation& op, const Variant& variant, const Format& f, const Values& in, int shift, int sources) {
+std::uint64_t Apply(const Operation& op, const Variant& variant, const Format& f, const Values& in, int shift,
+                    int sources) {
   std::uint64_t v[3] = {};
   for (int i = 0; i < sources; ++i) {
     v[i] = in.v[i] >> shift & 0xffff;
@@ -91,10 +94,11 @@ void AddOperation(std::vector<InstructionCase>& cases, const std::string& name, 
       cases.push_back(Exact(name + variant.suffix + "." + kind.type + operands + ";", kind.name,
                             std::vector<std::string_view>(static_cast<std::size_t>(sources), kind.name),
                             [=](const Values& in) { return Apply(op, variant, f, in, 0, sources); }));
-      cases.push_back(Exact(name + variant.suffix + "." + kind.pair + operands + ";", kind.pair_name,
-                            std::vector<std::string_view>(static_cast<std::size_t>(sources), kind.pair_name), [=](const Values& in) {
-                              return Apply(op, variant, f, in, 0, sources) | Apply(op, variant, f, in, 16, sources) << 16;
-                            }));
+      cases.push_back(Exact(
+          name + variant.suffix + "." + kind.pair + operands + ";", kind.pair_name,
+          std::vector<std::string_view>(static_cast<std::size_t>(sources), kind.pair_name), [=](const Values& in) {
+            return Apply(op, variant, f, in, 0, sources) | Apply(op, variant, f, in, 16, sources) << 16;
+          }));
     }
   }
 }
@@ -112,12 +116,16 @@ std::vector<InstructionCase> HalfCases() {
   AddOperation(cases, "sub", 2, Sub, arithmetic);
   AddOperation(cases, "mul", 2, Mul, arithmetic);
   AddOperation(cases, "fma.rn", 3, Fma,
-               {{"", false, false, false}, {".ftz", true, false, false}, {".sat", false, true, false}, {".relu", false, false, true}});
+               {{"", false, false, false},
+                {".ftz", true, false, false},
+                {".sat", false, true, false},
+                {".relu", false, false, true}});
   for (const bool max : {false, true}) {
     const std::string name = max ? "max" : "min";
     AddOperation(cases, name, 2, [=](const std::uint64_t* v, const Format& f) { return MinMax(v, f, max, false); },
                  {{"", false, false, false}, {".ftz", true, false, false}});
-    AddOperation(cases, name + ".NaN", 2, [=](const std::uint64_t* v, const Format& f) { return MinMax(v, f, max, true); },
+    AddOperation(cases, name + ".NaN", 2,
+                 [=](const std::uint64_t* v, const Format& f) { return MinMax(v, f, max, true); },
                  {{"", false, false, false}});
   }
   AddOperation(cases, "abs", 1, [](const std::uint64_t* v, const Format&) { return v[0] & 0x7fff; },

@@ -33,8 +33,9 @@ std::string Name(std::string_view op, const IntType& type, std::string_view oper
 void AddBasic(std::vector<InstructionCase>& cases, const IntType& t) {
   const std::vector<std::string_view> two{t.name, t.name}, three{t.name, t.name, t.name};
   auto binary = [&](std::string_view op, auto compute) {
-    cases.push_back(Exact(Name(op, t, "%d0, %s0, %s1"), t.name, two,
-                          [t, compute](const Values& in) { return Cut(compute(Value(t, in.v[0]), Value(t, in.v[1]))); }));
+    cases.push_back(Exact(Name(op, t, "%d0, %s0, %s1"), t.name, two, [t, compute](const Values& in) {
+      return Cut(compute(Value(t, in.v[0]), Value(t, in.v[1])));
+    }));
   };
   binary("add", [](I128 a, I128 b) { return a + b; });
   binary("sub", [](I128 a, I128 b) { return a - b; });
@@ -52,8 +53,9 @@ void AddBasic(std::vector<InstructionCase>& cases, const IntType& t) {
       return Cut(compute(Value(t, in.v[0]), Value(t, in.v[1]), Value(t, in.v[2])));
     }));
   };
-  ternary("mad.lo",
-          [](I128 a, I128 b, I128 c) { return static_cast<I128>(static_cast<U128>(a) * static_cast<U128>(b) + static_cast<U128>(c)); });
+  ternary("mad.lo", [](I128 a, I128 b, I128 c) {
+    return static_cast<I128>(static_cast<U128>(a) * static_cast<U128>(b) + static_cast<U128>(c));
+  });
   ternary("mad.hi", [t](I128 a, I128 b, I128 c) {
     const U128 product = static_cast<U128>(a) * static_cast<U128>(b);
     return (t.is_signed ? (static_cast<I128>(product) >> t.bits) : static_cast<I128>(product >> t.bits)) + c;
@@ -74,7 +76,8 @@ void AddUnary(std::vector<InstructionCase>& cases, const IntType& t) {
     const I128 a = Value(t, in.v[0]);
     return Cut(a < 0 ? -a : a);
   }));
-  cases.push_back(Exact(Name("neg", t, "%d0, %s0"), t.name, {t.name}, [t](const Values& in) { return Cut(-Value(t, in.v[0])); }));
+  cases.push_back(
+      Exact(Name("neg", t, "%d0, %s0"), t.name, {t.name}, [t](const Values& in) { return Cut(-Value(t, in.v[0])); }));
 }
 
 // Carry chains: low and high half of a sum, difference or product of two-word numbers.
@@ -90,26 +93,29 @@ void AddCarry(std::vector<InstructionCase>& cases) {
     const std::uint64_t a = in.v[0] | in.v[1] << 32, b = in.v[2] | in.v[3] << 32;
     out.v[0] = (a - b) & 0xffffffff, out.v[1] = (a - b) >> 32;
   });
-  chain("add.cc.u64 %d0, %s0, %s2; addc.cc.u64 %d1, %s1, %s3; addc.u64 %d0, %d0, 0;", "u64", [](const Values& in, Values& out) {
-    const U128 low = static_cast<U128>(in.v[0]) + in.v[2];
-    const U128 high = static_cast<U128>(in.v[1]) + in.v[3] + static_cast<std::uint64_t>(low >> 64);
-    out.v[0] = static_cast<std::uint64_t>(low) + static_cast<std::uint64_t>(high >> 64);
-    out.v[1] = static_cast<std::uint64_t>(high);
-  });
-  chain("sub.cc.s64 %d0, %s0, %s2; subc.cc.s64 %d1, %s1, %s3; subc.s64 %d0, %d0, 0;", "s64", [](const Values& in, Values& out) {
-    const U128 low = static_cast<U128>(in.v[0]) - in.v[2];
-    const U128 high = static_cast<U128>(in.v[1]) - in.v[3] - static_cast<std::uint64_t>(low >> 64 & 1);
-    out.v[0] = static_cast<std::uint64_t>(low) - static_cast<std::uint64_t>(high >> 64 & 1);
-    out.v[1] = static_cast<std::uint64_t>(high);
-  });
+  chain("add.cc.u64 %d0, %s0, %s2; addc.cc.u64 %d1, %s1, %s3; addc.u64 %d0, %d0, 0;", "u64",
+        [](const Values& in, Values& out) {
+          const U128 low = static_cast<U128>(in.v[0]) + in.v[2];
+          const U128 high = static_cast<U128>(in.v[1]) + in.v[3] + static_cast<std::uint64_t>(low >> 64);
+          out.v[0] = static_cast<std::uint64_t>(low) + static_cast<std::uint64_t>(high >> 64);
+          out.v[1] = static_cast<std::uint64_t>(high);
+        });
+  chain("sub.cc.s64 %d0, %s0, %s2; subc.cc.s64 %d1, %s1, %s3; subc.s64 %d0, %d0, 0;", "s64",
+        [](const Values& in, Values& out) {
+          const U128 low = static_cast<U128>(in.v[0]) - in.v[2];
+          const U128 high = static_cast<U128>(in.v[1]) - in.v[3] - static_cast<std::uint64_t>(low >> 64 & 1);
+          out.v[0] = static_cast<std::uint64_t>(low) - static_cast<std::uint64_t>(high >> 64 & 1);
+          out.v[1] = static_cast<std::uint64_t>(high);
+        });
   chain("mad.lo.cc.u32 %d0, %s0, %s1, %s2; madc.hi.u32 %d1, %s0, %s1, %s3;", "u32", [](const Values& in, Values& out) {
     const std::uint64_t sum = in.v[0] * in.v[1] + (in.v[2] | in.v[3] << 32);
     out.v[0] = sum & 0xffffffff, out.v[1] = sum >> 32;
   });
-  chain("mad.lo.cc.u64 %d0, %s0, %s1, %s2; madc.hi.cc.u64 %d1, %s0, %s1, %s3;", "u64", [](const Values& in, Values& out) {
-    const U128 sum = static_cast<U128>(in.v[0]) * in.v[1] + (static_cast<U128>(in.v[3]) << 64 | in.v[2]);
-    out.v[0] = static_cast<std::uint64_t>(sum), out.v[1] = static_cast<std::uint64_t>(sum >> 64);
-  });
+  chain("mad.lo.cc.u64 %d0, %s0, %s1, %s2; madc.hi.cc.u64 %d1, %s0, %s1, %s3;", "u64",
+        [](const Values& in, Values& out) {
+          const U128 sum = static_cast<U128>(in.v[0]) * in.v[1] + (static_cast<U128>(in.v[3]) << 64 | in.v[2]);
+          out.v[0] = static_cast<std::uint64_t>(sum), out.v[1] = static_cast<std::uint64_t>(sum >> 64);
+        });
   // One flag for both: a difference sets it where nothing is borrowed, subc borrows where it is clear.
   chain("sub.cc.u32 %d0, %s0, %s2; addc.u32 %d1, %s1, %s3;", "u32", [](const Values& in, Values& out) {
     out.v[0] = static_cast<std::uint32_t>(in.v[0] - in.v[2]);
@@ -120,8 +126,9 @@ void AddCarry(std::vector<InstructionCase>& cases) {
     out.v[1] = static_cast<std::uint32_t>(in.v[1] - in.v[3] - (out.v[0] < in.u32(0) ? 0 : 1));
   });
   // A guard that is off leaves the carry alone.
-  cases.push_back(Exact("add.cc.u32 %d0, %s0, %s1; @%s2 add.cc.u32 %d0, %s1, %s1; addc.u32 %d0, 0, 0;", "u32", {"u32", "u32", "pred"},
-                        [](const Values& in) { return (in.v[2] & 1) != 0 ? (in.v[1] + in.v[1]) >> 32 : (in.v[0] + in.v[1]) >> 32; }));
+  cases.push_back(Exact(
+      "add.cc.u32 %d0, %s0, %s1; @%s2 add.cc.u32 %d0, %s1, %s1; addc.u32 %d0, 0, 0;", "u32", {"u32", "u32", "pred"},
+      [](const Values& in) { return (in.v[2] & 1) != 0 ? (in.v[1] + in.v[1]) >> 32 : (in.v[0] + in.v[1]) >> 32; }));
 }
 
 std::int64_t Low24(const Values& in, int i, bool is_signed) {
@@ -133,8 +140,9 @@ void AddMul24(std::vector<InstructionCase>& cases) {
   for (const bool is_signed : {false, true}) {
     const std::string type = is_signed ? "s32" : "u32";
     const std::string_view name = is_signed ? "s32" : "u32";
-    cases.push_back(Exact("mul24.lo." + type + " %d0, %s0, %s1;", name, {name, name},
-                          [=](const Values& in) { return static_cast<std::uint64_t>(Low24(in, 0, is_signed) * Low24(in, 1, is_signed)); }));
+    cases.push_back(Exact("mul24.lo." + type + " %d0, %s0, %s1;", name, {name, name}, [=](const Values& in) {
+      return static_cast<std::uint64_t>(Low24(in, 0, is_signed) * Low24(in, 1, is_signed));
+    }));
     cases.push_back(Exact("mul24.hi." + type + " %d0, %s0, %s1;", name, {name, name}, [=](const Values& in) {
       return static_cast<std::uint64_t>(Low24(in, 0, is_signed) * Low24(in, 1, is_signed) >> 16);
     }));
@@ -153,14 +161,17 @@ void AddMul24(std::vector<InstructionCase>& cases) {
 }
 
 void AddSaturated(std::vector<InstructionCase>& cases) {
-  auto clamp = [](std::int64_t value) { return static_cast<std::uint64_t>(std::clamp<std::int64_t>(value, INT32_MIN, INT32_MAX)); };
+  auto clamp = [](std::int64_t value) {
+    return static_cast<std::uint64_t>(std::clamp<std::int64_t>(value, INT32_MIN, INT32_MAX));
+  };
   const std::vector<std::string_view> two{"s32", "s32"};
-  cases.push_back(
-      Exact("add.sat.s32 %d0, %s0, %s1;", "s32", two, [=](const Values& in) { return clamp(std::int64_t{in.s32(0)} + in.s32(1)); }));
-  cases.push_back(
-      Exact("sub.sat.s32 %d0, %s0, %s1;", "s32", two, [=](const Values& in) { return clamp(std::int64_t{in.s32(0)} - in.s32(1)); }));
-  cases.push_back(Exact("mad.hi.sat.s32 %d0, %s0, %s1, %s2;", "s32", {"s32", "s32", "s32"},
-                        [=](const Values& in) { return clamp((std::int64_t{in.s32(0)} * in.s32(1) >> 32) + in.s32(2)); }));
+  cases.push_back(Exact("add.sat.s32 %d0, %s0, %s1;", "s32", two,
+                        [=](const Values& in) { return clamp(std::int64_t{in.s32(0)} + in.s32(1)); }));
+  cases.push_back(Exact("sub.sat.s32 %d0, %s0, %s1;", "s32", two,
+                        [=](const Values& in) { return clamp(std::int64_t{in.s32(0)} - in.s32(1)); }));
+  cases.push_back(Exact("mad.hi.sat.s32 %d0, %s0, %s1, %s2;", "s32", {"s32", "s32", "s32"}, [=](const Values& in) {
+    return clamp((std::int64_t{in.s32(0)} * in.s32(1) >> 32) + in.s32(2));
+  }));
 }
 
 /// As schoolbooks multiply, without carries.
@@ -186,23 +197,26 @@ std::uint64_t Lanes16(const Values& in, Lane lane) {
 void AddPacked(std::vector<InstructionCase>& cases) {
   const std::vector<std::string_view> two{"b32", "b32"};
   auto s = [](std::uint64_t x) { return static_cast<std::int16_t>(x); };
-  cases.push_back(
-      Exact("add.u16x2 %d0, %s0, %s1;", "b32", two, [](const Values& in) { return Lanes16(in, [](auto a, auto b) { return a + b; }); }));
-  cases.push_back(
-      Exact("add.s16x2 %d0, %s0, %s1;", "b32", two, [](const Values& in) { return Lanes16(in, [](auto a, auto b) { return a + b; }); }));
+  cases.push_back(Exact("add.u16x2 %d0, %s0, %s1;", "b32", two,
+                        [](const Values& in) { return Lanes16(in, [](auto a, auto b) { return a + b; }); }));
+  cases.push_back(Exact("add.s16x2 %d0, %s0, %s1;", "b32", two,
+                        [](const Values& in) { return Lanes16(in, [](auto a, auto b) { return a + b; }); }));
   cases.push_back(Exact("min.u16x2 %d0, %s0, %s1;", "b32", two,
                         [](const Values& in) { return Lanes16(in, [](auto a, auto b) { return std::min(a, b); }); }));
   cases.push_back(Exact("max.u16x2 %d0, %s0, %s1;", "b32", two,
                         [](const Values& in) { return Lanes16(in, [](auto a, auto b) { return std::max(a, b); }); }));
-  cases.push_back(Exact("min.s16x2 %d0, %s0, %s1;", "b32", two,
-                        [=](const Values& in) { return Lanes16(in, [=](auto a, auto b) { return std::min(s(a), s(b)); }); }));
-  cases.push_back(Exact("max.s16x2 %d0, %s0, %s1;", "b32", two,
-                        [=](const Values& in) { return Lanes16(in, [=](auto a, auto b) { return std::max(s(a), s(b)); }); }));
+  cases.push_back(Exact("min.s16x2 %d0, %s0, %s1;", "b32", two, [=](const Values& in) {
+    return Lanes16(in, [=](auto a, auto b) { return std::min(s(a), s(b)); });
+  }));
+  cases.push_back(Exact("max.s16x2 %d0, %s0, %s1;", "b32", two, [=](const Values& in) {
+    return Lanes16(in, [=](auto a, auto b) { return std::max(s(a), s(b)); });
+  }));
   cases.push_back(Exact("max.relu.s16x2 %d0, %s0, %s1;", "b32", two, [=](const Values& in) {
     return Lanes16(in, [=](auto a, auto b) { return std::max<std::int16_t>(std::max(s(a), s(b)), 0); });
   }));
-  cases.push_back(Exact("min.relu.s32 %d0, %s0, %s1;", "s32", {"s32", "s32"},
-                        [](const Values& in) { return static_cast<std::uint64_t>(std::max(std::min(in.s32(0), in.s32(1)), 0)); }));
+  cases.push_back(Exact("min.relu.s32 %d0, %s0, %s1;", "s32", {"s32", "s32"}, [](const Values& in) {
+    return static_cast<std::uint64_t>(std::max(std::min(in.s32(0), in.s32(1)), 0));
+  }));
 }
 
 // Four bytes at a time, and sums that stay in the range of their type.
@@ -246,13 +260,15 @@ void AddBytes(std::vector<InstructionCase>& cases) {
                               [=](const Values& in) { return lanes(in, 8, is_signed, sat, operation.of); }));
       }
     }
-    cases.push_back(Exact(std::string("add.sat") + (is_signed ? ".s16x2" : ".u16x2") + " %d0, %s0, %s1;", "b32", {"b32", "b32"},
+    cases.push_back(Exact(std::string("add.sat") + (is_signed ? ".s16x2" : ".u16x2") + " %d0, %s0, %s1;", "b32",
+                          {"b32", "b32"},
                           [=](const Values& in) { return lanes(in, 16, is_signed, true, kOperations[0].of); }));
   }
   cases.push_back(Exact("neg.s8x4 %d0, %s0;", "b32", {"b32"},
                         [=](const Values& in) { return lanes(in, 8, true, false, [](int a, int) { return -a; }); }));
-  cases.push_back(Exact("add.sat.u32 %d0, %s0, %s1;", "u32", {"u32", "u32"},
-                        [](const Values& in) { return std::min<std::uint64_t>(std::uint64_t{in.u32(0)} + in.u32(1), 0xffffffff); }));
+  cases.push_back(Exact("add.sat.u32 %d0, %s0, %s1;", "u32", {"u32", "u32"}, [](const Values& in) {
+    return std::min<std::uint64_t>(std::uint64_t{in.u32(0)} + in.u32(1), 0xffffffff);
+  }));
 }
 
 void AddDot(std::vector<InstructionCase>& cases) {
@@ -267,17 +283,20 @@ void AddDot(std::vector<InstructionCase>& cases) {
         const std::uint16_t h = static_cast<std::uint16_t>(word >> (16 * i));
         return is_signed ? static_cast<std::int16_t>(h) : h;
       };
-      cases.push_back(Exact("dp4a" + types + " %d0, %s0, %s1, %s2;", "b32", {"b32", "b32", "b32"}, [=](const Values& in) {
-        std::uint32_t sum = in.u32(2);
-        for (int i = 0; i < 4; ++i) sum += static_cast<std::uint32_t>(byte(in.u32(0), i, sa) * byte(in.u32(1), i, sb));
-        return std::uint64_t{sum};
-      }));
+      cases.push_back(
+          Exact("dp4a" + types + " %d0, %s0, %s1, %s2;", "b32", {"b32", "b32", "b32"}, [=](const Values& in) {
+            std::uint32_t sum = in.u32(2);
+            for (int i = 0; i < 4; ++i)
+              sum += static_cast<std::uint32_t>(byte(in.u32(0), i, sa) * byte(in.u32(1), i, sb));
+            return std::uint64_t{sum};
+          }));
       for (const bool high : {false, true}) {
-        cases.push_back(Exact("dp2a." + std::string(high ? "hi" : "lo") + types + " %d0, %s0, %s1, %s2;", "b32", {"b32", "b32", "b32"},
-                              [=](const Values& in) {
+        cases.push_back(Exact("dp2a." + std::string(high ? "hi" : "lo") + types + " %d0, %s0, %s1, %s2;", "b32",
+                              {"b32", "b32", "b32"}, [=](const Values& in) {
                                 std::uint32_t sum = in.u32(2);
                                 for (int i = 0; i < 2; ++i)
-                                  sum += static_cast<std::uint32_t>(half(in.u32(0), i, sa) * byte(in.u32(1), i + (high ? 2 : 0), sb));
+                                  sum += static_cast<std::uint32_t>(half(in.u32(0), i, sa) *
+                                                                    byte(in.u32(1), i + (high ? 2 : 0), sb));
                                 return std::uint64_t{sum};
                               }));
       }

@@ -50,7 +50,8 @@ bool Holds(const std::string& cmp, Wide a, Wide b) {
 
 std::string Sign(bool is_signed) { return is_signed ? ".s32" : ".u32"; }
 
-// The second operation on all bits of the first one's result. Of an unsigned destination, what is below zero counts as large.
+// The second operation on all bits of the first one's result. Of an unsigned destination, what is below zero counts as
+// large.
 std::uint64_t Secondary(const std::string& op2, Wide value, std::uint32_t c, bool is_signed) {
   if (op2 == ".add") return static_cast<std::uint64_t>(value + c);
   const bool less = is_signed ? value < static_cast<std::int32_t>(c) : value >= 0 && value < c;
@@ -63,7 +64,8 @@ Wide Cut(Wide value, bool is_signed) {
   return is_signed ? Wide{static_cast<std::int32_t>(low)} : Wide{low};
 }
 
-void AddScalar(std::vector<InstructionCase>& cases, const std::string& op, bool ds, bool as, bool bs, const Part& pa, const Part& pb) {
+void AddScalar(std::vector<InstructionCase>& cases, const std::string& op, bool ds, bool as, bool bs, const Part& pa,
+               const Part& pb) {
   const bool shift = op == "vshl" || op == "vshr";
   const std::string types = Sign(ds) + Sign(as) + Sign(bs);
   const std::string sources = "%s0" + pa.text + ", %s1" + pb.text;
@@ -76,20 +78,23 @@ void AddScalar(std::vector<InstructionCase>& cases, const std::string& op, bool 
     };
     for (const bool sat : {false, true}) {
       const std::string head = op + types + (sat ? ".sat" : "") + mode;
-      cases.push_back(Exact(head + " %d0, " + sources + ";", "b32", {"u32", "u32"},
-                            [=](const Values& in) { return static_cast<std::uint64_t>(sat ? Clamp(value(in), 32, ds) : value(in)); }));
+      cases.push_back(Exact(head + " %d0, " + sources + ";", "b32", {"u32", "u32"}, [=](const Values& in) {
+        return static_cast<std::uint64_t>(sat ? Clamp(value(in), 32, ds) : value(in));
+      }));
       for (const std::string op2 : {".add", ".min", ".max"}) {
-        cases.push_back(Exact(head + op2 + " %d0, " + sources + ", %s2;", "b32", {"u32", "u32", "u32"}, [=](const Values& in) {
-          const Wide first = sat ? Clamp(value(in), 32, ds) : value(in);
-          return Secondary(op2, op == "vadd" || op == "vsub" ? Cut(first, ds) : first, in.u32(2), ds);
-        }));
+        cases.push_back(
+            Exact(head + op2 + " %d0, " + sources + ", %s2;", "b32", {"u32", "u32", "u32"}, [=](const Values& in) {
+              const Wide first = sat ? Clamp(value(in), 32, ds) : value(in);
+              return Secondary(op2, op == "vadd" || op == "vsub" ? Cut(first, ds) : first, in.u32(2), ds);
+            }));
       }
       const Part& into = pa.bits == 8 ? kParts[5] : kParts[2];
-      cases.push_back(Exact(head + " %d0" + into.text + ", " + sources + ", %s2;", "b32", {"u32", "u32", "u32"}, [=](const Values& in) {
-        const std::uint32_t mask = ((1u << into.bits) - 1) << into.shift;
-        const auto tmp = static_cast<std::uint32_t>(sat ? Clamp(value(in), into.bits, ds) : value(in));
-        return std::uint64_t{(tmp << into.shift & mask) | (in.u32(2) & ~mask)};
-      }));
+      cases.push_back(Exact(
+          head + " %d0" + into.text + ", " + sources + ", %s2;", "b32", {"u32", "u32", "u32"}, [=](const Values& in) {
+            const std::uint32_t mask = ((1u << into.bits) - 1) << into.shift;
+            const auto tmp = static_cast<std::uint32_t>(sat ? Clamp(value(in), into.bits, ds) : value(in));
+            return std::uint64_t{(tmp << into.shift & mask) | (in.u32(2) & ~mask)};
+          }));
     }
   }
 }
@@ -101,19 +106,22 @@ void AddScalars(std::vector<InstructionCase>& cases) {
       const bool shift = op == "vshl" || op == "vshr";
       if (shift && (signs & 4) != 0) continue;  // the count is unsigned
       ++turn;
-      AddScalar(cases, op, (signs & 1) != 0, (signs & 2) != 0, (signs & 4) != 0, kParts[turn % 6], kParts[turn * 5 % 6]);
+      AddScalar(cases, op, (signs & 1) != 0, (signs & 2) != 0, (signs & 4) != 0, kParts[turn % 6],
+                kParts[turn * 5 % 6]);
     }
   }
   for (const std::string cmp : {"eq", "ne", "lt", "le", "gt", "ge"}) {
     cases.push_back(Exact("vset.s32.u32." + cmp + " %d0, %s0.b1, %s1;", "b32", {"u32", "u32"}, [=](const Values& in) {
       return std::uint64_t{Holds(cmp, static_cast<std::int8_t>(in.u32(0) >> 8), in.u32(1))};
     }));
-    cases.push_back(Exact("vset.s32.s32." + cmp + ".add %d0, %s0, %s1.h1, %s2;", "b32", {"u32", "u32", "u32"}, [=](const Values& in) {
-      return std::uint64_t{Holds(cmp, in.s32(0), static_cast<std::int16_t>(in.u32(1) >> 16)) + in.u32(2)};
-    }));
+    cases.push_back(Exact(
+        "vset.s32.s32." + cmp + ".add %d0, %s0, %s1.h1, %s2;", "b32", {"u32", "u32", "u32"}, [=](const Values& in) {
+          return std::uint64_t{Holds(cmp, in.s32(0), static_cast<std::int16_t>(in.u32(1) >> 16)) + in.u32(2)};
+        }));
     for (const std::string op2 : {".min", ".max"}) {
-      cases.push_back(Exact("vset.s32.u32." + cmp + op2 + " %d0, %s0, %s1, %s2;", "b32", {"u32", "u32", "u32"},
-                            [=](const Values& in) { return Secondary(op2, Wide{Holds(cmp, in.s32(0), in.u32(1))}, in.u32(2), false); }));
+      cases.push_back(Exact(
+          "vset.s32.u32." + cmp + op2 + " %d0, %s0, %s1, %s2;", "b32", {"u32", "u32", "u32"},
+          [=](const Values& in) { return Secondary(op2, Wide{Holds(cmp, in.s32(0), in.u32(1))}, in.u32(2), false); }));
     }
   }
 }
@@ -125,8 +133,9 @@ void AddMad(std::vector<InstructionCase>& cases) {
     for (const std::string scale : {"", ".shr7", ".shr15"}) {
       for (const bool sat : {false, true}) {
         for (int form = 0; form < 4; ++form) {  // plain, -a, -c, .po
-          const std::string text = std::string("vmad") + types + (form == 3 ? ".po" : "") + (sat ? ".sat" : "") + scale + " %d0, " +
-                                   (form == 1 ? "-" : "") + "%s0.h0, %s1, " + (form == 2 ? "-" : "") + "%s2;";
+          const std::string text = std::string("vmad") + types + (form == 3 ? ".po" : "") + (sat ? ".sat" : "") +
+                                   scale + " %d0, " + (form == 1 ? "-" : "") + "%s0.h0, %s1, " +
+                                   (form == 2 ? "-" : "") + "%s2;";
           if (form == 3 && !sat && !scale.empty()) continue;
           cases.push_back(Exact(text, "b32", {"u32", "u32", "u32"}, [=](const Values& in) {
             const bool final_signed = as || bs || form == 1 || form == 2;
@@ -151,39 +160,41 @@ struct SimdForm {
   std::array<unsigned, 4> from_a, from_b;  ///< part of {b, a} for every lane
 };
 
-void AddSimd(std::vector<InstructionCase>& cases, unsigned lanes, const std::string& op, bool ds, bool as, bool bs, const SimdForm& form,
-             const std::string& cmp) {
+void AddSimd(std::vector<InstructionCase>& cases, unsigned lanes, const std::string& op, bool ds, bool as, bool bs,
+             const SimdForm& form, const std::string& cmp) {
   const unsigned bits = 32 / lanes;
   const std::string types = (op == "vset" ? "" : Sign(ds)) + Sign(as) + Sign(bs) + (cmp.empty() ? "" : "." + cmp);
   for (const bool sat : {false, true}) {
     if (sat && op == "vset") continue;
     for (const bool add : {false, true}) {
       if (sat && add) continue;
-      cases.push_back(Exact(op + std::to_string(lanes) + types + (sat ? ".sat" : "") + (add ? ".add" : "") + " %d0" + form.d + ", %s0" +
-                                form.a + ", %s1" + form.b + ", %s2;",
-                            "b32", {"u32", "u32", "u32"}, [=](const Values& in) {
-                              const std::uint64_t pool = in.v[1] << 32 | in.v[0];
-                              auto part = [&](unsigned index, bool is_signed) {
-                                return Select(static_cast<std::uint32_t>(pool >> (bits * index)), {"", bits, 0}, is_signed);
-                              };
-                              std::uint32_t merged = in.u32(2), sum = in.u32(2);
-                              for (const unsigned lane : form.lanes) {
-                                const Wide a = part(form.from_a[lane], as), b = part(form.from_b[lane], bs);
-                                Wide t = op == "vset" ? Wide{Holds(cmp, a, b)} : Compute(op, a, b);
-                                if (sat) t = Clamp(t, bits, ds);
-                                sum += static_cast<std::uint32_t>(t);
-                                const std::uint32_t mask = ((1u << bits) - 1) << (bits * lane);
-                                merged = (merged & ~mask) | (static_cast<std::uint32_t>(t) << (bits * lane) & mask);
-                              }
-                              return std::uint64_t{add ? sum : merged};
-                            }));
+      cases.push_back(
+          Exact(op + std::to_string(lanes) + types + (sat ? ".sat" : "") + (add ? ".add" : "") + " %d0" + form.d +
+                    ", %s0" + form.a + ", %s1" + form.b + ", %s2;",
+                "b32", {"u32", "u32", "u32"}, [=](const Values& in) {
+                  const std::uint64_t pool = in.v[1] << 32 | in.v[0];
+                  auto part = [&](unsigned index, bool is_signed) {
+                    return Select(static_cast<std::uint32_t>(pool >> (bits * index)), {"", bits, 0}, is_signed);
+                  };
+                  std::uint32_t merged = in.u32(2), sum = in.u32(2);
+                  for (const unsigned lane : form.lanes) {
+                    const Wide a = part(form.from_a[lane], as), b = part(form.from_b[lane], bs);
+                    Wide t = op == "vset" ? Wide{Holds(cmp, a, b)} : Compute(op, a, b);
+                    if (sat) t = Clamp(t, bits, ds);
+                    sum += static_cast<std::uint32_t>(t);
+                    const std::uint32_t mask = ((1u << bits) - 1) << (bits * lane);
+                    merged = (merged & ~mask) | (static_cast<std::uint32_t>(t) << (bits * lane) & mask);
+                  }
+                  return std::uint64_t{add ? sum : merged};
+                }));
     }
   }
 }
 
 void AddSimds(std::vector<InstructionCase>& cases) {
-  const SimdForm pairs[] = {
-      {"", "", "", {0, 1}, {0, 1}, {2, 3}}, {".h1", ".h23", ".h01", {1}, {3, 2}, {1, 0}}, {".h0", "", ".h21", {0}, {0, 1}, {1, 2}}};
+  const SimdForm pairs[] = {{"", "", "", {0, 1}, {0, 1}, {2, 3}},
+                            {".h1", ".h23", ".h01", {1}, {3, 2}, {1, 0}},
+                            {".h0", "", ".h21", {0}, {0, 1}, {1, 2}}};
   const SimdForm quads[] = {{"", "", "", {0, 1, 2, 3}, {0, 1, 2, 3}, {4, 5, 6, 7}},
                             {".b310", ".b0246", ".b7531", {0, 1, 3}, {6, 4, 2, 0}, {1, 3, 5, 7}}};
   int turn = 0;

@@ -1,4 +1,5 @@
-// What compiled code is kept under: the same for all texts of which the compiler makes the same code, another one for others.
+// What compiled code is kept under: the same for all texts of which the compiler makes the same code, another one for
+// others.
 #include "sim/exec/runtime/code_key.h"
 
 #include <catch2/catch.hpp>
@@ -113,7 +114,8 @@ const char* const kKernels[] = {"child", "plain", "calls", "by_table", "names_ch
 std::string Others(const std::string& text, bool recorded = false) {
   std::string others;
   for (const char* const kernel : kKernels) {
-    if (KeyOf(kText, kernel, recorded) != KeyOf(text, kernel, recorded)) others += std::string(others.empty() ? "" : " ") + kernel;
+    if (KeyOf(kText, kernel, recorded) != KeyOf(text, kernel, recorded))
+      others += std::string(others.empty() ? "" : " ") + kernel;
   }
   return others;
 }
@@ -128,8 +130,8 @@ TEST_CASE("CodeKey_WhatIsNoCode_IsNotInIt", "[code_key]") {
   CHECK(Others(Changed(".loc 1 11 3", ".loc 1 12 4")).empty());                              // .loc
   CHECK(Others(Changed("inlined_at 1 14 2", "inlined_at 1 15 2")).empty());                  //
   CHECK(Others(Changed("47, 116, 109, 112, 0", "47, 117, 0\n.b8 9")).empty());               // debug sections
-  CHECK(Others(Changed("entry @one", "entry @another")).empty());                            // nor the source of a compiler
-  CHECK(Others(Changed("{1, 2, 3, 4}", "{1, 2, 3, 5}")).empty());                            // values of tables
+  CHECK(Others(Changed("entry @one", "entry @another")).empty());  // nor the source of a compiler
+  CHECK(Others(Changed("{1, 2, 3, 4}", "{1, 2, 3, 5}")).empty());  // values of tables
   CHECK(Others(Changed("{5, 6}", "{5, 7}")).empty());
   CHECK(Others(Changed("mov.u32 %a1, 8", "mov.u32 %a1, 9")).empty());  // a function that nobody calls
 }
@@ -138,17 +140,20 @@ TEST_CASE("CodeKey_WhatIsNoCode_IsNotInIt", "[code_key]") {
 TEST_CASE("CodeKey_NamesThatAreOfTheModuleAlone_AreNotInIt", "[code_key]") {
   const auto renamed = [](const std::string& from, const std::string& to) {
     std::string text = kText;
-    for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) text.replace(at, from.size(), to);
+    for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+      text.replace(at, from.size(), to);
     return text;
   };
   CHECK(Others(renamed("counts", "_INTERNAL_1a2b_counts")).empty());
   CHECK(Others(renamed("scale", "scale_of_another")).empty());
   CHECK(Others(renamed("callee", "_INTERNAL_1a2b_callee")).empty());
-  CHECK(Others(Changed("[p]; // the place", "[plain_param_0];", Changed("plain(.param .u64 p)", "plain(.param .u64 plain_param_0)")))
+  CHECK(Others(Changed("[p]; // the place", "[plain_param_0];",
+                       Changed("plain(.param .u64 p)", "plain(.param .u64 plain_param_0)")))
             .empty());
   // But which of them it is.
   CHECK(Others(Changed("call (r), callee, (x);", "call (r), callee_2, (x);",
-                       Changed(".func other(.param .u32 x)\n", ".func (.param .u32 r) callee_2(.param .u32 x)\n"))) == "calls");
+                       Changed(".func other(.param .u32 x)\n", ".func (.param .u32 r) callee_2(.param .u32 x)\n"))) ==
+        "calls");
   CHECK(Others(Changed("[table]", "[counts]")) == "by_table");
 }
 
@@ -156,9 +161,11 @@ TEST_CASE("CodeKey_WhatAKernelReaches_IsInItAndInNoOther", "[code_key]") {
   CHECK(Others(Changed("mov.u32 %r1, 12", "mov.u32 %r1, 13")) == "plain");
   CHECK(Others(Changed("st.global.u32 [%rd1]", "st.global.u32 [%rd1+4]")) == "plain");
   CHECK(Others(Changed("%a1, 7", "%a1, 8")) == "calls by_table");
-  CHECK(Others(Changed("place[9]", "place[10]")) == "child names_child");  // shared memory of whom it names is laid out with its own
+  CHECK(Others(Changed("place[9]", "place[10]")) ==
+        "child names_child");  // shared memory of whom it names is laid out with its own
   CHECK(Others(Changed("{callee}", "{0}")) == "by_table");
-  CHECK(Others(Changed(".visible .entry plain(.param .u64 p)", ".visible .entry plain(.param .u64 p) .maxntid 64")) == "plain");
+  CHECK(Others(Changed(".visible .entry plain(.param .u64 p)", ".visible .entry plain(.param .u64 p) .maxntid 64")) ==
+        "plain");
   CHECK(Others(Changed(".loc 1 11 3", ".pragma \"nounroll\";")) == "plain");
 }
 
@@ -183,8 +190,8 @@ TEST_CASE("CodeKey_WhereAFunctionStands_IsNotInIt", "[code_key]") {
   CHECK(Others(Changed(".global .u32 counts", "\n// counts\n.global .u32 counts")).empty());
   CHECK(Others(Changed(".visible .entry plain", "\n.visible .entry plain")).empty());
   CHECK(Others(Changed(".func (.param .u32 r) callee", "\n\n\n.func (.param .u32 r) callee")).empty());
-  CHECK(
-      Others(Changed("{\n  .reg .u32 %a<3>;\n  ld.param", "\n{ .reg .u32 %a<3>;\n\n  ld.param")).empty());  // before its first instruction
+  CHECK(Others(Changed("{\n  .reg .u32 %a<3>;\n  ld.param", "\n{ .reg .u32 %a<3>;\n\n  ld.param"))
+            .empty());                                                         // before its first instruction
   CHECK(Others(Changed("mov.u32 %a1, 8;", "mov.u32 %a1, 8;\n\n\n")).empty());  // in a function that nobody calls
   CHECK(Others(Changed("info_string0", "\n\ninfo_string0")).empty());
 }

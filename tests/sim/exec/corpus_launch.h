@@ -1,5 +1,5 @@
-// Kernels of the committed PTX corpus with made-up launches, for tests that run each of them as it is and rewritten. CTAs run one after
-// the other, so that kernels whose CTAs race give the same both times.
+// Kernels of the committed PTX corpus with made-up launches, for tests that run each of them as it is and rewritten.
+// CTAs run one after the other, so that kernels whose CTAs race give the same both times.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,8 @@ inline constexpr std::size_t kCorpusBufferBytes = 1 << 16;
 /// A buffer per 64-bit parameter, filled with small numbers, so that indices found in them lead somewhere.
 class CorpusParameters {
  public:
-  CorpusParameters(Executor& executor, const exec::KernelInfo& kernel) : executor_(executor), block_(kernel.params.bytes) {
+  CorpusParameters(Executor& executor, const exec::KernelInfo& kernel)
+      : executor_(executor), block_(kernel.params.bytes) {
     for (std::size_t i = 0; i < kernel.param_bytes.size(); ++i) {
       std::byte* const at = block_.data() + kernel.params.offsets[i];
       if (kernel.param_bytes[i] == 8) {
@@ -103,9 +104,12 @@ struct CorpusReference {
 
 struct CorpusTally {
   unsigned same = 0, faulted = 0, not_rewritten = 0, not_run = 0, moody = 0;
-  std::set<std::pair<std::string, std::size_t>> seen;  ///< kernels by name and length: the corpus has them for many targets
+  std::set<std::pair<std::string, std::size_t>>
+      seen;  ///< kernels by name and length: the corpus has them for many targets
 
-  bool IsNew(const exec::KernelInfo& kernel) { return seen.emplace(kernel.name, kernel.function->body->statements.size()).second; }
+  bool IsNew(const exec::KernelInfo& kernel) {
+    return seen.emplace(kernel.name, kernel.function->body->statements.size()).second;
+  }
 };
 
 inline exec::Engine::Options CorpusEngine() {

@@ -1,4 +1,5 @@
-// Loads of neighbouring double words at places of each lane's own, as unrolled loops over rows of doubles have them, and vectors of two.
+// Loads of neighbouring double words at places of each lane's own, as unrolled loops over rows of doubles have them,
+// and vectors of two.
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <random>
@@ -12,8 +13,8 @@ using namespace gridloom::test;
 
 namespace {
 
-// A thread goes through its row of `numbers` and of `keys`, four a round, and what is left one by one: {sum, hash}. `pairs` has the row's
-// entries by twos, at the index of the row.
+// A thread goes through its row of `numbers` and of `keys`, four a round, and what is left one by one: {sum, hash}.
+// `pairs` has the row's entries by twos, at the index of the row.
 const char* const kRows = R"(.version 8.0
 .target sm_75
 .address_size 64
@@ -91,7 +92,8 @@ struct Rows {
 
   explicit Rows(std::uint32_t count) : out(count) {
     std::mt19937_64 random(5);
-    for (std::uint32_t i = 0; i < count; ++i) starts.push_back(starts.back() + static_cast<std::int32_t>(random() % 23));
+    for (std::uint32_t i = 0; i < count; ++i)
+      starts.push_back(starts.back() + static_cast<std::int32_t>(random() % 23));
     for (std::int32_t i = 0; i <= starts.back() + 1; ++i) {
       numbers.push_back(static_cast<double>(random() % 100000) / 16);
       keys.push_back(random());

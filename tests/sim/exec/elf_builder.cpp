@@ -20,7 +20,8 @@ std::uint32_t PutText(std::vector<std::uint8_t>& table, const std::string& text)
 
 }  // namespace
 
-// Layout: header | section contents | section table. Section numbers: 0, sections…, their relocations…, symtab, strtab, shstrtab.
+// Layout: header | section contents | section table. Section numbers: 0, sections…, their relocations…, symtab, strtab,
+// shstrtab.
 std::vector<std::uint8_t> ElfBuilder::Build() const {
   std::vector<std::uint8_t> out(sizeof(Elf64_Ehdr)), names{0}, strings{0};
   std::vector<Elf64_Shdr> headers(1);

@@ -19,11 +19,14 @@ T Take(Result<T> result) {
 
 Executor::Executor(exec::Engine::Options options) {
   // The same tests with less of the processor: avx2 or baseline (see CMakeLists.txt).
-  if (const char* features = std::getenv("GRIDLOOM_TEST_CPU"); features && options.cpu_features.empty()) options.cpu_features = features;
+  if (const char* features = std::getenv("GRIDLOOM_TEST_CPU"); features && options.cpu_features.empty())
+    options.cpu_features = features;
   if (const char* tiers = std::getenv("GRIDLOOM_TEST_TIERS"); tiers && options.tiers.empty()) {
     options.tiers = tiers;
     if (!options.log)
-      options.log = [](std::string_view text) { std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data()); };
+      options.log = [](std::string_view text) {
+        std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
+      };
   }
   exec::DeviceMemory::Options memory;
   memory.limit_bytes = std::uint64_t{2} << 30;
@@ -44,7 +47,8 @@ exec::LaunchFault Executor::Launch(const std::string& ptx, const std::string& ke
   return Launch(ptx, kernel, std::move(launch));
 }
 
-exec::LaunchFault Executor::Launch(const std::string& ptx, const std::string& kernel, exec::LaunchParams launch, exec::LaunchStats* stats) {
+exec::LaunchFault Executor::Launch(const std::string& ptx, const std::string& kernel, exec::LaunchParams launch,
+                                   exec::LaunchStats* stats) {
   std::shared_ptr<exec::Program>& program = programs_[ptx];
   if (!program) {
     DiagnosticSink sink;

@@ -48,8 +48,8 @@ class Executor {
   void Free(std::uint64_t address) { memory_->Free(address); }
 
   /// Parses and loads `ptx` (kept, so that the same text is loaded once) and runs the kernel.
-  exec::LaunchFault Launch(const std::string& ptx, const std::string& kernel, exec::Dim3 grid, exec::Dim3 block, const ParamBlock& params,
-                           std::uint32_t dynamic_shared_bytes = 0);
+  exec::LaunchFault Launch(const std::string& ptx, const std::string& kernel, exec::Dim3 grid, exec::Dim3 block,
+                           const ParamBlock& params, std::uint32_t dynamic_shared_bytes = 0);
   /// The same with everything that a launch can be given; `program` and `kernel` are filled in.
   exec::LaunchFault Launch(const std::string& ptx, const std::string& kernel, exec::LaunchParams launch,
                            exec::LaunchStats* stats = nullptr);

@@ -1,6 +1,7 @@
-// Runs the instruction tables through lifter, vectoriser and engine: whole warps, a ragged one at the end. Compiling all
-// of them takes most of a minute, so only every fourth runs unless GRIDLOOM_TEST_FULL is set, and every eighth on processors
-// with less (GRIDLOOM_TEST_CPU), for which there is more code. exec_lift_instruction_test always runs all, without the vectoriser.
+// Runs the instruction tables through lifter, vectoriser and engine: whole warps, a ragged one at the end. Compiling
+// all of them takes most of a minute, so only every fourth runs unless GRIDLOOM_TEST_FULL is set, and every eighth on
+// processors with less (GRIDLOOM_TEST_CPU), for which there is more code. exec_lift_instruction_test always runs all,
+// without the vectoriser.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
@@ -23,8 +24,9 @@ void RunBatch(test::Executor& executor, const std::vector<InstructionCase>& case
     in.insert(in.end(), inputs.begin(), inputs.end());
   }
   const std::uint64_t in_device = executor.Upload(in), out_device = executor.Upload(out);
-  const LaunchFault fault = executor.Launch(BatchKernel(cases), "batch", {(kThreads + kBlock - 1) / kBlock, 1, 1}, {kBlock, 1, 1},
-                                            test::ParamBlock().Add(in_device).Add(out_device).Add(kThreads));
+  const LaunchFault fault =
+      executor.Launch(BatchKernel(cases), "batch", {(kThreads + kBlock - 1) / kBlock, 1, 1}, {kBlock, 1, 1},
+                      test::ParamBlock().Add(in_device).Add(out_device).Add(kThreads));
   INFO(fault.text);
   REQUIRE(fault.kind == FaultKind::kNone);
   executor.Download(out_device, out);
@@ -53,7 +55,8 @@ TEST_CASE("Executor_Instructions_MatchHost") {
       for (std::size_t i = 0; i < all.size(); i += step) cases.push_back(all[i]);
       for (std::size_t start = 0; start < cases.size(); start += kBatch) {
         const std::size_t end = std::min(start + kBatch, cases.size());
-        RunBatch(executor, {cases.begin() + static_cast<std::ptrdiff_t>(start), cases.begin() + static_cast<std::ptrdiff_t>(end)});
+        RunBatch(executor, {cases.begin() + static_cast<std::ptrdiff_t>(start),
+                            cases.begin() + static_cast<std::ptrdiff_t>(end)});
       }
     }
   }

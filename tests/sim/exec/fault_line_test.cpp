@@ -1,4 +1,5 @@
-// Faults found by the processor inside generated code: the message names the PTX line, and the source line where .loc has it.
+// Faults found by the processor inside generated code: the message names the PTX line, and the source line where .loc
+// has it.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
@@ -60,8 +61,8 @@ TEST_CASE("Fault_InGeneratedCode_NamesPtxLineAndSourceLine") {
     INFO(fault.text);
     CHECK(fault.kind == exec::FaultKind::kIllegalAddress);
     CHECK(fault.ptx_line == (which == 0 ? 31 : 8));
-    CHECK(fault.text.find(which == 0 ? "PTX line 31 (/home/user/kernel.cu:19)" : "PTX line 8 (/home/user/kernel.cu:30)") !=
-          std::string::npos);
+    CHECK(fault.text.find(which == 0 ? "PTX line 31 (/home/user/kernel.cu:19)"
+                                     : "PTX line 8 (/home/user/kernel.cu:30)") != std::string::npos);
   }
 }
 
@@ -83,7 +84,9 @@ class CacheFolder {
 /// kStores as another run of the same client writes it: the same lines, but others of their sources.
 std::string StoresOf(const std::string& run, const std::string& source_line) {
   std::string text = kStores;
-  const auto replace = [&](const std::string& from, const std::string& to) { text.replace(text.find(from), from.size(), to); };
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    text.replace(text.find(from), from.size(), to);
+  };
   replace(".target sm_75", ".target sm_75 // of /tmp/" + run);
   replace("/home/user/kernel.cu", "/tmp/" + run + ".cu");
   replace(".loc 1 19 5", ".loc 1 " + source_line + " 5");
@@ -157,8 +160,8 @@ TEST_CASE("Fault_InCachedCodeOfATextWithOtherSources_NamesThese") {
 
 namespace {
 
-// The kernel's warps run in one loop; all but one of them store to memory that is there. With `from` in host memory every warp
-// goes through the runtime first.
+// The kernel's warps run in one loop; all but one of them store to memory that is there. With `from` in host memory
+// every warp goes through the runtime first.
 const char* const kOneWarp = R"(.version 7.8
 .target sm_75
 .address_size 64
@@ -199,8 +202,8 @@ TEST_CASE("Fault_InLoopOverWarps_NamesTheWarp") {
   REQUIRE(executor.memory().RegisterHost(host, sizeof host, false));
   for (const std::uint64_t from : {good, reinterpret_cast<std::uint64_t>(host)}) {
     for (const std::uint32_t which : {0u, 1u, 17u, 31u, 32u, 45u, 95u}) {
-      const exec::LaunchFault fault =
-          executor.Launch(kOneWarp, "one", {3, 1, 1}, {1024, 1, 1}, ParamBlock().Add(good).Add(bad + 4096).Add(which).Add(from));
+      const exec::LaunchFault fault = executor.Launch(kOneWarp, "one", {3, 1, 1}, {1024, 1, 1},
+                                                      ParamBlock().Add(good).Add(bad + 4096).Add(which).Add(from));
       INFO(fault.text);
       CHECK(fault.kind == exec::FaultKind::kIllegalAddress);
       CHECK(fault.cta.x == which / 32);
@@ -250,9 +253,12 @@ TEST_CASE("Fault_OutsideOfSharedOrLocalMemory_NamesWhatWasMissedAndByHowMuch") {
   Executor executor;
   const std::uint64_t out = executor.Upload(std::vector<std::uint32_t>(64));
   for (const auto& [offset, text] :
-       {Row{1 << 20, ": shared load out of bounds: 1,048,512 bytes past the end of the CTA's 64 bytes of shared memory"},
-        Row{18, ": misaligned load from 18 bytes into the CTA's 64 bytes of shared memory"}, Row{0, "of local memory"}}) {
-    const exec::LaunchFault fault = executor.Launch(kOutside, "outside", {1, 1, 1}, {32, 1, 1}, ParamBlock().Add(out).Add(offset));
+       {Row{1 << 20,
+            ": shared load out of bounds: 1,048,512 bytes past the end of the CTA's 64 bytes of shared memory"},
+        Row{18, ": misaligned load from 18 bytes into the CTA's 64 bytes of shared memory"},
+        Row{0, "of local memory"}}) {
+    const exec::LaunchFault fault =
+        executor.Launch(kOutside, "outside", {1, 1, 1}, {32, 1, 1}, ParamBlock().Add(out).Add(offset));
     INFO(fault.text);
     CHECK(fault.text.find(text) != std::string::npos);
   }
@@ -261,9 +267,12 @@ TEST_CASE("Fault_OutsideOfSharedOrLocalMemory_NamesWhatWasMissedAndByHowMuch") {
 TEST_CASE("Access_PastTheSharedMemoryAskedFor_GoesOnInTheUnitThatAGpuGivesOut") {
   Executor executor;  // its device gives out shared memory in units of 128 bytes
   const std::uint64_t out = executor.Upload(std::vector<std::uint32_t>(64));
-  for (const auto& [offset, faults] : {std::pair{60u, false}, std::pair{64u, false}, std::pair{124u, false}, std::pair{128u, true}}) {
-    const exec::LaunchFault fault = executor.Launch(kOutside, "outside", {1, 1, 1}, {32, 1, 1}, ParamBlock().Add(out).Add(offset));
+  for (const auto& [offset, faults] :
+       {std::pair{60u, false}, std::pair{64u, false}, std::pair{124u, false}, std::pair{128u, true}}) {
+    const exec::LaunchFault fault =
+        executor.Launch(kOutside, "outside", {1, 1, 1}, {32, 1, 1}, ParamBlock().Add(out).Add(offset));
     CHECK((fault.kind != exec::FaultKind::kNone) == faults);
-    if (faults) CHECK(fault.text.find("64 bytes past the end of the CTA's 64 bytes of shared memory") != std::string::npos);
+    if (faults)
+      CHECK(fault.text.find("64 bytes past the end of the CTA's 64 bytes of shared memory") != std::string::npos);
   }
 }

@@ -57,7 +57,8 @@ std::size_t PrefetchesOf(const std::string& ptx, bool wanted, bool memcheck = fa
   const std::size_t warp_form = compiled.ir.find("; ---- warp form, optimised");
   REQUIRE(warp_form != std::string::npos);
   std::size_t count = 0;
-  for (std::size_t at = warp_form; (at = compiled.ir.find("call void @llvm.prefetch", at)) != std::string::npos; ++at) ++count;
+  for (std::size_t at = warp_form; (at = compiled.ir.find("call void @llvm.prefetch", at)) != std::string::npos; ++at)
+    ++count;
   return count;
 }
 
@@ -72,7 +73,9 @@ TEST_CASE("fetch ahead: not where lanes lie side by side, nor in large steps") {
   CHECK(PrefetchesOf(Kernel("%r6", "4096"), true) == 0);
 }
 
-TEST_CASE("fetch ahead: checked code looks at every access, and fetches none") { CHECK(PrefetchesOf(Kernel("%r6", "4"), true, true) == 0); }
+TEST_CASE("fetch ahead: checked code looks at every access, and fetches none") {
+  CHECK(PrefetchesOf(Kernel("%r6", "4"), true, true) == 0);
+}
 
 }  // namespace
 }  // namespace gridloom::exec

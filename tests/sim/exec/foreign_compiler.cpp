@@ -1,4 +1,5 @@
-// A library that offers what the compiler library offers, from other headers; whoever calls its compiler has not looked.
+// A library that offers what the compiler library offers, from other headers; whoever calls its compiler has not
+// looked.
 #include <cstdlib>
 
 extern "C" __attribute__((visibility("default"))) const char* gridloom_compiler_interface() { return "of another day"; }

@@ -1,5 +1,6 @@
-// Random expressions of products and sums against the rule of sim/exec/compiler/lift_fuse.h, worked out on the expression itself: a list of
-// nodes with their readers, evaluated by std::fma where the rule fuses and by single operations elsewhere.
+// Random expressions of products and sums against the rule of sim/exec/compiler/lift_fuse.h, worked out on the
+// expression itself: a list of nodes with their readers, evaluated by std::fma where the rule fuses and by single
+// operations elsewhere.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <random>
@@ -44,7 +45,8 @@ class Expression {
         ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
         "  .reg .b64 %in, %out; .reg .f64 %x<64>;\n  ld.param.u64 %in, [in];\n  ld.param.u64 %out, [out];\n";
     const auto reg = [](std::size_t n) { return "%x" + std::to_string(n); };
-    for (std::size_t i = 0; i < kInputs; ++i) text += "  ld.global.f64 " + reg(i) + ", [%in+" + std::to_string(i * 8) + "];\n";
+    for (std::size_t i = 0; i < kInputs; ++i)
+      text += "  ld.global.f64 " + reg(i) + ", [%in+" + std::to_string(i * 8) + "];\n";
     for (std::size_t n = kInputs; n < nodes_.size(); ++n) {
       const Node& node = nodes_[n];
       text += std::string("  ") +
@@ -83,7 +85,8 @@ class Expression {
   // What nobody reads is stored, and some of what is read.
   void FindLive(std::mt19937& random) {
     std::vector<bool> read(nodes_.size());
-    for (std::size_t n = kInputs; n < nodes_.size(); ++n) read[nodes_[n].operand[0]] = read[nodes_[n].operand[1]] = true;
+    for (std::size_t n = kInputs; n < nodes_.size(); ++n)
+      read[nodes_[n].operand[0]] = read[nodes_[n].operand[1]] = true;
     for (std::size_t n = kInputs; n < nodes_.size(); ++n) {
       if (!read[n] ? random() % 8 != 0 : random() % 10 == 0) outputs_.push_back(n);
     }

@@ -15,11 +15,13 @@ struct Edges {
 const std::vector<std::uint64_t>& EdgesOf(std::string_view type) {
   static const std::vector<std::uint64_t> kPred{0, 1};
   static const std::vector<std::uint64_t> kInt8{0, 1, 2, 3, 7, 8, 31, 0x7f, 0x80, 0x81, 0xfe, 0xff};
-  static const std::vector<std::uint64_t> kInt16{0, 1, 2, 3, 15, 16, 17, 0x7f, 0x80, 0xff, 0x100, 0x7fff, 0x8000, 0x8001, 0xfffe, 0xffff};
+  static const std::vector<std::uint64_t> kInt16{0,    1,    2,     3,      15,     16,     17,     0x7f,
+                                                 0x80, 0xff, 0x100, 0x7fff, 0x8000, 0x8001, 0xfffe, 0xffff};
   static const std::vector<std::uint64_t> kInt32{
-      0,        1,          2,          3,          5,          7,          8,          31,         32,         33,
-      63,       64,         255,        256,        0x7fff,     0x8000,     0xffff,     0x10000,    0x7fffff,   0x800000,
-      0xffffff, 0x7ffffffe, 0x7fffffff, 0x80000000, 0x80000001, 0xaaaaaaaa, 0x7f80ff01, 0xfffffff0, 0xfffffffe, 0xffffffff};
+      0,          1,          2,          3,          5,          7,          8,          31,
+      32,         33,         63,         64,         255,        256,        0x7fff,     0x8000,
+      0xffff,     0x10000,    0x7fffff,   0x800000,   0xffffff,   0x7ffffffe, 0x7fffffff, 0x80000000,
+      0x80000001, 0xaaaaaaaa, 0x7f80ff01, 0xfffffff0, 0xfffffffe, 0xffffffff};
   static const std::vector<std::uint64_t> kInt64{0,
                                                  1,
                                                  2,
@@ -48,12 +50,13 @@ const std::vector<std::uint64_t>& EdgesOf(std::string_view type) {
                                                  0x7ffffffffffffdff,
                                                  0x8000000000000400};
   static const std::vector<std::uint64_t> kFloat{
-      0,          0x80000000, 1,          0x80000001, 2,          0x007fffff, 0x807fffff, 0x00800000, 0x80800000, 0x00800001,
-      0x3f800000, 0xbf800000, 0x3f800001, 0x3f7fffff, 0x3f000000, 0xbf000000, 0x3fc00000, 0x40000000, 0x40490fdb, 0xc0490fdb,
-      0x4b000000, 0x4b000001, 0x4affffff, 0x4f000000, 0xcf000000, 0x4effffff, 0x4f800000, 0x4f7fffff, 0x5f000000, 0xdf000000,
-      0x5f800000, 0x7e800000, 0x7f000000, 0x7f7fffff, 0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc00000, 0x7f800001,
-      0x33800000, 0x33000000, 0x477fe000, 0x477ff000, 0x477fefff, 0x38800000, 0x387fffff, 0x38000000, 0x33000001, 0x437f0000,
-      0x42fe0000, 0x43000000, 0xc3000000, 0x40200000, 0xc0200000, 0x3e99999a, 0x447ff000, 0x7e967699};
+      0,          0x80000000, 1,          0x80000001, 2,          0x007fffff, 0x807fffff, 0x00800000, 0x80800000,
+      0x00800001, 0x3f800000, 0xbf800000, 0x3f800001, 0x3f7fffff, 0x3f000000, 0xbf000000, 0x3fc00000, 0x40000000,
+      0x40490fdb, 0xc0490fdb, 0x4b000000, 0x4b000001, 0x4affffff, 0x4f000000, 0xcf000000, 0x4effffff, 0x4f800000,
+      0x4f7fffff, 0x5f000000, 0xdf000000, 0x5f800000, 0x7e800000, 0x7f000000, 0x7f7fffff, 0xff7fffff, 0x7f800000,
+      0xff800000, 0x7fc00000, 0xffc00000, 0x7f800001, 0x33800000, 0x33000000, 0x477fe000, 0x477ff000, 0x477fefff,
+      0x38800000, 0x387fffff, 0x38000000, 0x33000001, 0x437f0000, 0x42fe0000, 0x43000000, 0xc3000000, 0x40200000,
+      0xc0200000, 0x3e99999a, 0x447ff000, 0x7e967699};
   static const std::vector<std::uint64_t> kDouble{0,
                                                   0x8000000000000000,
                                                   1,
@@ -168,7 +171,9 @@ bool SameValue(std::string_view type, std::uint64_t got, std::uint64_t wanted) {
   if (type == "f32") return got == 0x7fffffff && std::isnan(std::bit_cast<float>(static_cast<std::uint32_t>(wanted)));
   if (type == "f64") return std::isnan(std::bit_cast<double>(got)) && std::isnan(std::bit_cast<double>(wanted));
   if (type == "f32x2") {
-    const auto is_nan = [](std::uint64_t bits) { return std::isnan(std::bit_cast<float>(static_cast<std::uint32_t>(bits))); };
+    const auto is_nan = [](std::uint64_t bits) {
+      return std::isnan(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+    };
     const auto same = [&](unsigned at) {
       return static_cast<std::uint32_t>(got >> at) == static_cast<std::uint32_t>(wanted >> at) ||
              (is_nan(got >> at) && is_nan(wanted >> at));
@@ -196,7 +201,8 @@ InstructionCase Exact2(std::string ptx, std::vector<std::string_view> dst, std::
   auto check = [dst, expected = std::move(expected)](const Values& in, const Values& out, Values& wanted) {
     expected(in, wanted);
     bool same = true;
-    for (std::size_t i = 0; i < dst.size(); ++i) same &= SameValue(dst[i], out.v[i], wanted.v[i] = Wanted(dst[i], wanted.v[i]));
+    for (std::size_t i = 0; i < dst.size(); ++i)
+      same &= SameValue(dst[i], out.v[i], wanted.v[i] = Wanted(dst[i], wanted.v[i]));
     return same;
   };
   return {std::move(ptx), dst, std::move(src), std::move(check)};
@@ -210,8 +216,10 @@ InstructionCase Near(std::string ptx, std::vector<std::string_view> src, double 
     wanted.v[0] = Bits(static_cast<float>(truth));
     if (std::isnan(truth)) return out.u32(0) == 0x7fffffff;
     if (std::isinf(static_cast<float>(truth)))
-      return static_cast<double>(got) == static_cast<double>(static_cast<float>(truth)) || std::fabs(got) >= 0x1.fffff0p127f;
-    const double ulp = std::max(std::ldexp(1.0, std::ilogb(static_cast<float>(truth) == 0 ? 0x1p-149 : truth) - 23), 0x1p-149);
+      return static_cast<double>(got) == static_cast<double>(static_cast<float>(truth)) ||
+             std::fabs(got) >= 0x1.fffff0p127f;
+    const double ulp =
+        std::max(std::ldexp(1.0, std::ilogb(static_cast<float>(truth) == 0 ? 0x1p-149 : truth) - 23), 0x1p-149);
     return std::fabs(static_cast<double>(got) - truth) <= std::max(ulps * ulp, absolute);
   };
   return {std::move(ptx), {"f32"}, std::move(src), check};
@@ -281,16 +289,19 @@ std::string BatchKernel(const std::vector<InstructionCase>& cases) {
       ".version 8.7\n.target sm_100a\n.address_size 64\n"
       ".visible .entry batch(.param .u64 in, .param .u64 out, .param .u32 threads)\n{\n"
       "  .reg .b32 %t, %me, %threads, %i; .reg .b64 %in, %out, %in0, %out0, %o;\n"
-      "  ld.param.u64 %in0, [in];\n  ld.param.u64 %out0, [out];\n  ld.param.u32 %threads, [threads];\n  mov.u32 %me, %ctaid.x;\n"
+      "  ld.param.u64 %in0, [in];\n  ld.param.u64 %out0, [out];\n  ld.param.u32 %threads, [threads];\n  mov.u32 %me, "
+      "%ctaid.x;\n"
       "  mov.u32 %t, %ntid.x;\n  mov.u32 %i, %tid.x;\n  mad.lo.u32 %me, %me, %t, %i;\n"
       "  .reg .pred %beyond;\n  setp.ge.u32 %beyond, %me, %threads;\n  @%beyond exit;\n";
   for (std::size_t n = 0; n < cases.size(); ++n) {
     const InstructionCase& test = cases[n];
     text += "  {\n";
-    for (std::size_t i = 0; i < test.dst.size(); ++i) text += "  .reg ." + RegisterType(test.dst[i]) + " %d" + std::to_string(i) + ";\n";
-    for (std::size_t i = 0; i < test.src.size(); ++i) text += "  .reg ." + RegisterType(test.src[i]) + " %s" + std::to_string(i) + ";\n";
-    text += "  mad.lo.u32 %i, %threads, " + std::to_string(n) + ", %me;\n  mul.wide.u32 %o, %i, " + std::to_string(sizeof(Values)) +
-            ";\n  add.u64 %in, %in0, %o;\n  add.u64 %out, %out0, %o;\n";
+    for (std::size_t i = 0; i < test.dst.size(); ++i)
+      text += "  .reg ." + RegisterType(test.dst[i]) + " %d" + std::to_string(i) + ";\n";
+    for (std::size_t i = 0; i < test.src.size(); ++i)
+      text += "  .reg ." + RegisterType(test.src[i]) + " %s" + std::to_string(i) + ";\n";
+    text += "  mad.lo.u32 %i, %threads, " + std::to_string(n) + ", %me;\n  mul.wide.u32 %o, %i, " +
+            std::to_string(sizeof(Values)) + ";\n  add.u64 %in, %in0, %o;\n  add.u64 %out, %out0, %o;\n";
     for (std::size_t i = 0; i < test.src.size(); ++i) AppendLoad(text, "%s" + std::to_string(i), test.src[i], i);
     text += "  " + test.ptx + "\n";
     for (std::size_t i = 0; i < test.dst.size(); ++i) AppendStore(text, "%d" + std::to_string(i), test.dst[i], i);
@@ -312,8 +323,10 @@ std::string Describe(const InstructionCase& test, const Values& in, const Values
 
 const std::vector<InstructionTable>& InstructionTables() {
   static const std::vector<InstructionTable> kTables{
-      {"integer", IntegerCases}, {"logic", LogicCases},   {"compare", CompareCases}, {"float", FloatCases},
-      {"half", HalfCases},       {"approx", ApproxCases}, {"convert", ConvertCases}, {"packed convert", PackedConvertCases},
+      {"integer", IntegerCases}, {"logic", LogicCases},
+      {"compare", CompareCases}, {"float", FloatCases},
+      {"half", HalfCases},       {"approx", ApproxCases},
+      {"convert", ConvertCases}, {"packed convert", PackedConvertCases},
       {"video", VideoCases},     {"fused", FusedCases},
   };
   return kTables;

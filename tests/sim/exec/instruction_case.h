@@ -1,5 +1,5 @@
-// Tables of instruction semantics: a PTX snippet, the types of its operands and what it must compute, written against the
-// host's arithmetic. How a case is run (lifter alone, or the whole executor) is the harness's business.
+// Tables of instruction semantics: a PTX snippet, the types of its operands and what it must compute, written against
+// the host's arithmetic. How a case is run (lifter alone, or the whole executor) is the harness's business.
 #pragma once
 
 #include <bit>
@@ -39,7 +39,8 @@ struct InstructionCase {
   std::function<bool(const Values& in, const Values& out, Values& wanted)> check;
 };
 
-/// Exactly one value is right. Where it is a NaN, that of a GPU is (0x7fffffff, 0x7fff), or the very bits; of f64 and f32x2 any NaN.
+/// Exactly one value is right. Where it is a NaN, that of a GPU is (0x7fffffff, 0x7fff), or the very bits; of f64 and
+/// f32x2 any NaN.
 InstructionCase Exact(std::string ptx, std::string_view dst, std::vector<std::string_view> src,
                       std::function<std::uint64_t(const Values&)> expected);
 /// Two destinations.
@@ -78,8 +79,8 @@ bool SameValue(std::string_view type, std::uint64_t got, std::uint64_t wanted);
 /// Input tuples of a case: edge values against each other, then random ones, always the same.
 std::vector<Values> InputsOf(const InstructionCase& test, std::size_t count);
 
-/// One kernel that runs all cases of a batch, an input tuple per thread of a one-dimensional grid. Parameters: u64 in, u64
-/// out: arrays of Values indexed [case * threads + thread]; u32 threads.
+/// One kernel that runs all cases of a batch, an input tuple per thread of a one-dimensional grid. Parameters: u64 in,
+/// u64 out: arrays of Values indexed [case * threads + thread]; u32 threads.
 std::string BatchKernel(const std::vector<InstructionCase>& cases);
 
 }  // namespace gridloom::exec

@@ -41,7 +41,8 @@ class Counter final : public exec::RecordSink, public exec::RecordStream {
 
 }  // namespace
 
-InstructionCount CountInstructions(Executor& executor, const std::string& ptx, const std::string& kernel, exec::LaunchParams launch) {
+InstructionCount CountInstructions(Executor& executor, const std::string& ptx, const std::string& kernel,
+                                   exec::LaunchParams launch) {
   DiagnosticSink sink;
   const auto module = ptx::ParseModule(ptx, sink);
   const trace::CodeTable table = trace::BuildCodeTable(*module, *module->FindFunction(kernel));

@@ -14,6 +14,7 @@ struct InstructionCount {
 };
 
 /// Runs the launch; zeros when it fails.
-InstructionCount CountInstructions(Executor& executor, const std::string& ptx, const std::string& kernel, exec::LaunchParams launch);
+InstructionCount CountInstructions(Executor& executor, const std::string& ptx, const std::string& kernel,
+                                   exec::LaunchParams launch);
 
 }  // namespace gridloom::test

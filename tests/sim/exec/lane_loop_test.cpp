@@ -1,4 +1,5 @@
-// Loops over rows of different lengths, in which each lane reads places of its own: what is left of them runs lane by lane.
+// Loops over rows of different lengths, in which each lane reads places of its own: what is left of them runs lane by
+// lane.
 #include <algorithm>
 #include <bit>
 #include <catch2/catch.hpp>
@@ -13,7 +14,8 @@ using namespace gridloom::test;
 
 namespace {
 
-// A thread walks its row of `next`, adds up the values found there and stops early at 77. {sum, hash, where it stopped, wide}
+// A thread walks its row of `next`, adds up the values found there and stops early at 77. {sum, hash, where it stopped,
+// wide}
 const char* const kRows = R"(.version 8.0
 .target sm_75
 .address_size 64
@@ -73,8 +75,8 @@ END:
 }
 )";
 
-// A thread adds up `rounds` rows, one after the other. What lanes wait at behind the inner loop is entered from nowhere else,
-// and the number of the round is the same for all of them.
+// A thread adds up `rounds` rows, one after the other. What lanes wait at behind the inner loop is entered from nowhere
+// else, and the number of the round is the same for all of them.
 const char* const kRounds = R"(.version 8.0
 .target sm_75
 .address_size 64
@@ -117,7 +119,8 @@ EMPTY:
 }
 )";
 
-// Each round of a thread's loop reads its row's end anew and counts the round, both at places next to those of its neighbours.
+// Each round of a thread's loop reads its row's end anew and counts the round, both at places next to those of its
+// neighbours.
 const char* const kEnds = R"(.version 8.0
 .target sm_75
 .address_size 64
@@ -173,7 +176,8 @@ struct Rows {
 
   explicit Rows(std::uint32_t count) {
     std::mt19937 random(11);
-    for (std::uint32_t i = 0; i < count; ++i) starts.push_back(starts.back() + static_cast<std::int32_t>(random() % 40));
+    for (std::uint32_t i = 0; i < count; ++i)
+      starts.push_back(starts.back() + static_cast<std::int32_t>(random() % 40));
     next.resize(static_cast<std::size_t>(starts.back()) + 1);
     for (std::int32_t& index : next) index = static_cast<std::int32_t>(random() % 300);
     for (int i = 0; i < 300; ++i) values.push_back(static_cast<float>(random() % 1000) / 8);
@@ -273,14 +277,15 @@ TEST_CASE("LaneLoop_InHostMemory_TakesTheSlowPathForItsLane") {
 
 // The row with `longer` longer ones is the last of its warp but for those when it comes to its end.
 TEST_CASE("LaneLoop_BadIndex_IsAFaultOfItsLane") {
-  const auto [count, longer] = GENERATE(std::pair{3u, 0u}, std::pair{3u, 1u}, std::pair{12u, 9u}, std::pair{32u, 2u}, std::pair{32u, 9u},
-                                        std::pair{32u, 13u}, std::pair{32u, 25u});
+  const auto [count, longer] = GENERATE(std::pair{3u, 0u}, std::pair{3u, 1u}, std::pair{12u, 9u}, std::pair{32u, 2u},
+                                        std::pair{32u, 9u}, std::pair{32u, 13u}, std::pair{32u, 25u});
   Executor executor(EachWay());
   Rows rows(count);
   std::ranges::replace(rows.next, 77, 76);  // no row ends early
   std::vector<std::size_t> by_length(count);
   std::iota(by_length.begin(), by_length.end(), std::size_t{0});
-  std::ranges::stable_sort(by_length, std::greater{}, [&](std::size_t row) { return rows.starts[row + 1] - rows.starts[row]; });
+  std::ranges::stable_sort(by_length, std::greater{},
+                           [&](std::size_t row) { return rows.starts[row + 1] - rows.starts[row]; });
   const std::size_t bad = by_length[longer];
   REQUIRE(rows.starts[bad + 1] > rows.starts[bad]);
   rows.next[static_cast<std::size_t>(rows.starts[bad + 1] - 1)] = 0x7000'0000;
@@ -307,12 +312,18 @@ TEST_CASE("LaneLoop_PlacesBesideThoseOfNeighbours_AreOfItsLane") {
   for (std::uint32_t i = 0; i < 300; ++i) values.push_back(i * i + 3);
   if (host) REQUIRE(executor.memory().RegisterHost(trips.data(), trips.size() * 4, false));
   if (host) REQUIRE(executor.memory().RegisterHost(rows.starts.data(), rows.starts.size() * 4, false));
-  const std::uint64_t starts_at = host ? reinterpret_cast<std::uint64_t>(rows.starts.data()) : executor.Upload(rows.starts);
+  const std::uint64_t starts_at =
+      host ? reinterpret_cast<std::uint64_t>(rows.starts.data()) : executor.Upload(rows.starts);
   const std::uint64_t trips_at = host ? reinterpret_cast<std::uint64_t>(trips.data()) : executor.Upload(trips);
   const std::uint64_t out = executor.Upload(hashes);
-  const exec::LaunchFault fault = executor.Launch(
-      kEnds, "ends", {(kCount + block - 1) / block, 1, 1}, {block, 1, 1},
-      ParamBlock().Add(starts_at).Add(executor.Upload(rows.next)).Add(executor.Upload(values)).Add(trips_at).Add(out).Add(kCount));
+  const exec::LaunchFault fault = executor.Launch(kEnds, "ends", {(kCount + block - 1) / block, 1, 1}, {block, 1, 1},
+                                                  ParamBlock()
+                                                      .Add(starts_at)
+                                                      .Add(executor.Upload(rows.next))
+                                                      .Add(executor.Upload(values))
+                                                      .Add(trips_at)
+                                                      .Add(out)
+                                                      .Add(kCount));
   INFO("block of " << block << ", host memory " << host << ": " << fault.text);
   REQUIRE(fault.kind == exec::FaultKind::kNone);
   executor.Download(out, hashes);
@@ -350,7 +361,8 @@ TEST_CASE("LaneLoop_InARoundOfALoop_LanesThatLeftEarlierComeAlong") {
     std::uint32_t hash = 1;
     for (std::uint32_t round = 0; round < kRoundCount; ++round) {
       const std::size_t row = round * kThreads + thread;
-      for (auto i = static_cast<std::size_t>(rows.starts[row]); i < static_cast<std::size_t>(rows.starts[row + 1]); ++i) {
+      for (auto i = static_cast<std::size_t>(rows.starts[row]); i < static_cast<std::size_t>(rows.starts[row + 1]);
+           ++i) {
         hash = hash * 31 + values[static_cast<std::size_t>(rows.next[i])];
       }
       if (rows.starts[row] < rows.starts[row + 1]) hash += round;

@@ -51,7 +51,8 @@ void LiftFile(const std::filesystem::path& path, Outcome& outcome) {
     if (!lifted.error.empty()) {
       ++outcome.refused;
       CHECK(lifted.error_line != 0);
-      if (std::getenv("GRIDLOOM_TEST_VERBOSE")) std::cout << path.string() << ':' << lifted.error_line << ": " << lifted.error << '\n';
+      if (std::getenv("GRIDLOOM_TEST_VERBOSE"))
+        std::cout << path.string() << ':' << lifted.error_line << ": " << lifted.error << '\n';
       continue;
     }
     ++outcome.lifted;
@@ -66,7 +67,8 @@ void LiftFile(const std::filesystem::path& path, Outcome& outcome) {
   }
 }
 
-/// What is compiled of a kernel, as text; of one that is refused, where: its message, which is not kept, may have names.
+/// What is compiled of a kernel, as text; of one that is refused, where: its message, which is not kept, may have
+/// names.
 std::string Lifted(const ptx::Module& module, const ptx::Function& kernel, const CompileOptions& options,
                    const llvm::TargetMachine& machine) {
   llvm::LLVMContext context;
@@ -77,8 +79,8 @@ std::string Lifted(const ptx::Module& module, const ptx::Function& kernel, const
   llvm::raw_string_ostream stream(text);
   llvm::StripDebugInfo(spmd.ir());  // names of functions, which code does not have
   spmd.ir().print(stream, nullptr);
-  stream << lifted.error.empty() << lifted.error_line << ' ' << lifted.static_shared_bytes << ' ' << lifted.local_bytes << ' '
-         << lifted.recursive;
+  stream << lifted.error.empty() << lifted.error_line << ' ' << lifted.static_shared_bytes << ' ' << lifted.local_bytes
+         << ' ' << lifted.recursive;
   for (const auto& [number, function] : lifted.address_taken) stream << ' ' << number;
   return stream.str();
 }
@@ -98,13 +100,15 @@ void Rename(ptx::Module& module) {
     return name.starts_with("gridloom_") || name.starts_with("cuda") || name.starts_with("__cuda");
   };
   for (const ptx::Function& function : module.functions) {
-    if (function.body != nullptr && function.linkage == ptx::Linkage::kInternal && !known(function.name)) another(function.name);
+    if (function.body != nullptr && function.linkage == ptx::Linkage::kInternal && !known(function.name))
+      another(function.name);
   }
   for (ptx::Function& function : module.functions) {
     if (names.contains(function.name)) function.name = names[function.name];
     for (auto* const parameters : {&function.params, &function.returns})
       for (ptx::Variable& parameter : *parameters)
-        if (parameter.space != ptx::StateSpace::kReg) parameter.name = module.strings.Intern("other_" + std::string(parameter.name));
+        if (parameter.space != ptx::StateSpace::kReg)
+          parameter.name = module.strings.Intern("other_" + std::string(parameter.name));
   }
   for (ptx::Variable& variable : module.variables) {
     if (variable.linkage == ptx::Linkage::kInternal && !known(variable.name))
@@ -112,13 +116,15 @@ void Rename(ptx::Module& module) {
   }
 }
 
-/// Takes everything out of the module that is not in the keys of kernels that reach these functions only. `lengths`: how many instructions
-/// the others have is in them.
+/// Takes everything out of the module that is not in the keys of kernels that reach these functions only. `lengths`:
+/// how many instructions the others have is in them.
 void Strip(ptx::Module& module, const Reached& reached, bool lengths) {
   for (ptx::Function& function : module.functions) {
     if (function.body == nullptr) continue;
     const bool used = std::ranges::find(reached.functions, &function) != reached.functions.end();
-    if (used) std::erase_if(function.body->statements, [](const auto& one) { return std::holds_alternative<ptx::LocDirective>(one); });
+    if (used)
+      std::erase_if(function.body->statements,
+                    [](const auto& one) { return std::holds_alternative<ptx::LocDirective>(one); });
     else if (!lengths || function.is_entry) function.body->statements.clear();
   }
 }
@@ -170,5 +176,6 @@ TEST_CASE("LiftKernel_Corpus_LiftsOrRefusesByName") {
     if (entry.path().extension() == ".ptx") LiftFile(entry.path(), outcome);
   }
   CHECK(outcome.lifted > 200);
-  if (std::getenv("GRIDLOOM_TEST_VERBOSE")) std::cout << outcome.lifted << " lifted, " << outcome.refused << " refused\n";
+  if (std::getenv("GRIDLOOM_TEST_VERBOSE"))
+    std::cout << outcome.lifted << " lifted, " << outcome.refused << " refused\n";
 }

@@ -41,7 +41,8 @@ void RunBatch(const std::vector<InstructionCase>& cases, const CompileOptions& o
 void RunAll(std::vector<InstructionCase> cases, const CompileOptions& options = {}) {
   for (std::size_t start = 0; start < cases.size(); start += kBatch) {
     const std::size_t end = std::min(start + kBatch, cases.size());
-    RunBatch({cases.begin() + static_cast<std::ptrdiff_t>(start), cases.begin() + static_cast<std::ptrdiff_t>(end)}, options);
+    RunBatch({cases.begin() + static_cast<std::ptrdiff_t>(start), cases.begin() + static_cast<std::ptrdiff_t>(end)},
+             options);
   }
 }
 
@@ -57,5 +58,6 @@ TEST_CASE("Lift_Instructions_MatchHost") {
 TEST_CASE("Lift_FloatInstructions_WithoutSse4_MatchHost") {
   CompileOptions options;
   options.cpu = "x86-64";
-  for (const auto cases : {FloatCases, HalfCases, ApproxCases, ConvertCases, PackedConvertCases}) RunAll(cases(), options);
+  for (const auto cases : {FloatCases, HalfCases, ApproxCases, ConvertCases, PackedConvertCases})
+    RunAll(cases(), options);
 }

@@ -94,6 +94,7 @@ LOOP:
   SpmdRunner runner(ptx, "k");
   REQUIRE(runner.error() == "");
   INFO(runner.ir());
-  // Of x (twice, as it is read twice), the product and the sum in the loop; the mask of the exponent stands for a flush.
+  // Of x (twice, as it is read twice), the product and the sum in the loop; the mask of the exponent stands for a
+  // flush.
   CHECK(Count(runner.ir(), ", 2139095040") == 4);
 }

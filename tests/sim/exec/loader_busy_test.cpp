@@ -19,7 +19,8 @@ class HeldLoader {
  public:
   HeldLoader() {
     char where[20];
-    std::snprintf(where, sizeof where, "%llx", static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(&word_)));
+    std::snprintf(where, sizeof where, "%llx",
+                  static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(&word_)));
     setenv("GL_LOADING_UNTIL", where, 1);
     thread_ = std::thread([this] { library_ = dlopen(GL_LOADING_LIBRARY, RTLD_NOW); });
     while (word_ != 2) std::this_thread::yield();

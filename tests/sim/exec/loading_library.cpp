@@ -1,5 +1,5 @@
-// A library whose constructor comes to its end when the word at the address in the environment's GL_LOADING_UNTIL is 1, and says with 2
-// that it has begun: the loader's lock is held as long.
+// A library whose constructor comes to its end when the word at the address in the environment's GL_LOADING_UNTIL is 1,
+// and says with 2 that it has begun: the loader's lock is held as long.
 #include <sched.h>
 
 #include <atomic>

@@ -1,5 +1,6 @@
-// Kernels with blocks of many thousand instructions, as unrolled arithmetic of long numbers has them, whose registers live across a loop
-// that some lanes leave before others. The compiler cuts such blocks (sim/exec/compiler/promote_registers.h).
+// Kernels with blocks of many thousand instructions, as unrolled arithmetic of long numbers has them, whose registers
+// live across a loop that some lanes leave before others. The compiler cuts such blocks
+// (sim/exec/compiler/promote_registers.h).
 #include <bit>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -28,7 +29,8 @@ std::vector<Step> RandomSteps(std::uint64_t seed, std::size_t count) {
   std::vector<Step> steps(count);
   for (Step& step : steps) {
     step.what = static_cast<Step::What>(random() % 6);
-    for (unsigned* const place : {&step.to, &step.a, &step.b, &step.c}) *place = static_cast<unsigned>(random() % kRegisters);
+    for (unsigned* const place : {&step.to, &step.a, &step.b, &step.c})
+      *place = static_cast<unsigned>(random() % kRegisters);
   }
   return steps;
 }
@@ -41,11 +43,13 @@ std::string Text(const Step& step) {
     case Step::What::kExclusiveOr: return "xor.b32 " + to + ", " + a + ", " + b + ";\n";
     case Step::What::kMultiplyAdd: return "mad.lo.u32 " + to + ", " + a + ", " + b + ", " + c + ";\n";
     case Step::What::kFunnelShift: return "shf.l.wrap.b32 " + to + ", " + a + ", " + b + ", " + c + ";\n";
-    case Step::What::kSelect: return "setp.lt.u32 %p1, " + a + ", " + b + ";\nselp.b32 " + to + ", " + c + ", " + a + ", %p1;\n";
+    case Step::What::kSelect:
+      return "setp.lt.u32 %p1, " + a + ", " + b + ";\nselp.b32 " + to + ", " + c + ", " + a + ", %p1;\n";
     // Numbers between 1 and 2, so that no result is NaN.
     case Step::What::kFusedProduct:
       return "and.b32 %a, " + a + ", 8388607;\nor.b32 %a, %a, 1065353216;\nand.b32 %b, " + b +
-             ", 8388607;\nor.b32 %b, %b, 1065353216;\nmov.b32 %f1, %a;\nmov.b32 %f2, %b;\nmul.f32 %f3, %f1, %f2;\nadd.f32 %f3, %f3, "
+             ", 8388607;\nor.b32 %b, %b, 1065353216;\nmov.b32 %f1, %a;\nmov.b32 %f2, %b;\nmul.f32 %f3, %f1, "
+             "%f2;\nadd.f32 %f3, %f3, "
              "%f1;\nmov.b32 " +
              to + ", %f3;\n";
   }
@@ -59,9 +63,13 @@ void Do(const Step& step, std::vector<std::uint32_t>& r) {
     case Step::What::kAdd: r[step.to] = a + b; break;
     case Step::What::kExclusiveOr: r[step.to] = a ^ b; break;
     case Step::What::kMultiplyAdd: r[step.to] = a * b + c; break;
-    case Step::What::kFunnelShift: r[step.to] = static_cast<std::uint32_t>((((std::uint64_t{b} << 32) | a) << (c % 32)) >> 32); break;
+    case Step::What::kFunnelShift:
+      r[step.to] = static_cast<std::uint32_t>((((std::uint64_t{b} << 32) | a) << (c % 32)) >> 32);
+      break;
     case Step::What::kSelect: r[step.to] = a < b ? c : a; break;
-    case Step::What::kFusedProduct: r[step.to] = std::bit_cast<std::uint32_t>(std::fma(number(a), number(b), number(a))); break;
+    case Step::What::kFusedProduct:
+      r[step.to] = std::bit_cast<std::uint32_t>(std::fma(number(a), number(b), number(a)));
+      break;
   }
 }
 

@@ -27,7 +27,8 @@ std::string Kernel(bool loops) {
 LOOP:
 )";
   for (int i = 0; i < kLinks; ++i) {
-    text += "  mul.lo.s32 %r1, %r1, " + std::to_string(2 * i + 3) + "; xor.b32 %r1, %r1, " + std::to_string(7 * i + 1) + ";\n";
+    text += "  mul.lo.s32 %r1, %r1, " + std::to_string(2 * i + 3) + "; xor.b32 %r1, %r1, " + std::to_string(7 * i + 1) +
+            ";\n";
   }
   text += loops ? "  setp.eq.s32 %p1, %r1, 5; @%p1 bra LOOP;\n" : "  and.b32 %r1, %r1, 12;\n";
   return text + R"(

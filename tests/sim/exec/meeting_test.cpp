@@ -38,12 +38,13 @@ std::vector<std::uint32_t> Run(const std::string& target, const std::string& bod
   Executor executor;
   std::vector<std::uint32_t> out(32);
   const std::uint64_t d_out = executor.Upload(out);
-  const std::string ptx = ".version 8.7\n.target " + target +
-                          "\n.address_size 64\n.visible .entry k(.param .u64 out)\n{\n  .reg .b32 %r<8>, %lane;\n  .reg .b64 %rd<3>;\n"
-                          "  .reg .pred %p, %q;\n  mov.u32 %lane, %laneid;\n  and.b32 %r1, %lane, 1;\n  setp.ne.u32 %p, %r1, 0;\n" +
-                          body +
-                          "\nSTORE:\n  ld.param.u64 %rd0, [out];\n  mul.wide.u32 %rd1, %lane, 4;\n  add.u64 %rd0, %rd0, %rd1;\n"
-                          "  st.global.u32 [%rd0], %r1;\n  ret;\n}\n";
+  const std::string ptx =
+      ".version 8.7\n.target " + target +
+      "\n.address_size 64\n.visible .entry k(.param .u64 out)\n{\n  .reg .b32 %r<8>, %lane;\n  .reg .b64 %rd<3>;\n"
+      "  .reg .pred %p, %q;\n  mov.u32 %lane, %laneid;\n  and.b32 %r1, %lane, 1;\n  setp.ne.u32 %p, %r1, 0;\n" +
+      body +
+      "\nSTORE:\n  ld.param.u64 %rd0, [out];\n  mul.wide.u32 %rd1, %lane, 4;\n  add.u64 %rd0, %rd0, %rd1;\n"
+      "  st.global.u32 [%rd0], %r1;\n  ret;\n}\n";
   const exec::LaunchFault fault = executor.Launch(ptx, "k", {1, 1, 1}, {32, 1, 1}, ParamBlock().Add(d_out));
   INFO(ptx << fault.text);
   REQUIRE(fault.kind == exec::FaultKind::kNone);
@@ -60,7 +61,8 @@ std::string Arms(const std::string& odd, const std::string& even) {
 
 TEST_CASE("RandomMeeting_EveryThread_EqualsHost") {
   Executor executor;
-  const bool narrow = std::getenv("GRIDLOOM_TEST_CPU") != nullptr;  // more code for the same: it takes longer to compile
+  const bool narrow =
+      std::getenv("GRIDLOOM_TEST_CPU") != nullptr;  // more code for the same: it takes longer to compile
   const std::uint64_t seeds = std::getenv("GRIDLOOM_TEST_FULL") ? 1000 : narrow ? 8 : 16;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     const std::uint32_t shapes[] = {32, 64, 45, 7};
@@ -78,8 +80,8 @@ TEST_CASE("Meeting_BothArms_ExchangeFromSm70On") {
 }
 
 TEST_CASE("Meeting_ResultNotUsed_IsStillGiven") {
-  const auto out =
-      Run("sm_70", Arms("  shfl.sync.idx.b32 %r2, %lane, 0, 31, -1;\n  mov.u32 %r1, 5;\n", "  shfl.sync.idx.b32 %r1, %lane, 3, 31, -1;\n"));
+  const auto out = Run("sm_70", Arms("  shfl.sync.idx.b32 %r2, %lane, 0, 31, -1;\n  mov.u32 %r1, 5;\n",
+                                     "  shfl.sync.idx.b32 %r1, %lane, 3, 31, -1;\n"));
   for (std::uint32_t lane = 0; lane < 32; ++lane) CHECK(out[lane] == (lane & 1 ? 1005 : 3));
 }
 
@@ -92,7 +94,8 @@ TEST_CASE("Meeting_OtherQualifiers_DoNotMeet") {
 TEST_CASE("Meeting_MembersThatNeverCome_DoNotHang") {
   const auto out = Run("sm_70", "  @!%p bra STORE;\n  vote.sync.ballot.b32 %r1, %p, -1;\n");
   for (std::uint32_t lane = 0; lane < 32; ++lane) CHECK(out[lane] == (lane & 1 ? 0xaaaaaaaau : 0));
-  const auto parked = Run("sm_70", Arms("  vote.sync.ballot.b32 %r1, %p, -1;\n  bar.sync 0;\n", "  bar.sync 0;\n  mov.u32 %r1, 7;\n"));
+  const auto parked =
+      Run("sm_70", Arms("  vote.sync.ballot.b32 %r1, %p, -1;\n  bar.sync 0;\n", "  bar.sync 0;\n  mov.u32 %r1, 7;\n"));
   for (std::uint32_t lane = 0; lane < 32; ++lane) CHECK(parked[lane] == (lane & 1 ? 0xaaaaaaaau + 1000 : 7));
 }
 
@@ -101,8 +104,8 @@ TEST_CASE("Meeting_ManyPlaces_AllGoOn") {
   std::string body = "  .reg .b32 %x;\n";
   for (unsigned lane = 0; lane < 31; ++lane) {
     const std::string n = std::to_string(lane);
-    body += "  setp.ne.u32 %q, %lane, " + n + ";\n  @%q bra NOT" + n + ";\n  redux.sync.add.u32 %r1, %lane, -1;\n  add.u32 %r1, %r1, " + n +
-            ";\n  bra STORE;\nNOT" + n + ":\n";
+    body += "  setp.ne.u32 %q, %lane, " + n + ";\n  @%q bra NOT" + n +
+            ";\n  redux.sync.add.u32 %r1, %lane, -1;\n  add.u32 %r1, %r1, " + n + ";\n  bra STORE;\nNOT" + n + ":\n";
   }
   body += "  redux.sync.add.u32 %r1, %lane, -1;\n  add.u32 %r1, %r1, 31;\n";
   const auto out = Run("sm_80", body);

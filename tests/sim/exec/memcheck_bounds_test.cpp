@@ -39,7 +39,8 @@ TEST_CASE("memcheck: a write past the end in the same page is found, not done, a
   CHECK(report.times == 24);
   Has(report, "out-of-bounds write of 4 bytes to global memory in kernel `k` at PTX line 11");
   Has(report, "CTA (0,0,0), thread (1000,0,0)");
-  Has(report, "right at the end of the 4,000-byte allocation " + exec::HexAddress(p) + " made by cudaMalloc (allocation 1)");
+  Has(report,
+      "right at the end of the 4,000-byte allocation " + exec::HexAddress(p) + " made by cudaMalloc (allocation 1)");
   Has(report, "and 23 more accesses of this kind at this place");
   std::vector<std::uint32_t> data(1000);
   run.executor().Download(p, data);
@@ -98,7 +99,8 @@ OUT:
     std::uint32_t size, left, right, skip;  ///< `skip`: bytes of the source before what is copied
   };
   // The source has 100 bytes: what ends behind them has to ignore the rest.
-  const Copy kWithin[] = {{112, 0, 12, 0}, {112, 7, 12, 0}, {16, 3, 12, 96}, {32, 15, 15, 80}, {48, 0, 0, 16}, {96, 5, 0, 0}, {0, 0, 0, 0}};
+  const Copy kWithin[] = {{112, 0, 12, 0}, {112, 7, 12, 0}, {16, 3, 12, 96}, {32, 15, 15, 80},
+                          {48, 0, 0, 16},  {96, 5, 0, 0},   {0, 0, 0, 0}};
   for (const Copy& copy : kWithin) {
     INFO("copy of " << copy.size << " without " << copy.left << " and " << copy.right << " from " << copy.skip);
     MemcheckRun run;
@@ -157,7 +159,8 @@ TEST_CASE("memcheck: addresses before an allocation, null and misaligned ones") 
 TEST_CASE("memcheck: a vector access whose end lies outside") {
   const std::string text = KernelText("ld.global.v2.u64 {%rd5, %rd6}, [%rd1];\nst.global.u64 [%rd2], %rd6;");
   MemcheckRun run;
-  const std::uint64_t p = run.executor().Upload(std::vector<std::uint32_t>(6)), q = run.executor().Upload(std::vector<std::uint64_t>(1));
+  const std::uint64_t p = run.executor().Upload(std::vector<std::uint32_t>(6)),
+                      q = run.executor().Upload(std::vector<std::uint64_t>(1));
   CHECK(run.Run(text, kOne, kOne, p + 16, q).kind == FaultKind::kNone);
   REQUIRE(run.told().size() == 1);
   CHECK(run.told()[0].access.kind == exec::AccessKind::kRead);
@@ -168,7 +171,8 @@ TEST_CASE("memcheck: memory that has been freed") {
   MemcheckRun run;
   const std::uint64_t p = run.executor().Upload(std::vector<std::uint32_t>(1024));
   run.executor().Free(p);
-  for (int i = 0; i < 50; ++i) CHECK(run.executor().Upload(std::vector<std::uint32_t>(1024)) != p);  // not handed out again at once
+  for (int i = 0; i < 50; ++i)
+    CHECK(run.executor().Upload(std::vector<std::uint32_t>(1024)) != p);  // not handed out again at once
   CHECK(run.Run(kStoreByIndex, kOne, {32, 1, 1}, p + 16).kind == FaultKind::kIllegalAddress);
   REQUIRE(Kinds(run.told()) == "use-after-free");
   Has(run.told()[0], "use after free: write of 4 bytes");
@@ -181,7 +185,8 @@ TEST_CASE("memcheck: atomics and reductions are checked") {
       "add.u64 %rd4, %rd1, %rd3;\nred.global.add.u32 [%rd4], 1;\natom.global.cas.b32 %r5, [%rd4], 1, 2;\n"
       "add.u64 %rd5, %rd2, %rd3;\nst.global.u32 [%rd5], %r5;");
   MemcheckRun run;
-  const std::uint64_t p = run.executor().Upload(std::vector<std::uint32_t>(30)), q = run.executor().Upload(std::vector<std::uint32_t>(32));
+  const std::uint64_t p = run.executor().Upload(std::vector<std::uint32_t>(30)),
+                      q = run.executor().Upload(std::vector<std::uint32_t>(32));
   run.Run(text, kOne, {32, 1, 1}, p, q);
   REQUIRE(Kinds(run.told()) == "out-of-bounds out-of-bounds");
   CHECK(run.told()[0].times == 2);
@@ -189,8 +194,9 @@ TEST_CASE("memcheck: atomics and reductions are checked") {
 }
 
 TEST_CASE("memcheck: variables of a module have exact bounds") {
-  const std::string text = KernelText("mov.u64 %rd4, table;\nadd.u64 %rd4, %rd4, %rd3;\nst.global.u32 [%rd4], %r1;",
-                                      ".visible .global .align 4 .b8 table[40]; .visible .global .align 4 .b8 next[400];");
+  const std::string text =
+      KernelText("mov.u64 %rd4, table;\nadd.u64 %rd4, %rd4, %rd3;\nst.global.u32 [%rd4], %r1;",
+                 ".visible .global .align 4 .b8 table[40]; .visible .global .align 4 .b8 next[400];");
   MemcheckRun run;
   CHECK(run.Run(text, kOne, {16, 1, 1}).kind == FaultKind::kNone);
   REQUIRE(run.told().size() == 1);
@@ -200,8 +206,8 @@ TEST_CASE("memcheck: variables of a module have exact bounds") {
 
 TEST_CASE("memcheck: shared and local windows") {
   MemcheckRun run;
-  const std::string shared =
-      KernelText("mov.u32 %r4, tile;\nadd.u32 %r4, %r4, %r2;\nst.shared.u32 [%r4], %r1;", ".shared .align 4 .b8 tile[128];");
+  const std::string shared = KernelText("mov.u32 %r4, tile;\nadd.u32 %r4, %r4, %r2;\nst.shared.u32 [%r4], %r1;",
+                                        ".shared .align 4 .b8 tile[128];");
   CHECK(run.Run(shared, kOne, {64, 1, 1}).kind == FaultKind::kIllegalAddress);
   const std::string local = KernelText(
       ".local .align 4 .b8 frame[64];\nmov.u64 %rd4, frame;\nadd.u64 %rd4, %rd4, 65536;\nst.local.u32 [%rd4], %r1;\n"
@@ -232,8 +238,8 @@ TEST_CASE("memcheck: registered host memory, also for reading only") {
   REQUIRE(run.executor().memory().RegisterHost(host.data(), 128, true));
   const auto p = reinterpret_cast<std::uint64_t>(host.data());
   const std::uint64_t q = run.executor().Upload(std::vector<std::uint32_t>(64));
-  const std::string copy =
-      KernelText("add.u64 %rd4, %rd1, %rd3;\nadd.u64 %rd5, %rd2, %rd3;\nld.global.u32 %r5, [%rd4];\nst.global.u32 [%rd5], %r5;");
+  const std::string copy = KernelText(
+      "add.u64 %rd4, %rd1, %rd3;\nadd.u64 %rd5, %rd2, %rd3;\nld.global.u32 %r5, [%rd4];\nst.global.u32 [%rd5], %r5;");
   CHECK(run.Run(copy, kOne, {32, 1, 1}, p, q).kind == FaultKind::kNone);
   CHECK(run.told().empty());
   CHECK(run.Run(copy, kOne, {33, 1, 1}, p, q).kind == FaultKind::kIllegalAddress);
@@ -246,7 +252,8 @@ TEST_CASE("memcheck: registered host memory, also for reading only") {
 
 const std::string kHeap = ".extern .func (.param .b64 r) malloc(.param .b64 n);\n.extern .func free(.param .b64 a);\n";
 std::string Allocate(const std::string& bytes) {
-  return "{ .param .b64 a; .param .b64 b; st.param.b64 [a], " + bytes + "; call.uni (b), malloc, (a); ld.param.b64 %rd4, [b]; }\n";
+  return "{ .param .b64 a; .param .b64 b; st.param.b64 [a], " + bytes +
+         "; call.uni (b), malloc, (a); ld.param.b64 %rd4, [b]; }\n";
 }
 const std::string kFree = "{ .param .b64 a; st.param.b64 [a], %rd4; call.uni free, (a); }\n";
 
@@ -273,7 +280,8 @@ TEST_CASE("memcheck: free() of what is no block") {
 
 TEST_CASE("memcheck: the source line comes from .loc") {
   const std::string text =
-      ".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry _Z5scalePfi(.param .u64 p, .param .u32 n)\n{\n.reg .b64 %rd<4>;\n"
+      ".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry _Z5scalePfi(.param .u64 p, .param .u32 "
+      "n)\n{\n.reg .b64 %rd<4>;\n"
       ".loc 1 11 3\nld.param.u64 %rd1, [p];\n.loc 1 12 5\nst.global.u32 [%rd1], 0;\nret;\n}\n.file 1 \"/src/app.cu\"\n";
   MemcheckRun run;
   run.executor().Launch(text, "_Z5scalePfi", kOne, kOne, ParamBlock().Add(std::uint64_t{0}).Add(1));
@@ -284,7 +292,8 @@ TEST_CASE("memcheck: the source line comes from .loc") {
 TEST_CASE("memcheck: no more findings are kept than the limit says") {
   MemcheckRun run(1);
   const std::uint64_t p = run.executor().Upload(std::vector<std::uint32_t>(2));
-  const std::string text = KernelText("st.global.u32 [%rd1+8], 1;\nA:\nst.global.u32 [%rd1+12], 1;\nB:\nst.global.u32 [%rd1+16], 1;");
+  const std::string text =
+      KernelText("st.global.u32 [%rd1+8], 1;\nA:\nst.global.u32 [%rd1+12], 1;\nB:\nst.global.u32 [%rd1+16], 1;");
   run.Run(text, {3, 1, 1}, kOne, p);
   run.Run(text, {3, 1, 1}, kOne, p);
   CHECK(run.told().size() == 1);
@@ -295,9 +304,11 @@ TEST_CASE("memcheck: no more findings are kept than the limit says") {
 
 TEST_CASE("memcheck: instructions that are alike and stand in one straight line are one error") {
   MemcheckRun run;
-  const std::uint64_t p = run.executor().Upload(std::vector<std::uint32_t>(2)), q = run.executor().Upload(std::vector<std::uint32_t>(2));
+  const std::uint64_t p = run.executor().Upload(std::vector<std::uint32_t>(2)),
+                      q = run.executor().Upload(std::vector<std::uint32_t>(2));
   const std::string unrolled = "st.global.u32 [%rd1+8], 1;\nst.global.u32 [%rd1+12], 1;\nst.global.u32 [%rd1+16], 1;\n";
-  run.Run(KernelText(unrolled + "st.global.u32 [%rd2+8], 1;\nst.global.u16 [%rd1+8], %h1;\nL:\n" + unrolled), {2, 1, 1}, kOne, p, q);
+  run.Run(KernelText(unrolled + "st.global.u32 [%rd2+8], 1;\nst.global.u16 [%rd1+8], %h1;\nL:\n" + unrolled), {2, 1, 1},
+          kOne, p, q);
   REQUIRE(run.findings().reports.size() == 4);
   CHECK(run.findings().reports[0].times == 6);
   CHECK(run.findings().reports[1].times == 2);  // another allocation
@@ -307,16 +318,20 @@ TEST_CASE("memcheck: instructions that are alike and stand in one straight line 
 
 TEST_CASE("memcheck: an address far from everything") {
   MemcheckRun run;
-  run.Run(KernelText("mov.u64 %rd4, 0x123456789abc;\nst.global.u32 [%rd4], 1;", ".visible .global .align 4 .b8 table[40];"), kOne, kOne);
+  run.Run(
+      KernelText("mov.u64 %rd4, 0x123456789abc;\nst.global.u32 [%rd4], 1;", ".visible .global .align 4 .b8 table[40];"),
+      kOne, kOne);
   REQUIRE(run.told().size() == 1);
   Has(run.told()[0], ": not near any allocation");
 }
 
 TEST_CASE("memcheck: a correct grid over many CTAs and sizes of access") {
   const std::string text = KernelText(
-      "mov.u32 %r4, %ctaid.x;\nmov.u32 %r5, %ntid.x;\nmad.lo.u32 %r6, %r4, %r5, %r1;\nmul.wide.u32 %rd4, %r6, 16;\nadd.u64 %rd5, %rd1, "
+      "mov.u32 %r4, %ctaid.x;\nmov.u32 %r5, %ntid.x;\nmad.lo.u32 %r6, %r4, %r5, %r1;\nmul.wide.u32 %rd4, %r6, "
+      "16;\nadd.u64 %rd5, %rd1, "
       "%rd4;\n"
-      "st.global.v4.u32 [%rd5], {%r6, %r6, %r6, %r6};\nld.global.v2.u64 {%rd6, %rd7}, [%rd5];\nst.global.u8 [%rd5+15], %r6;\nst.global.u16 "
+      "st.global.v4.u32 [%rd5], {%r6, %r6, %r6, %r6};\nld.global.v2.u64 {%rd6, %rd7}, [%rd5];\nst.global.u8 [%rd5+15], "
+      "%r6;\nst.global.u16 "
       "[%rd5+12], %r6;\n"
       "xor.b32 %r7, %r6, 5;\nmul.wide.u32 %rd8, %r7, 16;\nadd.u64 %rd9, %rd2, %rd8;\nst.global.u64 [%rd9+8], %rd6;");
   MemcheckRun run;

@@ -22,14 +22,15 @@ exec::Engine::Options MemcheckRun::Options(std::uint32_t limit, std::vector<exec
 
 MemcheckRun::MemcheckRun(std::uint32_t limit) : executor_(Options(limit, told_)) {}
 
-exec::LaunchFault MemcheckRun::Run(const std::string& ptx, exec::Dim3 grid, exec::Dim3 block, std::uint64_t p, std::uint64_t q,
-                                   std::uint32_t dynamic_shared_bytes) {
+exec::LaunchFault MemcheckRun::Run(const std::string& ptx, exec::Dim3 grid, exec::Dim3 block, std::uint64_t p,
+                                   std::uint64_t q, std::uint32_t dynamic_shared_bytes) {
   return executor_.Launch(ptx, "k", grid, block, ParamBlock().Add(p).Add(q), dynamic_shared_bytes);
 }
 
 std::string Kinds(const std::vector<exec::MemcheckReport>& reports) {
   std::string text;
-  for (const exec::MemcheckReport& report : reports) text += (text.empty() ? "" : " ") + std::string(exec::NameOf(report.kind));
+  for (const exec::MemcheckReport& report : reports)
+    text += (text.empty() ? "" : " ") + std::string(exec::NameOf(report.kind));
   return text;
 }
 

@@ -17,8 +17,8 @@ const std::string kAddresses =
     "add.u32 %r6, %r1, 1;\nand.b32 %r6, %r6, 31;\nshl.b32 %r6, %r6, 2;\nadd.u32 %r6, %r6, %r7;\n";
 const std::string kStoreOwn = "st.shared.u32 [%r4], %r1;\n", kLoadOwn = "ld.shared.u32 %r10, [%r4];\n",
                   kStoreOther = "st.shared.u32 [%r5], %r1;\n", kLoadOther = "ld.shared.u32 %r10, [%r5];\n",
-                  kStoreNew = "st.shared.u32 [%r4], 99;\n", kLoadNext = "ld.shared.u32 %r10, [%r6];\n", kBarrier = "bar.sync 0;\n",
-                  kSyncWarp = "bar.warp.sync -1;\n", kFence = "membar.cta;\n",
+                  kStoreNew = "st.shared.u32 [%r4], 99;\n", kLoadNext = "ld.shared.u32 %r10, [%r6];\n",
+                  kBarrier = "bar.sync 0;\n", kSyncWarp = "bar.warp.sync -1;\n", kFence = "membar.cta;\n",
                   kOut = "add.u64 %rd4, %rd1, %rd3;\nst.global.u32 [%rd4], %r10;\n";
 
 std::string Found(const std::string& body, exec::Dim3 block, const std::string& target = "sm_75") {
@@ -28,11 +28,13 @@ std::string Found(const std::string& body, exec::Dim3 block, const std::string& 
 TEST_CASE("memcheck: a read of shared memory that nobody wrote") {
   CHECK(Found(kLoadOwn + kOut, kWarp) == "uninitialised");
   CHECK(Found(kStoreOwn + kLoadOwn + kOut, kWarp) == "");
-  CHECK(Found(kStoreOwn + kBarrier + "ld.shared.u32 %r10, [%r4+128];\n" + kOut, kTwoWarps) == "uninitialised");  // of the second warp
-  CHECK(Found("red.shared.add.u32 [%r4], 1;\n", kWarp) == "uninitialised");                                      // reads what it adds to
+  CHECK(Found(kStoreOwn + kBarrier + "ld.shared.u32 %r10, [%r4+128];\n" + kOut, kTwoWarps) ==
+        "uninitialised");                                                    // of the second warp
+  CHECK(Found("red.shared.add.u32 [%r4], 1;\n", kWarp) == "uninitialised");  // reads what it adds to
   CHECK(Found("atom.shared.exch.b32 %r10, [%r4], 1;\n" + kOut, kWarp) == "uninitialised");
   CHECK(Found("st.shared.u16 [%r4], %r1;\n" + kLoadOwn + kOut, kWarp) == "");  // as a struct with a gap
-  CHECK(Found("st.shared.u16 [%r4], %r1;\nst.shared.u8 [%r4+2], %r1;\nst.shared.u8 [%r4+3], %r1;\n" + kLoadOwn + kOut, kWarp) == "");
+  CHECK(Found("st.shared.u16 [%r4], %r1;\nst.shared.u8 [%r4+2], %r1;\nst.shared.u8 [%r4+3], %r1;\n" + kLoadOwn + kOut,
+              kWarp) == "");
 }
 
 // %r10: unwritten; %r1 and %r12 = 5: valid.
@@ -53,34 +55,45 @@ TEST_CASE("memcheck: an unwritten value is told where it decides something") {
   CHECK(UseOf(kInvalid + "add.u32 %r10, %r10, %r1;\n" + kOut) == "is stored to global memory");
   CHECK(UseOf(kInvalid + "cvt.rn.f32.u32 %f1, %r10;\nfma.rn.f32 %f1, %f1, %f1, %f1;\nmov.b32 %r10, %f1;\n" + kOut) ==
         "is stored to global memory");
-  CHECK(UseOf(kInvalid + "setp.eq.u32 %p1, %r10, 7;\n@%p1 bra L;\nst.global.u32 [%rd1], %r1;\nL:\n") == "decides a branch");
-  CHECK(UseOf(kInvalid + "and.b32 %r10, %r10, 4;\ncvt.u64.u32 %rd5, %r10;\nadd.u64 %rd5, %rd5, %rd1;\nst.global.u32 [%rd5], %r1;\n") ==
-        "is an address");
+  CHECK(UseOf(kInvalid + "setp.eq.u32 %p1, %r10, 7;\n@%p1 bra L;\nst.global.u32 [%rd1], %r1;\nL:\n") ==
+        "decides a branch");
+  CHECK(
+      UseOf(
+          kInvalid +
+          "and.b32 %r10, %r10, 4;\ncvt.u64.u32 %rd5, %r10;\nadd.u64 %rd5, %rd5, %rd1;\nst.global.u32 [%rd5], %r1;\n") ==
+      "is an address");
   CHECK(UseOf(kInvalid + "atom.global.add.u32 %r11, [%rd1], %r10;\n") == "goes into an atomic operation");
 }
 
 TEST_CASE("memcheck: an unwritten value goes through shared memory, shuffles and votes") {
   CHECK(Found(kInvalid + "st.shared.u32 [%r4], %r10;\n", kWarp) == "");
   CHECK(Found(kInvalid + "st.shared.u32 [%r4], %r10;\nld.shared.u32 %r10, [%r4];\n" + kOut, kWarp) == "uninitialised");
-  CHECK(Found(kInvalid + "st.shared.u32 [%r4], %r10;\n" + kStoreOwn + "ld.shared.u32 %r10, [%r4];\n" + kOut, kWarp) == "");
+  CHECK(Found(kInvalid + "st.shared.u32 [%r4], %r10;\n" + kStoreOwn + "ld.shared.u32 %r10, [%r4];\n" + kOut, kWarp) ==
+        "");
   CHECK(Found(kInvalid + "shfl.sync.bfly.b32 %r10, %r10, 1, 31, -1;\n" + kOut, kWarp) == "uninitialised");
-  CHECK(Found(kInvalid + "setp.eq.u32 %p1, %r10, 7;\nvote.sync.ballot.b32 %r10, %p1, -1;\n" + kOut, kWarp) == "uninitialised");
+  CHECK(Found(kInvalid + "setp.eq.u32 %p1, %r10, 7;\nvote.sync.ballot.b32 %r10, %p1, -1;\n" + kOut, kWarp) ==
+        "uninitialised");
 }
 
 TEST_CASE("memcheck: an unwritten value that decides nothing is no error") {
   CHECK(Found(kInvalid + "setp.lt.u32 %p1, %r1, 99;\nselp.u32 %r10, %r1, %r10, %p1;\n" + kOut, kWarp) == "");
   CHECK(Found(kInvalid + "and.b32 %r10, %r10, 0;\n" + kOut, kWarp) == "");
-  CHECK(Found(kInvalid + "mov.u32 %r12, -1;\nor.b32 %r10, %r10, %r12;\nsetp.eq.u32 %p1, %r10, -1;\n@%p1 bra L;\n" + kOut + "L:\n", kWarp) ==
-        "");
+  CHECK(Found(kInvalid + "mov.u32 %r12, -1;\nor.b32 %r10, %r10, %r12;\nsetp.eq.u32 %p1, %r10, -1;\n@%p1 bra L;\n" +
+                  kOut + "L:\n",
+              kWarp) == "");
   // A choice between what is the same; a difference in what is known.
   CHECK(Found(kInvalid + "setp.eq.u32 %p1, %r10, 7;\nselp.u32 %r10, %r12, 5, %p1;\n" + kOut, kWarp) == "");
   // Three bytes of four, taken apart by shifts, permutations and bit fields.
   const std::string bytes =
       "st.shared.u8 [%r4], %r1;\nst.shared.u8 [%r4+1], %r1;\nst.shared.u8 [%r4+3], %r1;\nld.shared.u32 %r10, [%r4];\n";
-  CHECK(Found(bytes + "shr.u32 %r10, %r10, 24;\nsetp.eq.u32 %p1, %r10, 7;\n@%p1 bra L;\n" + kOut + "L:\n", kWarp) == "");
-  CHECK(Found(bytes + "bfe.u32 %r10, %r10, 8, 8;\nsetp.eq.u32 %p1, %r10, 7;\n@%p1 bra L;\n" + kOut + "L:\n", kWarp) == "");
-  CHECK(Found(bytes + "prmt.b32 %r10, %r10, 0, 0x4130;\nsetp.eq.u32 %p1, %r10, 7;\n@%p1 bra L;\n" + kOut + "L:\n", kWarp) == "");
-  CHECK(Found(bytes + "bfe.u32 %r10, %r10, 16, 8;\nsetp.eq.u32 %p1, %r10, 7;\n@%p1 bra L;\n" + kOut + "L:\n", kWarp) == "uninitialised");
+  CHECK(Found(bytes + "shr.u32 %r10, %r10, 24;\nsetp.eq.u32 %p1, %r10, 7;\n@%p1 bra L;\n" + kOut + "L:\n", kWarp) ==
+        "");
+  CHECK(Found(bytes + "bfe.u32 %r10, %r10, 8, 8;\nsetp.eq.u32 %p1, %r10, 7;\n@%p1 bra L;\n" + kOut + "L:\n", kWarp) ==
+        "");
+  CHECK(Found(bytes + "prmt.b32 %r10, %r10, 0, 0x4130;\nsetp.eq.u32 %p1, %r10, 7;\n@%p1 bra L;\n" + kOut + "L:\n",
+              kWarp) == "");
+  CHECK(Found(bytes + "bfe.u32 %r10, %r10, 16, 8;\nsetp.eq.u32 %p1, %r10, 7;\n@%p1 bra L;\n" + kOut + "L:\n", kWarp) ==
+        "uninitialised");
   // An element of a vector that nobody uses, or that is only copied along.
   const std::string three =
       "shl.b32 %r8, %r1, 4;\nadd.u32 %r9, %r7, %r8;\nst.shared.v2.u32 [%r9], {%r1, %r1};\n"
@@ -106,7 +119,8 @@ TEST_CASE("memcheck: every CTA begins with unwritten shared memory") {
   MemcheckRun run;
   const std::uint64_t p = run.executor().Upload(std::vector<std::uint32_t>(64));
   // The first CTA writes, the others do not.
-  run.Run(KernelText(kAddresses + "mov.u32 %r8, %ctaid.x;\nsetp.ne.u32 %p1, %r8, 0;\n@%p1 bra L;\n" + kStoreOwn + "L:\n" + kLoadOwn + kOut,
+  run.Run(KernelText(kAddresses + "mov.u32 %r8, %ctaid.x;\nsetp.ne.u32 %p1, %r8, 0;\n@%p1 bra L;\n" + kStoreOwn +
+                         "L:\n" + kLoadOwn + kOut,
                      kTile),
           {5, 1, 1}, kWarp, p);
   REQUIRE(Kinds(run.told()) == "uninitialised");
@@ -115,13 +129,16 @@ TEST_CASE("memcheck: every CTA begins with unwritten shared memory") {
 
 TEST_CASE("memcheck: races between warps") {
   CHECK(Found(kStoreOwn + kLoadOther + kOut, kTwoWarps) ==
-        "uninitialised race race");  // the first warp reads before the second writes, which then reads what the first wrote
+        "uninitialised race race");  // the first warp reads before the second writes, which then reads what the first
+                                     // wrote
   CHECK(Found(kStoreOwn + kBarrier + kLoadOther + kOut, kTwoWarps) == "");
-  CHECK(Found(kStoreOwn + kBarrier + kLoadOther + kOut + kStoreNew, kTwoWarps) == "race race");  // read after write, write after read
+  CHECK(Found(kStoreOwn + kBarrier + kLoadOther + kOut + kStoreNew, kTwoWarps) ==
+        "race race");  // read after write, write after read
   CHECK(Found(kStoreOwn + kBarrier + kLoadOther + kOut + kBarrier + kStoreNew, kTwoWarps) == "");
   // All warps have read before one writes (give_way.h), which orders nothing.
   CHECK(Found(kStoreOwn + kBarrier + "ld.shared.u32 %r10, [tile];\n" + kOut + kStoreNew, kTwoWarps) == "race");
-  CHECK(Found(kStoreOwn + kStoreOther, kTwoWarps) == "race");  // of two instructions that are alike  // write after write, at both stores
+  CHECK(Found(kStoreOwn + kStoreOther, kTwoWarps) ==
+        "race");  // of two instructions that are alike  // write after write, at both stores
   CHECK(Found(kStoreOwn + kBarrier + kStoreOther, kTwoWarps) == "");
 }
 
@@ -138,7 +155,8 @@ TEST_CASE("memcheck: what a race report says") {
   CHECK(report.other->thread.x == 32);
   const std::string text = exec::FormatMemcheck(report);
   INFO(text);
-  CHECK(text.find("race on shared memory: write of 4 bytes after a read by another thread in kernel `k`") != std::string::npos);
+  CHECK(text.find("race on shared memory: write of 4 bytes after a read by another thread in kernel `k`") !=
+        std::string::npos);
   CHECK(text.find("the first byte of shared variable `tile`") != std::string::npos);
   CHECK(text.find("the read before it: thread (32,0,0) at PTX line") != std::string::npos);
 }
@@ -147,7 +165,8 @@ TEST_CASE("memcheck: lanes of one warp need order from sm_70 on") {
   CHECK(Found(kStoreOwn + kLoadNext + kOut, kWarp) == "race");
   CHECK(Found(kStoreOwn + kSyncWarp + kLoadNext + kOut, kWarp) == "");
   CHECK(Found(kStoreOwn + kLoadNext + kOut, kWarp, "sm_60") == "");
-  CHECK(Found(kStoreOwn + kSyncWarp + kLoadNext + kOut + kStoreOwn, kWarp) == "");  // the same values again: nobody can tell
+  CHECK(Found(kStoreOwn + kSyncWarp + kLoadNext + kOut + kStoreOwn, kWarp) ==
+        "");  // the same values again: nobody can tell
   CHECK(Found(kStoreOwn + kSyncWarp + kLoadNext + kOut + "st.shared.u32 [%r4], 77;\n", kWarp) == "race");
   CHECK(Found(kStoreOwn + "shfl.sync.bfly.b32 %r11, %r1, 1, 31, -1;\n" + kLoadNext + kOut, kWarp) == "");
 }
@@ -161,18 +180,23 @@ TEST_CASE("memcheck: writes that nobody can tell apart are no races") {
 TEST_CASE("memcheck: neighbouring bytes belong to different threads") {
   const std::string bytes = "mov.u32 %r7, tile;\nadd.u32 %r4, %r7, %r1;\nst.shared.u8 [%r4], %r1;\n";
   CHECK(Found(bytes, kTwoWarps) == "");
-  CHECK(Found(bytes + kBarrier + "xor.b32 %r5, %r1, 33;\nadd.u32 %r5, %r5, %r7;\nld.shared.u8 %h1, [%r5];\nst.global.u8 [%rd1], %h1;\n",
-              kTwoWarps) == "");
+  CHECK(
+      Found(bytes + kBarrier +
+                "xor.b32 %r5, %r1, 33;\nadd.u32 %r5, %r5, %r7;\nld.shared.u8 %h1, [%r5];\nst.global.u8 [%rd1], %h1;\n",
+            kTwoWarps) == "");
   CHECK(Found(bytes + "mov.u32 %r5, tile;\nadd.u32 %r5, %r5, %r3;\nst.shared.u8 [%r5], %r1;\n", kTwoWarps) == "race");
 }
 
 TEST_CASE("memcheck: atomics and volatile accesses are no races and order what is around them") {
   const std::string clear = "st.shared.u32 [%r4], 0;\n" + kBarrier;
-  CHECK(Found(clear + "red.shared.add.u32 [tile], 1;\n" + kBarrier + "ld.shared.u32 %r10, [tile];\n" + kOut, {256, 1, 1}) == "");
-  CHECK(Found(clear + "st.volatile.shared.u32 [tile], %r1;\nld.volatile.shared.u32 %r10, [tile];\n" + kOut, {256, 1, 1}) == "");
+  CHECK(Found(clear + "red.shared.add.u32 [tile], 1;\n" + kBarrier + "ld.shared.u32 %r10, [tile];\n" + kOut,
+              {256, 1, 1}) == "");
+  CHECK(Found(clear + "st.volatile.shared.u32 [tile], %r1;\nld.volatile.shared.u32 %r10, [tile];\n" + kOut,
+              {256, 1, 1}) == "");
   // A ticket: the warp that draws the last one reads what the others wrote before they drew theirs.
-  const std::string ticket = clear + "st.shared.u32 [%r4+2048], %r1;\n" + kFence + "atom.shared.add.u32 %r12, [tile], 1;\n" + kFence +
-                             "setp.ne.u32 %p1, %r12, 63;\n@%p1 bra L;\nld.shared.u32 %r10, [tile+2048];\n" + kOut + "L:\n";
+  const std::string ticket =
+      clear + "st.shared.u32 [%r4+2048], %r1;\n" + kFence + "atom.shared.add.u32 %r12, [tile], 1;\n" + kFence +
+      "setp.ne.u32 %p1, %r12, 63;\n@%p1 bra L;\nld.shared.u32 %r10, [tile+2048];\n" + kOut + "L:\n";
   CHECK(Found(ticket, kTwoWarps) == "");
 }
 
@@ -183,11 +207,13 @@ TEST_CASE("memcheck: atomics race with other accesses") {
   // A histogram without the barrier behind its zeroing, and without the one before it is read.
   CHECK(Found(zero + add + kBarrier + read, kTwoWarps).find("race") != std::string::npos);
   CHECK(Found(zero + kBarrier + add + read, kTwoWarps).find("race") != std::string::npos);
-  CHECK(Found(zero + kBarrier + add + kBarrier + read + "st.shared.u32 [tile], %r1;\n", kTwoWarps).find("race") != std::string::npos);
+  CHECK(Found(zero + kBarrier + add + kBarrier + read + "st.shared.u32 [tile], %r1;\n", kTwoWarps).find("race") !=
+        std::string::npos);
   CHECK(Found(zero + kBarrier + read + add, kTwoWarps).find("race") != std::string::npos);
   CHECK(Found(zero + kBarrier + read + kBarrier + add + kBarrier + read, kTwoWarps) == "");
   // Neighbouring words are apart.
-  CHECK(Found("st.shared.u32 [%r4+256], %r1;\n" + zero + kBarrier + add + "ld.shared.u32 %r10, [%r4+256];\n" + kOut, kTwoWarps) == "");
+  CHECK(Found("st.shared.u32 [%r4+256], %r1;\n" + zero + kBarrier + add + "ld.shared.u32 %r10, [%r4+256];\n" + kOut,
+              kTwoWarps) == "");
   // Lanes of one warp.
   CHECK(Found(zero + kSyncWarp + add + read, kWarp) == "race");
   CHECK(Found(zero + kSyncWarp + add + kSyncWarp + read, kWarp) == "");
@@ -197,7 +223,8 @@ TEST_CASE("memcheck: atomics race with other accesses") {
       "L:\nmov.b32 %r12, %r10;\nadd.u32 %r11, %r12, 2;\natom.shared.cas.b32 %r10, [%r7], %r12, %r11;\n"
       "setp.ne.u32 %p1, %r10, %r12;\n@%p1 bra L;\n";
   CHECK(Found(zero + kBarrier + "ld.shared.u32 %r10, [tile];\n" + swap, kTwoWarps) == "");
-  CHECK(Found(zero + kBarrier + "ld.shared.u32 %r10, [tile];\n" + swap + read, kTwoWarps).find("race") != std::string::npos);
+  CHECK(Found(zero + kBarrier + "ld.shared.u32 %r10, [tile];\n" + swap + read, kTwoWarps).find("race") !=
+        std::string::npos);
   // Volatile reads of a counter are no races.
   CHECK(Found(zero + kBarrier + add + "ld.volatile.shared.u32 %r10, [tile];\n" + kOut, kTwoWarps) == "");
 }
@@ -212,13 +239,15 @@ TEST_CASE("memcheck: an mbarrier that others use before it is there") {
 TEST_CASE("memcheck: named barriers, arrivals without waiting") {
   // The first warp produces, the second consumes, and gives the buffer back at another barrier.
   const std::string text =
-      "setp.ge.u32 %p1, %r1, 32;\n@%p1 bra C;\nst.shared.u32 [%r4], %r1;\nbar.arrive 1, 64;\nbar.sync 2, 64;\nst.shared.u32 [%r4], 9;\nbra "
+      "setp.ge.u32 %p1, %r1, 32;\n@%p1 bra C;\nst.shared.u32 [%r4], %r1;\nbar.arrive 1, 64;\nbar.sync 2, "
+      "64;\nst.shared.u32 [%r4], 9;\nbra "
       "E;\n"
       "C:\nbar.sync 1, 64;\nld.shared.u32 %r10, [%r5];\nbar.arrive 2, 64;\n" +
       kOut + "E:\n";
   CHECK(Found(text, kTwoWarps) == "");
   const std::string wrong =
-      "setp.ge.u32 %p1, %r1, 32;\n@%p1 bra C;\nst.shared.u32 [%r4], %r1;\nbar.arrive 1, 64;\nst.shared.u32 [%r4], 9;\nbra E;\n"
+      "setp.ge.u32 %p1, %r1, 32;\n@%p1 bra C;\nst.shared.u32 [%r4], %r1;\nbar.arrive 1, 64;\nst.shared.u32 [%r4], "
+      "9;\nbra E;\n"
       "C:\nbar.sync 1, 64;\nld.shared.u32 %r10, [%r5];\n" +
       kOut + "E:\nbar.sync 3, 64;\n";
   CHECK(Found(wrong, kTwoWarps) == "race");
@@ -228,10 +257,12 @@ TEST_CASE("memcheck: barriers inside of loops and branches, warps that end early
   const std::string loop = "mov.u32 %r8, 0;\nL:\n" + kStoreOwn + kBarrier + kLoadOther + kBarrier +
                            "add.u32 %r8, %r8, 1;\nsetp.lt.u32 %p1, %r8, 9;\n@%p1 bra L;\n" + kOut;
   CHECK(Found(loop, kTwoWarps) == "");
-  const std::string leaves = "st.shared.u32 [%r4], %r1;\nsetp.lt.u32 %p1, %r1, 32;\n@%p1 ret;\n" + kBarrier + kLoadOther + kOut;
+  const std::string leaves =
+      "st.shared.u32 [%r4], %r1;\nsetp.lt.u32 %p1, %r1, 32;\n@%p1 ret;\n" + kBarrier + kLoadOther + kOut;
   CHECK(Found(leaves, kTwoWarps) == "");
-  const std::string diverged = "st.shared.u32 [%r4], %r1;\nand.b32 %r8, %r1, 1;\nsetp.eq.u32 %p1, %r8, 0;\n@%p1 bra A;\n" + kBarrier +
-                               "bra B;\nA:\n" + kBarrier + "B:\n" + kLoadOther + kOut;
+  const std::string diverged =
+      "st.shared.u32 [%r4], %r1;\nand.b32 %r8, %r1, 1;\nsetp.eq.u32 %p1, %r8, 0;\n@%p1 bra A;\n" + kBarrier +
+      "bra B;\nA:\n" + kBarrier + "B:\n" + kLoadOther + kOut;
   CHECK(Found(diverged, kTwoWarps) == "barrier-divergence");  // and no race
 }
 
@@ -243,13 +274,16 @@ TEST_CASE("memcheck: an address that wraps for a lane that is off") {
 
 TEST_CASE("memcheck: vector, strided and uniform accesses to shared memory") {
   const std::string wide =
-      "shl.b32 %r8, %r1, 4;\nmov.u32 %r7, tile;\nadd.u32 %r9, %r7, %r8;\nst.shared.v4.u32 [%r9], {%r1, %r1, %r1, %r1};\n";
+      "shl.b32 %r8, %r1, 4;\nmov.u32 %r7, tile;\nadd.u32 %r9, %r7, %r8;\nst.shared.v4.u32 [%r9], {%r1, %r1, %r1, "
+      "%r1};\n";
   CHECK(Found(wide + kBarrier +
-                  "xor.b32 %r8, %r8, 4080;\nadd.u32 %r9, %r7, %r8;\nld.shared.v2.u64 {%rd5, %rd6}, [%r9];\nst.global.u64 [%rd1], %rd6;\n",
+                  "xor.b32 %r8, %r8, 4080;\nadd.u32 %r9, %r7, %r8;\nld.shared.v2.u64 {%rd5, %rd6}, "
+                  "[%r9];\nst.global.u64 [%rd1], %rd6;\n",
               {256, 1, 1}) == "");
   CHECK(Found(wide + "ld.shared.u32 %r10, [tile+1024];\n" + kOut, {256, 1, 1}).find("race") != std::string::npos);
   const std::string strided =
-      "mul.lo.u32 %r8, %r1, 132;\nand.b32 %r8, %r8, 8188;\nmov.u32 %r7, tile;\nadd.u32 %r9, %r7, %r8;\nst.shared.u32 [%r9], %r1;\n";
+      "mul.lo.u32 %r8, %r1, 132;\nand.b32 %r8, %r8, 8188;\nmov.u32 %r7, tile;\nadd.u32 %r9, %r7, %r8;\nst.shared.u32 "
+      "[%r9], %r1;\n";
   CHECK(Found(strided + kBarrier + "ld.shared.u32 %r10, [%r9];\n" + kOut, {32, 1, 1}) == "");
 }
 

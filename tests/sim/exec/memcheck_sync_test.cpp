@@ -10,7 +10,8 @@ const std::string kTile = ".shared .align 16 .b8 tile[8192];\n.shared .align 8 .
 constexpr exec::Dim3 kTwoWarps{64, 1, 1}, kWarp{32, 1, 1};
 
 // %r4: the thread's own word in tile; %r5: that of the next thread.
-const std::string kAddresses = "mov.u32 %r7, tile;\nadd.u32 %r4, %r7, %r2;\nadd.u32 %r5, %r4, 4;\nadd.u64 %rd4, %rd1, %rd3;\n";
+const std::string kAddresses =
+    "mov.u32 %r7, tile;\nadd.u32 %r4, %r7, %r2;\nadd.u32 %r5, %r4, 4;\nadd.u64 %rd4, %rd1, %rd3;\n";
 const std::string kStore = "st.global.u32 [%rd4], %r10;\n";
 
 std::string Found(const std::string& body, exec::Dim3 block, const std::string& target = "sm_80") {
@@ -31,11 +32,12 @@ TEST_CASE("memcheck: a barrier that part of a warp comes to") {
   CHECK(Found(If(kHalfWarp, "bar.sync 0;\n") + kStore, kWarp) == "barrier-divergence");
   CHECK(Found(If(kHalfWarp, "barrier.sync.aligned 0;\n") + kStore, kWarp) == "barrier-divergence");
   CHECK(Found(If(kHalfWarp, "barrier.sync 0;\n") + kStore, kWarp) == "");
-  CHECK(Found(If(kHalfWarp, "bar.sync 0;\nst.global.u32 [%rd1], 1;\n", "bar.sync 0;\nst.global.u32 [%rd1+4], 1;\n"), kWarp) ==
-        "barrier-divergence");
+  CHECK(Found(If(kHalfWarp, "bar.sync 0;\nst.global.u32 [%rd1], 1;\n", "bar.sync 0;\nst.global.u32 [%rd1+4], 1;\n"),
+              kWarp) == "barrier-divergence");
   CHECK(Found(If(kHalfWarp, "bar.red.popc.u32 %r10, 0, %p1;\n") + kStore, kWarp) == "barrier-divergence");
   // As many turns as the lane has a number.
-  CHECK(Found("mov.u32 %r10, 0;\nLOOP:\nsetp.ge.u32 %p1, %r10, %r3;\n@%p1 bra OUT;\nadd.u32 %r10, %r10, 1;\nbar.sync 0;\nbra.uni "
+  CHECK(Found("mov.u32 %r10, 0;\nLOOP:\nsetp.ge.u32 %p1, %r10, %r3;\n@%p1 bra OUT;\nadd.u32 %r10, %r10, 1;\nbar.sync "
+              "0;\nbra.uni "
               "LOOP;\nOUT:\n" +
                   kStore,
               kWarp) == "barrier-divergence");
@@ -44,8 +46,9 @@ TEST_CASE("memcheck: a barrier that part of a warp comes to") {
 TEST_CASE("memcheck: a barrier that warps pass by") {
   CHECK(Found(If(kFirstWarp, "bar.sync 0;\n") + kStore, kTwoWarps) == "barrier-divergence");
   CHECK(Found(If(kFirstWarp, "bar.sync 1, 32;\n") + kStore, kTwoWarps) == "");
-  CHECK(Found(If(kFirstWarp, "bar.sync 0;\nst.global.u32 [%rd1], 1;\n", "bar.sync 0;\nst.global.u32 [%rd1+4], 1;\n") + kStore, kTwoWarps) ==
-        "");
+  CHECK(Found(If(kFirstWarp, "bar.sync 0;\nst.global.u32 [%rd1], 1;\n", "bar.sync 0;\nst.global.u32 [%rd1+4], 1;\n") +
+                  kStore,
+              kTwoWarps) == "");
   CHECK(Found("bar.sync 0;\n" + kStore, kTwoWarps) == "");
 }
 
@@ -64,13 +67,15 @@ TEST_CASE("memcheck: masks of .sync instructions") {
   CHECK(Found(If(kHalfWarp, "bar.warp.sync 0xffff;\n") + kStore, kWarp) == "");
   CHECK(Found(If(kHalfWarp, some + "bar.warp.sync -1;\n", "bar.warp.sync -1;\n" + some) + kStore, kWarp) == "");
   CHECK(Found(If(kHalfWarp, "bar.warp.sync -1;\n") + kStore + "@!%p1 bar.warp.sync -1;\n", kWarp) == "");
-  CHECK(Found(If(kHalfWarp, "bar.warp.sync -1;\n", "bar.sync 0;\n") + kStore, kWarp) == "sync-missing barrier-divergence");
+  CHECK(Found(If(kHalfWarp, "bar.warp.sync -1;\n", "bar.sync 0;\n") + kStore, kWarp) ==
+        "sync-missing barrier-divergence");
   CHECK(Found(If(kHalfWarp, "vote.sync.ballot.b32 %r10, %p1, -1;\n") + kStore, kWarp) == "sync-missing");
   CHECK(Found(If(kHalfWarp, "match.any.sync.b32 %r10, %r1, -1;\n") + kStore, kWarp) == "sync-missing");
   CHECK(Found(If(kHalfWarp, "redux.sync.add.u32 %r10, %r1, -1;\n") + kStore, kWarp) == "sync-missing");
   CHECK(Found(If(kHalfWarp, "activemask.b32 %r11;\nvote.sync.ballot.b32 %r10, %p1, %r11;\n") + kStore, kWarp) == "");
   // Lanes that have ended, and that are not there.
-  CHECK(Found("setp." + kHalfWarp + ";\n@%p1 exit;\nbar.warp.sync -1;\nvote.sync.ballot.b32 %r10, %p1, -1;\n" + kStore, kWarp) == "");
+  CHECK(Found("setp." + kHalfWarp + ";\n@%p1 exit;\nbar.warp.sync -1;\nvote.sync.ballot.b32 %r10, %p1, -1;\n" + kStore,
+              kWarp) == "");
   CHECK(Found("bar.warp.sync -1;\n" + kStore, {40, 1, 1}) == "");
 }
 
@@ -78,19 +83,22 @@ TEST_CASE("memcheck: a value of a lane that takes no part in a shuffle") {
   const std::string down = "shfl.sync.down.b32 %r10, %r1, 16, 31, -1;\n";
   CHECK(Found(down + kStore, kWarp) == "");
   CHECK(Found(down + kStore, {40, 1, 1}) == "shuffle-source");
-  CHECK(Found(down + "setp.lt.u32 %p1, %r1, 16;\n@!%p1 mov.u32 %r10, 0;\n" + kStore, {40, 1, 1}) == "");  // nobody uses it
+  CHECK(Found(down + "setp.lt.u32 %p1, %r1, 16;\n@!%p1 mov.u32 %r10, 0;\n" + kStore, {40, 1, 1}) ==
+        "");  // nobody uses it
   CHECK(Found("setp.ge.u32 %p1, %r3, 20;\n@%p1 exit;\n" + down + kStore, kWarp) == "shuffle-source");
   CHECK(Found(If(kHalfWarp, "shfl.sync.idx.b32 %r10, %r1, 20, 31, 0xffff;\n") + kStore, kWarp) == "shuffle-source");
   CHECK(Found(If(kHalfWarp, "shfl.sync.idx.b32 %r10, %r1, 2, 31, 0xffff;\n") + kStore, kWarp) == "");
   // Both halves are at the same instruction, each with a mask of its own.
-  CHECK(Found("setp." + kHalfWarp + ";\nselp.b32 %r11, 0xffff, 0xffff0000, %p1;\nshfl.sync.bfly.b32 %r10, %r1, 16, 31, %r11;\n" + kStore,
+  CHECK(Found("setp." + kHalfWarp +
+                  ";\nselp.b32 %r11, 0xffff, 0xffff0000, %p1;\nshfl.sync.bfly.b32 %r10, %r1, 16, 31, %r11;\n" + kStore,
               kWarp) == "shuffle-source");
   // They meet in instructions at two places.
   const std::string half = "shfl.sync.bfly.b32 %r10, %r1, 16, 31, -1;\nadd.u32 %r10, %r10, ";
   CHECK(Found(If(kHalfWarp, half + "1;\n", half + "2;\n") + kStore, kWarp) == "");
 }
 
-const std::string kInit = "mov.u32 %r8, bar;\nsetp.ne.u32 %p2, %r1, 0;\n@!%p2 mbarrier.init.shared.b64 [%r8], 64;\nbar.sync 0;\n";
+const std::string kInit =
+    "mov.u32 %r8, bar;\nsetp.ne.u32 %p2, %r1, 0;\n@!%p2 mbarrier.init.shared.b64 [%r8], 64;\nbar.sync 0;\n";
 
 TEST_CASE("memcheck: mbarriers") {
   const std::string one = "mov.u32 %r8, bar;\nsetp.ne.u32 %p2, %r1, 0;\n@%p2 exit;\n";
@@ -113,7 +121,8 @@ TEST_CASE("memcheck: asynchronous copies that were not waited for") {
   CHECK(Found(copy + commit + "cp.async.wait_group 0;\n" + read, kWarp) == "");
   CHECK(Found(copy + "cp.async.wait_all;\n" + read, kWarp) == "");
   CHECK(Found(copy + "st.shared.u32 [%r4], 1;\ncp.async.wait_all;\n", kWarp) == "unfinished-copy");
-  CHECK(Found("ld.shared.u32 %r10, [%r4+1024];\n" + copy + "st.shared.u32 [%r4+512], 1;\ncp.async.wait_all;\n", kWarp) == "");
+  CHECK(Found("ld.shared.u32 %r10, [%r4+1024];\n" + copy + "st.shared.u32 [%r4+512], 1;\ncp.async.wait_all;\n",
+              kWarp) == "");
   const std::string in_range = "setp.lt.u32 %p1, %r1, 63;\n@%p1 ";
   CHECK(Found(copy + "cp.async.wait_all;\n" + in_range + other, kTwoWarps).starts_with("race"));
   CHECK(Found(copy + "cp.async.wait_all;\nbar.sync 0;\n" + in_range + other, kTwoWarps) == "");

@@ -1,5 +1,5 @@
-// Bits of results that are not a number, in machine code and interpreted. Those of tests/data/gpu/nan-bits.txt are tested there, too
-// (gpu.nan_bits); here are what follows from them, and what ptxas folds or compiles.
+// Bits of results that are not a number, in machine code and interpreted. Those of tests/data/gpu/nan-bits.txt are
+// tested there, too (gpu.nan_bits); here are what follows from them, and what ptxas folds or compiles.
 #include <catch2/catch.hpp>
 #include <cstdio>
 #include <string>
@@ -17,8 +17,9 @@ struct NanCase {
   std::uint64_t bits;
 };
 
-// Loaded are %f1 infinity, %f2 -infinity, %f3 0x7f812345 (signalling), %f4 0xffc54321, %f5 1, %f6 -1; %g1 0xfff8000000012345,
-// %g2 0x7ff0000000054321 (signalling), %g3 1, %g4 infinity; %h1 0xfe12, %h2 0x7c12 (signalling), %h3 0xffc1.
+// Loaded are %f1 infinity, %f2 -infinity, %f3 0x7f812345 (signalling), %f4 0xffc54321, %f5 1, %f6 -1; %g1
+// 0xfff8000000012345, %g2 0x7ff0000000054321 (signalling), %g3 1, %g4 infinity; %h1 0xfe12, %h2 0x7c12 (signalling),
+// %h3 0xffc1.
 constexpr NanCase kCases[] = {
     // What is computed in f32 is 0x7fffffff for a conversion, too; what is loaded keeps its payload.
     {"add.f32 %f9, %f1, %f2; cvt.f64.f32 %g9, %f9; mov.b64 %d9, %g9;", 0x7fffffffe0000000},
@@ -54,17 +55,20 @@ constexpr NanCase kCases[] = {
 
 std::string Kernel(const NanCase& one, bool loads) {
   const std::string loaded =
-      "ld.global.f64 %g1, [%in]; ld.global.f64 %g2, [%in+8]; ld.global.f64 %g3, [%in+16]; ld.global.f64 %g4, [%in+24];\n"
+      "ld.global.f64 %g1, [%in]; ld.global.f64 %g2, [%in+8]; ld.global.f64 %g3, [%in+16]; ld.global.f64 %g4, "
+      "[%in+24];\n"
       "ld.global.v4.f32 {%f1, %f2, %f3, %f4}, [%in+32]; ld.global.v2.f32 {%f5, %f6}, [%in+48];\n"
       "ld.global.b16 %h1, [%in+56]; ld.global.b16 %h2, [%in+58]; ld.global.b16 %h3, [%in+60];\n";
   const std::string constant =
       "mov.f64 %g1, 0dfff8000000012345; mov.f64 %g2, 0d7ff0000000054321; mov.f64 %g3, 0d3ff0000000000000; mov.f64 %g4, "
       "0d7ff0000000000000;\n"
-      "mov.f32 %f1, 0f7f800000; mov.f32 %f2, 0fff800000; mov.f32 %f3, 0f7f812345; mov.f32 %f4, 0fffc54321; mov.f32 %f5, 0f3f800000;\n"
+      "mov.f32 %f1, 0f7f800000; mov.f32 %f2, 0fff800000; mov.f32 %f3, 0f7f812345; mov.f32 %f4, 0fffc54321; mov.f32 "
+      "%f5, 0f3f800000;\n"
       "mov.f32 %f6, 0fbf800000; mov.b16 %h1, 0xfe12; mov.b16 %h2, 0x7c12; mov.b16 %h3, 0xffc1;\n";
   return std::string(
              ".version 8.6\n.target sm_100\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
-             ".reg .b64 %d<10>; .reg .b32 %r<10>; .reg .f32 %f<10>; .reg .f64 %g<10>; .reg .b16 %h<10>; .reg .b64 %in, %out;\n"
+             ".reg .b64 %d<10>; .reg .b32 %r<10>; .reg .f32 %f<10>; .reg .f64 %g<10>; .reg .b16 %h<10>; .reg .b64 %in, "
+             "%out;\n"
              "ld.param.u64 %in, [in]; ld.param.u64 %out, [out];\n") +
          (loads ? loaded : constant) + one.instructions + "\nst.global.u64 [%out], %d9;\nret;\n}\n";
 }
@@ -72,8 +76,9 @@ std::string Kernel(const NanCase& one, bool loads) {
 }  // namespace
 
 TEST_CASE("NanBits_AreThoseOfAGpu_InBothTiersAndFolded") {
-  const std::vector<std::uint64_t> in = {0xfff8000000012345, 0x7ff0000000054321, 0x3ff0000000000000, 0x7ff0000000000000,
-                                         0xff8000007f800000, 0xffc543217f812345, 0xbf8000003f800000, 0x0000ffc17c12fe12};
+  const std::vector<std::uint64_t> in = {0xfff8000000012345, 0x7ff0000000054321, 0x3ff0000000000000,
+                                         0x7ff0000000000000, 0xff8000007f800000, 0xffc543217f812345,
+                                         0xbf8000003f800000, 0x0000ffc17c12fe12};
   for (const std::string tiers : {"off", "interpret"}) {
     exec::Engine::Options options;
     options.tiers = tiers;
@@ -83,10 +88,11 @@ TEST_CASE("NanBits_AreThoseOfAGpu_InBothTiersAndFolded") {
     for (const NanCase& one : kCases) {
       for (const bool loads : {true, false}) {
         std::vector<std::uint64_t> out(1);
-        const exec::LaunchFault fault = executor.Launch(Kernel(one, loads), "k", {1, 1, 1}, {1, 1, 1}, ParamBlock().Add(at).Add(out_at));
+        const exec::LaunchFault fault =
+            executor.Launch(Kernel(one, loads), "k", {1, 1, 1}, {1, 1, 1}, ParamBlock().Add(at).Add(out_at));
         executor.Download(out_at, out);
-        INFO(one.instructions << (loads ? ", loaded" : ", constants") << ", tiers " << tiers << ": " << std::hex << out[0] << ", not "
-                              << one.bits << " " << fault.text);
+        INFO(one.instructions << (loads ? ", loaded" : ", constants") << ", tiers " << tiers << ": " << std::hex
+                              << out[0] << ", not " << one.bits << " " << fault.text);
         CHECK(fault.kind == exec::FaultKind::kNone);
         CHECK(out[0] == one.bits);
       }
@@ -106,7 +112,8 @@ std::string HexF64(std::uint64_t bits) {
 }
 
 /// Kernel K stores what instruction K gives for three numbers, loaded or constant.
-std::string OperandsKernel(const std::vector<std::string>& instructions, const std::vector<std::uint64_t>& operands, bool loads) {
+std::string OperandsKernel(const std::vector<std::string>& instructions, const std::vector<std::uint64_t>& operands,
+                           bool loads) {
   std::string text = ".version 8.6\n.target sm_90\n.address_size 64\n";
   text +=
       ".visible .entry k(.param .u64 in, .param .u64 out)\n{\n.reg .f64 %g<10>; .reg .b64 %in, %out;\n"
@@ -127,9 +134,10 @@ std::string OperandsKernel(const std::vector<std::string>& instructions, const s
 // Which of two an H200 takes is known for a few pairs only; here it is the first one, in all ways to run.
 TEST_CASE("NanBits_OfSeveralNansInF64_AreThoseOfTheFirst") {
   const std::vector<std::string> instructions = {
-      "add.f64 %g9, %g1, %g2;",        "add.rn.f64 %g9, %g1, %g2;", "sub.f64 %g9, %g1, %g2;",         "sub.rn.f64 %g9, %g1, %g2;",
-      "mul.f64 %g9, %g1, %g2;",        "mul.rn.f64 %g9, %g1, %g2;", "div.rn.f64 %g9, %g1, %g2;",      "add.rz.f64 %g9, %g1, %g2;",
-      "mul.rp.f64 %g9, %g1, %g2;",     "div.rm.f64 %g9, %g1, %g2;", "fma.rn.f64 %g9, %g1, %g2, %g3;", "fma.rn.f64 %g9, %g1, %g3, %g2;",
+      "add.f64 %g9, %g1, %g2;",        "add.rn.f64 %g9, %g1, %g2;",      "sub.f64 %g9, %g1, %g2;",
+      "sub.rn.f64 %g9, %g1, %g2;",     "mul.f64 %g9, %g1, %g2;",         "mul.rn.f64 %g9, %g1, %g2;",
+      "div.rn.f64 %g9, %g1, %g2;",     "add.rz.f64 %g9, %g1, %g2;",      "mul.rp.f64 %g9, %g1, %g2;",
+      "div.rm.f64 %g9, %g1, %g2;",     "fma.rn.f64 %g9, %g1, %g2, %g3;", "fma.rn.f64 %g9, %g1, %g3, %g2;",
       "fma.rn.f64 %g9, %g3, %g1, %g2;"};
   for (const std::string tiers : {"off", "interpret"}) {
     exec::Engine::Options options;
@@ -143,13 +151,13 @@ TEST_CASE("NanBits_OfSeveralNansInF64_AreThoseOfTheFirst") {
         for (const bool loads : {true, false}) {
           std::vector<std::uint64_t> out(instructions.size());
           const std::uint64_t out_at = executor.Upload(out);
-          const exec::LaunchFault fault =
-              executor.Launch(OperandsKernel(instructions, operands, loads), "k", {1, 1, 1}, {1, 1, 1}, ParamBlock().Add(at).Add(out_at));
+          const exec::LaunchFault fault = executor.Launch(OperandsKernel(instructions, operands, loads), "k", {1, 1, 1},
+                                                          {1, 1, 1}, ParamBlock().Add(at).Add(out_at));
           executor.Download(out_at, out);
           CHECK(fault.kind == exec::FaultKind::kNone);
           for (std::size_t i = 0; i < instructions.size(); ++i) {
-            INFO(instructions[i] << " of " << HexF64(a) << ", " << HexF64(b) << (loads ? ", loaded" : ", constants") << ", tiers " << tiers
-                                 << ": " << HexF64(out[i]));
+            INFO(instructions[i] << " of " << HexF64(a) << ", " << HexF64(b) << (loads ? ", loaded" : ", constants")
+                                 << ", tiers " << tiers << ": " << HexF64(out[i]));
             CHECK(out[i] == (a | std::uint64_t{1} << 51));
           }
         }

@@ -29,7 +29,8 @@ PageOwners::Kernel KernelOf(const std::vector<std::vector<PageSet::Range>>& ctas
 }
 
 /// The rule, page by page.
-bool MayRun(const Kernels& kernels, const std::set<std::pair<std::uint32_t, std::uint32_t>>& ended, const KernelCta& cta) {
+bool MayRun(const Kernels& kernels, const std::set<std::pair<std::uint32_t, std::uint32_t>>& ended,
+            const KernelCta& cta) {
   std::set<std::uint64_t> pages;
   const auto pages_of = [&](std::uint32_t kernel, std::uint32_t number, auto visit) {
     for (const CtaPages& named : kernels[kernel].pages) {
@@ -43,7 +44,8 @@ bool MayRun(const Kernels& kernels, const std::set<std::pair<std::uint32_t, std:
   bool free = true;
   for (std::uint32_t older = 0; older < cta.kernel; ++older) {
     for (std::uint32_t other = 0; other < kernels[older].ctas; ++other) {
-      if (!ended.contains({older, other})) pages_of(older, other, [&](std::uint64_t page) { free = free && !pages.contains(page); });
+      if (!ended.contains({older, other}))
+        pages_of(older, other, [&](std::uint64_t page) { free = free && !pages.contains(page); });
     }
   }
   return free;
@@ -61,7 +63,8 @@ void RunAll(const Kernels& kernels, std::uint64_t seed) {
       chooser.AddReady(cta.kernel, cta.cta);
     }
     for (std::uint32_t k = 0; k < kernels.size(); ++k) {
-      for (std::uint32_t cta = 0; cta < kernels[k].ctas; ++cta) REQUIRE(told.contains({k, cta}) == MayRun(kernels, ended, {k, cta}));
+      for (std::uint32_t cta = 0; cta < kernels[k].ctas; ++cta)
+        REQUIRE(told.contains({k, cta}) == MayRun(kernels, ended, {k, cta}));
     }
     const auto chosen = chooser.Choose();
     if (!chosen) break;
@@ -79,7 +82,8 @@ void RunAll(const Kernels& kernels, std::uint64_t seed) {
 }  // namespace
 
 TEST_CASE("PageOwners_TwoKernelsOnOnePage_TheSecondWaitsForTheLastOfTheFirst") {
-  const Kernels kernels{KernelOf({{{7, 7, 1}}, {{7, 8, 1}}, {{9, 9, 1}}}), KernelOf({{{7, 7, 2}}, {{9, 9, 2}}, {{100, 100, 1}}, {}})};
+  const Kernels kernels{KernelOf({{{7, 7, 1}}, {{7, 8, 1}}, {{9, 9, 1}}}),
+                        KernelOf({{{7, 7, 2}}, {{9, 9, 2}}, {{100, 100, 1}}, {}})};
   PageOwners owners(kernels);
   CHECK(owners.TakeReady() == std::vector<KernelCta>{{0, 0}, {0, 1}, {0, 2}, {1, 2}, {1, 3}});
   owners.Release({0, 0});
@@ -147,7 +151,8 @@ TEST_CASE("CtaChooser_OneSeed_OneOrder") {
     CHECK(std::ranges::adjacent_find(ctas) == ctas.end());
   }
   // Kernels mix.
-  CHECK(std::ranges::adjacent_find(order, [](const auto& a, const auto& b) { return a.first > b.first; }) != order.end());
+  CHECK(std::ranges::adjacent_find(order, [](const auto& a, const auto& b) { return a.first > b.first; }) !=
+        order.end());
 }
 
 TEST_CASE("CtaChooser_InTurn_WaitsForTheOneWhoseTurnItIs") {

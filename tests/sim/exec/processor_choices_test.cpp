@@ -1,5 +1,6 @@
-// What is measured about the processor, what is chosen by it, and what is kept of it (sim/exec/runtime/processor_choices.h). That code is
-// right whatever is chosen is proven where the loops are tested (lane_loop_test.cpp).
+// What is measured about the processor, what is chosen by it, and what is kept of it
+// (sim/exec/runtime/processor_choices.h). That code is right whatever is chosen is proven where the loops are tested
+// (lane_loop_test.cpp).
 #include "sim/exec/runtime/processor_choices.h"
 
 #include <catch2/catch.hpp>
@@ -47,7 +48,8 @@ TEST_CASE("processor: what is measured is a ratio, and chooses what is clearly f
   CHECK(ChoicesOf({.ahead_gain = 2.7, .few_gain = 1.05}) == ProcessorChoices{.fetch_ahead = true, .few_lanes = 8});
   CHECK(ChoicesOf({.ahead_gain = 0.9, .few_gain = 1.6}) == ProcessorChoices{.fetch_ahead = false, .few_lanes = 16});
   CHECK(ChoicesOf({.few_gain = 3, .all_gain = 2}) == ProcessorChoices{.fetch_ahead = false, .few_lanes = 32});
-  CHECK(ChoicesOf({.few_gain = 3, .all_gain = 2, .halves = true}) == ProcessorChoices{.fetch_ahead = false, .few_lanes = 16});
+  CHECK(ChoicesOf({.few_gain = 3, .all_gain = 2, .halves = true}) ==
+        ProcessorChoices{.fetch_ahead = false, .few_lanes = 16});
 }
 
 TEST_CASE("processor: nothing else passes for what was measured") {
@@ -58,10 +60,11 @@ TEST_CASE("processor: nothing else passes for what was measured") {
   CHECK(read->few_gain == 0.75);
   CHECK(read->all_gain == 0.5);
   CHECK(read->halves);
-  for (const char* const text : {"", "ahead", "ahead 1500\n", "ahead 1500 few 0 all 1000 halves 0\n",
-                                 "ahead nan few 1000 all 1000 halves 0\n", "ahead 1.5 few 1000 all 1000 halves 0\n",
-                                 "ahead -2000 few 1000 all 1000 halves 0\n", "ahead 1000 few 1000 all 1000 halves 0\nand more",
-                                 "ahead 1000000000 few 1000 all 1000 halves 0\n", "ahead 1000 few 1000 all 1000 halves 7\n"}) {
+  for (const char* const text :
+       {"", "ahead", "ahead 1500\n", "ahead 1500 few 0 all 1000 halves 0\n", "ahead nan few 1000 all 1000 halves 0\n",
+        "ahead 1.5 few 1000 all 1000 halves 0\n", "ahead -2000 few 1000 all 1000 halves 0\n",
+        "ahead 1000 few 1000 all 1000 halves 0\nand more", "ahead 1000000000 few 1000 all 1000 halves 0\n",
+        "ahead 1000 few 1000 all 1000 halves 7\n"}) {
     INFO(text);
     CHECK_FALSE(ProcessorTimes::Parse(text).has_value());
   }

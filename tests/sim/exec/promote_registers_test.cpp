@@ -1,4 +1,5 @@
-// Registers become values without a search for places of phis where they are written once, and as LLVM's own promotion has them.
+// Registers become values without a search for places of phis where they are written once, and as LLVM's own promotion
+// has them.
 #include "sim/exec/compiler/promote_registers.h"
 
 #include <llvm/IR/Dominators.h>
@@ -50,7 +51,8 @@ class Registers {
     b_.CreateBr(to);
     b_.SetInsertPoint(to);
   }
-  /// Of what can be reached, as elsewhere anything is right; phis in the order of their names, what they merge in that of blocks.
+  /// Of what can be reached, as elsewhere anything is right; phis in the order of their names, what they merge in that
+  /// of blocks.
   std::string Text() {
     llvm::removeUnreachableBlocks(*function_);
     for (llvm::BasicBlock& block : *function_) {
@@ -72,7 +74,8 @@ class Registers {
  private:
   void SortIncoming(llvm::PHINode& phi) {
     std::vector<std::pair<llvm::BasicBlock*, llvm::Value*>> incoming;
-    for (unsigned i = 0; i < phi.getNumIncomingValues(); ++i) incoming.emplace_back(phi.getIncomingBlock(i), phi.getIncomingValue(i));
+    for (unsigned i = 0; i < phi.getNumIncomingValues(); ++i)
+      incoming.emplace_back(phi.getIncomingBlock(i), phi.getIncomingValue(i));
     std::map<const llvm::BasicBlock*, unsigned> numbers;
     for (llvm::BasicBlock& block : *function_) numbers.emplace(&block, static_cast<unsigned>(numbers.size()));
     std::ranges::stable_sort(incoming, {}, [&](const auto& one) { return numbers.at(one.first); });
@@ -98,7 +101,9 @@ void FillAtRandom(Registers& registers, std::uint64_t seed) {
     for (unsigned i = below(6); i > 0; --i) {
       const unsigned number = below(registers.slots().size());
       if (below(2) == 0) registers.Use(registers.Read(number));
-      else registers.Write(number, below(3) == 0 ? registers.Read(below(registers.slots().size())) : b.getInt32(below(1000)));
+      else
+        registers.Write(number,
+                        below(3) == 0 ? registers.Read(below(registers.slots().size())) : b.getInt32(below(1000)));
     }
   };
   std::vector<llvm::BasicBlock*> blocks(2 + below(12));

@@ -31,7 +31,8 @@ RandomAddressKernel::RandomAddressKernel(std::uint64_t seed) : random_(seed) {
   Access();
   text_ =
       ".version 8.0\n.target sm_80\n.address_size 64\n"
-      ".func (.param .b32 result) scale(.param .b32 x, .param .b32 y)\n{\n\t.reg .b32 %r<4>;\n\tld.param.b32 %r1, [x];\n"
+      ".func (.param .b32 result) scale(.param .b32 x, .param .b32 y)\n{\n\t.reg .b32 %r<4>;\n\tld.param.b32 %r1, "
+      "[x];\n"
       "\tld.param.b32 %r2, [y];\n\tmad.lo.s32 %r3, %r1, 3, %r2;\n\tst.param.b32 [result], %r3;\n\tret;\n}\n"
       ".visible .entry k(.param .u64 A, .param .u64 B, .param .u32 n, .param .u32 m)\n{\n\t.reg .b64 %A, %B;\n";
   for (const auto& [prefix, count] : counts_) {
@@ -60,7 +61,9 @@ RandomAddressKernel::Variable RandomAddressKernel::Fit(Variable variable, std::i
       Line("and.b32 " + reg + ", " + variable.reg + ", " + std::to_string(mask) + ";");
       return {reg, {0, mask}};
     }
-    case 1: Line("rem.s32 " + reg + ", " + variable.reg + ", " + std::to_string(most) + ";"); return {reg, {-most, most}};
+    case 1:
+      Line("rem.s32 " + reg + ", " + variable.reg + ", " + std::to_string(most) + ";");
+      return {reg, {-most, most}};
     default: {
       const std::string at_most = New("%r");
       Line("min.s32 " + at_most + ", " + variable.reg + ", " + std::to_string(most) + ";");
@@ -131,8 +134,8 @@ RandomAddressKernel::Variable RandomAddressKernel::Combine(unsigned depth) {
     }
     case 11: {
       const std::string call = New("%r");
-      Line("{ .param .b32 p0; .param .b32 p1; .param .b32 q; st.param.b32 [p0], " + a.reg + "; st.param.b32 [p1], " + b.reg +
-           "; call (q), scale, (p0, p1); ld.param.b32 " + call + ", [q]; }");
+      Line("{ .param .b32 p0; .param .b32 p1; .param .b32 q; st.param.b32 [p0], " + a.reg + "; st.param.b32 [p1], " +
+           b.reg + "; call (q), scale, (p0, p1); ld.param.b32 " + call + ", [q]; }");
       line("add.s32", call, "1");
       return {r, {3 * al + bl + 1, 3 * ah + bh + 1}};
     }
@@ -153,7 +156,8 @@ std::string RandomAddressKernel::Condition(const Variable& a) {
   const Variable b = Leaf();
   const std::string p = New("%p"), left = New("%r");
   Line("mov.u32 " + left + ", " + a.reg + ";");
-  Line(std::string("setp.") + kComparisons[Pick(6)] + (Pick(2) == 0 ? ".s32 " : ".u32 ") + p + ", " + left + ", " + b.reg + ";");
+  Line(std::string("setp.") + kComparisons[Pick(6)] + (Pick(2) == 0 ? ".s32 " : ".u32 ") + p + ", " + left + ", " +
+       b.reg + ";");
   return p;
 }
 
@@ -184,7 +188,8 @@ void RandomAddressKernel::Access() {
 void RandomAddressKernel::Assign() { variables_.push_back(Fit(Expression(0), kMostIndex / 8)); }
 
 void RandomAddressKernel::If(unsigned depth) {
-  const std::string condition = Condition(), otherwise = "L" + std::to_string(labels_++), end = "L" + std::to_string(labels_++);
+  const std::string condition = Condition(), otherwise = "L" + std::to_string(labels_++),
+                    end = "L" + std::to_string(labels_++);
   const std::string joined = New("%r");
   Line((Pick(2) == 0 ? "@" : "@!") + condition + " bra " + otherwise + ";");
   const auto outer = variables_;
@@ -199,7 +204,8 @@ void RandomAddressKernel::If(unsigned depth) {
   Line("mov.u32 " + joined + ", " + second.reg + ";");
   variables_ = outer;
   body_ += end + ":\n";
-  variables_.push_back({joined, {std::min(first.bounds.low, second.bounds.low), std::max(first.bounds.high, second.bounds.high)}});
+  variables_.push_back(
+      {joined, {std::min(first.bounds.low, second.bounds.low), std::max(first.bounds.high, second.bounds.high)}});
 }
 
 // for (v = start; v < end; v += step), tested at the top or at the bottom; w += add in each round.

@@ -1,5 +1,5 @@
-// Random kernels whose addresses are arithmetic on indices: branches, loops, minima, shifts, choices of pointers, calls, early
-// exits; every address stays inside the array by construction. For the soundness of profiled ranges.
+// Random kernels whose addresses are arithmetic on indices: branches, loops, minima, shifts, choices of pointers,
+// calls, early exits; every address stays inside the array by construction. For the soundness of profiled ranges.
 #pragma once
 
 #include <cstdint>

@@ -74,7 +74,8 @@ std::string RandomKernel::Text(const Operation& o) const {
     case Op::kMin: return "min.s32 " + d + ", " + a + ", " + b + ";\n";
     case Op::kSelect: return "setp.lt.s32 %q, " + a + ", " + b + ";\n selp.b32 " + d + ", " + a + ", " + b + ", %q;\n";
     case Op::kLoad:
-      return "and.b32 %t, " + a + ", 63;\n mul.wide.u32 %rd3, %t, 4;\n add.u64 %rd3, %rd0, %rd3;\n ld.global.u32 " + d + ", [%rd3];\n";
+      return "and.b32 %t, " + a + ", 63;\n mul.wide.u32 %rd3, %t, 4;\n add.u64 %rd3, %rd0, %rd3;\n ld.global.u32 " + d +
+             ", [%rd3];\n";
     case Op::kLoadThread: return "ld.global.u32 " + d + ", [%rd2+" + std::to_string(4 * (o.b % kRegisters)) + "];\n";
     case Op::kStore: return "st.global.u32 [%rd2+" + std::to_string(4 * (o.b % kRegisters)) + "], " + a + ";\n";
     case Op::kDiv: return "or.b32 %t, " + b + ", 1;\n div.u32 " + d + ", " + a + ", %t;\n";
@@ -109,22 +110,28 @@ std::string RandomKernel::GridText(const Operation& o) {
       switch (o.b % 4) {
         case 0: return "mov.u32 " + d + ", " + special + ";\n";
         case 1: return "cvt.u64.u32 %rd3, " + special + ";\ncvt.u32.u64 " + d + ", %rd3;\n";
-        case 2: return "mov.v4.u32 {%v0, %v1, %v2, %v3}, " + vector + ";\nmov.u32 " + d + ", %v" + std::to_string(which % 3) + ";\n";
+        case 2:
+          return "mov.v4.u32 {%v0, %v1, %v2, %v3}, " + vector + ";\nmov.u32 " + d + ", %v" + std::to_string(which % 3) +
+                 ";\n";
         default:  // under a guard that holds for all threads, in a scope that hides a name
-          return "setp.eq.u32 %q, " + a + ", " + a + ";\n{\n.reg .b32 %t;\n@%q mov.u32 %t, " + special + ";\nmov.u32 " + d + ", %t;\n}\n";
+          return "setp.eq.u32 %q, " + a + ", " + a + ";\n{\n.reg .b32 %t;\n@%q mov.u32 %t, " + special + ";\nmov.u32 " +
+                 d + ", %t;\n}\n";
       }
     case Op::kGridCall:
     case Op::kGridPointer: {
       const bool pointer = o.op == Op::kGridPointer;
-      std::string text = "{\n.param .b32 which;\n.param .b32 value;\nst.param.b32 [which], " + std::to_string(which) + ";\n";
+      std::string text =
+          "{\n.param .b32 which;\n.param .b32 value;\nst.param.b32 [which], " + std::to_string(which) + ";\n";
       if (pointer) text += "ld.global.u64 %rd3, [table+" + std::to_string(which % 2 * 8) + "];\n";
       text += pointer ? "call (value), %rd3, (which), prototype;\n" : "call (value), grid_value, (which);\n";
       return text + "ld.param.b32 " + d + ", [value];\n}\n";
     }
-    case Op::kExit: return "and.b32 %t, " + a + ", " + std::to_string(kExitMask) + ";\nsetp.eq.u32 %q, %t, " + leave + ";\n@%q exit;\n";
+    case Op::kExit:
+      return "and.b32 %t, " + a + ", " + std::to_string(kExitMask) + ";\nsetp.eq.u32 %q, %t, " + leave +
+             ";\n@%q exit;\n";
     case Op::kExitCall:
-      return "{\n.param .b32 low;\nand.b32 %t, " + a + ", " + std::to_string(kExitMask) + ";\nsub.u32 %t, %t, " + leave +
-             ";\nst.param.b32 [low], %t;\ncall leave_if_zero, (low);\n}\n";
+      return "{\n.param .b32 low;\nand.b32 %t, " + a + ", " + std::to_string(kExitMask) + ";\nsub.u32 %t, %t, " +
+             leave + ";\nst.param.b32 [low], %t;\ncall leave_if_zero, (low);\n}\n";
     default: return {};
   }
 }
@@ -133,15 +140,19 @@ std::string RandomKernel::GridText(const Operation& o) {
 std::string RandomKernel::Functions() const {
   if (!grid_reads_) return {};
   std::string text =
-      ".func (.param .b32 value) grid_value(.param .b32 which)\n{\n.reg .pred %p;\n.reg .b32 %r<3>;\nld.param.b32 %r0, [which];\n";
+      ".func (.param .b32 value) grid_value(.param .b32 which)\n{\n.reg .pred %p;\n.reg .b32 %r<3>;\nld.param.b32 %r0, "
+      "[which];\n";
   for (unsigned i = 0; i < 6; ++i) {
     const std::string number = std::to_string(i);
-    text += "setp.ne.u32 %p, %r0, " + number + ";\n@%p bra NOT" + number + ";\nmov.u32 %r1, " + kGridValues[i] + ";\nNOT" + number + ":\n";
+    text += "setp.ne.u32 %p, %r0, " + number + ";\n@%p bra NOT" + number + ";\nmov.u32 %r1, " + kGridValues[i] +
+            ";\nNOT" + number + ":\n";
   }
   return text +
          "st.param.b32 [value], %r1;\nret;\n}\n"
-         ".func (.param .b32 value) grid_value_by_call(.param .b32 which)\n{\n.reg .b32 %r;\nld.param.b32 %r, [which];\n"
-         "{\n.param .b32 w;\n.param .b32 v;\nst.param.b32 [w], %r;\ncall (v), grid_value, (w);\nld.param.b32 %r, [v];\n}\n"
+         ".func (.param .b32 value) grid_value_by_call(.param .b32 which)\n{\n.reg .b32 %r;\nld.param.b32 %r, "
+         "[which];\n"
+         "{\n.param .b32 w;\n.param .b32 v;\nst.param.b32 [w], %r;\ncall (v), grid_value, (w);\nld.param.b32 %r, "
+         "[v];\n}\n"
          "st.param.b32 [value], %r;\nret;\n}\n"
          ".func leave_if_zero(.param .b32 low)\n{\n.reg .pred %p;\n.reg .b32 %r;\nld.param.b32 %r, [low];\n"
          "setp.eq.u32 %p, %r, 0;\n@%p exit;\nret;\n}\n"
@@ -171,12 +182,15 @@ std::string RandomKernel::Ptx() const {
          "shr.u32 %r5, %i, 2;\nand.b32 %r6, %i, 7;\nxor.b32 %r7, %t, %r2;\nmov.u32 %steps, 0;\n";
   for (unsigned i = 0; i < blocks_.size(); ++i) {
     const Block& block = blocks_[i];
-    const auto label = [&](unsigned to) { return to == blocks_.size() ? std::string("DONE") : "B" + std::to_string(to); };
-    out << "B" << i << ":\nadd.u32 %steps, %steps, 1;\nsetp.gt.u32 %leave, %steps, " << step_limit_ << ";\n@%leave bra DONE;\n";
+    const auto label = [&](unsigned to) {
+      return to == blocks_.size() ? std::string("DONE") : "B" + std::to_string(to);
+    };
+    out << "B" << i << ":\nadd.u32 %steps, %steps, 1;\nsetp.gt.u32 %leave, %steps, " << step_limit_
+        << ";\n@%leave bra DONE;\n";
     for (const Operation& operation : block.operations) out << Text(operation);
     if (block.conditional) {
-      out << "and.b32 %t, %r" << block.compare_a << ", " << block.mask << ";\nsetp.lt.u32 %p, %t, " << block.bound << ";\n@%p bra "
-          << label(block.on_true) << ";\n";
+      out << "and.b32 %t, %r" << block.compare_a << ", " << block.mask << ";\nsetp.lt.u32 %p, %t, " << block.bound
+          << ";\n@%p bra " << label(block.on_true) << ";\n";
     }
     out << "bra " << label(block.on_false) << ";\n";
   }
@@ -192,16 +206,21 @@ void RandomKernel::LogAccess(const Operation& o, std::uint32_t a, Log& log) {
   if (o.op == Op::kStore) log.accesses.push_back({true, false, 4 * (o.b % kRegisters)});
 }
 
-std::vector<std::uint32_t> RandomKernel::Run(std::uint32_t tid, std::uint32_t ctaid, std::uint32_t ntid, std::uint32_t seed,
-                                             const std::vector<std::uint32_t>& input, std::vector<std::uint32_t> mine, Log* log) const {
-  return Run({.tid = tid, .ntid = ntid, .cta = {ctaid, 0, 0}, .grid = {ctaid + 1, 1, 1}}, seed, input, std::move(mine), log);
+std::vector<std::uint32_t> RandomKernel::Run(std::uint32_t tid, std::uint32_t ctaid, std::uint32_t ntid,
+                                             std::uint32_t seed, const std::vector<std::uint32_t>& input,
+                                             std::vector<std::uint32_t> mine, Log* log) const {
+  return Run({.tid = tid, .ntid = ntid, .cta = {ctaid, 0, 0}, .grid = {ctaid + 1, 1, 1}}, seed, input, std::move(mine),
+             log);
 }
 
-std::vector<std::uint32_t> RandomKernel::Run(const RandomPlace& place, std::uint32_t seed, const std::vector<std::uint32_t>& input,
-                                             std::vector<std::uint32_t> mine, Log* log) const {
+std::vector<std::uint32_t> RandomKernel::Run(const RandomPlace& place, std::uint32_t seed,
+                                             const std::vector<std::uint32_t>& input, std::vector<std::uint32_t> mine,
+                                             Log* log) const {
   const std::uint32_t tid = place.tid, ctaid = place.cta_number(), linear = ctaid * place.ntid + tid;
-  const std::uint32_t grid_values[] = {place.cta[0], place.cta[1], place.cta[2], place.grid[0], place.grid[1], place.grid[2]};
-  std::uint32_t r[kRegisters] = {ctaid + 3, ctaid * seed, seed, tid, tid * 2654435761u, tid >> 2, tid & 7, linear ^ seed};
+  const std::uint32_t grid_values[] = {place.cta[0],  place.cta[1],  place.cta[2],
+                                       place.grid[0], place.grid[1], place.grid[2]};
+  std::uint32_t r[kRegisters] = {ctaid + 3,         ctaid * seed, seed,    tid,
+                                 tid * 2654435761u, tid >> 2,     tid & 7, linear ^ seed};
   unsigned at = 0;
   for (unsigned steps = 1; at < blocks_.size() && steps <= step_limit_; ++steps) {
     const Block& block = blocks_[at];

@@ -1,6 +1,6 @@
 // Random kernels for differential tests: arbitrary control-flow graphs (irreducible ones, divergent exits, nested and
-// overlapping loops) over a few integer registers, as PTX text and as the same program run thread by thread on the host.
-// Termination is by a per-thread step counter that every block tests.
+// overlapping loops) over a few integer registers, as PTX text and as the same program run thread by thread on the
+// host. Termination is by a per-thread step counter that every block tests.
 #pragma once
 
 #include <array>
@@ -18,8 +18,8 @@ struct RandomKernelOptions {
   unsigned operations = 5;    ///< most instructions per block
   unsigned step_limit = 200;  ///< blocks a thread runs before it leaves
   bool uniform_bias = true;   ///< about half of the branches depend on values equal in the whole CTA
-  /// Grids have three dimensions, and any block may ask where its CTA is: by special registers in all the ways PTX has, in a
-  /// function, and through a pointer to one; threads may also leave in the middle, here and in functions.
+  /// Grids have three dimensions, and any block may ask where its CTA is: by special registers in all the ways PTX has,
+  /// in a function, and through a pointer to one; threads may also leave in the middle, here and in functions.
   bool grid_reads = false;
   /// Addresses depend on data. Without, kernels are regular (docs/ranges.md).
   bool data_addresses = true;
@@ -56,7 +56,8 @@ class RandomKernel {
                                  std::vector<std::uint32_t> out_before, Log* log = nullptr) const;
   /// Thread `tid` of CTA `ctaid` of a grid of one dimension (without grid_reads).
   std::vector<std::uint32_t> Run(std::uint32_t tid, std::uint32_t ctaid, std::uint32_t ntid, std::uint32_t seed,
-                                 const std::vector<std::uint32_t>& input, std::vector<std::uint32_t> out_before, Log* log = nullptr) const;
+                                 const std::vector<std::uint32_t>& input, std::vector<std::uint32_t> out_before,
+                                 Log* log = nullptr) const;
   unsigned block_count() const { return static_cast<unsigned>(blocks_.size()); }
 
  private:

@@ -39,7 +39,9 @@ void RandomMeeting::Add(Kind kind, unsigned a, unsigned b, unsigned c, std::uint
   steps_.push_back({.kind = kind, .a = a, .b = b, .c = c, .constant = constant});
 }
 
-void RandomMeeting::Compute() { Add(Kind::kCompute, Pick(kValues), Pick(kValues), 0, static_cast<std::uint32_t>(random_()) | 1); }
+void RandomMeeting::Compute() {
+  Add(Kind::kCompute, Pick(kValues), Pick(kValues), 0, static_cast<std::uint32_t>(random_()) | 1);
+}
 
 unsigned RandomMeeting::AddCondition(bool by_lane) {
   conditions_.push_back({by_lane, Pick(kValues), Pick(24), static_cast<std::uint32_t>(random_())});
@@ -52,16 +54,18 @@ unsigned RandomMeeting::AddPart(unsigned mask, unsigned condition) {
   return masks_++;
 }
 
-// Code that all lanes of a mask come to: a protocol of up to that many events, or their parts' own ones. Few kinds in one protocol, so that
-// instructions that may not meet stand beside ones that must.
+// Code that all lanes of a mask come to: a protocol of up to that many events, or their parts' own ones. Few kinds in
+// one protocol, so that instructions that may not meet stand beside ones that must.
 void RandomMeeting::EmitWhole(unsigned longest, unsigned mask, unsigned depth) {
   constexpr unsigned kDeepest = 3;
-  if (depth < kDeepest && Pick(3) == 0) return Pick(2) == 0 ? EmitParts(mask, depth + 1) : EmitNarrowing(mask, depth + 1);
+  if (depth < kDeepest && Pick(3) == 0)
+    return Pick(2) == 0 ? EmitParts(mask, depth + 1) : EmitNarrowing(mask, depth + 1);
   unsigned masks[] = {mask, mask};
   if (Pick(3) == 0) masks[1] = AddPart(mask, AddCondition(Pick(2) == 0));
   const unsigned first = Pick(static_cast<unsigned>(Sync::kCount)), kinds = 1 + Pick(4);
   Protocol protocol(1 + Pick(longest));
-  for (Event& event : protocol) event = {static_cast<Sync>((first + Pick(kinds)) % static_cast<unsigned>(Sync::kCount)), masks[Pick(2)]};
+  for (Event& event : protocol)
+    event = {static_cast<Sync>((first + Pick(kinds)) % static_cast<unsigned>(Sync::kCount)), masks[Pick(2)]};
   const std::size_t once = protocol.size(), times = Pick(2) == 0 ? 1 : 2 + Pick(3);
   for (std::size_t i = once; i < once * times; ++i) protocol.push_back(protocol[i - once]);
   Emit(protocol, depth);
@@ -113,7 +117,8 @@ void RandomMeeting::EmitArms(const Protocol& protocol, unsigned depth) {
 
 // The lanes of a mask in two parts, which follow protocols of their own.
 void RandomMeeting::EmitParts(unsigned mask, unsigned depth) {
-  const unsigned other = labels_++, join = labels_++, condition = AddCondition(Pick(2) == 0), part = AddPart(mask, condition);
+  const unsigned other = labels_++, join = labels_++, condition = AddCondition(Pick(2) == 0),
+                 part = AddPart(mask, condition);
   Add(Kind::kUnless, other, condition);
   EmitWhole(3, part, depth);
   Add(Kind::kJump, join);
@@ -125,7 +130,8 @@ void RandomMeeting::EmitParts(unsigned mask, unsigned depth) {
 /// How many events there are until they repeat.
 std::size_t RandomMeeting::Period(const Protocol& protocol) {
   for (std::size_t period = 1; period < protocol.size(); ++period) {
-    if (protocol.size() % period == 0 && std::equal(protocol.begin() + period, protocol.end(), protocol.begin())) return period;
+    if (protocol.size() % period == 0 && std::equal(protocol.begin() + period, protocol.end(), protocol.begin()))
+      return period;
   }
   return protocol.size();
 }
@@ -176,27 +182,32 @@ void RandomMeeting::EmitExit() {
 std::string RandomMeeting::ConditionText(const Condition& condition) const {
   const std::string word = condition.by_lane ? N(condition.constant) : "%v" + N(condition.a);
   const std::string place = condition.by_lane ? "%lane" : N(condition.place);
-  return "  mov.u32 %t0, " + word + ";\n  shr.u32 %t0, %t0, " + place + ";\n  and.b32 %t0, %t0, 1;\n  setp.ne.u32 %p, %t0, 0;\n";
+  return "  mov.u32 %t0, " + word + ";\n  shr.u32 %t0, %t0, " + place +
+         ";\n  and.b32 %t0, %t0, 1;\n  setp.ne.u32 %p, %t0, 0;\n";
 }
 
 std::string RandomMeeting::SyncText(const Step& step) const {
   const std::string in = "%v" + N(step.c), mask = "%m" + N(step.b);
   const std::string bit = N(step.constant % 24), by = N(1 + step.constant % 15);
   const auto vote = [&](const char* mode) {
-    return "  shr.u32 %t0, " + in + ", " + bit + ";\n  and.b32 %t0, %t0, 1;\n  setp.ne.u32 %q, %t0, 0;\n  vote.sync." + mode + " %q, %q, " +
-           mask + ";\n  selp.u32 %t1, 1, 0, %q;\n";
+    return "  shr.u32 %t0, " + in + ", " + bit + ";\n  and.b32 %t0, %t0, 1;\n  setp.ne.u32 %q, %t0, 0;\n  vote.sync." +
+           mode + " %q, %q, " + mask + ";\n  selp.u32 %t1, 1, 0, %q;\n";
   };
   // What a lane that is no member gives is undefined: taken from members only.
-  const auto shuffle = [&](const std::string& mode, const std::string& source, const std::string& b, const std::string& c) {
+  const auto shuffle = [&](const std::string& mode, const std::string& source, const std::string& b,
+                           const std::string& c) {
     return source + "  shfl.sync." + mode + ".b32 %t1|%q, " + in + ", " + b + ", " + c + ", " + mask +
-           ";\n  selp.u32 %t2, %t2, %lane, %q;\n  shr.u32 %t2, " + mask + ", %t2;\n  and.b32 %t2, %t2, 1;\n  setp.ne.u32 %q, %t2, 0;\n" +
-           "  selp.u32 %t1, %t1, 0, %q;\n";
+           ";\n  selp.u32 %t2, %t2, %lane, %q;\n  shr.u32 %t2, " + mask +
+           ", %t2;\n  and.b32 %t2, %t2, 1;\n  setp.ne.u32 %q, %t2, 0;\n" + "  selp.u32 %t1, %t1, 0, %q;\n";
   };
   const auto few = "  and.b32 %t0, " + in + ", " + N(step.constant % 4) + ";\n";
-  const auto redux = [&](const char* op) { return std::string("  redux.sync.") + op + " %t1, " + in + ", " + mask + ";\n"; };
+  const auto redux = [&](const char* op) {
+    return std::string("  redux.sync.") + op + " %t1, " + in + ", " + mask + ";\n";
+  };
   switch (step.sync) {
     case Sync::kBarrier: return "  bar.warp.sync " + mask + ";\n  mov.u32 %t1, 1;\n";
-    case Sync::kElect: return "  elect.sync %t1|%q, " + mask + ";\n  selp.u32 %t0, 64, 0, %q;\n  add.u32 %t1, %t1, %t0;\n";
+    case Sync::kElect:
+      return "  elect.sync %t1|%q, " + mask + ";\n  selp.u32 %t0, 64, 0, %q;\n  add.u32 %t1, %t1, %t0;\n";
     case Sync::kBallot: {
       std::string text = vote("ballot.b32");
       const auto at = text.find("ballot.b32 %q,");
@@ -227,7 +238,8 @@ std::string RandomMeeting::SyncText(const Step& step) const {
 std::string RandomMeeting::Text(const Step& step) const {
   const std::string a = N(step.a), label = "L" + N(step.a);
   switch (step.kind) {
-    case Kind::kCompute: return "  mad.lo.u32 %v" + a + ", %v" + a + ", " + N(step.constant) + ", %v" + N(step.b) + ";\n";
+    case Kind::kCompute:
+      return "  mad.lo.u32 %v" + a + ", %v" + a + ", " + N(step.constant) + ", %v" + N(step.b) + ";\n";
     case Kind::kSync: return SyncText(step) + "  mad.lo.u32 %v" + a + ", %v" + a + ", 31, %t1;\n";
     case Kind::kMask: return "  mov.u32 %m" + a + ", " + N(step.constant) + ";\n";
     case Kind::kMaskPart: {
@@ -246,8 +258,8 @@ std::string RandomMeeting::Text(const Step& step) const {
     }
     case Kind::kNarrow: {
       const std::string m = "%m" + N(step.b), c = "%c" + N(step.c);
-      return "  setp.ne.u32 %p, " + c + ", 0;\n  vote.sync.ballot.b32 " + m + ", %p, " + m + ";\n  @!%p bra " + label + ";\n  sub.u32 " +
-             c + ", " + c + ", 1;\n";
+      return "  setp.ne.u32 %p, " + c + ", 0;\n  vote.sync.ballot.b32 " + m + ", %p, " + m + ";\n  @!%p bra " + label +
+             ";\n  sub.u32 " + c + ", " + c + ", 1;\n";
     }
     case Kind::kExit: return "  bra STORE;\n";
   }
@@ -256,11 +268,14 @@ std::string RandomMeeting::Text(const Step& step) const {
 
 std::string RandomMeeting::Ptx() const {
   std::string text =
-      ".version 8.7\n.target sm_90\n.address_size 64\n.visible .entry random_meeting(.param .u64 out, .param .u32 seed)\n{\n"
+      ".version 8.7\n.target sm_90\n.address_size 64\n.visible .entry random_meeting(.param .u64 out, .param .u32 "
+      "seed)\n{\n"
       "  .reg .b32 %v<4>, %t<3>, %lane, %me;\n  .reg .b64 %rd<3>, %w;\n  .reg .pred %p, %q;\n  .reg .b32 %m<" +
       N(masks_) + ">, %c<" + N(counters_ + 1) +
-      ">;\n  mov.u32 %me, %tid.x;\n  mov.u32 %lane, %laneid;\n  ld.param.u32 %t0, [seed];\n  mad.lo.u32 %v0, %me, 2654435761, %t0;\n";
-  for (unsigned i = 1; i < kValues; ++i) text += "  mad.lo.u32 %v" + N(i) + ", %v" + N(i - 1) + ", 1664525, 1013904223;\n";
+      ">;\n  mov.u32 %me, %tid.x;\n  mov.u32 %lane, %laneid;\n  ld.param.u32 %t0, [seed];\n  mad.lo.u32 %v0, %me, "
+      "2654435761, %t0;\n";
+  for (unsigned i = 1; i < kValues; ++i)
+    text += "  mad.lo.u32 %v" + N(i) + ", %v" + N(i - 1) + ", 1664525, 1013904223;\n";
   for (const Step& step : steps_) text += Text(step);
   return text +
          "STORE:\n  ld.param.u64 %rd0, [out];\n  mul.wide.u32 %rd1, %me, 16;\n  add.u64 %rd0, %rd0, %rd1;\n"
@@ -372,7 +387,9 @@ void RandomMeeting::Meet(std::vector<Lane>& lanes, std::uint32_t company) const 
       case Sync::kMatchAll: return same_as(in[lane]) == company ? company + 5 : 0;
       case Sync::kReduxAdd: return redux([](std::uint32_t a, std::uint32_t b) { return a + b; });
       case Sync::kReduxMin:
-        return redux([](std::uint32_t a, std::uint32_t b) { return static_cast<std::int32_t>(a) < static_cast<std::int32_t>(b) ? a : b; });
+        return redux([](std::uint32_t a, std::uint32_t b) {
+          return static_cast<std::int32_t>(a) < static_cast<std::int32_t>(b) ? a : b;
+        });
       case Sync::kReduxMax: return redux([](std::uint32_t a, std::uint32_t b) { return a > b ? a : b; });
       case Sync::kReduxXor: return redux([](std::uint32_t a, std::uint32_t b) { return a ^ b; });
       case Sync::kCount: break;
@@ -399,7 +416,8 @@ void RandomMeeting::Meet(std::vector<Lane>& lanes, std::uint32_t company) const 
   });
 }
 
-std::vector<std::array<std::uint32_t, RandomMeeting::kValues>> RandomMeeting::RunWarp(std::uint32_t first_tid, std::uint32_t count,
+std::vector<std::array<std::uint32_t, RandomMeeting::kValues>> RandomMeeting::RunWarp(std::uint32_t first_tid,
+                                                                                      std::uint32_t count,
                                                                                       std::uint32_t seed) const {
   std::vector<Lane> lanes(count);
   std::uint32_t alive = 0;

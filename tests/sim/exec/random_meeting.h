@@ -1,7 +1,8 @@
-// Random kernels whose lanes meet in .sync instructions: each kernel follows a protocol, a list of .sync instructions that all
-// lanes of a mask execute in order, by code in which different lanes reach them by different instructions. So no kernel has a
-// deadlock, and by the rule of the PTX ISA (9.7.9.6: a thread waits until all non-exited threads of membermask have executed the
-// instruction with the same qualifiers and the same membermask) results do not depend on the order in which lanes run.
+// Random kernels whose lanes meet in .sync instructions: each kernel follows a protocol, a list of .sync instructions
+// that all lanes of a mask execute in order, by code in which different lanes reach them by different instructions. So
+// no kernel has a deadlock, and by the rule of the PTX ISA (9.7.9.6: a thread waits until all non-exited threads of
+// membermask have executed the instruction with the same qualifiers and the same membermask) results do not depend on
+// the order in which lanes run.
 #pragma once
 
 #include <array>
@@ -22,7 +23,8 @@ class RandomMeeting {
   /// Entry `random_meeting(.u64 out, .u32 seed)`; out has kValues words per thread of the CTA.
   std::string Ptx() const;
   /// What the threads of a warp write, one after the other. The first `lanes` lanes exist.
-  std::vector<std::array<std::uint32_t, kValues>> RunWarp(std::uint32_t first_tid, std::uint32_t lanes, std::uint32_t seed) const;
+  std::vector<std::array<std::uint32_t, kValues>> RunWarp(std::uint32_t first_tid, std::uint32_t lanes,
+                                                          std::uint32_t seed) const;
 
  private:
   enum class Sync : std::uint8_t {

@@ -1,4 +1,5 @@
-// Soundness of profiled ranges on random kernels. More of them: GRIDLOOM_RANDOM_KERNELS=5000 build/tests/range_passes_test "Random*"
+// Soundness of profiled ranges on random kernels. More of them: GRIDLOOM_RANDOM_KERNELS=5000
+// build/tests/range_passes_test "Random*"
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
@@ -22,8 +23,11 @@ TEST_CASE("RandomAddresses_RangesHoldEveryPage") {
     const auto small = [&](std::uint64_t salt) {
       return static_cast<std::uint32_t>((seed * 7 + salt) * 2654435761u % (RandomAddressKernel::kMostParam + 1));
     };
-    const auto params =
-        test::ParamBlock().Add(a + RandomAddressKernel::kReach).Add(b + RandomAddressKernel::kReach).Add(small(1)).Add(small(2));
+    const auto params = test::ParamBlock()
+                            .Add(a + RandomAddressKernel::kReach)
+                            .Add(b + RandomAddressKernel::kReach)
+                            .Add(small(1))
+                            .Add(small(2));
     exec::LaunchParams launch;
     launch.grid = {1 + small(3) % 16, 1 + small(4) % 4, 1};
     launch.block = {1 + small(5) * 3 % 64, 1 + small(6) % 8, 1};

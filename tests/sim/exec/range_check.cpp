@@ -27,7 +27,8 @@ void Restore(const std::vector<RangeArray>& arrays, const Contents& contents) {
     std::memcpy(reinterpret_cast<void*>(arrays[i].address), contents[i].data(), contents[i].size());
 }
 
-std::string PageText(std::uint64_t cta, std::uint64_t page, std::uint32_t flags, const std::vector<RangeArray>& arrays) {
+std::string PageText(std::uint64_t cta, std::uint64_t page, std::uint32_t flags,
+                     const std::vector<RangeArray>& arrays) {
   std::string where = "page " + std::to_string(page);
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     if (page >= arrays[i].address / 4096 && page <= (arrays[i].address + arrays[i].bytes - 1) / 4096) {
@@ -47,8 +48,9 @@ Result<passes::Rewritten> Rewrite(const std::string& ptx, const std::string& pip
 
 }  // namespace
 
-RangeCheck CheckRanges(Executor& executor, const std::string& ptx, const std::string& kernel, const exec::LaunchParams& launch,
-                       const std::vector<RangeArray>& arrays, passes::RangeForm form) {
+RangeCheck CheckRanges(Executor& executor, const std::string& ptx, const std::string& kernel,
+                       const exec::LaunchParams& launch, const std::vector<RangeArray>& arrays,
+                       passes::RangeForm form) {
   RangeCheck check;
   const std::string suffix = form == passes::RangeForm::kStrided ? "-strided" : "";
   auto profiled = Rewrite(ptx, "profile" + suffix);
@@ -115,7 +117,8 @@ RangeCheck CheckRanges(Executor& executor, const std::string& ptx, const std::st
   if (!run(ptx::PrintModule(*released->module), kernel, release)) return check;
   check.same_results = Save(arrays) == after;
   for (const auto& [page, count] : counts.Counts()) {
-    if (check.unbalanced.empty()) check.unbalanced = PageText(0, page, static_cast<std::uint32_t>(count.read * 1000 + count.write), arrays);
+    if (check.unbalanced.empty())
+      check.unbalanced = PageText(0, page, static_cast<std::uint32_t>(count.read * 1000 + count.write), arrays);
   }
   Restore(arrays, before);
   return check;

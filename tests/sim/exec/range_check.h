@@ -1,5 +1,5 @@
-// Runs a kernel, its profiler and its released form, and compares the ranges that the latter two report with the pages that
-// the kernel really touches (docs/ranges.md).
+// Runs a kernel, its profiler and its released form, and compares the ranges that the latter two report with the pages
+// that the kernel really touches (docs/ranges.md).
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct RangeArray {
   std::uint64_t address = 0, bytes = 0;
 };
 
-RangeCheck CheckRanges(Executor& executor, const std::string& ptx, const std::string& kernel, const exec::LaunchParams& launch,
-                       const std::vector<RangeArray>& arrays, passes::RangeForm form);
+RangeCheck CheckRanges(Executor& executor, const std::string& ptx, const std::string& kernel,
+                       const exec::LaunchParams& launch, const std::vector<RangeArray>& arrays, passes::RangeForm form);
 
 }  // namespace gridloom::test

@@ -1,5 +1,5 @@
-// Every kernel of the committed PTX corpus that can run and be profiled, as it is and with release code: the same memory and the same
-// faults, no page missed, all counts back to zero.
+// Every kernel of the committed PTX corpus that can run and be profiled, as it is and with release code: the same
+// memory and the same faults, no page missed, all counts back to zero.
 #include <catch2/catch.hpp>
 #include <cstdio>
 
@@ -27,7 +27,8 @@ void CheckKernel(Executor& executor, exec::RangedProgram& rewritten, const std::
   }
   reference.parameters.Reset();
   exec::RangeFindings findings;
-  const exec::LaunchFault now = exec::RunWithRanges(executor.engine(), executor.memory(), reference.whole, ranged, 4096, 1000, findings);
+  const exec::LaunchFault now =
+      exec::RunWithRanges(executor.engine(), executor.memory(), reference.whole, ranged, 4096, 1000, findings);
   INFO("kernel " << kernel.name << ", as it is: " << fault.text << ", with release code: " << now.text);
   CHECK(now.kind == fault.kind);
   if (reference.Faulted()) {
@@ -57,13 +58,15 @@ TEST_CASE("CorpusKernelsWithReleaseCode_SameMemoryAndFaults") {
       auto program = exec::Program::Load(ptx::ParseModule(file.text, sink), file.text, executor.memory());
       if (!program.ok()) continue;
       exec::RangedProgram rewritten(*program, executor.memory(), rewrites, form);
-      for (const exec::KernelInfo& kernel : (*program)->kernels()) CheckKernel(executor, rewritten, *program, kernel, tally);
+      for (const exec::KernelInfo& kernel : (*program)->kernels())
+        CheckKernel(executor, rewritten, *program, kernel, tally);
     }
     std::printf(
-        "corpus, %s: %u kernels the same with release code, %u fault as without, %u irregular, %u cannot run, %u do not repeat "
+        "corpus, %s: %u kernels the same with release code, %u fault as without, %u irregular, %u cannot run, %u do "
+        "not repeat "
         "themselves\n",
-        form == passes::RangeForm::kInterval ? "intervals" : "strided", tally.same, tally.faulted, tally.not_rewritten, tally.not_run,
-        tally.moody);
+        form == passes::RangeForm::kInterval ? "intervals" : "strided", tally.same, tally.faulted, tally.not_rewritten,
+        tally.not_run, tally.moody);
     CHECK(tally.same > 30);
   }
 }

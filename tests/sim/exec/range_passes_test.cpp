@@ -51,7 +51,8 @@ std::string GoldenInput(const std::string& path) {
 
 std::vector<Case> Cases(Arrays& arrays) {
   std::vector<Case> cases;
-  const auto add = [&](std::string kernel, exec::Dim3 grid, exec::Dim3 block, test::ParamBlock params, double most, double most_strided) {
+  const auto add = [&](std::string kernel, exec::Dim3 grid, exec::Dim3 block, test::ParamBlock params, double most,
+                       double most_strided) {
     cases.push_back({std::move(kernel), grid, block, std::move(params), most, most_strided});
   };
   for (const std::uint32_t n : {1u, 1000u, 70'001u}) {
@@ -71,11 +72,13 @@ std::vector<Case> Cases(Arrays& arrays) {
   }
   for (const auto& [nx, ny, nz] : {std::array{64u, 48u, 20u}, std::array{33u, 21u, 13u}, std::array{130u, 70u, 6u}}) {
     const std::uint64_t in = arrays.Make(nx * ny * nz), out = arrays.Make(nx * ny * nz);
-    add("stencil3d", {(nx + 31) / 32, (ny + 3) / 4, 1}, {32, 4, 1}, test::ParamBlock().Add(in).Add(out).Add(nx).Add(ny).Add(nz), 60, 2.5);
+    add("stencil3d", {(nx + 31) / 32, (ny + 3) / 4, 1}, {32, 4, 1},
+        test::ParamBlock().Add(in).Add(out).Add(nx).Add(ny).Add(nz), 60, 2.5);
   }
   for (const std::uint32_t size : {32u, 96u, 224u}) {
     const std::uint64_t in = arrays.Make(size * size), out = arrays.Make(size * size);
-    add("transpose", {size / 32, size / 32, 1}, {32, 8, 1}, test::ParamBlock().Add(out).Add(in).Add(size).Add(size), 1.5, 1.5);
+    add("transpose", {size / 32, size / 32, 1}, {32, 8, 1}, test::ParamBlock().Add(out).Add(in).Add(size).Add(size),
+        1.5, 1.5);
   }
   {
     const std::uint64_t a = arrays.Make(5000), b = arrays.Make(60'000);
@@ -93,7 +96,8 @@ std::vector<Case> Cases(Arrays& arrays) {
   return cases;
 }
 
-void CheckCases(test::Executor& executor, const std::string& ptx, const std::vector<Case>& cases, const Arrays& arrays) {
+void CheckCases(test::Executor& executor, const std::string& ptx, const std::vector<Case>& cases,
+                const Arrays& arrays) {
   for (const Case& test_case : cases) {
     for (const auto form : {passes::RangeForm::kInterval, passes::RangeForm::kStrided}) {
       const bool interval = form == passes::RangeForm::kInterval;
@@ -102,8 +106,8 @@ void CheckCases(test::Executor& executor, const std::string& ptx, const std::vec
       launch.block = test_case.block;
       launch.params = test_case.params.bytes();
       const auto check = test::CheckRanges(executor, ptx, test_case.kernel, launch, arrays.arrays, form);
-      const std::string name = test_case.kernel + " " + std::to_string(test_case.grid.x) + "x" + std::to_string(test_case.grid.y) +
-                               (interval ? " interval" : " strided");
+      const std::string name = test_case.kernel + " " + std::to_string(test_case.grid.x) + "x" +
+                               std::to_string(test_case.grid.y) + (interval ? " interval" : " strided");
       INFO(name);
       CHECK(check.reason == "");
       CHECK(check.fault == "");
@@ -182,7 +186,8 @@ TEST_CASE("RangePasses_Guards_LeaveOutWhatNoThreadReaches") {
   test::Executor executor;
   Arrays arrays(executor);
   std::vector<Case> cases;
-  const auto add = [&](std::string kernel, exec::Dim3 grid, exec::Dim3 block, test::ParamBlock params, double most = 1.01) {
+  const auto add = [&](std::string kernel, exec::Dim3 grid, exec::Dim3 block, test::ParamBlock params,
+                       double most = 1.01) {
     cases.push_back({std::move(kernel), grid, block, std::move(params), most, most});
   };
   const std::uint64_t a = arrays.Make(64 * 65536), b = arrays.Make(64 * 1024);
@@ -195,9 +200,11 @@ TEST_CASE("RangePasses_Guards_LeaveOutWhatNoThreadReaches") {
   }
   add("one_of", {7, 1, 1}, {32, 1, 1}, test::ParamBlock().Add(a));
   add("not_first", {7, 1, 1}, {4, 1, 1}, test::ParamBlock().Add(a));
-  for (const std::uint32_t n : {0u, 5u, 9u}) add("first_blocks", {9, 1, 1}, {1024, 1, 1}, test::ParamBlock().Add(a).Add(b).Add(n));
+  for (const std::uint32_t n : {0u, 5u, 9u})
+    add("first_blocks", {9, 1, 1}, {1024, 1, 1}, test::ParamBlock().Add(a).Add(b).Add(n));
   for (const std::int32_t x : {0, 100, 2000}) {
-    add("window", {8, 8, 1}, {64, 16, 1}, test::ParamBlock().Add(a).Add(2048).Add(x / 10).Add(x / 25).Add(70).Add(30), 2.5);
+    add("window", {8, 8, 1}, {64, 16, 1}, test::ParamBlock().Add(a).Add(2048).Add(x / 10).Add(x / 25).Add(70).Add(30),
+        2.5);
   }
   for (const std::int32_t rows : {1, 3, 4, 5, 63}) {
     add("tail", {4, 1, 1}, {256, 1, 1}, test::ParamBlock().Add(a).Add(b).Add(rows).Add(600), 2.5);
@@ -210,14 +217,16 @@ TEST_CASE("RangePasses_EveryWayToEnd_ReleasesOnce") {
   test::Executor executor;
   Arrays arrays(executor);
   std::vector<Case> cases;
-  for (const exec::Dim3 block : {exec::Dim3{64, 1, 1}, exec::Dim3{100, 1, 1}, exec::Dim3{1024, 1, 1}, exec::Dim3{1, 1, 1}}) {
+  for (const exec::Dim3 block :
+       {exec::Dim3{64, 1, 1}, exec::Dim3{100, 1, 1}, exec::Dim3{1024, 1, 1}, exec::Dim3{1, 1, 1}}) {
     for (const std::uint32_t limit : {0u, 1u, 5u, 37u, 5000u}) {
       const std::uint64_t array = arrays.Make(1024 * 64);
       const auto params = test::ParamBlock().Add(array).Add(limit);
       const double any = 1e9;
       if (limit != 0) {
         cases.push_back({"early_then_barrier", {3, 1, 1}, block, params, any, any});
-        cases.push_back({"exit_in_loop", {3, 1, 1}, block, test::ParamBlock().Add(array).Add(std::min(limit, 20u)), any, any});
+        cases.push_back(
+            {"exit_in_loop", {3, 1, 1}, block, test::ParamBlock().Add(array).Add(std::min(limit, 20u)), any, any});
       }
       cases.push_back({"ends_in_function", {3, 1, 1}, block, params, any, any});
       cases.push_back({"all_to_the_end", {3, 1, 1}, block, test::ParamBlock().Add(array), any, any});
@@ -275,8 +284,8 @@ TEST_CASE("RangePasses_Cost_IsSmallBesideTheKernel") {
       std::cout << test_case.kernel << ": profiler " << profile.thread / ctas << " instructions a CTA, "
                 << share(profile.thread, kernel.thread) << " % of threads', " << share(profile.warp, kernel.warp)
                 << " % of warps'; release adds " << static_cast<double>(release.thread - kernel.thread) / ctas << ", "
-                << share(release.thread - kernel.thread, kernel.thread) << " %, " << share(release.warp - kernel.warp, kernel.warp)
-                << " %\n";
+                << share(release.thread - kernel.thread, kernel.thread) << " %, "
+                << share(release.warp - kernel.warp, kernel.warp) << " %\n";
     }
   }
 }
@@ -309,7 +318,8 @@ TEST_CASE("RangePasses_ReleaseInSlices_TakesBackWhatTheWholeGridSet") {
       profile.Add(32u).Add(8u).Add(1u);
       launch.params = profile.bytes();
       const auto profiler = passes::Run(*passes::Pipeline::Parse(pipeline.substr(0, pipeline.find(','))), *module);
-      REQUIRE(executor.Launch(ptx::PrintModule(*profiler->module), "transpose__profile", launch).kind == exec::FaultKind::kNone);
+      REQUIRE(executor.Launch(ptx::PrintModule(*profiler->module), "transpose__profile", launch).kind ==
+              exec::FaultKind::kNone);
       CHECK_FALSE(counts.Counts().empty());
       launch.block = {32, 8, 1};
       launch.params = params.bytes();
@@ -342,7 +352,8 @@ TEST_CASE("RangePasses_ProfileOfSliced_SaysWhatTheWholeGridsProfilerSays") {
     launch.params = with_block.bytes();
     launch.ranges = &whole;
     const auto profiled = passes::Run(*passes::Pipeline::Parse(form), *module);
-    REQUIRE(executor.Launch(ptx::PrintModule(*profiled->module), "transpose__profile", launch).kind == exec::FaultKind::kNone);
+    REQUIRE(executor.Launch(ptx::PrintModule(*profiled->module), "transpose__profile", launch).kind ==
+            exec::FaultKind::kNone);
     REQUIRE_FALSE(whole.Counts().empty());
 
     const auto rewritten = passes::Run(*passes::Pipeline::Parse("slice," + form), *module);
@@ -362,7 +373,8 @@ TEST_CASE("RangePasses_ProfileOfSliced_SaysWhatTheWholeGridsProfilerSays") {
       exec::ReferenceCounts counts(executor.memory());
       launch.params = bytes;
       launch.ranges = &counts;
-      const exec::SlicedKernel kernel{*program, "", (*program)->FindKernel("transpose__profile"), rewritten->Find("transpose")->hidden};
+      const exec::SlicedKernel kernel{*program, "", (*program)->FindKernel("transpose__profile"),
+                                      rewritten->Find("transpose")->hidden};
       CHECK(exec::RunInSlices(executor.engine(), launch, kernel, slice).fault.kind == exec::FaultKind::kNone);
       CHECK(counts.Counts() == whole.Counts());
     }

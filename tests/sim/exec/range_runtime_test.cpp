@@ -1,5 +1,5 @@
-// The PTX implementation of the range functions, linked to rewritten kernels and run on the executor, against the executor's
-// own reference counts.
+// The PTX implementation of the range functions, linked to rewritten kernels and run on the executor, against the
+// executor's own reference counts.
 #include "rewriter/passes/range_runtime.h"
 
 #include <catch2/catch.hpp>
@@ -92,7 +92,8 @@ TEST_CASE("RangeRuntime_LinkedToAKernel_CountsAsTheExecutorDoes") {
     std::size_t counted = 0;
     const auto all = expected.Counts();
     for (const Record& record : records) {
-      for (std::uint64_t page = record.base >> kPageShift; page <= (record.base + record.bytes - 1) >> kPageShift; ++page) {
+      for (std::uint64_t page = record.base >> kPageShift; page <= (record.base + record.bytes - 1) >> kPageShift;
+           ++page) {
         const auto it = all.find(page);
         CHECK(counts(record, page) == (it == all.end() ? exec::ReferenceCounts::Count{} : it->second));
         counted += it != all.end();
@@ -103,7 +104,8 @@ TEST_CASE("RangeRuntime_LinkedToAKernel_CountsAsTheExecutorDoes") {
 
     REQUIRE(executor.Launch(linked, "stencil3d", grid, block, params).kind == exec::FaultKind::kNone);
     for (const Record& record : records) {
-      for (std::uint64_t page = record.base >> kPageShift; page <= (record.base + record.bytes - 1) >> kPageShift; ++page) {
+      for (std::uint64_t page = record.base >> kPageShift; page <= (record.base + record.bytes - 1) >> kPageShift;
+           ++page) {
         CHECK(counts(record, page) == exec::ReferenceCounts::Count{});
       }
     }

@@ -1,5 +1,5 @@
-// What kernels tell of their accesses to global memory: recorded pages against arithmetic, and the reference counts that range
-// calls make.
+// What kernels tell of their accesses to global memory: recorded pages against arithmetic, and the reference counts
+// that range calls make.
 #include <catch2/catch.hpp>
 #include <map>
 #include <random>
@@ -18,8 +18,8 @@ namespace {
 constexpr std::uint32_t kPage = 4096;
 const std::string kHeader = ".version 8.0\n.target sm_90\n.address_size 64\n";
 
-// out[i] = in[i] for i < n, 256 threads a block; every fourth thread adds to sum[blockIdx.x * 1024], too. The generic store to
-// shared memory and the load through .const are no accesses to global memory.
+// out[i] = in[i] for i < n, 256 threads a block; every fourth thread adds to sum[blockIdx.x * 1024], too. The generic
+// store to shared memory and the load through .const are no accesses to global memory.
 const std::string kCopy = kHeader + R"(
 .const .align 4 .u32 one = 1;
 .visible .entry copy(.param .u64 in, .param .u64 out, .param .u64 sum, .param .u32 n)
@@ -77,7 +77,8 @@ std::map<std::uint64_t, PageFlags> FlagsByCta(const PageRecorder& recorder) {
   std::map<std::uint64_t, PageFlags> flags;
   for (const auto& [cta, pages] : recorder.Pages()) {
     for (const PageSet::Range& range : pages.ranges()) {
-      for (std::uint64_t page = range.first; page <= range.last; ++page) CHECK(flags[cta].emplace(page, range.flags).second);
+      for (std::uint64_t page = range.first; page <= range.last; ++page)
+        CHECK(flags[cta].emplace(page, range.flags).second);
     }
   }
   return flags;
@@ -88,7 +89,8 @@ std::map<std::uint64_t, PageFlags> FlagsByCta(const PageRecorder& recorder) {
 TEST_CASE("Recorder_Copy_SeesThePagesOfEachCta") {
   const std::uint32_t n = 256 * 37 + 100, ctas = 39;  // the last CTA touches nothing
   test::Executor executor;
-  const Arrays arrays{executor.Upload(std::vector<std::uint32_t>(n, 7)), executor.Upload(std::vector<std::uint32_t>(n, 0)),
+  const Arrays arrays{executor.Upload(std::vector<std::uint32_t>(n, 7)),
+                      executor.Upload(std::vector<std::uint32_t>(n, 0)),
                       executor.Upload(std::vector<std::uint32_t>(1024 * ctas, 0))};
   PageRecorder recorder(kPage);
   test::ParamBlock block;
@@ -111,7 +113,8 @@ TEST_CASE("Recorder_Copy_SeesThePagesOfEachCta") {
 
 TEST_CASE("Recorder_LaunchWithoutObserver_IsNotRecorded") {
   test::Executor executor;
-  const Arrays arrays{executor.Upload(std::vector<std::uint32_t>(256, 7)), executor.Upload(std::vector<std::uint32_t>(256, 0)),
+  const Arrays arrays{executor.Upload(std::vector<std::uint32_t>(256, 7)),
+                      executor.Upload(std::vector<std::uint32_t>(256, 0)),
                       executor.Upload(std::vector<std::uint32_t>(1024, 0))};
   PageRecorder recorder(kPage);
   test::ParamBlock first, second;
@@ -138,7 +141,8 @@ TEST_CASE("Recorder_WmmaLoadAndStore_AreAccesses") {
 }
 )";
   test::Executor executor;
-  const std::uint64_t in = executor.Upload(std::vector<float>(512 * 16, 1.0f)), out = executor.Upload(std::vector<float>(512 * 16, 0.0f));
+  const std::uint64_t in = executor.Upload(std::vector<float>(512 * 16, 1.0f)),
+                      out = executor.Upload(std::vector<float>(512 * 16, 0.0f));
   PageRecorder recorder(kPage);
   test::ParamBlock block;
   block.Add(in).Add(out);
@@ -230,7 +234,8 @@ TEST_CASE("PageSet_RandomRanges_AsOnePageAfterTheOther") {
     }
     set.Sort();
     CHECK(set.size() == pages.size());
-    for (std::uint64_t page = 0; page < 60; ++page) CHECK(set.FlagsOf(page) == (pages.contains(page) ? pages[page] : 0));
+    for (std::uint64_t page = 0; page < 60; ++page)
+      CHECK(set.FlagsOf(page) == (pages.contains(page) ? pages[page] : 0));
     for (std::size_t i = 1; i < set.ranges().size(); ++i) CHECK(set.ranges()[i - 1].last < set.ranges()[i].first);
   }
 }
@@ -278,7 +283,8 @@ TEST_CASE("CtaSample_LargeGrid_HasItsEndsAndAllColumns") {
 TEST_CASE("Recorder_Sample_HasThosePagesOnly") {
   const std::uint32_t n = 256 * 37, ctas = 37;
   test::Executor executor;
-  const Arrays arrays{executor.Upload(std::vector<std::uint32_t>(n, 7)), executor.Upload(std::vector<std::uint32_t>(n, 0)),
+  const Arrays arrays{executor.Upload(std::vector<std::uint32_t>(n, 7)),
+                      executor.Upload(std::vector<std::uint32_t>(n, 0)),
                       executor.Upload(std::vector<std::uint32_t>(1024 * ctas, 0))};
   PageRecorder recorder(kPage, {.every = 5, .last = ctas - 1});
   test::ParamBlock block;

@@ -10,7 +10,8 @@ using namespace gridloom::test;
 
 namespace {
 
-// Thread i writes the reciprocal of the float with the bits first + i * step; `odd_only`: threads with an even number write its bits.
+// Thread i writes the reciprocal of the float with the bits first + i * step; `odd_only`: threads with an even number
+// write its bits.
 std::string Kernel(const std::string& operation) {
   return R"(.version 8.0
 .target sm_75
@@ -44,8 +45,9 @@ void Check(const std::string& operation, std::uint32_t first, std::uint32_t step
   Executor executor;
   std::vector<std::uint32_t> got(count);
   const std::uint64_t out = executor.Upload(got);
-  const exec::LaunchFault fault = executor.Launch(Kernel(operation), "reciprocal", {count / 256, 1, 1}, {256, 1, 1},
-                                                  ParamBlock().Add(out).Add(first).Add(step).Add(std::uint32_t{odd_only}));
+  const exec::LaunchFault fault =
+      executor.Launch(Kernel(operation), "reciprocal", {count / 256, 1, 1}, {256, 1, 1},
+                      ParamBlock().Add(out).Add(first).Add(step).Add(std::uint32_t{odd_only}));
   INFO(fault.text);
   REQUIRE(fault.kind == exec::FaultKind::kNone);
   executor.Download(out, got);
@@ -55,7 +57,8 @@ void Check(const std::string& operation, std::uint32_t first, std::uint32_t step
     const std::uint32_t bits = first + i * step;
     const float x = std::bit_cast<float>(bits);
     const float wanted = odd_only && i % 2 == 0 ? x : flushes ? Flush(1.0f / Flush(x)) : 1.0f / x;
-    if (std::isnan(wanted) ? std::isnan(std::bit_cast<float>(got[i])) : got[i] == std::bit_cast<std::uint32_t>(wanted)) continue;
+    if (std::isnan(wanted) ? std::isnan(std::bit_cast<float>(got[i])) : got[i] == std::bit_cast<std::uint32_t>(wanted))
+      continue;
     ++wrong;
     example = bits;
   }
@@ -77,7 +80,8 @@ TEST_CASE("Reciprocal_EveryExponentAndSign_IsRoundedToNearest") {
 
 // Neighbours of the places where the class of the argument or of the result changes, in warps that hold no others.
 TEST_CASE("Reciprocal_AtTheEdgesOfTheNormalRange_IsRoundedToNearest") {
-  for (const std::uint32_t middle : {0x00000000u, 0x00800000u, 0x00200000u, 0x7e800000u, 0x7f000000u, 0x7f800000u, 0x3f800000u}) {
+  for (const std::uint32_t middle :
+       {0x00000000u, 0x00800000u, 0x00200000u, 0x7e800000u, 0x7f000000u, 0x7f800000u, 0x3f800000u}) {
     for (const std::uint32_t sign : {0u, 0x80000000u}) Check("rcp.rn.f32", (middle - 128) ^ sign, 1, 256, false);
   }
 }

@@ -1,4 +1,5 @@
-// What recorded kernels say of their path and their accesses, against the same thing computed by hand, and against the plain run.
+// What recorded kernels say of their path and their accesses, against the same thing computed by hand, and against the
+// plain run.
 #include "sim/exec/contract/records.h"
 
 #include <catch2/catch.hpp>
@@ -53,8 +54,8 @@ class Collector final : public RecordSink, public RecordStream {
   std::mutex mutex_;
 };
 
-// Thread t of its block goes round tid % 5 times; each round stores at a place that is a hash of thread and round. Even threads
-// then add to shared memory. Instruction numbers stand in front.
+// Thread t of its block goes round tid % 5 times; each round stores at a place that is a hash of thread and round. Even
+// threads then add to shared memory. Instruction numbers stand in front.
 const std::string kLoops = R"(.version 8.0
 .target sm_90
 .address_size 64
@@ -126,15 +127,18 @@ TEST_CASE("Records_DivergentLoop_TellPathAndAddresses") {
         if ((entry.header.mask >> lane & 1) == 0) continue;
         switch (entry.header.instruction) {
           case 11:
-            CHECK((entry.header.access == AccessKind::kWrite && entry.header.bytes == 4 && entry.header.space == Space::kGlobal));
+            CHECK((entry.header.access == AccessKind::kWrite && entry.header.bytes == 4 &&
+                   entry.header.space == Space::kGlobal));
             stores[lane].push_back(entry.addresses[next++]);
             break;
           case 17:
-            CHECK((entry.header.access == AccessKind::kAtomic && entry.header.bytes == 4 && entry.header.space == Space::kShared));
+            CHECK((entry.header.access == AccessKind::kAtomic && entry.header.bytes == 4 &&
+                   entry.header.space == Space::kShared));
             atomics[lane].push_back(entry.addresses[next++]);
             break;
           case 20:
-            CHECK((entry.header.access == AccessKind::kRead && entry.header.bytes == 8 && entry.header.kind == RecordKind::kAffine));
+            CHECK((entry.header.access == AccessKind::kRead && entry.header.bytes == 8 &&
+                   entry.header.kind == RecordKind::kAffine));
             loads[lane].push_back(entry.addresses[next++]);
             break;
           default:

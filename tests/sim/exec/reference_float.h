@@ -1,5 +1,5 @@
-// The tests' own idea of floating point: exact values as __float128, one rounding into any binary format, host arithmetic
-// under a given rounding mode. Shares nothing with the code under test.
+// The tests' own idea of floating point: exact values as __float128, one rounding into any binary format, host
+// arithmetic under a given rounding mode. Shares nothing with the code under test.
 #pragma once
 
 #include <bit>
@@ -21,8 +21,8 @@ struct Format {
   int bias;
   bool has_infinity = true;
 };
-inline constexpr Format kF16{10, 5, 15}, kBF16{7, 8, 127}, kF32{23, 8, 127}, kTF32{10, 8, 127}, kE5M2{2, 5, 15}, kE4M3{3, 4, 7, false},
-    kE2M1{1, 2, 1, false}, kE2M3{3, 2, 1, false}, kE3M2{2, 3, 3, false};
+inline constexpr Format kF16{10, 5, 15}, kBF16{7, 8, 127}, kF32{23, 8, 127}, kTF32{10, 8, 127}, kE5M2{2, 5, 15},
+    kE4M3{3, 4, 7, false}, kE2M1{1, 2, 1, false}, kE2M3{3, 2, 1, false}, kE3M2{2, 3, 3, false};
 
 /// |n| up to 16000.
 inline Quad PowerOf2(int n) { return static_cast<Quad>(std::ldexp(1.0L, n)); }
@@ -32,7 +32,8 @@ inline double Decode(std::uint64_t code, const Format& f) {
   const int sign_at = f.mantissa + f.exponent;
   const double sign = (code >> sign_at & 1) != 0 ? -1.0 : 1.0;
   const int exponent = static_cast<int>(code >> f.mantissa & ((1u << f.exponent) - 1));
-  const double fraction = static_cast<double>(code & ((std::uint64_t{1} << f.mantissa) - 1)) / std::ldexp(1.0, f.mantissa);
+  const double fraction =
+      static_cast<double>(code & ((std::uint64_t{1} << f.mantissa) - 1)) / std::ldexp(1.0, f.mantissa);
   if (f.has_infinity && exponent == (1 << f.exponent) - 1) {
     return fraction == 0 ? sign * std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
   }
@@ -40,8 +41,8 @@ inline double Decode(std::uint64_t code, const Format& f) {
   return sign * std::ldexp(1.0 + fraction, exponent - f.bias);
 }
 
-/// Rounds to the format. Overflow goes to infinity or, towards zero, to the largest number; without infinities always to
-/// the largest number. NaN and zero signs are the caller's business.
+/// Rounds to the format. Overflow goes to infinity or, towards zero, to the largest number; without infinities always
+/// to the largest number. NaN and zero signs are the caller's business.
 inline std::uint64_t Round(Quad value, bool negative, const Format& f, Mode mode) {
   const std::uint64_t sign = std::uint64_t{negative} << (f.mantissa + f.exponent);
   const int top_field = (1 << f.exponent) - 1;
@@ -74,13 +75,15 @@ inline std::uint64_t Round(Quad value, bool negative, const Format& f, Mode mode
   const std::uint64_t hidden = std::uint64_t{1} << f.mantissa;
   std::uint64_t code = whole < hidden ? whole : whole - hidden + (static_cast<std::uint64_t>(e + f.bias) << f.mantissa);
   if (code > largest) {
-    const bool to_largest = mode == Mode::kZero || (mode == Mode::kDown && !negative) || (mode == Mode::kUp && negative);
+    const bool to_largest =
+        mode == Mode::kZero || (mode == Mode::kDown && !negative) || (mode == Mode::kUp && negative);
     code = to_largest ? largest : infinity;
   }
   return sign | code;
 }
 
-/// a + b rounded to odd: towards zero, with the last of 113 bits set where anything is lost, so that rounding to a small format is right.
+/// a + b rounded to odd: towards zero, with the last of 113 bits set where anything is lost, so that rounding to a
+/// small format is right.
 inline Quad StickySum(Quad a, Quad b) {
   const Quad sum = a + b;
   const Quad bb = sum - a;

@@ -13,7 +13,8 @@ namespace gridloom::exec {
 namespace {
 
 unsigned BudgetNow() {
-  return static_cast<llvm::cl::opt<unsigned>*>(llvm::cl::getRegisteredOptions().lookup("grow-region-complexity-budget"))->getValue();
+  return static_cast<llvm::cl::opt<unsigned>*>(llvm::cl::getRegisteredOptions().lookup("grow-region-complexity-budget"))
+      ->getValue();
 }
 
 TEST_CASE("region budget: each thread finds the one it asked for, and LLVM its own in the end") {

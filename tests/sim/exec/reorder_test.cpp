@@ -1,4 +1,5 @@
-// Single CTAs of grids, and CTAs of several launches in orders that the scoreboard allows (docs/ranges.md, "Out of order").
+// Single CTAs of grids, and CTAs of several launches in orders that the scoreboard allows (docs/ranges.md, "Out of
+// order").
 #include "sim/exec/reorder/reorder.h"
 
 #include <algorithm>
@@ -164,7 +165,9 @@ struct Fixture {
     launch.params = params.bytes();
     return launch;
   }
-  std::uint64_t Upload(std::size_t count, std::uint32_t value = 0) { return executor.Upload(std::vector<std::uint32_t>(count, value)); }
+  std::uint64_t Upload(std::size_t count, std::uint32_t value = 0) {
+    return executor.Upload(std::vector<std::uint32_t>(count, value));
+  }
   std::vector<std::uint32_t> Values(std::uint64_t address, std::size_t count) {
     std::vector<std::uint32_t> values(count);
     executor.Download(address, values);
@@ -191,14 +194,19 @@ class Chain {
     lists = f.Upload(kCtas);
   }
 
-  /// 9 launches: sums over near and far neighbours from array to array, and one that works in place and leaves traces of its CTAs' order.
+  /// 9 launches: sums over near and far neighbours from array to array, and one that works in place and leaves traces
+  /// of its CTAs' order.
   void Build() {
     for (std::uint32_t i = 0; i < 9; ++i) {
       if (i == 4) {
         params.push_back(ParamBlock().Add(arrays[1]).Add(lists).Add(last));
         launches.push_back({"take", kCtas});
       } else {
-        params.push_back(ParamBlock().Add(arrays[i % kArrays]).Add(arrays[(i + 1) % kArrays]).Add(kCount).Add(i % 2 == 0 ? 1 : 9000));
+        params.push_back(ParamBlock()
+                             .Add(arrays[i % kArrays])
+                             .Add(arrays[(i + 1) % kArrays])
+                             .Add(kCount)
+                             .Add(i % 2 == 0 ? 1 : 9000));
         launches.push_back({"blur", kCtas});
       }
     }
@@ -352,7 +360,8 @@ TEST_CASE("Reorderer_OneSeed_OneOrderForAnyNumberOfThreads") {
   one.Build();
   four.Build();
   exec::Reorderer::Counts of_one, of_four;
-  CHECK(one.Reordered(*one.f.ranged[0], {.seed = 3}, &of_one) == four.Reordered(*four.f.ranged[0], {.seed = 3}, &of_four));
+  CHECK(one.Reordered(*one.f.ranged[0], {.seed = 3}, &of_one) ==
+        four.Reordered(*four.f.ranged[0], {.seed = 3}, &of_four));
   CHECK((of_one.ahead == of_four.ahead && of_one.side_by_side == of_four.side_by_side));
   exec::Reorderer::Counts of_another;  // else the numbers would say nothing about the order
   four.Reordered(*four.f.ranged[0], {.seed = 4}, &of_another);
@@ -364,7 +373,8 @@ TEST_CASE("Reorderer_PagesWithoutOwners_GiveOtherBits") {
   chain.Build();
   const auto want = chain.InOrder();
   int wrong = 0;
-  for (std::uint64_t seed = 0; seed < 4; ++seed) wrong += chain.Reordered(*chain.f.ranged[1], {.seed = seed, .heed_owners = false}) != want;
+  for (std::uint64_t seed = 0; seed < 4; ++seed)
+    wrong += chain.Reordered(*chain.f.ranged[1], {.seed = seed, .heed_owners = false}) != want;
   CHECK(wrong == 4);
 }
 
@@ -405,7 +415,8 @@ TEST_CASE("Reorderer_GridsWithoutEnd_RunAsTheyAre") {
   const ParamBlock params = ParamBlock().Add(in).Add(out).Add(1).Add(0);
   exec::Reorderer reorderer(f.executor.engine(), f.executor.memory(), {.seed = 1});
   exec::ReorderedRun run;
-  CHECK(reorderer.Add({f.Launch("blur", {(1u << 20) + 1, 1, 1}, params), f.ranged[0]->Find("blur")}, run).kind == exec::FaultKind::kNone);
+  CHECK(reorderer.Add({f.Launch("blur", {(1u << 20) + 1, 1, 1}, params), f.ranged[0]->Find("blur")}, run).kind ==
+        exec::FaultKind::kNone);
   CHECK(run.why_whole == "it has more than 1048576 thread blocks");
   CHECK(run.stats.ctas == (1u << 20) + 1);
   CHECK(f.Values(out, 1)[0] == 10);

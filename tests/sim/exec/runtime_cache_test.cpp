@@ -59,8 +59,8 @@ TEST_CASE("Cache_StoresAndLoadsAKernel") {
   const auto loaded = cache.Load(kKey);
   REQUIRE(loaded.has_value());
   CHECK(loaded->object == std::vector<std::uint8_t>(1000, 7));
-  CHECK((loaded->static_shared_bytes == 48 && loaded->local_bytes == 16 && loaded->needs_fiber && !loaded->simple_barriers &&
-         !loaded->recursive));
+  CHECK((loaded->static_shared_bytes == 48 && loaded->local_bytes == 16 && loaded->needs_fiber &&
+         !loaded->simple_barriers && !loaded->recursive));
   CHECK_FALSE(cache.Load({1, 3}).has_value());
 }
 
@@ -272,8 +272,9 @@ TEST_CASE("Run_SecondTimeWithACache_DoesNotCompile") {
     const int before = Harness::compilations();
     LaunchStats stats;
     for (int i = 0; i < 3; ++i)
-      CHECK(h.Run("cached", {2, 1, 1}, {32, 1, 1}, {reinterpret_cast<std::uint64_t>(count)}, 0, {}, false, &stats).kind ==
-            FaultKind::kNone);
+      CHECK(
+          h.Run("cached", {2, 1, 1}, {32, 1, 1}, {reinterpret_cast<std::uint64_t>(count)}, 0, {}, false, &stats).kind ==
+          FaultKind::kNone);
     CHECK(*count == 6);
     CHECK(Harness::compilations() - before == (run == 0 ? 1 : 0));
     CHECK(stats.cache_hit == (run == 1));
@@ -285,7 +286,8 @@ TEST_CASE("Run_ManyBlockShapes_CompilesAtMostNineTimes") {
   h.Add("shapes", {.entry = [](WarpCtx* warp) { ++reinterpret_cast<std::atomic<int>*>(Param(warp, 0))[0]; }});
   auto* const count = h.Allocate<int>(1);
   const int before = Harness::compilations();
-  for (std::uint32_t block = 1; block <= 30; ++block) h.Run("shapes", {1, 1, 1}, {block, 1, 1}, {reinterpret_cast<std::uint64_t>(count)});
+  for (std::uint32_t block = 1; block <= 30; ++block)
+    h.Run("shapes", {1, 1, 1}, {block, 1, 1}, {reinterpret_cast<std::uint64_t>(count)});
   CHECK(*count == 30);
   CHECK(Harness::compilations() - before == 9);
 }

@@ -16,12 +16,13 @@ TEST_CASE("OpenCompiler_OfThisBuild_GivesItsFunctions") {
 TEST_CASE("OpenCompiler_OfAnotherBuild_IsRefusedWithItsPath") {
   const auto library = exec::OpenCompiler(GL_FOREIGN_COMPILER);
   REQUIRE_FALSE(library.ok());
-  CHECK_THAT(library.error().message,
-             Catch::Contains(GL_FOREIGN_COMPILER) && Catch::Contains("another build") && Catch::Contains("of another day"));
+  CHECK_THAT(library.error().message, Catch::Contains(GL_FOREIGN_COMPILER) && Catch::Contains("another build") &&
+                                          Catch::Contains("of another day"));
 }
 
 TEST_CASE("OpenCompiler_NoSuchFile_SaysWhereItBelongs") {
   const auto library = exec::OpenCompiler("/nonexistent/libgridloom-compiler.so");
   REQUIRE_FALSE(library.ok());
-  CHECK_THAT(library.error().message, Catch::Contains("/nonexistent/libgridloom-compiler.so") && Catch::Contains("belongs beside"));
+  CHECK_THAT(library.error().message,
+             Catch::Contains("/nonexistent/libgridloom-compiler.so") && Catch::Contains("belongs beside"));
 }

@@ -41,7 +41,8 @@ void CheckForks(Work work) {
 TEST_CASE("Fork_WhileAnotherThreadPrints_ChildPrints") {
   PrintfOutput output(1 << 16, [](std::string_view) {});
   CheckForks([&] {
-    for (int i = 0; i < 100; ++i) output.Append(1, static_cast<std::uint64_t>(i), "some text that is longer than a short string");
+    for (int i = 0; i < 100; ++i)
+      output.Append(1, static_cast<std::uint64_t>(i), "some text that is longer than a short string");
     output.Flush(1);
   });
 }

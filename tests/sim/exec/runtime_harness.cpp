@@ -68,7 +68,8 @@ namespace {
 
 constexpr std::uint32_t kLines = 64;
 
-/// Lines 1 to kLines in each kernel, as if it had a text of its own: what a test's code says of lines is then the line of a message.
+/// Lines 1 to kLines in each kernel, as if it had a text of its own: what a test's code says of lines is then the line
+/// of a message.
 void NumberLines(ptx::Block& body) {
   std::uint32_t line = 0;
   for (ptx::Statement& statement : body.statements)
@@ -120,8 +121,8 @@ LaunchFault Harness::Run(const std::string& name, Dim3 grid, Dim3 block, std::ve
   return engine->Run(launch, stats);
 }
 
-std::uint32_t Sync(WarpCtx* warp, BarrierOp op, std::uint32_t id, std::uint32_t threads, std::uint32_t predicate, std::uint32_t mask,
-                   std::uint32_t line, std::uint64_t flags) {
+std::uint32_t Sync(WarpCtx* warp, BarrierOp op, std::uint32_t id, std::uint32_t threads, std::uint32_t predicate,
+                   std::uint32_t mask, std::uint32_t line, std::uint64_t flags) {
   alignas(64) std::uint32_t out[32] = {}, ids[32], counts[32];
   for (int i = 0; i < 32; ++i) {
     ids[i] = id;

@@ -27,12 +27,14 @@ struct NativeKernel {
 
 class Harness {
  public:
-  explicit Harness(unsigned threads = 2, Engine::Options options = {}, const DeviceMemory::Options& memory_options = {});
+  explicit Harness(unsigned threads = 2, Engine::Options options = {},
+                   const DeviceMemory::Options& memory_options = {});
 
   /// Makes a kernel with one 64-bit parameter per entry of what Run passes.
   void Add(const std::string& name, NativeKernel kernel);
   LaunchFault Run(const std::string& name, Dim3 grid, Dim3 block, std::vector<std::uint64_t> params = {},
-                  std::uint32_t dynamic_shared_bytes = 0, Dim3 cluster = {}, bool cooperative = false, LaunchStats* stats = nullptr);
+                  std::uint32_t dynamic_shared_bytes = 0, Dim3 cluster = {}, bool cooperative = false,
+                  LaunchStats* stats = nullptr);
 
   template <typename T>
   T* Allocate(std::size_t count) {
@@ -65,10 +67,14 @@ inline std::uint64_t LinearCta(const WarpCtx* warp) {
 /// As generated code does in kernels with simple barriers.
 inline void RingBarrier(WarpCtx* warp) { SwitchWarp(SwitchableOf(warp), SwitchableOf(warp->next)); }
 std::uint32_t Sync(WarpCtx* warp, BarrierOp op = BarrierOp::kSync, std::uint32_t id = 0, std::uint32_t threads = 0,
-                   std::uint32_t predicate = 0, std::uint32_t mask = ~0u, std::uint32_t line = 1, std::uint64_t flags = 0);
-inline void CallHelper(WarpCtx* warp, Helper helper, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
+                   std::uint32_t predicate = 0, std::uint32_t mask = ~0u, std::uint32_t line = 1,
+                   std::uint64_t flags = 0);
+inline void CallHelper(WarpCtx* warp, Helper helper, std::uint32_t mask, std::uint32_t line, std::uint64_t imm,
+                       void* const* args) {
   warp->launch->helpers[static_cast<std::size_t>(helper)](warp, mask, line, imm, args);
 }
-inline void Yield(WarpCtx* warp, std::uint32_t line = 7) { CallHelper(warp, Helper::kWarpYield, ~0u, line, 0, nullptr); }
+inline void Yield(WarpCtx* warp, std::uint32_t line = 7) {
+  CallHelper(warp, Helper::kWarpYield, ~0u, line, 0, nullptr);
+}
 
 }  // namespace gridloom::test

@@ -23,15 +23,18 @@ void Body(WarpCtx* warp) { g_body(warp); }
 /// Runs `body` as a kernel of one warp.
 LaunchFault RunOne(Harness& h, std::function<void(WarpCtx*)> body, Dim3 grid = {1, 1, 1}, Dim3 block = {32, 1, 1}) {
   g_body = std::move(body);
-  if (!h.program || !h.program->FindKernel("body")) h.Add("body", {.entry = &Body, .static_shared_bytes = 1024, .local_bytes = 64});
+  if (!h.program || !h.program->FindKernel("body"))
+    h.Add("body", {.entry = &Body, .static_shared_bytes = 1024, .local_bytes = 64});
   return h.Run("body", grid, block);
 }
 
 template <typename T>
-std::vector<T> Atomic(WarpCtx* warp, AtomicOp op, AtomicType type, Space space, const std::vector<std::uint64_t>& addresses,
-                      const std::vector<T>& b, const std::vector<T>& c, std::uint32_t mask = ~0u, AtomicFlush flush = AtomicFlush::kNever) {
+std::vector<T> Atomic(WarpCtx* warp, AtomicOp op, AtomicType type, Space space,
+                      const std::vector<std::uint64_t>& addresses, const std::vector<T>& b, const std::vector<T>& c,
+                      std::uint32_t mask = ~0u, AtomicFlush flush = AtomicFlush::kNever) {
   std::vector<T> old(32);
-  void* args[] = {old.data(), const_cast<std::uint64_t*>(addresses.data()), const_cast<T*>(b.data()), const_cast<T*>(c.data())};
+  void* args[] = {old.data(), const_cast<std::uint64_t*>(addresses.data()), const_cast<T*>(b.data()),
+                  const_cast<T*>(c.data())};
   CallHelper(warp, Helper::kAtomic, mask, 9, AtomicImm(op, type, false, space, flush), args);
   return old;
 }
@@ -86,13 +89,14 @@ void CheckIntegerAtomics(WarpCtx* warp, AtomicType type, std::uint64_t global) {
 }
 
 PrintfText Print(std::string_view format, const std::vector<std::uint8_t>& block) {
-  return FormatPrintf(format, {.read =
-                                   [&](std::uint64_t offset, void* to, std::size_t bytes) {
-                                     if (offset + bytes > block.size()) return false;
-                                     std::memcpy(to, block.data() + offset, bytes);
-                                     return true;
-                                   },
-                               .string = [](std::uint64_t address) { return std::string(reinterpret_cast<const char*>(address)); }});
+  return FormatPrintf(
+      format, {.read =
+                   [&](std::uint64_t offset, void* to, std::size_t bytes) {
+                     if (offset + bytes > block.size()) return false;
+                     std::memcpy(to, block.data() + offset, bytes);
+                     return true;
+                   },
+               .string = [](std::uint64_t address) { return std::string(reinterpret_cast<const char*>(address)); }});
 }
 
 struct Block {
@@ -100,7 +104,8 @@ struct Block {
   template <typename T>
   Block& Add(T value) {
     while (bytes.size() % sizeof(T) != 0) bytes.push_back(0xee);
-    bytes.insert(bytes.end(), reinterpret_cast<const std::uint8_t*>(&value), reinterpret_cast<const std::uint8_t*>(&value) + sizeof value);
+    bytes.insert(bytes.end(), reinterpret_cast<const std::uint8_t*>(&value),
+                 reinterpret_cast<const std::uint8_t*>(&value) + sizeof value);
     return *this;
   }
 };
@@ -130,8 +135,8 @@ TEST_CASE("Atomic_Floats_AddMinMax") {
       using T = decltype(start);
       const std::uint64_t at = space == Space::kShared ? warp->cta->shared_base : global;
       std::memcpy(reinterpret_cast<void*>(at), &start, sizeof start);
-      const auto old =
-          Atomic<T>(warp, op, type, space, std::vector<std::uint64_t>(32, at), std::vector<T>(32, b), std::vector<T>(32), 1u << 5, flush);
+      const auto old = Atomic<T>(warp, op, type, space, std::vector<std::uint64_t>(32, at), std::vector<T>(32, b),
+                                 std::vector<T>(32), 1u << 5, flush);
       CHECK(std::memcmp(&old[5], &start, sizeof start) == 0);
       T now;
       std::memcpy(&now, reinterpret_cast<void*>(at), sizeof now);
@@ -146,7 +151,8 @@ TEST_CASE("Atomic_Floats_AddMinMax") {
     // Subnormals: flushed in global memory, kept in shared memory.
     CHECK(single(AtomicOp::kFAdd, AtomicType::kF32, 0x1p-140f, 0x1p-140f) == 0.0f);
     CHECK(single(AtomicOp::kFAdd, AtomicType::kF32, 0x1p-140f, 0x1p-140f, Space::kShared) == 0x1p-139f);
-    CHECK(single(AtomicOp::kFAdd, AtomicType::kF32, 0x1p-140f, 0x1p-140f, Space::kGlobal, AtomicFlush::kNever) == 0x1p-139f);
+    CHECK(single(AtomicOp::kFAdd, AtomicType::kF32, 0x1p-140f, 0x1p-140f, Space::kGlobal, AtomicFlush::kNever) ==
+          0x1p-139f);
     const auto half = [](float value) { return FloatToHalf(value); };
     CHECK(single(AtomicOp::kFAdd, AtomicType::kF16, half(1.0f), half(2.5f)) == half(3.5f));
     CHECK(single(AtomicOp::kFAdd, AtomicType::kBF16, FloatToBfloat(1.0f), FloatToBfloat(2.5f)) == FloatToBfloat(3.5f));
@@ -172,11 +178,12 @@ TEST_CASE("Atomic_FromAllThreads_LosesNothing") {
       h,
       [&](WarpCtx* warp) {
         const std::vector<std::uint64_t> f32(32, reinterpret_cast<std::uint64_t>(cells)),
-            u16(32, reinterpret_cast<std::uint64_t>(cells) + 8 + 2), h2(32, reinterpret_cast<std::uint64_t>(cells) + 16),
-            wide(32, reinterpret_cast<std::uint64_t>(cells) + 32);
-        Atomic<float>(warp, AtomicOp::kFAdd, AtomicType::kF32, Space::kGlobal, f32, std::vector<float>(32, 1.0f), std::vector<float>(32));
-        Atomic<std::uint16_t>(warp, AtomicOp::kAdd, AtomicType::kI16, Space::kGlobal, u16, std::vector<std::uint16_t>(32, 1),
-                              std::vector<std::uint16_t>(32));
+            u16(32, reinterpret_cast<std::uint64_t>(cells) + 8 + 2),
+            h2(32, reinterpret_cast<std::uint64_t>(cells) + 16), wide(32, reinterpret_cast<std::uint64_t>(cells) + 32);
+        Atomic<float>(warp, AtomicOp::kFAdd, AtomicType::kF32, Space::kGlobal, f32, std::vector<float>(32, 1.0f),
+                      std::vector<float>(32));
+        Atomic<std::uint16_t>(warp, AtomicOp::kAdd, AtomicType::kI16, Space::kGlobal, u16,
+                              std::vector<std::uint16_t>(32, 1), std::vector<std::uint16_t>(32));
         Atomic<std::uint32_t>(warp, AtomicOp::kFMax, AtomicType::kF16x2, Space::kGlobal, h2,
                               std::vector<std::uint32_t>(32, FloatToHalf(static_cast<float>(LinearCta(warp)))),
                               std::vector<std::uint32_t>(32));
@@ -197,7 +204,8 @@ TEST_CASE("Atomic_OutOfBounds_IsAFaultOfItsThread") {
     return RunOne(h, [=](WarpCtx* warp) {  // arrays only: a fault leaves the warp without running destructors
       alignas(64) std::uint64_t addresses[32];
       alignas(64) std::uint32_t ones[32], old[32];
-      std::fill(std::begin(addresses), std::end(addresses), address + (space == Space::kShared ? warp->cta->shared_base : 0));
+      std::fill(std::begin(addresses), std::end(addresses),
+                address + (space == Space::kShared ? warp->cta->shared_base : 0));
       std::fill(std::begin(ones), std::end(ones), 1u);
       void* args[] = {old, addresses, ones, ones};
       CallHelper(warp, Helper::kAtomic, 1u << 17, 9, AtomicImm(AtomicOp::kAdd, AtomicType::kI32, false, space), args);
@@ -234,7 +242,8 @@ TEST_CASE("SlowLoadAndStore_EverySize_MoveLanesInEverySpace") {
         for (std::uint32_t lane = 0; lane < 32; ++lane) {
           addresses[lane] = global + lane * bytes;
           if (space == Space::kShared) addresses[lane] = warp->cta->shared_base + lane * bytes;
-          if (space == Space::kLocal) addresses[lane] = warp->local_base + std::uint64_t{warp->local_stride} * lane + 32;
+          if (space == Space::kLocal)
+            addresses[lane] = warp->local_base + std::uint64_t{warp->local_stride} * lane + 32;
         }
         const std::uint32_t mask = 0xfffefff7;
         void* store[] = {addresses, values.data()};
@@ -243,7 +252,8 @@ TEST_CASE("SlowLoadAndStore_EverySize_MoveLanesInEverySpace") {
         CallHelper(warp, Helper::kLoadSlow, mask, 1, bytes | static_cast<std::uint64_t>(space) << 8, load);
         for (std::uint32_t lane = 0; lane < 32; ++lane) {
           const bool active = mask >> lane & 1;
-          for (std::uint32_t i = 0; i < bytes; ++i) REQUIRE(loaded[lane * bytes + i] == (active ? values[lane * bytes + i] : 0xcc));
+          for (std::uint32_t i = 0; i < bytes; ++i)
+            REQUIRE(loaded[lane * bytes + i] == (active ? values[lane * bytes + i] : 0xcc));
         }
       }
     }
@@ -288,7 +298,10 @@ std::uint64_t Recurse(std::uint64_t depth, volatile char* above) {
 TEST_CASE("Stack_Overflow_IsReportedAsSuch") {
   for (const bool fiber : {false, true}) {
     Harness h(1);
-    h.Add("deep", {.entry = [](WarpCtx* warp) { reinterpret_cast<std::uint64_t*>(Param(warp, 0))[0] += Recurse(Param(warp, 1), nullptr); },
+    h.Add("deep", {.entry =
+                       [](WarpCtx* warp) {
+                         reinterpret_cast<std::uint64_t*>(Param(warp, 0))[0] += Recurse(Param(warp, 1), nullptr);
+                       },
                    .needs_fiber = fiber,
                    .recursive = true});
     const auto sink = reinterpret_cast<std::uint64_t>(h.Allocate<std::uint64_t>(1));
@@ -306,16 +319,24 @@ TEST_CASE("Printf_EveryConversion_PrintsAsTheHostDoes") {
     CHECK(text.arguments == arguments);
   };
   check("plain %% text\n", {}, "plain % text\n", 0);
-  check("%d %i|%5d|%-5d|%05d|%+d|% d", Block().Add(-1).Add(7).Add(42).Add(42).Add(42).Add(42).Add(42), "-1 7|   42|42   |00042|+42| 42", 7);
-  check("%u %x %X %o %#x %#o", Block().Add(4000000000u).Add(255).Add(255).Add(8).Add(255).Add(8), "4000000000 ff FF 10 0xff 010", 6);
+  check("%d %i|%5d|%-5d|%05d|%+d|% d", Block().Add(-1).Add(7).Add(42).Add(42).Add(42).Add(42).Add(42),
+        "-1 7|   42|42   |00042|+42| 42", 7);
+  check("%u %x %X %o %#x %#o", Block().Add(4000000000u).Add(255).Add(255).Add(8).Add(255).Add(8),
+        "4000000000 ff FF 10 0xff 010", 6);
   check("%ld %lld %lu %llx %hd",
-        Block().Add(std::int64_t{-5}).Add(std::int64_t{1} << 40).Add(~std::uint64_t{0}).Add(std::uint64_t{0xabcdef0123}).Add(70000),
+        Block()
+            .Add(std::int64_t{-5})
+            .Add(std::int64_t{1} << 40)
+            .Add(~std::uint64_t{0})
+            .Add(std::uint64_t{0xabcdef0123})
+            .Add(70000),
         "-5 1099511627776 18446744073709551615 abcdef0123 4464", 5);
   check("%f %.2f %8.3f %e %G %a", Block().Add(1.5).Add(3.14159).Add(2.0).Add(12345.678).Add(1e-10).Add(1.0),
         "1.500000 3.14    2.000 1.234568e+04 1E-10 0x1p+0", 6);
   check("%d%f%d", Block().Add(1).Add(2.0).Add(3), "12.0000003", 3);
   check("%c%c%5c", Block().Add(int{'a'}).Add(int{'b'}).Add(int{'c'}), "ab    c", 3);
-  check("%*d|%-*d|%.*f|%*d", Block().Add(6).Add(42).Add(6).Add(42).Add(2).Add(1.239).Add(-4).Add(7), "    42|42    |1.24|7   ", 8);
+  check("%*d|%-*d|%.*f|%*d", Block().Add(6).Add(42).Add(6).Add(42).Add(2).Add(1.239).Add(-4).Add(7),
+        "    42|42    |1.24|7   ", 8);
   check("%.*f", Block().Add(-1).Add(0.5), "0.500000", 2);
   check("%s|%8s|%-8s|%.2s", Block().Add("one").Add("two").Add("three").Add("four"), "one|     two|three   |fo", 4);
   check("%p", Block().Add(std::uint64_t{0x1234}), "0x1234", 1);
@@ -328,23 +349,23 @@ TEST_CASE("Vprintf_PrintsCtaByCtaOnAnyNumberOfThreads") {
     Harness h(threads);
     char* const format = h.Allocate<char>(32);
     std::strcpy(format, "cta %d lane %d\n");
-    const LaunchFault fault =
-        RunOne(h,
-               [&](WarpCtx* warp) {
-                 const std::uint32_t mask = 0x00010001;
-                 alignas(64) std::uint64_t formats[32], blocks[32];
-                 alignas(64) std::int32_t results[32] = {};
-                 for (std::uint32_t lane = 0; lane < 32; ++lane) {
-                   formats[lane] = reinterpret_cast<std::uint64_t>(format);
-                   blocks[lane] = warp->local_base + std::uint64_t{warp->local_stride} * lane;
-                   const std::int32_t values[2] = {static_cast<std::int32_t>(LinearCta(warp)), static_cast<std::int32_t>(lane)};
-                   std::memcpy(reinterpret_cast<void*>(blocks[lane]), values, sizeof values);
-                 }
-                 void* args[] = {results, formats, blocks};
-                 CallHelper(warp, Helper::kVprintf, mask, 1, 0, args);
-                 if (results[0] != 2 || results[16] != 2 || results[1] != 0) __builtin_trap();
-               },
-               {50, 1, 1});
+    const LaunchFault fault = RunOne(h,
+                                     [&](WarpCtx* warp) {
+                                       const std::uint32_t mask = 0x00010001;
+                                       alignas(64) std::uint64_t formats[32], blocks[32];
+                                       alignas(64) std::int32_t results[32] = {};
+                                       for (std::uint32_t lane = 0; lane < 32; ++lane) {
+                                         formats[lane] = reinterpret_cast<std::uint64_t>(format);
+                                         blocks[lane] = warp->local_base + std::uint64_t{warp->local_stride} * lane;
+                                         const std::int32_t values[2] = {static_cast<std::int32_t>(LinearCta(warp)),
+                                                                         static_cast<std::int32_t>(lane)};
+                                         std::memcpy(reinterpret_cast<void*>(blocks[lane]), values, sizeof values);
+                                       }
+                                       void* args[] = {results, formats, blocks};
+                                       CallHelper(warp, Helper::kVprintf, mask, 1, 0, args);
+                                       if (results[0] != 2 || results[16] != 2 || results[1] != 0) __builtin_trap();
+                                     },
+                                     {50, 1, 1});
     CHECK(fault.text.empty());
     std::string expected;
     for (int cta = 0; cta < 50; ++cta)
@@ -387,7 +408,8 @@ TEST_CASE("Assert_PrintsTheDriversLineAndEndsTheGrid") {
         "test.cu:9: kernel: block: [0,0,0], thread: [2,0,0] Assertion `x == 0` failed.\n");
   CHECK(fault.kind == FaultKind::kAssert);
   CHECK(fault.thread.x == 1);
-  CHECK(RunOne(h, [](WarpCtx* warp) { CallHelper(warp, Helper::kTrap, 0x80, 5, 0, nullptr); }).kind == FaultKind::kTrap);
+  CHECK(RunOne(h, [](WarpCtx* warp) { CallHelper(warp, Helper::kTrap, 0x80, 5, 0, nullptr); }).kind ==
+        FaultKind::kTrap);
 }
 
 TEST_CASE("Heap_GivesBlocksAcrossLaunchesUntilItIsFull") {

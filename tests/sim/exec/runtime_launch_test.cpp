@@ -18,7 +18,8 @@ void CountWarps(WarpCtx* warp) {
   for (std::uint32_t lane = 0; lane < 32; ++lane) {
     const std::uint32_t thread = warp->warp_id * 32 + lane;
     if (!(warp->initial_mask >> lane & 1)) continue;
-    right &= warp->tid[0][lane] + launch.block[0] * (warp->tid[1][lane] + launch.block[1] * warp->tid[2][lane]) == thread;
+    right &=
+        warp->tid[0][lane] + launch.block[0] * (warp->tid[1][lane] + launch.block[1] * warp->tid[2][lane]) == thread;
     right &= warp->tid[0][lane] < launch.block[0] && warp->tid[1][lane] < launch.block[1];
   }
   right &= warp->tid0[0] == warp->tid[0][0] && warp->tid0[1] == warp->tid[1][0] && warp->tid0[2] == warp->tid[2][0];
@@ -70,7 +71,8 @@ TEST_CASE("Run_EveryShape_RunsEachWarpOnceWithItsIndices") {
       const std::size_t warps = grid.count() * ((block.count() + 31) / 32);
       auto* const out = h.Allocate<std::uint32_t>(warps);
       LaunchStats stats;
-      const LaunchFault fault = h.Run("count", grid, block, {reinterpret_cast<std::uint64_t>(out)}, 0, {}, false, &stats);
+      const LaunchFault fault =
+          h.Run("count", grid, block, {reinterpret_cast<std::uint64_t>(out)}, 0, {}, false, &stats);
       CHECK(fault.kind == FaultKind::kNone);
       CHECK(stats.warps == warps);
       for (std::size_t i = 0; i < warps; ++i) REQUIRE(out[i] == 1);
@@ -82,7 +84,8 @@ TEST_CASE("Run_EveryShape_RunsEachWarpOnceWithItsIndices") {
 TEST_CASE("Run_FromManyThreads_AllGridsComplete") {
   Harness h(2);
   h.Add("count", {.entry = &CountWarps});
-  h.Add("barrier", {.entry = &NeighbourBarrier, .needs_fiber = true, .simple_barriers = true, .static_shared_bytes = 256});
+  h.Add("barrier",
+        {.entry = &NeighbourBarrier, .needs_fiber = true, .simple_barriers = true, .static_shared_bytes = 256});
   std::vector<std::thread> threads;
   std::atomic<int> failures{0};
   for (int t = 0; t < 4; ++t) {
@@ -112,13 +115,14 @@ TEST_CASE("Run_FromManyThreads_AllGridsComplete") {
 TEST_CASE("Barrier_RingAndGeneral_OrderWarpsAlsoWhenSomeEnd") {
   for (const unsigned threads : {1u, 2u, 8u}) {
     Harness h(threads);
-    h.Add("ring", {.entry = &NeighbourBarrier, .needs_fiber = true, .simple_barriers = true, .static_shared_bytes = 256});
+    h.Add("ring",
+          {.entry = &NeighbourBarrier, .needs_fiber = true, .simple_barriers = true, .static_shared_bytes = 256});
     h.Add("general", {.entry = &NeighbourBarrier, .needs_fiber = true, .static_shared_bytes = 256});
     auto* const wrong = h.Allocate<std::uint32_t>(1);
     for (const std::uint32_t block : {32u, 64u, 128u, 256u, 1024u}) {
       for (const bool ring : {true, false}) {
-        const LaunchFault fault =
-            h.Run(ring ? "ring" : "general", {200, 1, 1}, {block, 1, 1}, {reinterpret_cast<std::uint64_t>(wrong), ring});
+        const LaunchFault fault = h.Run(ring ? "ring" : "general", {200, 1, 1}, {block, 1, 1},
+                                        {reinterpret_cast<std::uint64_t>(wrong), ring});
         INFO(fault.text);
         CHECK(fault.kind == FaultKind::kNone);
         CHECK(*wrong == 0);
@@ -130,7 +134,8 @@ TEST_CASE("Barrier_RingAndGeneral_OrderWarpsAlsoWhenSomeEnd") {
 TEST_CASE("Run_FaultInTheMiddle_EndsTheGridAndNamesTheThread") {
   for (const unsigned threads : {1u, 2u}) {
     for (const NativeKernel& kernel :
-         {NativeKernel{.entry = &StoreToParam}, NativeKernel{.entry = &StoreToParam, .needs_fiber = true, .simple_barriers = true},
+         {NativeKernel{.entry = &StoreToParam},
+          NativeKernel{.entry = &StoreToParam, .needs_fiber = true, .simple_barriers = true},
           NativeKernel{.entry = &StoreToParam, .needs_fiber = true}}) {
       Harness h(threads);
       h.Add("store", kernel);
@@ -168,7 +173,8 @@ TEST_CASE("Run_AccessBesideAnAllocationInItsDevicePage_GoesOnAndIsLoggedOnce") {
   const std::uint64_t victim = h.memory->Allocate(4096, 256, MemoryKind::kDevice);
   for (const std::uint64_t past : {4096 + 16, 4096 + 20000}) {
     *done = 0;
-    const LaunchFault fault = h.Run("store", {100, 1, 1}, {64, 1, 1}, {victim + past, 50, reinterpret_cast<std::uint64_t>(done)});
+    const LaunchFault fault =
+        h.Run("store", {100, 1, 1}, {64, 1, 1}, {victim + past, 50, reinterpret_cast<std::uint64_t>(done)});
     INFO(fault.text);
     CHECK(fault.kind == FaultKind::kNone);
     CHECK(*done == 200);
@@ -176,6 +182,7 @@ TEST_CASE("Run_AccessBesideAnAllocationInItsDevicePage_GoesOnAndIsLoggedOnce") {
   CHECK(log.find("kernel store, CTA (50,0,0), PTX line 33") != std::string::npos);
   CHECK(log.find("16 bytes past the end of the allocation of 4096 bytes") != std::string::npos);
   CHECK(std::ranges::count(log, '\n') == 1);
-  const LaunchFault fault = h.Run("store", {100, 1, 1}, {64, 1, 1}, {victim + (8u << 20), 50, reinterpret_cast<std::uint64_t>(done)});
+  const LaunchFault fault =
+      h.Run("store", {100, 1, 1}, {64, 1, 1}, {victim + (8u << 20), 50, reinterpret_cast<std::uint64_t>(done)});
   CHECK(fault.kind == FaultKind::kIllegalAddress);
 }

@@ -172,7 +172,8 @@ TEST_CASE("Map_OnePhysicalTwice_SharesMemory") {
   CHECK(memory->used_bytes() == 4 * kBytes);
   CHECK(memory->DestroyPhysical(same));
   CHECK(memory->used_bytes() == 2 * kBytes);
-  const int unsealed = memfd_create("t", MFD_CLOEXEC | MFD_ALLOW_SEALING), odd = memfd_create("t", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  const int unsealed = memfd_create("t", MFD_CLOEXEC | MFD_ALLOW_SEALING),
+            odd = memfd_create("t", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   REQUIRE((ftruncate(unsealed, 4096) == 0 && ftruncate(odd, 4095) == 0));
   REQUIRE(fcntl(odd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0);
   for (const int wrong : {unsealed, odd, -1, 0, 1 << 20}) CHECK(memory->ImportPhysical(wrong, &bytes, &at_host) == 0);
@@ -320,7 +321,8 @@ TEST_CASE("LetThrough_WithoutDevicePagesOrInProtectedMemory_IsNever") {
 std::uint64_t ResidentBytes(std::uint64_t base, std::uint64_t bytes) {
   std::vector<unsigned char> there(bytes / 4096);
   REQUIRE(mincore(Bytes(base), bytes, there.data()) == 0);
-  return 4096 * static_cast<std::uint64_t>(std::ranges::count_if(there, [](unsigned char page) { return (page & 1) != 0; }));
+  return 4096 *
+         static_cast<std::uint64_t>(std::ranges::count_if(there, [](unsigned char page) { return (page & 1) != 0; }));
 }
 
 /// As a kernel that runs for so long would.

@@ -66,8 +66,9 @@ TEST_CASE("Load_TextThatIsNoCode_IsNotTakenForIt") {
 
 TEST_CASE("Load_ObjectsOfTheSystemCompiler_RunRight") {
   int loaded_objects = 0;
-  for (const char* const flags : {"-fPIC", "-fPIC -fno-plt", "-fPIC -O0", "-fPIE -fcf-protection",
-                                  "-fPIC -ffunction-sections -fdata-sections", "-fPIC -mcmodel=small -fno-jump-tables"}) {
+  for (const char* const flags :
+       {"-fPIC", "-fPIC -fno-plt", "-fPIC -O0", "-fPIE -fcf-protection", "-fPIC -ffunction-sections -fdata-sections",
+        "-fPIC -mcmodel=small -fno-jump-tables"}) {
     const auto bytes = Compile(kProgram, flags);
     if (bytes.empty()) continue;
     ++loaded_objects;
@@ -78,12 +79,13 @@ TEST_CASE("Load_ObjectsOfTheSystemCompiler_RunRight") {
     REQUIRE(kernel != nullptr);
     CHECK(kernel(0) == 30 + 'e');
     CHECK(kernel(5) == 90 + 'w');
-    auto* const mathematics = reinterpret_cast<float (*)(float, float)>(reinterpret_cast<std::uintptr_t>((*object)->Find("mathematics")));
+    auto* const mathematics =
+        reinterpret_cast<float (*)(float, float)>(reinterpret_cast<std::uintptr_t>((*object)->Find("mathematics")));
     CHECK(mathematics(2.0f, 3.5f) == 11.0f);
     auto* const choose = reinterpret_cast<int (*)(int)>(reinterpret_cast<std::uintptr_t>((*object)->Find("choose")));
     CHECK((choose(0) == 7 && choose(4) == 80 && choose(2) == 4 && choose(9) == -1));
-    auto* const copy =
-        reinterpret_cast<void* (*)(void*, const void*, unsigned long)>(reinterpret_cast<std::uintptr_t>((*object)->Find("copy")));
+    auto* const copy = reinterpret_cast<void* (*)(void*, const void*, unsigned long)>(
+        reinterpret_cast<std::uintptr_t>((*object)->Find("copy")));
     char to[8];
     copy(to, "1234567", 8);
     CHECK(std::string(to) == "1234567");
@@ -117,7 +119,8 @@ TEST_CASE("RingSwitchAssembly_InCompiledCode_IsABarrier") {
         sum += i;
         for (int twice = 0; twice < 2; ++twice) {
           asm volatile(")" +
-      assembly + R"(" : : "D"(warp) : "rax", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc",
+      assembly +
+      R"(" : : "D"(warp) : "rax", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc",
             "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
           if (twice == 0)
             for (unsigned w = 0; w < 8; ++w)
@@ -127,7 +130,8 @@ TEST_CASE("RingSwitchAssembly_InCompiledCode_IsABarrier") {
       if (sum != 5050) __sync_fetch_and_add((unsigned*)warp->launch->params[0], 1);
       __sync_fetch_and_add((unsigned*)warp->launch->params[0] + 1, 1);
     })";
-  for (const char* const flags : {"-fPIC -mno-red-zone", "-fPIC -mno-red-zone -O0", "-fPIC -mno-red-zone -fno-omit-frame-pointer"}) {
+  for (const char* const flags :
+       {"-fPIC -mno-red-zone", "-fPIC -mno-red-zone -O0", "-fPIC -mno-red-zone -fno-omit-frame-pointer"}) {
     const auto object = Compile(text, flags);
     if (object.empty()) continue;
     Harness h(2);
@@ -164,12 +168,14 @@ TEST_CASE("Load_EveryTruncation_FailsCleanly") {
   builder.symbols = {{"gl_kernel", ".text", 0}, {"data", ".rodata", 8}, {"memcpy", "", 0}};
   const auto bytes = builder.Build();
   REQUIRE(CodeObject::Load(bytes, "t").ok());
-  for (std::size_t size = 0; size < bytes.size(); ++size) CHECK_FALSE(CodeObject::Load(std::span(bytes).first(size), "t").ok());
+  for (std::size_t size = 0; size < bytes.size(); ++size)
+    CHECK_FALSE(CodeObject::Load(std::span(bytes).first(size), "t").ok());
   // Any other damage may give an object that loads, but never a crash.
   std::mt19937 random(3);
   for (int i = 0; i < 20'000; ++i) {
     auto damaged = bytes;
-    for (int k = 0; k < 1 + static_cast<int>(random() % 4); ++k) damaged[random() % damaged.size()] = static_cast<std::uint8_t>(random());
+    for (int k = 0; k < 1 + static_cast<int>(random() % 4); ++k)
+      damaged[random() % damaged.size()] = static_cast<std::uint8_t>(random());
     static_cast<void>(CodeObject::Load(damaged, "t").ok());
   }
 }

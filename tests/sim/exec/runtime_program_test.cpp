@@ -120,7 +120,8 @@ TEST_CASE("Load_ExternSharedOfASize_IsStatic") {
   Loaded l = Load(
       ".extern .shared .b8 bytes[256];\n.extern .shared .b8 bytes[256];\n.extern .shared .u32 word;\n"
       ".extern .shared .align 8 .b8 table[2][50];\n.extern .shared .align 8 .b8 asked[];\n"
-      ".visible .entry all() { .reg .u32 %a; mov.u32 %a, bytes; mov.u32 %a, word; mov.u32 %a, table; mov.u32 %a, asked; ret; }\n"
+      ".visible .entry all() { .reg .u32 %a; mov.u32 %a, bytes; mov.u32 %a, word; mov.u32 %a, table; mov.u32 %a, "
+      "asked; ret; }\n"
       ".visible .entry one() { .reg .u32 %a; mov.u32 %a, word; mov.u32 %a, asked; ret; }");
   INFO(l.error);
   REQUIRE(l.error.empty());
@@ -131,7 +132,9 @@ TEST_CASE("Load_ExternSharedOfASize_IsStatic") {
   CHECK(layout.offsets.size() == 5);  // both declarations of the first one
 }
 
-TEST_CASE("Load_WhatCannotBePlaced_IsNamed") { CHECK(Load(".global .b8 big[1000000];", 1000).error.find("big") != std::string::npos); }
+TEST_CASE("Load_WhatCannotBePlaced_IsNamed") {
+  CHECK(Load(".global .b8 big[1000000];", 1000).error.find("big") != std::string::npos);
+}
 
 TEST_CASE("Load_Unloading_GivesMemoryBack") {
   Loaded l = Load(".global .b8 big[1000000];\n.global .u32 small;");
@@ -163,8 +166,8 @@ TEST_CASE("Kernels_AreDescribed") {
   CHECK((plain->registers >= 8 && plain->registers <= 24));
   CHECK_FALSE(plain->uses_grid_sync);
   const KernelInfo* const required = l.program->FindKernel("required");
-  CHECK(
-      (required->required_block[0] == 64 && required->required_block[1] == 1 && required->max_threads == 64 && required->registers <= 20));
+  CHECK((required->required_block[0] == 64 && required->required_block[1] == 1 && required->max_threads == 64 &&
+         required->registers <= 20));
   CHECK(l.program->FindKernel("grid")->uses_grid_sync);
   CHECK(l.program->kernels().size() == 3);
 }

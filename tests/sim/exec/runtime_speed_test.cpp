@@ -1,4 +1,5 @@
-// What the runtime itself costs. Hidden: run with `runtime_test [speed]`. One thread unless said otherwise, best of many.
+// What the runtime itself costs. Hidden: run with `runtime_test [speed]`. One thread unless said otherwise, best of
+// many.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -60,7 +61,8 @@ TEST_CASE("Speed", "[.speed]") {
     std::printf("  warp of a CTA, ring             %8.2f ns\n", (ring_eight - ring_one) / 20'000 / 7);
     for (const std::uint32_t block : {64u, 256u, 1024u}) {
       const double none = measure("ring", 100, block), many = measure("ring", 100, block, 100);
-      std::printf("  barrier of %2u warps, ring       %8.2f ns per warp\n", block / 32, (many - none) / 100 / 100 / (block / 32));
+      std::printf("  barrier of %2u warps, ring       %8.2f ns per warp\n", block / 32,
+                  (many - none) / 100 / 100 / (block / 32));
     }
     const double general_none = measure("general", 100, 256), general_many = measure("general", 100, 256, 100);
     std::printf("  CTA of 8 warps, general         %8.2f ns\n", general_none / 100);

@@ -13,7 +13,9 @@ namespace {
 std::atomic<std::uint32_t>& Cell(const WarpCtx* warp, unsigned param, std::uint64_t index = 0) {
   return reinterpret_cast<std::atomic<std::uint32_t>*>(Param(warp, param))[index];
 }
-std::uint32_t* Shared(const WarpCtx* warp) { return reinterpret_cast<std::uint32_t*>(warp->cta->shared_base + warp->cta->shared_offset); }
+std::uint32_t* Shared(const WarpCtx* warp) {
+  return reinterpret_cast<std::uint32_t*>(warp->cta->shared_base + warp->cta->shared_offset);
+}
 
 // Producer warps 0, 1 fill, arrive at barrier 1; consumer warps 2, 3 wait for it. Then the other way at barrier 2.
 void ProducerConsumer(WarpCtx* warp) {
@@ -126,7 +128,8 @@ void ClusterRing(WarpCtx* warp) {
   const std::uint32_t size = launch.cluster[0] * launch.cluster[1] * launch.cluster[2];
   const std::uint32_t right = (cta.cluster_rank + 1) % size;
   auto* const theirs = reinterpret_cast<std::uint32_t*>(cta.shared_base + std::uint64_t{right} * launch.shared_stride);
-  if (cta.shared_offset != cta.cluster_rank * launch.shared_stride || cta.shared_bytes != size * launch.shared_stride) ++Cell(warp, 0);
+  if (cta.shared_offset != cta.cluster_rank * launch.shared_stride || cta.shared_bytes != size * launch.shared_stride)
+    ++Cell(warp, 0);
   for (std::uint32_t round = 1; round <= 5; ++round) {
     theirs[warp->warp_id] = cta.cluster_rank * 100 + round;
     Sync(warp, BarrierOp::kClusterArrive);
@@ -138,7 +141,9 @@ void ClusterRing(WarpCtx* warp) {
   Cell(warp, 1, LinearCta(warp)) += 1;
 }
 
-constexpr NativeKernel General(WarpEntry entry) { return {.entry = entry, .needs_fiber = true, .static_shared_bytes = 512}; }
+constexpr NativeKernel General(WarpEntry entry) {
+  return {.entry = entry, .needs_fiber = true, .static_shared_bytes = 512};
+}
 
 }  // namespace
 
@@ -167,7 +172,8 @@ TEST_CASE("Spin_BetweenCtas_FinishesOnEveryNumberOfThreads") {
     h.Add("lock", General(&SpinLock));
     for (const std::uint64_t upwards : {1u, 0u}) {
       auto* const flags = h.Allocate<std::uint32_t>(100);
-      const LaunchFault fault = h.Run("pass", {100, 1, 1}, {64, 1, 1}, {reinterpret_cast<std::uint64_t>(flags), upwards});
+      const LaunchFault fault =
+          h.Run("pass", {100, 1, 1}, {64, 1, 1}, {reinterpret_cast<std::uint64_t>(flags), upwards});
       INFO(fault.text);
       CHECK(fault.kind == FaultKind::kNone);
       for (int i = 0; i < 100; ++i) CHECK(flags[i] == 1);
@@ -195,8 +201,8 @@ TEST_CASE("Barrier_ThatCannotComplete_IsADeadlockNamingTheWarps") {
   h.Add("half", General(&HalfMissing));
   const LaunchFault fault = h.Run("half", {3, 1, 1}, {96, 1, 1});
   CHECK(fault.kind == FaultKind::kDeadlock);
-  CHECK(fault.text.find("warp 1 of CTA (0,0,0) waits at barrier 1 (PTX line 40), warp 2 of CTA (0,0,0) waits at barrier 2 (PTX line 41)") !=
-        std::string::npos);
+  CHECK(fault.text.find("warp 1 of CTA (0,0,0) waits at barrier 1 (PTX line 40), warp 2 of CTA (0,0,0) waits at "
+                        "barrier 2 (PTX line 41)") != std::string::npos);
 }
 
 namespace {

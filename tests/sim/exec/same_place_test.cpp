@@ -55,7 +55,8 @@ TEST_CASE("SamePlace_LoadedAndStored_InRowsOrNot") {
   std::mt19937 random(5);
   std::vector<std::uint32_t> keys(kRounds * kKeys), places;
   for (std::uint32_t& key : keys) key = static_cast<std::uint32_t>(random()) | (all_odd ? 1u : 0u);
-  // Rounds of places that are rows, rows from an odd place on, rows in the first half only, pairs swapped, and any order.
+  // Rounds of places that are rows, rows from an odd place on, rows in the first half only, pairs swapped, and any
+  // order.
   for (std::uint32_t round = 0; round < kRounds; ++round) {
     std::vector<std::uint32_t> own(threads);
     std::iota(own.begin(), own.end(), round * kKeys + (round % 5 == 1 ? 13 : 0));
@@ -66,8 +67,9 @@ TEST_CASE("SamePlace_LoadedAndStored_InRowsOrNot") {
   }
   Executor executor;
   const std::uint64_t keys_at = executor.Upload(keys);
-  const exec::LaunchFault fault = executor.Launch(kKernel, "add", {1, 1, 1}, {128, 1, 1},
-                                                  ParamBlock().Add(executor.Upload(places)).Add(keys_at).Add(threads).Add(kRounds));
+  const exec::LaunchFault fault =
+      executor.Launch(kKernel, "add", {1, 1, 1}, {128, 1, 1},
+                      ParamBlock().Add(executor.Upload(places)).Add(keys_at).Add(threads).Add(kRounds));
   INFO(threads << " threads, all keys odd " << all_odd << ": " << fault.text);
   REQUIRE(fault.kind == exec::FaultKind::kNone);
   std::vector<std::uint32_t> want = keys;

@@ -1,4 +1,5 @@
-// Loads from several arrays at one irregular index: they share check and test, so all must be right when one of them is not.
+// Loads from several arrays at one irregular index: they share check and test, so all must be right when one of them is
+// not.
 #include <catch2/catch.hpp>
 #include <random>
 
@@ -9,7 +10,8 @@ using namespace gridloom::test;
 
 namespace {
 
-// Threads with which[i] >= 0 add up a, b and c at 4*which[i] .. +3, then p and q at which[i], and put both sums into out.
+// Threads with which[i] >= 0 add up a, b and c at 4*which[i] .. +3, then p and q at which[i], and put both sums into
+// out.
 const char* const kSums = R"(.version 8.0
 .target sm_75
 .address_size 64
@@ -75,14 +77,16 @@ TEST_CASE("SharedIndex_AnyRows_EveryArrayGivesItsOwn") {
   exec::Engine::Options options;
   options.cpu_features = GENERATE("", "avx2", "baseline");
   Executor executor(options);
-  const auto a = Random(kRows * 4, 1), b = Random(kRows * 4, 2), c = Random(kRows * 4, 3), p = Random(kRows, 4), q = Random(kRows, 5);
+  const auto a = Random(kRows * 4, 1), b = Random(kRows * 4, 2), c = Random(kRows * 4, 3), p = Random(kRows, 4),
+             q = Random(kRows, 5);
   const std::uint64_t at_a = executor.Upload(a), at_b = executor.Upload(b), at_c = executor.Upload(c);
   const std::uint64_t at_p = executor.Upload(p), at_q = executor.Upload(q);
   for (unsigned kind = 0; kind < 4; ++kind) {
     const auto rows = Rows(kind);
     const std::uint64_t which = executor.Upload(rows), out = executor.Upload(std::vector<std::uint32_t>(kThreads * 2));
-    const exec::LaunchFault fault = executor.Launch(kSums, "sums", {kThreads / 128, 1, 1}, {128, 1, 1},
-                                                    ParamBlock().Add(which).Add(at_a).Add(at_b).Add(at_c).Add(at_p).Add(at_q).Add(out));
+    const exec::LaunchFault fault =
+        executor.Launch(kSums, "sums", {kThreads / 128, 1, 1}, {128, 1, 1},
+                        ParamBlock().Add(which).Add(at_a).Add(at_b).Add(at_c).Add(at_p).Add(at_q).Add(out));
     INFO(fault.text);
     REQUIRE(fault.kind == exec::FaultKind::kNone);
     std::vector<std::uint32_t> got(kThreads * 2), want(kThreads * 2);
@@ -91,8 +95,8 @@ TEST_CASE("SharedIndex_AnyRows_EveryArrayGivesItsOwn") {
       if (rows[i] < 0) continue;
       const auto row = static_cast<std::size_t>(rows[i]);
       const std::uint32_t *ra = &a[row * 4], *rb = &b[row * 4], *rc = &c[row * 4];
-      want[i * 2] = ra[0] + ra[1] + ra[2] * 3 + ra[3] * 5 + rb[0] * 7 + rb[1] * 11 + rb[2] * 13 + rb[3] * 17 + rc[0] * 19 + rc[1] * 23 +
-                    rc[2] * 29 + rc[3] * 31;
+      want[i * 2] = ra[0] + ra[1] + ra[2] * 3 + ra[3] * 5 + rb[0] * 7 + rb[1] * 11 + rb[2] * 13 + rb[3] * 17 +
+                    rc[0] * 19 + rc[1] * 23 + rc[2] * 29 + rc[3] * 31;
       want[i * 2 + 1] = p[row] + q[row] * 3;
     }
     INFO("rows of kind " << kind);
@@ -133,8 +137,8 @@ TEST_CASE("SharedIndex_OneArrayElsewhere_IsCheckedForItself") {
     for (std::size_t i = 0; i < kThreads; ++i) {
       const auto row = static_cast<std::size_t>(rows[i]);
       const std::uint32_t *ra = of(0) + row * 4, *rb = of(1) + row * 4, *rc = of(2) + row * 4;
-      equal &= got[i * 2] == ra[0] + ra[1] + ra[2] * 3 + ra[3] * 5 + rb[0] * 7 + rb[1] * 11 + rb[2] * 13 + rb[3] * 17 + rc[0] * 19 +
-                                 rc[1] * 23 + rc[2] * 29 + rc[3] * 31;
+      equal &= got[i * 2] == ra[0] + ra[1] + ra[2] * 3 + ra[3] * 5 + rb[0] * 7 + rb[1] * 11 + rb[2] * 13 + rb[3] * 17 +
+                                 rc[0] * 19 + rc[1] * 23 + rc[2] * 29 + rc[3] * 31;
       equal &= got[i * 2 + 1] == of(3)[row] + of(4)[row] * 3;
     }
     CHECK(equal);

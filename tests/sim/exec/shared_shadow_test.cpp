@@ -23,13 +23,15 @@ class Model {
   void OrderWarp(std::uint32_t warp) {
     for (auto& byte : bytes_) {
       std::set<Seen> kept;
-      for (const Seen& seen : byte.recent) kept.insert({seen.warp, seen.lane, seen.write, seen.ordered || seen.warp == warp});
+      for (const Seen& seen : byte.recent)
+        kept.insert({seen.warp, seen.lane, seen.write, seen.ordered || seen.warp == warp});
       byte.recent = kept;
     }
   }
   void BeginCta() { bytes_.assign(kBytes, {}); }
   /// What is wrong with an access: unwritten, or unordered after another thread's.
-  std::pair<bool, bool> Look(std::uint32_t warp, std::uint32_t lane, bool write, std::uint64_t offset, std::uint32_t size) const {
+  std::pair<bool, bool> Look(std::uint32_t warp, std::uint32_t lane, bool write, std::uint64_t offset,
+                             std::uint32_t size) const {
     bool race = false, unwritten = false;
     for (std::uint64_t at = offset; at < offset + size; ++at) {
       for (const Seen& seen : bytes_[at].recent) {
@@ -95,8 +97,8 @@ std::pair<bool, bool> InShadow(SharedShadow& shadow, const WarpAccess& made, std
   for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) {
     if ((made.mask >> lane & 1) == 0) continue;
     SharedShadow::Finding finding;
-    if (!shadow.Lane(made.warp, lane, line, access.what.kind, false, false, static_cast<std::uint32_t>(made.offsets[lane]), made.size,
-                     finding))
+    if (!shadow.Lane(made.warp, lane, line, access.what.kind, false, false,
+                     static_cast<std::uint32_t>(made.offsets[lane]), made.size, finding))
       continue;
     unwritten |= finding.kind == MemcheckKind::kUninitialized;
     race |= finding.kind == MemcheckKind::kRace;
@@ -104,8 +106,8 @@ std::pair<bool, bool> InShadow(SharedShadow& shadow, const WarpAccess& made, std
   return {unwritten, race};
 }
 
-/// Rows of 8, 16 or 32 lanes, at consecutive places or at one, or lanes five places apart. Disjoint parts per warp most of the
-/// time, so that accesses without a finding are common.
+/// Rows of 8, 16 or 32 lanes, at consecutive places or at one, or lanes five places apart. Disjoint parts per warp most
+/// of the time, so that accesses without a finding are common.
 WarpAccess RandomAccess(std::mt19937& random, std::uint32_t size) {
   WarpAccess access;
   access.warp = random() % kWarps;
@@ -121,7 +123,9 @@ WarpAccess RandomAccess(std::mt19937& random, std::uint32_t size) {
     const std::uint32_t row = lane / access.row_lanes;
     const std::uint32_t in_row = form == 0 ? 0 : lane % access.row_lanes;
     // The lanes of a write stay apart, or are all at one place.
-    const std::uint32_t at = form == 0 && access.write ? first : form == 4 ? (first + lane * 5) % places : first + row * pitch + in_row;
+    const std::uint32_t at = form == 0 && access.write ? first
+                             : form == 4               ? (first + lane * 5) % places
+                                                       : first + row * pitch + in_row;
     access.offsets[lane] = std::uint64_t{at % places} * size;
   }
   bool wraps = false;
@@ -167,16 +171,17 @@ void Compare(bool all_sizes, std::uint64_t least) {
         race |= r;
       }
       const auto found = InShadow(shadow, access, step, whole);
-      INFO("CTA " << cta << " step " << step << " warp " << access.warp << (access.write ? " writes " : " reads ") << access.size
-                  << " bytes, pattern " << int(access.pattern) << ", rows of " << access.row_lanes << ", mask " << access.mask << ", from "
-                  << access.offsets[0]);
+      INFO("CTA " << cta << " step " << step << " warp " << access.warp << (access.write ? " writes " : " reads ")
+                  << access.size << " bytes, pattern " << int(access.pattern) << ", rows of " << access.row_lanes
+                  << ", mask " << access.mask << ", from " << access.offsets[0]);
       REQUIRE(found.first == unwritten);
-      // Of lanes that write to one place together, those after the first are compared with the first: a race of theirs with
-      // an earlier write of that one goes unseen.
+      // Of lanes that write to one place together, those after the first are compared with the first: a race of theirs
+      // with an earlier write of that one goes unseen.
       const bool one_place = access.write && access.offsets[0] == access.offsets[1];
       if (!unwritten) REQUIRE((found.second == race || (one_place && race)));
       for (std::uint32_t lane = 0; lane < kWarpSize; ++lane)
-        if ((access.mask >> lane & 1) != 0) model.Note(access.warp, lane, access.write, access.offsets[lane], access.size);
+        if ((access.mask >> lane & 1) != 0)
+          model.Note(access.warp, lane, access.write, access.offsets[lane], access.size);
       if (race || unwritten) barrier();  // or the model, which forgets nothing, would go on complaining
       races += race;
       unwritten_found += unwritten;

@@ -1,6 +1,6 @@
-// Every kernel of the committed PTX corpus that can run, whole and in slices: the same memory and the same faults. The kernels get
-// made-up parameters, a buffer for every 64-bit one. CTAs run one after the other, so that kernels whose CTAs race give the same
-// whole and in slices, too.
+// Every kernel of the committed PTX corpus that can run, whole and in slices: the same memory and the same faults. The
+// kernels get made-up parameters, a buffer for every 64-bit one. CTAs run one after the other, so that kernels whose
+// CTAs race give the same whole and in slices, too.
 #include <catch2/catch.hpp>
 #include <cstdio>
 
@@ -33,7 +33,8 @@ void CheckKernel(Executor& executor, exec::SlicedProgram& rewritten, const std::
   for (const std::uint64_t size : {1, 5, 64}) {
     reference.parameters.Reset();
     const exec::SlicedRun run = exec::RunInSlices(executor.engine(), reference.whole, *sliced, size);
-    INFO("kernel " << kernel.name << " in slices of " << size << ", whole: " << fault.text << ", sliced: " << run.fault.text);
+    INFO("kernel " << kernel.name << " in slices of " << size << ", whole: " << fault.text
+                   << ", sliced: " << run.fault.text);
     CHECK(run.fault.kind == fault.kind);
     CHECK(run.fault.cta.x == fault.cta.x);
     CHECK(run.fault.cta.y == fault.cta.y);
@@ -57,10 +58,12 @@ TEST_CASE("CorpusKernelsInSlices_SameMemoryAndFaults") {
     auto program = exec::Program::Load(ptx::ParseModule(file.text, sink), file.text, executor.memory());
     if (!program.ok()) continue;
     exec::SlicedProgram rewritten(*program, executor.memory(), rewrites);
-    for (const exec::KernelInfo& kernel : (*program)->kernels()) CheckKernel(executor, rewritten, *program, kernel, tally);
+    for (const exec::KernelInfo& kernel : (*program)->kernels())
+      CheckKernel(executor, rewritten, *program, kernel, tally);
   }
   std::printf(
-      "corpus: %u kernels the same in slices, %u fault in the same place, %u refused by the pass, %u cannot run, %u do not repeat "
+      "corpus: %u kernels the same in slices, %u fault in the same place, %u refused by the pass, %u cannot run, %u do "
+      "not repeat "
       "themselves\n",
       tally.same, tally.faulted, tally.not_rewritten, tally.not_run, tally.moody);
   CHECK(tally.same > 50);

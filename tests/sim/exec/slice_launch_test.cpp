@@ -1,4 +1,5 @@
-// Slices as launches: which CTA a fault names, %gridid, slices at the same time, variables shared with the original program.
+// Slices as launches: which CTA a fault names, %gridid, slices at the same time, variables shared with the original
+// program.
 #include <catch2/catch.hpp>
 #include <thread>
 
@@ -87,7 +88,8 @@ TEST_CASE("RunInSlices_Trap_NamesTheCtaOfTheGridAndStops") {
   Fixture f;
   const exec::Dim3 grid{4, 2, 5};
   for (const std::uint64_t size : {1, 3, 7, 64}) {
-    const auto run = exec::RunInSlices(f.executor.engine(), f.Launch("traps", grid, {}), *f.sliced->Find("traps"), size);
+    const auto run =
+        exec::RunInSlices(f.executor.engine(), f.Launch("traps", grid, {}), *f.sliced->Find("traps"), size);
     CHECK(run.fault.kind == exec::FaultKind::kTrap);
     CHECK(run.fault.cta.x == 2);
     CHECK(run.fault.cta.y == 1);
@@ -126,7 +128,8 @@ TEST_CASE("RunSlice_ManyAtTheSameTime_ShareTheOriginalsVariables") {
   std::vector<std::thread> threads;
   for (std::uint32_t t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
-      for (std::uint32_t first = t * 10; first < kCtas; first += 40) exec::RunSlice(f.executor.engine(), launch, *kernel, first, 10, 1);
+      for (std::uint32_t first = t * 10; first < kCtas; first += 40)
+        exec::RunSlice(f.executor.engine(), launch, *kernel, first, 10, 1);
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -144,8 +147,8 @@ TEST_CASE("RunInSlices_Stopped_RunsNoFurtherSlice") {
   ParamBlock params;
   params.Add(out);
   int left = 3;
-  const auto run =
-      exec::RunInSlices(f.executor.engine(), f.Launch("adds", {40, 1, 1}, params), *f.sliced->Find("adds"), 5, [&] { return left-- == 0; });
+  const auto run = exec::RunInSlices(f.executor.engine(), f.Launch("adds", {40, 1, 1}, params), *f.sliced->Find("adds"),
+                                     5, [&] { return left-- == 0; });
   CHECK(run.slices == 3);
   CHECK(run.stats.ctas == 15);
 }

@@ -1,5 +1,5 @@
-// Random kernels in slices, through the whole executor, against the same program run thread by thread on the host: any flow
-// graph, threads that leave anywhere, grids of up to three dimensions, slices of any size, in any order.
+// Random kernels in slices, through the whole executor, against the same program run thread by thread on the host: any
+// flow graph, threads that leave anywhere, grids of up to three dimensions, slices of any size, in any order.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdio>
@@ -51,10 +51,12 @@ struct Case {
         const auto base = static_cast<std::ptrdiff_t>((std::size_t{number} * threads + tid) * RandomKernel::kRegisters);
         const std::vector<std::uint32_t> mine(before.begin() + base, before.begin() + base + RandomKernel::kRegisters);
         const std::vector<std::uint32_t> got(out.begin() + base, out.begin() + base + RandomKernel::kRegisters);
-        const RandomPlace place{.tid = tid, .ntid = threads, .cta = {at.x, at.y, at.z}, .grid = {grid.x, grid.y, grid.z}};
+        const RandomPlace place{
+            .tid = tid, .ntid = threads, .cta = {at.x, at.y, at.z}, .grid = {grid.x, grid.y, grid.z}};
         const auto want = kernel.Run(place, parameter, input, mine);
         if (got == want) continue;
-        INFO("CTA " << number << " of (" << grid.x << "," << grid.y << "," << grid.z << "), thread " << tid << "\n" << kernel.Ptx());
+        INFO("CTA " << number << " of (" << grid.x << "," << grid.y << "," << grid.z << "), thread " << tid << "\n"
+                    << kernel.Ptx());
         REQUIRE(got == want);
       }
     }
@@ -62,7 +64,8 @@ struct Case {
 };
 
 /// Runs slices that together are the grid, in a random order.
-void RunShuffled(exec::Engine& engine, const exec::LaunchParams& whole, const exec::SlicedKernel& kernel, std::uint64_t seed) {
+void RunShuffled(exec::Engine& engine, const exec::LaunchParams& whole, const exec::SlicedKernel& kernel,
+                 std::uint64_t seed) {
   std::mt19937_64 random(seed);
   const passes::GridShape grid{whole.grid.x, whole.grid.y, whole.grid.z};
   std::vector<std::pair<std::uint64_t, std::uint64_t>> slices;
@@ -79,8 +82,8 @@ void RunShuffled(exec::Engine& engine, const exec::LaunchParams& whole, const ex
   }
 }
 
-/// False when the kernel is refused: one that loads from the same place again and again, and branches by what it finds, might
-/// be waiting for another CTA.
+/// False when the kernel is refused: one that loads from the same place again and again, and branches by what it finds,
+/// might be waiting for another CTA.
 bool CheckSeed(Executor& executor, passes::RewriteCache& rewrites, std::uint64_t seed) {
   const Case test(seed);
   INFO("seed " << seed);
@@ -120,7 +123,8 @@ TEST_CASE("RandomKernelsInSlices_AnyOrder_EqualHost") {
   passes::RewriteCache rewrites(4);
   const std::uint64_t wanted = RandomKernels(40);
   std::uint64_t seed = 0;
-  for (std::uint64_t checked = 0; checked < wanted; checked += CheckSeed(executor, rewrites, ++seed)) REQUIRE(seed < 3 * wanted + 10);
+  for (std::uint64_t checked = 0; checked < wanted; checked += CheckSeed(executor, rewrites, ++seed))
+    REQUIRE(seed < 3 * wanted + 10);
   std::printf("%llu kernels checked in slices, %llu refused\n", static_cast<unsigned long long>(wanted),
               static_cast<unsigned long long>(seed - wanted));
 }

@@ -142,16 +142,18 @@ class Bodies {
       case MarkerKind::kSpecial:
         return b_.CreateZExtOrTrunc(Field(&state_->special[static_cast<int>(info.special)], b_.getInt32Ty()), result);
       case MarkerKind::kParam:
-        return b_.CreateAlignedLoad(result, b_.CreateGEP(b_.getInt8Ty(), Field(&state_->params, b_.getPtrTy()), f.getArg(0)),
-                                    llvm::Align(1));
+        return b_.CreateAlignedLoad(
+            result, b_.CreateGEP(b_.getInt8Ty(), Field(&state_->params, b_.getPtrTy()), f.getArg(0)), llvm::Align(1));
       case MarkerKind::kSymbol:
-        return b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstGEP1_64(b_.getInt64Ty(), Field(&state_->symbols, b_.getPtrTy()), info.imm));
+        return b_.CreateLoad(b_.getInt64Ty(),
+                             b_.CreateConstGEP1_64(b_.getInt64Ty(), Field(&state_->symbols, b_.getPtrTy()), info.imm));
       case MarkerKind::kLoad: return Load(f, info);
       case MarkerKind::kStore: return Store(f, info);
       case MarkerKind::kAtomic: return Atomic(f, info);
       case MarkerKind::kToGeneric: return Host(info.space, f.getArg(0));
       case MarkerKind::kFromGeneric: return b_.CreateSub(f.getArg(0), Host(info.space, b_.getInt64(0)));
-      case MarkerKind::kIsSpace: return b_.CreateICmpULT(b_.CreateSub(f.getArg(0), Host(info.space, b_.getInt64(0))), b_.getInt64(1 << 16));
+      case MarkerKind::kIsSpace:
+        return b_.CreateICmpULT(b_.CreateSub(f.getArg(0), Host(info.space, b_.getInt64(0))), b_.getInt64(1 << 16));
       case MarkerKind::kBallot: return b_.CreateZExt(f.getArg(0), result);
       case MarkerKind::kActiveMask: return b_.getInt32(1);
       case MarkerKind::kMet:
@@ -176,7 +178,8 @@ class Bodies {
     if (info.count == 1) return b_.CreateAlignedLoad(info.element, base, llvm::Align(1));
     llvm::Value* out = llvm::PoisonValue::get(f.getReturnType());
     for (unsigned i = 0; i < info.count; ++i) {
-      out = b_.CreateInsertValue(out, b_.CreateAlignedLoad(info.element, b_.CreateConstGEP1_64(info.element, base, i), llvm::Align(1)), i);
+      out = b_.CreateInsertValue(
+          out, b_.CreateAlignedLoad(info.element, b_.CreateConstGEP1_64(info.element, base, i), llvm::Align(1)), i);
     }
     return out;
   }
@@ -192,8 +195,9 @@ class Bodies {
   llvm::Value* Atomic(llvm::Function& f, const MarkerInfo& info) {
     auto* i64 = b_.getInt64Ty();
     auto* type = llvm::FunctionType::get(i64, {i64, i64, i64, i64}, false);
-    llvm::Value* old = b_.CreateCall(type, Pointer(reinterpret_cast<const void*>(&DoAtomic)),
-                                     {Host(info.space, f.getArg(0)), Word(f.getArg(1)), Word(f.getArg(2)), b_.getInt64(info.imm)});
+    llvm::Value* old =
+        b_.CreateCall(type, Pointer(reinterpret_cast<const void*>(&DoAtomic)),
+                      {Host(info.space, f.getArg(0)), Word(f.getArg(1)), Word(f.getArg(2)), b_.getInt64(info.imm)});
     llvm::Type* result = f.getReturnType();
     return b_.CreateBitCast(b_.CreateZExtOrTrunc(old, b_.getIntNTy(result->getScalarSizeInBits())), result);
   }
@@ -208,7 +212,8 @@ class Bodies {
     auto* type = llvm::FunctionType::get(f.getReturnType(), types, false);
     llvm::Value* target = llvm::ConstantPointerNull::get(b_.getPtrTy());
     for (const auto& [number, function] : functions) {
-      target = b_.CreateSelect(b_.CreateICmpEQ(f.getArg(0), b_.getInt64((std::uint64_t{number} + 1) * 16)), function, target);
+      target = b_.CreateSelect(b_.CreateICmpEQ(f.getArg(0), b_.getInt64((std::uint64_t{number} + 1) * 16)), function,
+                               target);
     }
     llvm::Value* value = b_.CreateCall(type, target, args);
     return f.getReturnType()->isVoidTy() ? nullptr : value;
@@ -233,11 +238,13 @@ class Bodies {
       b_.CreateStore(value, slots.back());
     }
     llvm::Value* table = b_.CreateAlloca(llvm::ArrayType::get(b_.getPtrTy(), slots.size() + 1));
-    for (std::size_t i = 0; i < slots.size(); ++i) b_.CreateStore(slots[i], b_.CreateConstGEP1_64(b_.getPtrTy(), table, i));
-    auto* type =
-        llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy(), b_.getInt32Ty(), b_.getInt32Ty(), b_.getInt64Ty(), b_.getPtrTy()}, false);
-    b_.CreateCall(type, Pointer(reinterpret_cast<const void*>(fn)),
-                  {llvm::ConstantPointerNull::get(b_.getPtrTy()), b_.getInt32(1), b_.getInt32(0), b_.getInt64(info.imm), table});
+    for (std::size_t i = 0; i < slots.size(); ++i)
+      b_.CreateStore(slots[i], b_.CreateConstGEP1_64(b_.getPtrTy(), table, i));
+    auto* type = llvm::FunctionType::get(
+        b_.getVoidTy(), {b_.getPtrTy(), b_.getInt32Ty(), b_.getInt32Ty(), b_.getInt64Ty(), b_.getPtrTy()}, false);
+    b_.CreateCall(
+        type, Pointer(reinterpret_cast<const void*>(fn)),
+        {llvm::ConstantPointerNull::get(b_.getPtrTy()), b_.getInt32(1), b_.getInt32(0), b_.getInt64(info.imm), table});
     auto take = [&](std::size_t i) -> llvm::Value* {
       if (!outputs[i]->isIntegerTy(1)) return b_.CreateLoad(outputs[i], slots[i]);
       return b_.CreateTrunc(b_.CreateLoad(b_.getInt32Ty(), slots[i]), b_.getInt1Ty());
@@ -269,7 +276,8 @@ struct SpmdRunner::Impl {
   void (*kernel)() = nullptr;
 };
 
-SpmdRunner::SpmdRunner(std::string_view ptx, std::string_view kernel, const CompileOptions& options) : impl_(std::make_unique<Impl>()) {
+SpmdRunner::SpmdRunner(std::string_view ptx, std::string_view kernel, const CompileOptions& options)
+    : impl_(std::make_unique<Impl>()) {
   DiagnosticSink sink;
   const std::unique_ptr<ptx::Module> module = ptx::ParseModule(ptx, sink);
   if (sink.has_errors()) {
@@ -329,8 +337,9 @@ void SpmdRunner::Run(const void* params, std::uint32_t tid, std::uint32_t ntid) 
   state.shared = reinterpret_cast<std::uint64_t>(shared.data());
   state.local = reinterpret_cast<std::uint64_t>(local.data());
   auto set = [&](Special special, std::uint32_t value) { state.special[static_cast<int>(special)] = value; };
-  for (const Special one : {Special::kNtidX, Special::kNtidY, Special::kNtidZ, Special::kNctaidX, Special::kNctaidY, Special::kNctaidZ,
-                            Special::kNwarpId, Special::kNsmId, Special::kClusterDimX, Special::kClusterDimY, Special::kClusterDimZ}) {
+  for (const Special one :
+       {Special::kNtidX, Special::kNtidY, Special::kNtidZ, Special::kNctaidX, Special::kNctaidY, Special::kNctaidZ,
+        Special::kNwarpId, Special::kNsmId, Special::kClusterDimX, Special::kClusterDimY, Special::kClusterDimZ}) {
     set(one, 1);
   }
   set(Special::kTidX, tid);

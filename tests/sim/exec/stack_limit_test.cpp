@@ -11,7 +11,8 @@ namespace {
 
 using namespace exec;
 
-/// Each level has a frame of 64 bytes and counts itself there before and after it goes deeper. The kernel's threads go `levels` deep.
+/// Each level has a frame of 64 bytes and counts itself there before and after it goes deeper. The kernel's threads go
+/// `levels` deep.
 const std::string kRecursive = R"(.version 8.0
 .target sm_75
 .address_size 64

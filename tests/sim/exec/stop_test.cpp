@@ -43,7 +43,8 @@ LOOP:
 
 const std::string kCompute = "  mad.lo.u32 %r1, %r1, 4, 2;\n";
 const std::string kPoll = "  ld.volatile.global.u32 %r1, [%rd1+4];\n";
-const std::string kBarriers = "  bar.sync 0;\n  ld.shared.u32 %r4, [word];\n  and.b32 %r4, %r4, 2;\n  mad.lo.u32 %r1, %r1, 4, %r4;\n";
+const std::string kBarriers =
+    "  bar.sync 0;\n  ld.shared.u32 %r4, [word];\n  and.b32 %r4, %r4, 2;\n  mad.lo.u32 %r1, %r1, 4, %r4;\n";
 
 struct Case {
   const char* what;
@@ -88,8 +89,9 @@ TEST_CASE("Stop_OfAnEngineThatRunsNothing_ReturnsAtOnce") {
   executor.engine().Stop();
   executor.engine().Stop();
   const std::uint64_t out = executor.Upload(std::vector<std::uint32_t>(2));
-  CHECK(executor.Launch(EndlessKernel(kCompute), "k", {1, 1, 1}, {32, 1, 1}, ParamBlock().Add(out).Add(std::uint32_t{1})).kind ==
-        FaultKind::kStopped);
+  CHECK(
+      executor.Launch(EndlessKernel(kCompute), "k", {1, 1, 1}, {32, 1, 1}, ParamBlock().Add(out).Add(std::uint32_t{1}))
+          .kind == FaultKind::kStopped);
 }
 
 }  // namespace

@@ -51,7 +51,8 @@ class SurfaceRun {
   std::vector<std::uint32_t> operator()(const std::string& body, std::uint64_t handle = 0) {
     std::vector<std::uint32_t> out(32 * 4);
     const std::uint64_t address = executor_.Upload(out);
-    fault = executor_.Launch(Kernel(body), "k", {1, 1, 1}, {32, 1, 1}, test::ParamBlock().Add(handle ? handle : handle_).Add(address));
+    fault = executor_.Launch(Kernel(body), "k", {1, 1, 1}, {32, 1, 1},
+                             test::ParamBlock().Add(handle ? handle : handle_).Add(address));
     executor_.Download(address, out);
     return out;
   }
@@ -125,13 +126,16 @@ TEST_CASE("Sust_EveryGeometry_StoresWhereSuldLoads") {
   CHECK(line.fault.kind == FaultKind::kNone);
   CHECK(line.Load<std::uint32_t>(4 * 31) == 31);
   SurfaceRun volume({.type = ChannelType::kUnsigned32, .channels = 2, .dims = 3, .width = 8, .height = 4, .depth = 5});
-  volume("and.b32 %r0, %t, 7; shl.b32 %r0, %r0, 3; shr.u32 %r1, %t, 3;\n sust.b.3d.v2.b32.trap [%h, {%r0, %r1, 4, 0}], {%t, %r1};");
+  volume(
+      "and.b32 %r0, %t, 7; shl.b32 %r0, %r0, 3; shr.u32 %r1, %t, 3;\n sust.b.3d.v2.b32.trap [%h, {%r0, %r1, 4, 0}], "
+      "{%t, %r1};");
   CHECK(volume.fault.kind == FaultKind::kNone);
   CHECK(volume.Load<std::uint32_t>(8 * 5, 2, 4) == 21);
   CHECK(volume.Load<std::uint32_t>(8 * 5 + 4, 2, 4) == 2);
   SurfaceRun layers({.type = ChannelType::kUnsigned16, .width = 32, .height = 2, .depth = 3, .layered = true});
   layers(
-      "cvt.u16.u32 %s0, %t; shl.b32 %r0, %t, 1;\n sust.b.a2d.b16.trap [%h, {2, %r0, 1, 0}], %s0;\n suld.b.a2d.b16.trap %s1, [%h, {2, %r0, "
+      "cvt.u16.u32 %s0, %t; shl.b32 %r0, %t, 1;\n sust.b.a2d.b16.trap [%h, {2, %r0, 1, 0}], %s0;\n suld.b.a2d.b16.trap "
+      "%s1, [%h, {2, %r0, "
       "1, 0}];"
       "cvt.u32.u16 %o0, %s1;");
   CHECK(layers.fault.kind == FaultKind::kNone);

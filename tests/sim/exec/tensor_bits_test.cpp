@@ -1,5 +1,5 @@
-// Matrix products of any bits: infinities, what is no number, subnormals, products beyond the range of f32. Each element against a chain of
-// fused multiply-adds, and every instruction set with the same bits.
+// Matrix products of any bits: infinities, what is no number, subnormals, products beyond the range of f32. Each
+// element against a chain of fused multiply-adds, and every instruction set with the same bits.
 #include <bit>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -29,8 +29,9 @@ struct AtTheEnd {
 
 /// Any bits; every third word ones that matter: zeros, subnormals, infinities, no numbers, the largest.
 Register RandomRegister(std::mt19937& random) {
-  constexpr std::uint32_t kLandmarks[] = {0,          0x80000000, 0x7f800000, 0xff800000, 0x7fc00001, 0x7f800001, 0x7f7fffff, 0x00000001,
-                                          0x007fffff, 0x7c00fc00, 0x7c01fe00, 0x00018001, 0x7f7f7fff, 0x7b7fffff, 0x00ff7f80, 0x3c003c00};
+  constexpr std::uint32_t kLandmarks[] = {0,          0x80000000, 0x7f800000, 0xff800000, 0x7fc00001, 0x7f800001,
+                                          0x7f7fffff, 0x00000001, 0x007fffff, 0x7c00fc00, 0x7c01fe00, 0x00018001,
+                                          0x7f7f7fff, 0x7b7fffff, 0x00ff7f80, 0x3c003c00};
   Register words(32);
   for (std::uint32_t& word : words)
     word = random() % 3 ? static_cast<std::uint32_t>(random()) : kLandmarks[random() % std::size(kLandmarks)];
@@ -64,7 +65,9 @@ float ElementOf(M type, const void* line, unsigned i) {
   }
 }
 
-std::uint32_t CanonicalBits(float value) { return std::isnan(value) ? 0x7fffffffu : std::bit_cast<std::uint32_t>(value); }
+std::uint32_t CanonicalBits(float value) {
+  return std::isnan(value) ? 0x7fffffffu : std::bit_cast<std::uint32_t>(value);
+}
 
 struct Shape {
   M a, b, c, d;
@@ -89,7 +92,9 @@ std::uint32_t AccumulatorBits(M type, const std::vector<Register>& registers, co
 }
 
 void CheckBits(const Shape& shape, std::mt19937& random) {
-  const auto pair = [](M low, M high) { return static_cast<std::uint8_t>(static_cast<unsigned>(low) | static_cast<unsigned>(high) << 4); };
+  const auto pair = [](M low, M high) {
+    return static_cast<std::uint8_t>(static_cast<unsigned>(low) | static_cast<unsigned>(high) << 4);
+  };
   const MmaImm imm{.m = static_cast<std::uint8_t>(shape.m),
                    .n = static_cast<std::uint8_t>(shape.n),
                    .k = static_cast<std::uint16_t>(shape.k),
@@ -146,7 +151,8 @@ TEST_CASE("Mma_AnyBits_RoundEachSumOnce") {
       }
     }
     for (M a : {M::kE4M3, M::kE5M2, M::kE3M2, M::kE2M3, M::kE2M1}) {
-      for (M b : {M::kE4M3, M::kE5M2, M::kE3M2, M::kE2M3, M::kE2M1}) CheckBits({a, b, M::kF32, M::kF32, 16, 8, 32}, random);
+      for (M b : {M::kE4M3, M::kE5M2, M::kE3M2, M::kE2M3, M::kE2M1})
+        CheckBits({a, b, M::kF32, M::kF32, 16, 8, 32}, random);
       CheckBits({a, a, M::kF16, M::kF16, 16, 8, 16}, random);
     }
   }
@@ -164,7 +170,8 @@ TEST_CASE("GroupMma_AnyBits_AreThoseOfMma") {
       const std::vector<void*> pointers_a = Pointers(a), pointers_b = Pointers(b);
       GroupOperands operands;
       for (unsigned r = 0; r < 4; ++r) operands.a[r % 2].chunk[r / 2] = static_cast<const std::uint8_t*>(pointers_a[r]);
-      for (unsigned r = 0; r < groups * 2; ++r) operands.b[r / 2].chunk[r % 2] = static_cast<const std::uint8_t*>(pointers_b[r]);
+      for (unsigned r = 0; r < groups * 2; ++r)
+        operands.b[r / 2].chunk[r % 2] = static_cast<const std::uint8_t*>(pointers_b[r]);
       const MmaImm mma{.m = 16,
                        .n = 8,
                        .k = static_cast<std::uint16_t>(256 / BitsOf(type)),
@@ -173,14 +180,14 @@ TEST_CASE("GroupMma_AnyBits_AreThoseOfMma") {
       std::vector<Register> expected(groups * 4, Register(32));
       LimitSimd(SimdLevel::kBaseline);
       for (unsigned group = 0; group < groups; ++group) {
-        MultiplyFragments(mma, pointers_a.data(), pointers_b.data() + group * 2, Pointers(c).data() + group * 4, nullptr,
-                          Pointers(expected).data() + group * 4);
+        MultiplyFragments(mma, pointers_a.data(), pointers_b.data() + group * 2, Pointers(c).data() + group * 4,
+                          nullptr, Pointers(expected).data() + group * 4);
       }
       for (SimdLevel level : kLevels) {
         LimitSimd(level);
         std::vector<Register> d = c;
-        MultiplyGroup({.columns8 = static_cast<std::uint8_t>(groups), .types = types, .accumulator = accumulator}, operands, true,
-                      Pointers(d).data());
+        MultiplyGroup({.columns8 = static_cast<std::uint8_t>(groups), .types = types, .accumulator = accumulator},
+                      operands, true, Pointers(d).data());
         INFO("type " << int(type) << ", " << groups << " groups, level " << int(level));
         CHECK(d == expected);
       }

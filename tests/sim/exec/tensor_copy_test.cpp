@@ -1,5 +1,6 @@
-// Tensor copies from PTX text to memory, against a reference that goes element by element: every rank, element type, swizzle, fill,
-// steps, boxes over the edges; stores, reductions, replaced fields; maps that are not what they should be.
+// Tensor copies from PTX text to memory, against a reference that goes element by element: every rank, element type,
+// swizzle, fill, steps, boxes over the edges; stores, reductions, replaced fields; maps that are not what they should
+// be.
 #include <array>
 #include <bit>
 #include <catch2/catch.hpp>
@@ -43,9 +44,11 @@ std::string Kernel(unsigned rank, const std::string& body, const char* map_in = 
 )";
   if (std::string(map_in) == "param") text += "  mov.b64 %rd0, map;\n  cvta.param.u64 %map, %rd0;\n";
   else text += "  ld.param.u64 %map, [map_pointer];\n";
-  for (unsigned i = 0; i < 5; ++i) text += "  ld.param.u32 %c" + std::to_string(i) + ", [c" + std::to_string(i) + "];\n";
+  for (unsigned i = 0; i < 5; ++i)
+    text += "  ld.param.u32 %c" + std::to_string(i) + ", [c" + std::to_string(i) + "];\n";
   text += "  mov.u32 %t, %tid.x;\n  setp.eq.u32 %leader, %t, 0;\n" + body;
-  for (std::size_t at; (at = text.find("$BOX")) != std::string::npos;) text.replace(at, 4, "[%map, {" + coordinates + "}]");
+  for (std::size_t at; (at = text.find("$BOX")) != std::string::npos;)
+    text.replace(at, 4, "[%map, {" + coordinates + "}]");
   for (std::size_t at; (at = text.find("$D")) != std::string::npos;) text.replace(at, 2, std::to_string(rank) + "d");
   return text + "  ret;\n}\n";
 }
@@ -105,7 +108,8 @@ struct Case {
 
 std::uint32_t Bytes(const Case& c) { return BytesOf(c.map.element); }
 
-/// Visits every element of the box: its place in shared memory (offset from the window's begin), and in the tensor (none: outside).
+/// Visits every element of the box: its place in shared memory (offset from the window's begin), and in the tensor
+/// (none: outside).
 void ForEachElement(const Case& c, std::uint32_t place, const std::function<void(std::uint32_t, std::int64_t)>& visit) {
   const TensorMap& map = c.map;
   std::uint32_t counts[5] = {1, 1, 1, 1, 1};
@@ -124,15 +128,23 @@ void ForEachElement(const Case& c, std::uint32_t place, const std::function<void
             bool inside = true;
             std::int64_t offset = 0;
             for (unsigned axis = 0; axis < map.rank; ++axis) {
-              const std::int64_t coordinate = std::int64_t{c.at[axis]} + std::int64_t{index[axis]} * (axis == 0 ? 1 : map.step[axis]);
+              const std::int64_t coordinate =
+                  std::int64_t{c.at[axis]} + std::int64_t{index[axis]} * (axis == 0 ? 1 : map.step[axis]);
               if (coordinate < 0 || coordinate >= map.size[axis]) inside = false;
               offset += coordinate * static_cast<std::int64_t>(axis == 0 ? Bytes(c) : map.stride[axis - 1]);
             }
             std::uint32_t at = linear;
-            switch (map.swizzle) {  // by the tables of the CUDA C++ Programming Guide: chunk of 16 bytes, row of 128 bytes
-              case TensorSwizzle::k128: at = linear / 128 * 128 + ((linear / 16 % 8) ^ (linear / 128 % 8)) * 16 + linear % 16; break;
-              case TensorSwizzle::k64: at = linear / 64 * 64 + ((linear / 16 % 4) ^ (linear / 128 % 4)) * 16 + linear % 16; break;
-              case TensorSwizzle::k32: at = linear / 32 * 32 + ((linear / 16 % 2) ^ (linear / 128 % 2)) * 16 + linear % 16; break;
+            switch (
+                map.swizzle) {  // by the tables of the CUDA C++ Programming Guide: chunk of 16 bytes, row of 128 bytes
+              case TensorSwizzle::k128:
+                at = linear / 128 * 128 + ((linear / 16 % 8) ^ (linear / 128 % 8)) * 16 + linear % 16;
+                break;
+              case TensorSwizzle::k64:
+                at = linear / 64 * 64 + ((linear / 16 % 4) ^ (linear / 128 % 4)) * 16 + linear % 16;
+                break;
+              case TensorSwizzle::k32:
+                at = linear / 32 * 32 + ((linear / 16 % 2) ^ (linear / 128 % 2)) * 16 + linear % 16;
+                break;
               default: break;
             }
             visit(at, inside ? offset : -1);
@@ -149,7 +161,8 @@ Case RandomCase(std::mt19937& random, bool inside = false) {
   map.swizzle = static_cast<TensorSwizzle>(below(4));
   map.fill = IsFloat(map.element) ? static_cast<TensorFill>(below(2)) : TensorFill::kZeros;
   const std::uint32_t bytes = BytesOf(map.element);
-  const std::uint32_t widest = map.swizzle == TensorSwizzle::kNone ? 256 * bytes : 16u << static_cast<unsigned>(map.swizzle);
+  const std::uint32_t widest =
+      map.swizzle == TensorSwizzle::kNone ? 256 * bytes : 16u << static_cast<unsigned>(map.swizzle);
   map.box[0] = 16 / bytes * (1 + below(std::min(widest, 256 * bytes) / 16));
   std::uint64_t room = 64 << 10, pitch = 0;
   room /= map.box[0] * bytes;
@@ -171,7 +184,8 @@ Case RandomCase(std::mt19937& random, bool inside = false) {
     pitch = map.stride[axis - 1] * map.size[axis];
   }
   for (unsigned axis = 0; axis < map.rank && !inside; ++axis)
-    c.at[axis] = static_cast<std::int32_t>(below(map.size[axis] + map.box[axis] + 2)) - static_cast<std::int32_t>(map.box[axis] + 1);
+    c.at[axis] = static_cast<std::int32_t>(below(map.size[axis] + map.box[axis] + 2)) -
+                 static_cast<std::int32_t>(map.box[axis] + 1);
   const std::int32_t grain = static_cast<std::int32_t>(16 / bytes);  // boxes begin at multiples of 16 bytes in a row
   c.at[0] = (c.at[0] >= 0 ? c.at[0] : c.at[0] - grain + 1) / grain * grain;
   c.tensor.resize(std::max<std::uint64_t>(pitch, 16));
@@ -196,8 +210,8 @@ std::uint64_t Converted(TensorElement element, std::uint64_t bits) {
 
 class Runner {
  public:
-  LaunchFault Run(const std::string& ptx, const Case& c, std::uint64_t map_pointer, std::uint64_t memory, std::uint32_t bytes,
-                  std::uint32_t place) {
+  LaunchFault Run(const std::string& ptx, const Case& c, std::uint64_t map_pointer, std::uint64_t memory,
+                  std::uint32_t bytes, std::uint32_t place) {
     test::ParamBlock params;
     params.Add(c.map).Add(map_pointer).Add(memory).Add(bytes).Add(place);
     for (const std::int32_t at : c.at) params.Add(at);
@@ -220,7 +234,8 @@ TEST_CASE("TensorLoad_RandomMaps_MatchTheReference") {
     c.map.address = tensor;
     const std::uint32_t place = static_cast<std::uint32_t>(random() % 16) * 128;
     const std::uint64_t pointer = runner.executor.Upload(std::vector<TensorMap>{c.map});
-    const LaunchFault fault = runner.Run(Kernel(c.map.rank, kLoad, i % 2 ? "global" : "param"), c, pointer, out, c.map.box_bytes(), place);
+    const LaunchFault fault =
+        runner.Run(Kernel(c.map.rank, kLoad, i % 2 ? "global" : "param"), c, pointer, out, c.map.box_bytes(), place);
     INFO("case " << i << ": " << fault.text);
     REQUIRE(fault.kind == FaultKind::kNone);
     std::vector<std::uint8_t> got(90112);
@@ -256,12 +271,14 @@ TEST_CASE("TensorStore_RandomMaps_WriteWhatLiesInTheTensorOnly") {
     Case c = RandomCase(random);
     if (i % 4 != 0) std::ranges::transform(c.at, c.at.begin(), [](std::int32_t at) { return std::max(at, 0); });
     // What begins before the tensor is an illegal instruction, as on an H100, and nothing is written.
-    const bool before = std::ranges::any_of(c.at.begin(), c.at.begin() + c.map.rank, [](std::int32_t at) { return at < 0; });
+    const bool before =
+        std::ranges::any_of(c.at.begin(), c.at.begin() + c.map.rank, [](std::int32_t at) { return at < 0; });
     const std::uint64_t tensor = runner.executor.Upload(c.tensor);
     c.map.address = tensor;
     const std::uint32_t place = static_cast<std::uint32_t>(random() % 16) * 128;
     const LaunchFault fault = runner.Run(
-        Kernel(c.map.rank, Store("cp.async.bulk.tensor.$D.global.shared::cta.tile.bulk_group $BOX, [%tile];")), c, 0, in, 0, place);
+        Kernel(c.map.rank, Store("cp.async.bulk.tensor.$D.global.shared::cta.tile.bulk_group $BOX, [%tile];")), c, 0,
+        in, 0, place);
     INFO("case " << i << ": " << fault.text);
     REQUIRE(fault.kind == (before ? FaultKind::kIllegalInstruction : FaultKind::kNone));
     refused += before ? 1 : 0;
@@ -314,13 +331,14 @@ TEST_CASE("TensorReduce_EveryOperation_ElementByElement") {
     const bool floats = row.element == TensorElement::kF32;
     if (floats) {
       for (std::size_t i = 0; i < tensor.size(); ++i) tensor[i] = std::bit_cast<std::int32_t>(static_cast<float>(i));
-      for (std::size_t i = 0; i < source.size(); ++i) source[i] = std::bit_cast<std::int32_t>(static_cast<float>(i % 1000));
+      for (std::size_t i = 0; i < source.size(); ++i)
+        source[i] = std::bit_cast<std::int32_t>(static_cast<float>(i % 1000));
       std::memcpy(reinterpret_cast<void*>(in), source.data(), 90112);
     }
     const std::uint64_t address = runner.executor.Upload(tensor);
     c.map.address = address;
-    const std::string instruction =
-        std::string("cp.reduce.async.bulk.tensor.2d.global.shared::cta.") + row.name + ".tile.bulk_group $BOX, [%tile];";
+    const std::string instruction = std::string("cp.reduce.async.bulk.tensor.2d.global.shared::cta.") + row.name +
+                                    ".tile.bulk_group $BOX, [%tile];";
     const LaunchFault fault = runner.Run(Kernel(2, Store(instruction)), c, 0, in, 0, 0);
     INFO(row.name << ": " << fault.text);
     REQUIRE(fault.kind == FaultKind::kNone);
@@ -356,10 +374,12 @@ TEST_CASE("TensorMap_ReplacedFields_AreThoseOfTheCopy") {
   c.at = {8, -1, 1};
   c.tensor.assign(bytes.begin() + 32, bytes.end());
   const std::uint64_t pointer = runner.executor.Upload(std::vector<TensorMap>{TensorMap{}});
-  std::string replace = "@!%leader bra REPLACED;\n add.u32 %r3, %r0, 88064;\n";  // in shared memory, as CUTLASS does, then copied back
+  std::string replace =
+      "@!%leader bra REPLACED;\n add.u32 %r3, %r0, 88064;\n";  // in shared memory, as CUTLASS does, then copied back
   replace +=
       "mov.u32 %r4, 0;\nCOPY: add.u32 %r5, %r3, %r4; cvt.u64.u32 %rd2, %r4; add.u64 %rd2, %rd2, %map;\n"
-      "ld.global.b32 %r6, [%rd2]; st.shared.b32 [%r5], %r6; add.u32 %r4, %r4, 4; setp.lt.u32 %p, %r4, 128; @%p bra COPY;\n";
+      "ld.global.b32 %r6, [%rd2]; st.shared.b32 [%r5], %r6; add.u32 %r4, %r4, 4; setp.lt.u32 %p, %r4, 128; @%p bra "
+      "COPY;\n";
   const auto field = [&](const std::string& name, const char* type, const std::string& value) {
     replace += "tensormap.replace.tile." + name + ".shared::cta.b1024." + type + " [%r3], " + value + ";\n";
   };

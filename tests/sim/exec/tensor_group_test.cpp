@@ -1,5 +1,5 @@
-// wgmma from PTX text to registers: types, widths, swizzles, majors, strides, signs, against a reference that goes element by element;
-// warps that run ahead of their group.
+// wgmma from PTX text to registers: types, widths, swizzles, majors, strides, signs, against a reference that goes
+// element by element; warps that run ahead of their group.
 #include <bit>
 #include <catch2/catch.hpp>
 #include <cstdlib>
@@ -35,7 +35,8 @@ struct Placed {
     std::uint32_t at = start;
     if (!across) {
       const unsigned byte = k * bytes;
-      at += line / 8 * stride + line % 8 * (chunks * 16) + (chunks == 1 ? byte / 16 * leading : byte / 16 * 16) + byte % 16;
+      at += line / 8 * stride + line % 8 * (chunks * 16) + (chunks == 1 ? byte / 16 * leading : byte / 16 * 16) +
+            byte % 16;
     } else {
       const unsigned wide = chunks * 8;  // halfwords of a span
       at += k % 8 * (chunks * 16) + line % wide * 2;
@@ -59,7 +60,8 @@ Placed Place(std::mt19937& random, std::uint32_t from, unsigned lines, bool acro
   } else {
     const std::uint32_t spans = (lines + p.chunks * 8 - 1) / (p.chunks * 8);
     const bool depth_first = random() % 2;
-    const std::uint32_t between_spans = depth_first ? 2 * atom : atom, between_blocks = depth_first ? atom : spans * atom;
+    const std::uint32_t between_spans = depth_first ? 2 * atom : atom,
+                        between_blocks = depth_first ? atom : spans * atom;
     p.leading = p.chunks == 1 ? between_blocks : between_spans;
     p.stride = p.chunks == 1 ? between_spans : between_blocks;
   }
@@ -95,8 +97,10 @@ Element RandomElement(MatrixType type, std::mt19937& random) {
     case MatrixType::kBF16: return {small / 2.0, DoubleToBfloat(small / 2.0)};
     case MatrixType::kTF32:
       return {small / 2.0, std::bit_cast<std::uint32_t>(static_cast<float>(small / 2.0)) | 0x1000u};  // too fine a bit
-    case MatrixType::kS8: return {static_cast<double>(static_cast<std::int8_t>(small * 31)), static_cast<std::uint8_t>(small * 31)};
-    case MatrixType::kU8: return {static_cast<double>(static_cast<std::uint8_t>(small * 31)), static_cast<std::uint8_t>(small * 31)};
+    case MatrixType::kS8:
+      return {static_cast<double>(static_cast<std::int8_t>(small * 31)), static_cast<std::uint8_t>(small * 31)};
+    case MatrixType::kU8:
+      return {static_cast<double>(static_cast<std::uint8_t>(small * 31)), static_cast<std::uint8_t>(small * 31)};
     default: {
       const auto byte = static_cast<std::uint8_t>(0x30 + random() % 0x18 + random() % 2 * 0x80);
       return {static_cast<double>(SmallFloatTable(type)[byte]), byte};
@@ -118,9 +122,10 @@ std::string Kernel(const Case& c, unsigned products = 1) {
   std::string d;
   for (unsigned i = 0; i < c.registers(); ++i) d += (i ? ", %d" : "%d") + std::to_string(i);
   const bool bits = c.kind.type_a == MatrixType::kB1;
-  std::string instruction = "wgmma.mma_async.sync.aligned.m64n" + std::to_string(c.columns) + "k" + std::to_string(c.depth()) +
-                            (c.saturates ? ".satfinite." : ".") + c.kind.d + "." + c.kind.a + "." + c.kind.b + (bits ? ".and.popc" : "") +
-                            " {" + d + "}, " + (c.registers_a ? "{%a0, %a1, %a2, %a3}" : "%da") + ", %db, %scale";
+  std::string instruction = "wgmma.mma_async.sync.aligned.m64n" + std::to_string(c.columns) + "k" +
+                            std::to_string(c.depth()) + (c.saturates ? ".satfinite." : ".") + c.kind.d + "." +
+                            c.kind.a + "." + c.kind.b + (bits ? ".and.popc" : "") + " {" + d + "}, " +
+                            (c.registers_a ? "{%a0, %a1, %a2, %a3}" : "%da") + ", %db, %scale";
   if (c.floats()) instruction += std::string(", ") + (c.negate_a ? "-1" : "1") + ", " + (c.negate_b ? "-1" : "1");
   if (BitsOf(c.kind.type_a) == 16) {
     if (!c.registers_a) instruction += c.a.across ? ", 1" : ", 0";
@@ -190,7 +195,8 @@ void Check(const Case& c, std::mt19937& random, test::Executor& executor) {
   if (bits == 1) {  // eight elements a byte: what lies there
     for (unsigned k = 0; k < depth; ++k) {
       for (unsigned row = 0; row < 64; ++row) a[row][k] = image[c.a.At(row, k / 8, 1)] >> k % 8 & 1;
-      for (unsigned column = 0; column < c.columns; ++column) b[column][k] = image[c.b.At(column, k / 8, 1)] >> k % 8 & 1;
+      for (unsigned column = 0; column < c.columns; ++column)
+        b[column][k] = image[c.b.At(column, k / 8, 1)] >> k % 8 & 1;
     }
   } else {
     for (unsigned k = 0; k < depth; ++k) {
@@ -199,7 +205,8 @@ void Check(const Case& c, std::mt19937& random, test::Executor& executor) {
         a[row][k] = element.value;
         std::memcpy(image.data() + c.a.At(row, k, bytes), &element.bits, bytes);
         // The fragment of mma.m16n8: four threads a row, 4 bytes each, then the next 16 bytes of k.
-        const unsigned byte = k * bytes, thread = row / 16 * 32 + row % 8 * 4 + byte % 16 / 4, word = byte / 16 * 2 + row % 16 / 8;
+        const unsigned byte = k * bytes, thread = row / 16 * 32 + row % 8 * 4 + byte % 16 / 4,
+                       word = byte / 16 * 2 + row % 16 / 8;
         std::memcpy(reinterpret_cast<std::uint8_t*>(&registers[thread * 4 + word]) + byte % 4, &element.bits, bytes);
       }
     }
@@ -221,7 +228,8 @@ void Check(const Case& c, std::mt19937& random, test::Executor& executor) {
       if (c.kind.type_d == MatrixType::kF16) word |= std::uint32_t{DoubleToHalf(sum)} << place.part * 16;
       else if (c.kind.type_d == MatrixType::kF32) word = std::bit_cast<std::uint32_t>(static_cast<float>(sum));
       else
-        word = c.saturates ? static_cast<std::uint32_t>(sum = sum < 0 ? -2147483600.0 : 2147483600.0, static_cast<std::int32_t>(sum))
+        word = c.saturates ? static_cast<std::uint32_t>(sum = sum < 0 ? -2147483600.0 : 2147483600.0,
+                                                        static_cast<std::int32_t>(sum))
                            : static_cast<std::uint32_t>(static_cast<int>(sum));
       if (!c.accumulates) sum = 0;
       for (unsigned k = 0; k < depth; ++k) sum += a[row][k] * b[column][k] * (c.negate_a != c.negate_b ? -1 : 1);
@@ -229,7 +237,8 @@ void Check(const Case& c, std::mt19937& random, test::Executor& executor) {
       want[row * c.columns + column] = sum;
     }
   }
-  const std::uint64_t image_at = executor.Upload(image), registers_at = executor.Upload(registers), out = executor.Upload(d);
+  const std::uint64_t image_at = executor.Upload(image), registers_at = executor.Upload(registers),
+                      out = executor.Upload(d);
   const LaunchFault fault = executor.Launch(Kernel(c), "k", {1, 1, 1}, {128, 1, 1},
                                             test::ParamBlock()
                                                 .Add(image_at)
@@ -293,17 +302,22 @@ TEST_CASE("GroupMma_DescriptorBeyondSharedMemory_IsAFault") {
   c.b = {.start = 47 << 10, .leading = 16, .stride = 1024, .chunks = 8};
   c.a = {.start = 0, .leading = 16, .stride = 1024, .chunks = 8};
   const std::uint64_t memory = executor.Upload(std::vector<std::uint8_t>(256 << 10));
-  const LaunchFault fault = executor.Launch(
-      Kernel(c), "k", {1, 1, 1}, {128, 1, 1},
-      test::ParamBlock().Add(memory).Add(memory).Add(memory).Add(c.a.descriptor()).Add(c.b.descriptor()).Add(std::uint32_t{1}),
-      kSharedBytes);
+  const LaunchFault fault = executor.Launch(Kernel(c), "k", {1, 1, 1}, {128, 1, 1},
+                                            test::ParamBlock()
+                                                .Add(memory)
+                                                .Add(memory)
+                                                .Add(memory)
+                                                .Add(c.a.descriptor())
+                                                .Add(c.b.descriptor())
+                                                .Add(std::uint32_t{1}),
+                                            kSharedBytes);
   INFO(fault.text);
   CHECK(fault.kind == FaultKind::kIllegalAddress);
   CHECK(fault.text.find("descriptor") != std::string::npos);
 }
 
-// One thread of the group tells the producer that the buffer may be filled again, as CUTLASS's pipelines do: no warp of the group may
-// have the product still before it.
+// One thread of the group tells the producer that the buffer may be filled again, as CUTLASS's pipelines do: no warp of
+// the group may have the product still before it.
 TEST_CASE("GroupMma_WaitGroup_MeansTheProductsOfAllFourWarps") {
   test::Executor executor;
   const std::string kernel = R"(.version 8.6

@@ -1,5 +1,5 @@
-// Matrix instructions from PTX text to memory: loads and stores of fragments, wmma of every shape and type, refusals. The
-// products of mma are tested in tensor_multiply_test.cpp.
+// Matrix instructions from PTX text to memory: loads and stores of fragments, wmma of every shape and type, refusals.
+// The products of mma are tested in tensor_multiply_test.cpp.
 #include <bit>
 #include <catch2/catch.hpp>
 #include <cstring>
@@ -36,8 +36,8 @@ std::string Kernel(const std::string& body) {
 /// Runs one warp on input bytes; the output, of `out_bytes` bytes.
 class WarpRun {
  public:
-  std::vector<std::uint8_t> operator()(const std::string& body, const std::vector<std::uint8_t>& in, std::size_t out_bytes,
-                                       bool expect_fault = false) {
+  std::vector<std::uint8_t> operator()(const std::string& body, const std::vector<std::uint8_t>& in,
+                                       std::size_t out_bytes, bool expect_fault = false) {
     const std::uint64_t from = executor_.Upload(in);
     std::vector<std::uint8_t> out(out_bytes, 0xcc);
     const std::uint64_t to = executor_.Upload(out);
@@ -74,7 +74,8 @@ const std::string kFillTile = R"(
 /// Writes `count` registers %e0 … of every lane: out[lane * count + i].
 std::string WriteRegisters(unsigned count) {
   std::string text = "mul.wide.u32 %rd1, %t, " + std::to_string(4 * count) + ";\n add.u64 %rd1, %rd1, %out;\n";
-  for (unsigned i = 0; i < count; ++i) text += "st.global.b32 [%rd1+" + std::to_string(4 * i) + "], %e" + std::to_string(i) + ";\n";
+  for (unsigned i = 0; i < count; ++i)
+    text += "st.global.b32 [%rd1+" + std::to_string(4 * i) + "], %e" + std::to_string(i) + ";\n";
   return text;
 }
 
@@ -94,14 +95,16 @@ TEST_CASE("Ldmatrix_EveryCount_StraightAndTransposed") {
     for (bool transposed : {false, true}) {
       std::string registers = "%e0";
       for (unsigned i = 1; i < count; ++i) registers += ", %e" + std::to_string(i);
-      const std::string instruction = "ldmatrix.sync.aligned.m8n8.x" + std::to_string(count) + (transposed ? ".trans" : "") +
-                                      ".shared.b16 {" + registers + "}, [%r5];\n";
+      const std::string instruction = "ldmatrix.sync.aligned.m8n8.x" + std::to_string(count) +
+                                      (transposed ? ".trans" : "") + ".shared.b16 {" + registers + "}, [%r5];\n";
       const auto out = run(kFillTile + instruction + WriteRegisters(count), in, 128 * count);
       for (unsigned lane = 0; lane < 32; ++lane) {
         for (unsigned matrix = 0; matrix < count; ++matrix) {
           for (unsigned i = 0; i < 2; ++i) {
-            const unsigned row = transposed ? lane % 4 * 2 + i : lane / 4, column = transposed ? lane / 4 : lane % 4 * 2 + i;
-            CHECK(At<std::uint16_t>(out, (lane * count + matrix) * 2 + i) == At<std::uint16_t>(in, matrix * 64 + row * 8 + column));
+            const unsigned row = transposed ? lane % 4 * 2 + i : lane / 4,
+                           column = transposed ? lane / 4 : lane % 4 * 2 + i;
+            CHECK(At<std::uint16_t>(out, (lane * count + matrix) * 2 + i) ==
+                  At<std::uint16_t>(in, matrix * 64 + row * 8 + column));
           }
         }
       }
@@ -119,14 +122,16 @@ TEST_CASE("Ldmatrix_GenericAddress_AndRowsFromAnywhere") {
     ldmatrix.sync.aligned.m8n8.x1.b16 {%e0}, [%rd2];
   )" + WriteRegisters(1),
                        in, 128);
-  for (unsigned lane = 0; lane < 32; ++lane) CHECK(At<std::uint32_t>(out, lane) == At<std::uint32_t>(in, (31 - lane / 4) * 4 + lane % 4));
+  for (unsigned lane = 0; lane < 32; ++lane)
+    CHECK(At<std::uint32_t>(out, lane) == At<std::uint32_t>(in, (31 - lane / 4) * 4 + lane % 4));
 }
 
 TEST_CASE("Ldmatrix_Bytes_AreTransposedAndUnpacked") {
   WarpRun run;
   const auto in = RandomBytes(512, 3);
-  const auto out =
-      run(kFillTile + "ldmatrix.sync.aligned.m16n16.x2.trans.shared.b8 {%e0, %e1, %e2, %e3}, [%r5];\n" + WriteRegisters(4), in, 512);
+  const auto out = run(
+      kFillTile + "ldmatrix.sync.aligned.m16n16.x2.trans.shared.b8 {%e0, %e1, %e2, %e3}, [%r5];\n" + WriteRegisters(4),
+      in, 512);
   for (unsigned lane = 0; lane < 32; ++lane) {
     for (unsigned reg = 0; reg < 4; ++reg) {
       for (unsigned i = 0; i < 4; ++i)
@@ -158,8 +163,10 @@ TEST_CASE("Stmatrix_UndoesLdmatrix_AndMovmatrixTransposes") {
     st.global.v4.b32 [%rd1], {%r0, %r1, %r2, %r3};
   )";
   for (const char* form : {"", ".trans"}) {
-    const std::string load = "ldmatrix.sync.aligned.m8n8.x4" + std::string(form) + ".shared.b16 {%e0, %e1, %e2, %e3}, [%r5];\n";
-    const std::string store = "stmatrix.sync.aligned.m8n8.x4" + std::string(form) + ".shared.b16 [%r5+512], {%e0, %e1, %e2, %e3};\n";
+    const std::string load =
+        "ldmatrix.sync.aligned.m8n8.x4" + std::string(form) + ".shared.b16 {%e0, %e1, %e2, %e3}, [%r5];\n";
+    const std::string store =
+        "stmatrix.sync.aligned.m8n8.x4" + std::string(form) + ".shared.b16 [%r5+512], {%e0, %e1, %e2, %e3};\n";
     CHECK(run(kFillTile + load + store + write_tile, in, 512) == in);
   }
   // Loading straight, transposing in registers, storing transposed: the same again.
@@ -189,14 +196,15 @@ TEST_CASE("Stmatrix_UndoesLdmatrix_AndMovmatrixTransposes") {
 
 TEST_CASE("Ldmatrix_BadRow_IsAFaultOfItsLane") {
   WarpRun run;
-  run("mov.u32 %r5, tile; shl.b32 %r4, %t, 4; add.u32 %r5, %r5, %r4;\n setp.eq.u32 %p, %t, 5; @%p add.u32 %r5, %r5, 8;\n"
+  run("mov.u32 %r5, tile; shl.b32 %r4, %t, 4; add.u32 %r5, %r5, %r4;\n setp.eq.u32 %p, %t, 5; @%p add.u32 %r5, %r5, "
+      "8;\n"
       "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%e0}, [%r5];\n" +
           WriteRegisters(1),
       RandomBytes(16, 5), 128, true);
   CHECK(run.fault.kind == FaultKind::kMisalignedAddress);
   CHECK(run.fault.thread.x == 5);
-  run("mov.u32 %r5, 0x7fff0000; ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%e0}, [%r5];\n" + WriteRegisters(1), RandomBytes(16, 5), 128,
-      true);
+  run("mov.u32 %r5, 0x7fff0000; ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%e0}, [%r5];\n" + WriteRegisters(1),
+      RandomBytes(16, 5), 128, true);
   CHECK(run.fault.kind == FaultKind::kIllegalAddress);
 }
 
@@ -239,7 +247,8 @@ class Elements {
     if (type_ == "s32") return Copy(bytes, at + index * 4, value);
     if (bits_ == 8) return Copy(bytes, at + index, static_cast<std::uint8_t>(value));
     const std::size_t bit = index * bits_;
-    bytes[at + bit / 8] = static_cast<std::uint8_t>(bytes[at + bit / 8] | (static_cast<unsigned>(value) & ((1u << bits_) - 1)) << bit % 8);
+    bytes[at + bit / 8] = static_cast<std::uint8_t>(bytes[at + bit / 8] |
+                                                    (static_cast<unsigned>(value) & ((1u << bits_) - 1)) << bit % 8);
   }
   double Get(const std::vector<std::uint8_t>& bytes, std::size_t index) const {
     if (type_ == "f16") return static_cast<double>(HalfToFloat(At<std::uint16_t>(bytes, index)));
@@ -268,7 +277,8 @@ int RandomValue(const WmmaCase& test, std::mt19937& random) {
 void CheckWmma(WarpRun& run, const WmmaCase& test, bool a_col, bool b_col, bool c_col, std::mt19937& random) {
   const std::string ab = test.ab, cd = test.cd, shape = test.shape;
   const unsigned pad = test.bits < 8 ? 128 / test.bits : 16 / (test.bits / 8);
-  const unsigned lda = (a_col ? test.m : test.k) + pad, ldb = (b_col ? test.k : test.n) + pad, ldc = (c_col ? test.m : test.n) + 8;
+  const unsigned lda = (a_col ? test.m : test.k) + pad, ldb = (b_col ? test.k : test.n) + pad,
+                 ldc = (c_col ? test.m : test.n) + 8;
   const unsigned c_bits = cd == "f16" ? 16 : cd == "f64" ? 64 : 32;
   const Elements factor(ab, test.bits), accumulator(cd, c_bits);
   std::vector<std::uint8_t> in(16384);
@@ -283,21 +293,24 @@ void CheckWmma(WarpRun& run, const WmmaCase& test, bool a_col, bool b_col, bool 
   }
   for (unsigned i = 0; i < test.m; ++i) {
     for (unsigned j = 0; j < test.n; ++j)
-      accumulator.Put(in, 8192, c_col ? j * ldc + i : i * ldc + j, c[i * test.n + j] = static_cast<int>(random() % 64) - 32);
+      accumulator.Put(in, 8192, c_col ? j * ldc + i : i * ldc + j,
+                      c[i * test.n + j] = static_cast<int>(random() % 64) - 32);
   }
   const bool f64 = ab == "f64";
-  const std::string fa = Registers(f64 ? "fa" : "a", test.a_registers), fb = Registers(f64 ? "fb" : "b", test.b_registers),
+  const std::string fa = Registers(f64 ? "fa" : "a", test.a_registers),
+                    fb = Registers(f64 ? "fb" : "b", test.b_registers),
                     fc = Registers(f64 ? "fc" : "c", test.c_registers);
   const auto layout = [](bool column) { return std::string(column ? ".col" : ".row"); };
   const std::string types = ab == "f16" ? "." + cd + "." + cd : "." + cd + "." + ab + "." + ab + "." + cd;
   const std::string op = ab == "b1" ? ".xor.popc" : "";
-  const std::string body = "add.u64 %rd1, %in, 4096; add.u64 %rd2, %in, 8192; mov.u32 %r1, " + std::to_string(lda) + ";\n" +
-                           "wmma.load.a.sync.aligned" + layout(a_col) + "." + shape + ".global." + ab + " " + fa + ", [%in], %r1;\n" +
-                           "wmma.load.b.sync.aligned" + layout(b_col) + "." + shape + ".global." + ab + " " + fb + ", [%rd1], " +
-                           std::to_string(ldb) + ";\n" + "wmma.load.c.sync.aligned" + layout(c_col) + "." + shape + "." + cd + " " + fc +
-                           ", [%rd2], " + std::to_string(ldc) + ";\n" + "wmma.mma" + op + ".sync.aligned" + layout(a_col) + layout(b_col) +
-                           "." + shape + types + " " + fc + ", " + fa + ", " + fb + ", " + fc + ";\n" + "wmma.store.d.sync.aligned" +
-                           layout(c_col) + "." + shape + ".global." + cd + " [%out], " + fc + ", " + std::to_string(ldc) + ";\n";
+  const std::string body =
+      "add.u64 %rd1, %in, 4096; add.u64 %rd2, %in, 8192; mov.u32 %r1, " + std::to_string(lda) + ";\n" +
+      "wmma.load.a.sync.aligned" + layout(a_col) + "." + shape + ".global." + ab + " " + fa + ", [%in], %r1;\n" +
+      "wmma.load.b.sync.aligned" + layout(b_col) + "." + shape + ".global." + ab + " " + fb + ", [%rd1], " +
+      std::to_string(ldb) + ";\n" + "wmma.load.c.sync.aligned" + layout(c_col) + "." + shape + "." + cd + " " + fc +
+      ", [%rd2], " + std::to_string(ldc) + ";\n" + "wmma.mma" + op + ".sync.aligned" + layout(a_col) + layout(b_col) +
+      "." + shape + types + " " + fc + ", " + fa + ", " + fb + ", " + fc + ";\n" + "wmma.store.d.sync.aligned" +
+      layout(c_col) + "." + shape + ".global." + cd + " [%out], " + fc + ", " + std::to_string(ldc) + ";\n";
   const auto out = run(body, in, 8192);
   for (unsigned i = 0; i < test.m; ++i) {
     for (unsigned j = 0; j < test.n; ++j) {
@@ -306,7 +319,8 @@ void CheckWmma(WarpRun& run, const WmmaCase& test, bool a_col, bool b_col, bool 
         const int x = a[i * test.k + k], y = b[k * test.n + j];
         expected += ab == "b1" ? x != y : x * y;
       }
-      INFO(shape << " " << ab << " " << cd << " row " << i << " column " << j << " layouts " << a_col << b_col << c_col);
+      INFO(shape << " " << ab << " " << cd << " row " << i << " column " << j << " layouts " << a_col << b_col
+                 << c_col);
       CHECK(accumulator.Get(out, c_col ? j * ldc + i : i * ldc + j) == expected);
     }
   }
@@ -328,7 +342,8 @@ TEST_CASE("Wmma_EveryShapeTypeAndLayout") {
 
 TEST_CASE("Wmma_MatrixOutsideOfMemory_IsAFault") {
   WarpRun run;
-  run("wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%a0, %a1, %a2, %a3, %a4, %a5, %a6, %a7}, [%in], 1048576;\n st.global.b32 [%out], "
+  run("wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%a0, %a1, %a2, %a3, %a4, %a5, %a6, %a7}, [%in], 1048576;\n "
+      "st.global.b32 [%out], "
       "%a7;\n",
       RandomBytes(4096, 7), 64, true);
   CHECK(run.fault.kind == FaultKind::kIllegalAddress);
@@ -351,9 +366,10 @@ TEST_CASE("Mma_InARoundedLoop_AccumulatesInPlace") {
 
 TEST_CASE("Mma_FormsThatAreNotThere_AreRefusedByName") {
   WarpRun run;
-  for (const char* instruction :
-       {"mma.sp.sync.aligned.m16n8k64.row.col.f32.f16.f16.f32 {%e0, %e1, %e2, %e3}, {%a0, %a1}, {%b0, %b1}, {%e0, %e1, %e2, %e3}, %r0, 0;",
-        "mma.sync.aligned.m16n8k64.row.col.f32.f16.f16.f32 {%e0, %e1, %e2, %e3}, {%a0, %a1}, {%b0}, {%e0, %e1, %e2, %e3};"}) {
+  for (const char* instruction : {"mma.sp.sync.aligned.m16n8k64.row.col.f32.f16.f16.f32 {%e0, %e1, %e2, %e3}, {%a0, "
+                                  "%a1}, {%b0, %b1}, {%e0, %e1, %e2, %e3}, %r0, 0;",
+                                  "mma.sync.aligned.m16n8k64.row.col.f32.f16.f16.f32 {%e0, %e1, %e2, %e3}, {%a0, %a1}, "
+                                  "{%b0}, {%e0, %e1, %e2, %e3};"}) {
     run(instruction, RandomBytes(16, 9), 16, true);
     CHECK(run.fault.kind == FaultKind::kCompile);
     CHECK(run.fault.text.find("mma.") != std::string::npos);

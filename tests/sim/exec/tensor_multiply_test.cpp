@@ -1,5 +1,5 @@
-// Matrix products of a warp: every shape and type, fragments distributed by the formulas of the PTX ISA (9.7.14.5), against
-// a triple loop, with every instruction set.
+// Matrix products of a warp: every shape and type, fragments distributed by the formulas of the PTX ISA (9.7.14.5),
+// against a triple loop, with every instruction set.
 #include <bit>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -129,12 +129,13 @@ struct Case {
 };
 
 void CheckProduct(const Case& test, std::mt19937& random, std::uint8_t flags = 0, bool small = true) {
-  const MmaImm imm{.m = static_cast<std::uint8_t>(test.m),
-                   .n = 8,
-                   .k = static_cast<std::uint16_t>(test.k),
-                   .types = static_cast<std::uint8_t>(static_cast<unsigned>(test.a) | static_cast<unsigned>(test.b) << 4),
-                   .accumulators = static_cast<std::uint8_t>(static_cast<unsigned>(test.c) | static_cast<unsigned>(test.d) << 4),
-                   .flags = flags};
+  const MmaImm imm{
+      .m = static_cast<std::uint8_t>(test.m),
+      .n = 8,
+      .k = static_cast<std::uint16_t>(test.k),
+      .types = static_cast<std::uint8_t>(static_cast<unsigned>(test.a) | static_cast<unsigned>(test.b) << 4),
+      .accumulators = static_cast<std::uint8_t>(static_cast<unsigned>(test.c) | static_cast<unsigned>(test.d) << 4),
+      .flags = flags};
   Matrix a(test.m, test.k), b(test.k, 8), c(test.m, 8);
   Fragment fa(test.a, test.m * test.k / 32), fb(test.b, 8 * test.k / 32), fc(test.c, test.m * 8 / 32);
   REQUIRE(RegistersOfA(imm) * fa.PerRegister() == test.m * test.k / 32);
@@ -183,9 +184,9 @@ void CheckProduct(const Case& test, std::mt19937& random, std::uint8_t flags = 0
   }
 }
 
-constexpr MatrixType kF16 = MatrixType::kF16, kBF16 = MatrixType::kBF16, kTF32 = MatrixType::kTF32, kF32 = MatrixType::kF32,
-                     kF64 = MatrixType::kF64, kS8 = MatrixType::kS8, kU8 = MatrixType::kU8, kS4 = MatrixType::kS4, kU4 = MatrixType::kU4,
-                     kB1 = MatrixType::kB1, kS32 = MatrixType::kS32;
+constexpr MatrixType kF16 = MatrixType::kF16, kBF16 = MatrixType::kBF16, kTF32 = MatrixType::kTF32,
+                     kF32 = MatrixType::kF32, kF64 = MatrixType::kF64, kS8 = MatrixType::kS8, kU8 = MatrixType::kU8,
+                     kS4 = MatrixType::kS4, kU4 = MatrixType::kU4, kB1 = MatrixType::kB1, kS32 = MatrixType::kS32;
 
 }  // namespace
 
@@ -208,7 +209,8 @@ TEST_CASE("Mma_FloatShapes_MultiplyExactlyForSmallNumbers") {
 
 TEST_CASE("Mma_SmallFloats_MixFormats") {
   std::mt19937 random(2);
-  constexpr MatrixType kTypes[] = {MatrixType::kE4M3, MatrixType::kE5M2, MatrixType::kE3M2, MatrixType::kE2M3, MatrixType::kE2M1};
+  constexpr MatrixType kTypes[] = {MatrixType::kE4M3, MatrixType::kE5M2, MatrixType::kE3M2, MatrixType::kE2M3,
+                                   MatrixType::kE2M1};
   for (MatrixType a : kTypes) {
     for (MatrixType b : kTypes) {
       CheckProduct({a, b, kF32, kF32, 16, 16}, random);
@@ -273,12 +275,13 @@ TEST_CASE("Mma_QuadPairs_MultiplyFourMatrices") {
   std::mt19937 random(5);
   for (unsigned layouts = 0; layouts < 4; ++layouts) {
     for (MatrixType accumulator : {kF16, kF32}) {
-      const MmaImm imm{.m = 8,
-                       .n = 8,
-                       .k = 4,
-                       .types = 0,
-                       .accumulators = static_cast<std::uint8_t>(static_cast<unsigned>(accumulator) * 17),
-                       .flags = static_cast<std::uint8_t>((layouts & 1 ? MmaImm::kColumnA : 0) | (layouts & 2 ? MmaImm::kRowB : 0))};
+      const MmaImm imm{
+          .m = 8,
+          .n = 8,
+          .k = 4,
+          .types = 0,
+          .accumulators = static_cast<std::uint8_t>(static_cast<unsigned>(accumulator) * 17),
+          .flags = static_cast<std::uint8_t>((layouts & 1 ? MmaImm::kColumnA : 0) | (layouts & 2 ? MmaImm::kRowB : 0))};
       Fragment a(kF16, 4), b(kF16, 4), c(accumulator, 8), d(accumulator, 8);
       std::vector<Matrix> ma(4, Matrix(8, 4)), mb(4, Matrix(4, 8)), mc(4, Matrix(8, 8));
       for (auto* matrices : {&ma, &mb, &mc}) {
@@ -296,10 +299,12 @@ TEST_CASE("Mma_QuadPairs_MultiplyFourMatrices") {
         const unsigned pair = lane % 16 / 4;
         for (unsigned i = 0; i < 4; ++i) {
           const unsigned high = lane < 16 ? 0 : 4;
-          a.Set(lane, i, Encode(kF16, layouts & 1 ? ma[pair].at(i % 4 + high, lane % 4) : ma[pair].at(lane % 4 + high, i)));
+          a.Set(lane, i,
+                Encode(kF16, layouts & 1 ? ma[pair].at(i % 4 + high, lane % 4) : ma[pair].at(lane % 4 + high, i)));
           b.Set(lane, i, Encode(kF16, layouts & 2 ? mb[pair].at(lane % 4, i + high) : mb[pair].at(i, lane % 4 + high)));
         }
-        for (unsigned i = 0; i < 8; ++i) c.Set(lane, i, Encode(accumulator, mc[pair].at(in_c(lane, i).row, in_c(lane, i).column)));
+        for (unsigned i = 0; i < 8; ++i)
+          c.Set(lane, i, Encode(accumulator, mc[pair].at(in_c(lane, i).row, in_c(lane, i).column)));
       }
       MultiplyFragments(imm, a.registers(), b.registers(), c.registers(), nullptr, d.registers());
       for (unsigned lane = 0; lane < 32; ++lane) {
@@ -316,7 +321,8 @@ TEST_CASE("Mma_QuadPairs_MultiplyFourMatrices") {
 }
 
 TEST_CASE("Mma_QuadPairsWhatIsNoNumber_HasTheBitsOfAGpu") {
-  const MmaImm imm{.m = 8, .n = 8, .k = 4, .types = 0, .accumulators = static_cast<std::uint8_t>(static_cast<unsigned>(kF32) * 17)};
+  const MmaImm imm{
+      .m = 8, .n = 8, .k = 4, .types = 0, .accumulators = static_cast<std::uint8_t>(static_cast<unsigned>(kF32) * 17)};
   for (const std::uint16_t factor : {0x7c00, 0xfe12}) {  // infinity times zero, and a NaN
     Fragment a(kF16, 4), b(kF16, 4), c(kF32, 8), d(kF32, 8);
     for (unsigned lane = 0; lane < 32; ++lane)

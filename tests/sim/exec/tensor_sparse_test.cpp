@@ -1,5 +1,5 @@
-// mma.sp of every type, shape and selector, from PTX text to registers: fragments and metadata distributed by the formulas and figures of
-// the PTX ISA (9.7.14.6), against a triple loop over the matrix without zeros left out.
+// mma.sp of every type, shape and selector, from PTX text to registers: fragments and metadata distributed by the
+// formulas and figures of the PTX ISA (9.7.14.6), against a triple loop over the matrix without zeros left out.
 #include <array>
 #include <bit>
 #include <catch2/catch.hpp>
@@ -50,8 +50,10 @@ Element RandomElement(MatrixType type, std::mt19937& random) {
     case MatrixType::kF16: return {small / 2.0, DoubleToHalf(small / 2.0)};
     case MatrixType::kBF16: return {small / 2.0, DoubleToBfloat(small / 2.0)};
     case MatrixType::kTF32: return {small / 2.0, std::bit_cast<std::uint32_t>(static_cast<float>(small / 2.0))};
-    case MatrixType::kS8: return {static_cast<double>(static_cast<std::int8_t>(small * 31)), static_cast<std::uint8_t>(small * 31)};
-    case MatrixType::kU8: return {static_cast<double>(static_cast<std::uint8_t>(small * 31)), static_cast<std::uint8_t>(small * 31)};
+    case MatrixType::kS8:
+      return {static_cast<double>(static_cast<std::int8_t>(small * 31)), static_cast<std::uint8_t>(small * 31)};
+    case MatrixType::kU8:
+      return {static_cast<double>(static_cast<std::uint8_t>(small * 31)), static_cast<std::uint8_t>(small * 31)};
     case MatrixType::kS4: return {static_cast<double>(small), static_cast<std::uint32_t>(small) & 15};
     case MatrixType::kU4: return {static_cast<double>(small & 15), static_cast<std::uint32_t>(small) & 15};
     default: {
@@ -67,19 +69,23 @@ struct Registers {
   std::vector<std::uint32_t> words;
   explicit Registers(unsigned n) : count(n), words(32 * n) {}
   void Put(unsigned lane, unsigned element, unsigned bits, std::uint32_t value) {
-    words[lane * count + element * bits / 32] |= (bits == 32 ? value : value & ((1u << bits) - 1)) << element * bits % 32;
+    words[lane * count + element * bits / 32] |= (bits == 32 ? value : value & ((1u << bits) - 1))
+                                                 << element * bits % 32;
   }
 };
 
-/// row and column (of the stored elements) of element i in lane's fragment of A; k and column of B's. 9.7.14.5's formulas.
+/// row and column (of the stored elements) of element i in lane's fragment of A; k and column of B's. 9.7.14.5's
+/// formulas.
 void PutA(Registers& to, unsigned row, unsigned column, unsigned bits, std::uint32_t value) {
-  const unsigned per_register = 32 / bits, block = column / (4 * per_register), t = column % (4 * per_register) / per_register;
+  const unsigned per_register = 32 / bits, block = column / (4 * per_register),
+                 t = column % (4 * per_register) / per_register;
   const unsigned reg = block * 2 + row / 8;
   to.Put(row % 8 * 4 + t, reg * per_register + column % per_register, bits, value);
 }
 void PutB(Registers& to, unsigned k, unsigned column, unsigned bits, std::uint32_t value) {
   const unsigned per_register = 32 / bits;
-  to.Put(column * 4 + k % (4 * per_register) / per_register, k / (4 * per_register) * per_register + k % per_register, bits, value);
+  to.Put(column * 4 + k % (4 * per_register) / per_register, k / (4 * per_register) * per_register + k % per_register,
+         bits, value);
 }
 
 std::string Kernel(const Kind& kind, const char* variant, unsigned selector, unsigned count_a, unsigned count_b) {
@@ -89,8 +95,8 @@ std::string Kernel(const Kind& kind, const char* variant, unsigned selector, uns
     return text + "}";
   };
   const auto load = [](const char* name, unsigned count) {
-    std::string text = "  ld.param.u64 %at, [" + std::string(name) + "];\n  mul.wide.u32 %off, %t, " + std::to_string(4 * count) +
-                       ";\n  add.u64 %at, %at, %off;\n";
+    std::string text = "  ld.param.u64 %at, [" + std::string(name) + "];\n  mul.wide.u32 %off, %t, " +
+                       std::to_string(4 * count) + ";\n  add.u64 %at, %at, %off;\n";
     for (unsigned i = 0; i < count; ++i)
       text += "  ld.global.b32 %" + std::string(name) + std::to_string(i) + ", [%at+" + std::to_string(4 * i) + "];\n";
     return text;
@@ -98,10 +104,12 @@ std::string Kernel(const Kind& kind, const char* variant, unsigned selector, uns
   return ".version 8.7\n.target sm_120a\n.address_size 64\n"
          ".visible .entry kernel(.param .u64 a, .param .u64 b, .param .u64 c, .param .u64 e)\n{\n"
          "  .reg .b64 %at, %off;\n  .reg .b32 %t, %a<8>, %b<8>, %c<8>, %e<8>;\n  mov.u32 %t, %tid.x;\n" +
-         load("a", count_a) + load("b", count_b) + load("e", 1) + load("c", 4) + "  mma." + variant + ".sync.aligned." + kind.shape +
-         ".row.col" + kind.extra + "." + kind.d + "." + kind.a + "." + kind.b + "." + kind.d + " " + list("c", 4) + ", " +
-         list("a", count_a) + ", " + list("b", count_b) + ", " + list("c", 4) + ", %e0, " + std::to_string(selector) +
-         ";\n  st.global.b32 [%at], %c0;\n  st.global.b32 [%at+4], %c1;\n  st.global.b32 [%at+8], %c2;\n  st.global.b32 [%at+12], %c3;\n"
+         load("a", count_a) + load("b", count_b) + load("e", 1) + load("c", 4) + "  mma." + variant + ".sync.aligned." +
+         kind.shape + ".row.col" + kind.extra + "." + kind.d + "." + kind.a + "." + kind.b + "." + kind.d + " " +
+         list("c", 4) + ", " + list("a", count_a) + ", " + list("b", count_b) + ", " + list("c", 4) + ", %e0, " +
+         std::to_string(selector) +
+         ";\n  st.global.b32 [%at], %c0;\n  st.global.b32 [%at+4], %c1;\n  st.global.b32 [%at+8], %c2;\n  "
+         "st.global.b32 [%at+12], %c3;\n"
          "  ret;\n}\n";
 }
 
@@ -118,7 +126,8 @@ void Check(const Kind& kind, const char* variant, unsigned selector, std::mt1993
       unsigned first = random() % 3, second = first + 1 + random() % (3 - first);
       if (group == 2) first = random() % 2 * 2, second = first + 1;
       const std::uint32_t code = first | second << 2;
-      // Threads of a quad: 16 bits of row g, then of row g + 8, and the next thread for what follows along k; or 32 bits of each row.
+      // Threads of a quad: 16 bits of row g, then of row g + 8, and the next thread for what follows along k; or 32
+      // bits of each row.
       const unsigned bit = n * 4;
       const unsigned thread = selector * kind.threads + (bits >= 16 ? bit / 16 : bit / 32 * 2 + row / 8);
       const unsigned shift = bits >= 16 ? bit % 16 + row / 8 * 16 : bit % 32;
@@ -146,8 +155,8 @@ void Check(const Kind& kind, const char* variant, unsigned selector, std::mt1993
   for (unsigned row = 0; row < 16; ++row) {
     for (unsigned column = 0; column < 8; ++column) {
       double sum = static_cast<int>(random() % 33) - 16;
-      const std::uint32_t word =
-          floats ? std::bit_cast<std::uint32_t>(static_cast<float>(sum)) : static_cast<std::uint32_t>(static_cast<int>(sum));
+      const std::uint32_t word = floats ? std::bit_cast<std::uint32_t>(static_cast<float>(sum))
+                                        : static_cast<std::uint32_t>(static_cast<int>(sum));
       c.words[(row % 8 * 4 + column / 2) * 4 + row / 8 * 2 + column % 2] = word;
       for (unsigned k = 0; k < kind.k; ++k) sum += stored[row][k] ? dense[row][k] * factor[k][column] : 0;
       want[row * 8 + column] = sum;
@@ -155,8 +164,8 @@ void Check(const Kind& kind, const char* variant, unsigned selector, std::mt1993
   }
   const std::uint64_t at_a = executor.Upload(a.words), at_b = executor.Upload(b.words), at_c = executor.Upload(c.words),
                       at_e = executor.Upload(e.words);
-  const LaunchFault fault = executor.Launch(Kernel(kind, variant, selector, a.count, b.count), "kernel", {1, 1, 1}, {32, 1, 1},
-                                            test::ParamBlock().Add(at_a).Add(at_b).Add(at_c).Add(at_e));
+  const LaunchFault fault = executor.Launch(Kernel(kind, variant, selector, a.count, b.count), "kernel", {1, 1, 1},
+                                            {32, 1, 1}, test::ParamBlock().Add(at_a).Add(at_b).Add(at_c).Add(at_e));
   INFO(kind.shape << " " << kind.a << " selector " << selector << ": " << fault.text);
   REQUIRE(fault.kind == FaultKind::kNone);
   executor.Download(at_c, c.words);
@@ -185,8 +194,8 @@ TEST_CASE("SparseMma_EveryTypeShapeAndSelector_MatchesTheDenseProduct") {
 
 namespace {
 
-/// The accumulators of ones in A times B, of whose rows k all elements are `rows[k % 4]`; of each four elements of A the first two are
-/// stored.
+/// The accumulators of ones in A times B, of whose rows k all elements are `rows[k % 4]`; of each four elements of A
+/// the first two are stored.
 std::vector<std::uint32_t> OnesTimes(const std::array<std::uint16_t, 4>& rows) {
   test::Executor executor;
   const Kind kind = kKinds[0];
@@ -211,7 +220,8 @@ std::vector<std::uint32_t> OnesTimes(const std::array<std::uint16_t, 4>& rows) {
 }  // namespace
 
 TEST_CASE("SparseMma_WhatIsNotStored_DoesNotMeetInfinities") {
-  for (const std::uint32_t word : OnesTimes({0x3c00, 0x3c00, 0x7c00, 0x7c00})) CHECK(std::bit_cast<float>(word) == 8.0f);
+  for (const std::uint32_t word : OnesTimes({0x3c00, 0x3c00, 0x7c00, 0x7c00}))
+    CHECK(std::bit_cast<float>(word) == 8.0f);
 }
 
 TEST_CASE("SparseMma_WhatIsNoNumber_HasTheBitsOfAGpu") {

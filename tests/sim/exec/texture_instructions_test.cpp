@@ -17,8 +17,8 @@ namespace {
 
 constexpr const char* kHeader = ".version 8.3\n.target sm_90\n.address_size 64\n";
 
-/// A kernel with a handle and an output pointer: %h is the handle, %t the thread, %f its index as a float; what it leaves in
-/// %o0 to %o3 is written to out[4 * thread].
+/// A kernel with a handle and an output pointer: %h is the handle, %t the thread, %f its index as a float; what it
+/// leaves in %o0 to %o3 is written to out[4 * thread].
 std::string Kernel(const std::string& body, const std::string& globals = "") {
   return std::string(kHeader) + globals + R"(
 .visible .entry k(.param .u64 handle, .param .u64 out)
@@ -73,7 +73,8 @@ TextureObject LinearTexture(const test::TestImage& image) {
   return texture;
 }
 
-double Expected(const TextureObject& texture, float x, float y, unsigned channel, std::array<int, 3> offset = {}, std::int64_t slice = -1) {
+double Expected(const TextureObject& texture, float x, float y, unsigned channel, std::array<int, 3> offset = {},
+                std::int64_t slice = -1) {
   return test::ReferenceFetch(texture, 0, {x, y, 0}, offset, 2, slice)[channel];
 }
 
@@ -130,7 +131,8 @@ TEST_CASE("Tex_HalfResults_AreRounded") {
                               handle);
   REQUIRE(run.fault().kind == FaultKind::kNone);
   for (unsigned t = 0; t < 32; ++t) {
-    for (unsigned c = 0; c < 3; ++c) CHECK(static_cast<double>(out[4 * t + c]) == Expected(texture, static_cast<float>(t), 1.5f, c + 1));
+    for (unsigned c = 0; c < 3; ++c)
+      CHECK(static_cast<double>(out[4 * t + c]) == Expected(texture, static_cast<float>(t), 1.5f, c + 1));
   }
 }
 
@@ -140,7 +142,8 @@ TEST_CASE("Tex_EveryGeometryAndLodForm_IsLifted") {
   const test::TestImage volume({.channels = 4, .dims = 3, .width = 8, .height = 8, .depth = 8}, 5);
   const test::TestImage line({.channels = 4, .dims = 1, .width = 40}, 6);
   const test::TestImage layers({.channels = 4, .width = 16, .height = 16, .depth = 6, .layered = true}, 7);
-  const test::TestImage cube({.channels = 4, .width = 8, .height = 8, .depth = 12, .layered = true, .cubemap = true}, 8);
+  const test::TestImage cube({.channels = 4, .width = 8, .height = 8, .depth = 12, .layered = true, .cubemap = true},
+                             8);
   const auto first = [&](const test::TestImage& image, const std::string& instruction) {
     TextureObject texture;
     texture.image = image.resource();
@@ -168,10 +171,12 @@ TEST_CASE("Tex_EveryGeometryAndLodForm_IsLifted") {
   CHECK(first(layers, "tex.a2d.v4.f32.f32 " + d + "[%h, {%r0, %f, %g, %g}];") == texel(layers, 0, 5, 1, 3));
   CHECK(first(layers, "tex.a2d.v4.f32.s32 " + d + "[%h, {%r0, %t, %r0, %r0}];") == texel(layers, 0, 5, 3, 3));
   CHECK(first(layers, "tex.a1d.v4.f32.f32 " + d + "[%h, {%r0, %f}];") == texel(layers, 0, 5, 0, 3));
-  CHECK(first(cube, "mov.f32 %q0, 0f3E000000;\ntex.cube.v4.f32.f32 " + d + "[%h, {%q0, %f, %q0, %q0}];") == texel(cube, 0, 4, 4, 2));
-  CHECK(first(cube, "mov.f32 %q0, 0f3E000000; mov.b32 %r0, 1;\ntex.acube.v4.f32.f32 " + d + "[%h, {%r0, %f, %q0, %q0}];") ==
-        texel(cube, 0, 3, 3, 6));
-  CHECK(first(flat, "tld4.r.2d.v4.f32.f32 " + d + "[%h, {%f, %g}];") == texel(flat, 0, 4, 2, 0) * 0 + texel(flat, 0, 4, 2, 0));
+  CHECK(first(cube, "mov.f32 %q0, 0f3E000000;\ntex.cube.v4.f32.f32 " + d + "[%h, {%q0, %f, %q0, %q0}];") ==
+        texel(cube, 0, 4, 4, 2));
+  CHECK(first(cube, "mov.f32 %q0, 0f3E000000; mov.b32 %r0, 1;\ntex.acube.v4.f32.f32 " + d +
+                        "[%h, {%r0, %f, %q0, %q0}];") == texel(cube, 0, 3, 3, 6));
+  CHECK(first(flat, "tld4.r.2d.v4.f32.f32 " + d + "[%h, {%f, %g}];") ==
+        texel(flat, 0, 4, 2, 0) * 0 + texel(flat, 0, 4, 2, 0));
 }
 
 TEST_CASE("Tex_TextureVariable_HoldsTheHandleOfTheBoundObject") {
@@ -211,8 +216,9 @@ TEST_CASE("Tex_SamplerVariable_OverridesTheTexturesSampler") {
   texture.image = image.resource();
   texture.normalized_coordinates = true;
   const std::uint64_t handle = ImageTable::Get().Add(texture);
-  const auto out =
-      run.Floats(Kernel(R"(
+  const auto out = run.Floats(
+      Kernel(
+          R"(
     mov.f32 %q0, 0f00000000;
     mul.f32 %q1, %f, 0f3E000000;
     tex.2d.v4.f32.f32 {%o0, %r1, %r2, %r3}, [%h, smp, {%q1, %q0}];
@@ -220,13 +226,14 @@ TEST_CASE("Tex_SamplerVariable_OverridesTheTexturesSampler") {
     txq.filter_mode.b32 %o2, [smp];
     txq.addr_mode_1.b32 %o3, [smp];
   )",
-                        ".global .samplerref smp = { addr_mode_0 = wrap, addr_mode_1 = clamp_to_border, filter_mode = nearest };\n"),
-                 handle);
+          ".global .samplerref smp = { addr_mode_0 = wrap, addr_mode_1 = clamp_to_border, filter_mode = nearest };\n"),
+      handle);
   INFO(run.fault().text);
   REQUIRE(run.fault().kind == FaultKind::kNone);
   for (unsigned t = 0; t < 32; ++t) {
     CHECK(static_cast<double>(out[4 * t]) == test::StoredTexel(texture, texture.image.levels[0], t % 8, 0, 0)[0]);
-    CHECK(static_cast<double>(out[4 * t + 1]) == test::StoredTexel(texture, texture.image.levels[0], std::min(t, 7u), 0, 0)[0]);
+    CHECK(static_cast<double>(out[4 * t + 1]) ==
+          test::StoredTexel(texture, texture.image.levels[0], std::min(t, 7u), 0, 0)[0]);
     CHECK(std::bit_cast<std::uint32_t>(out[4 * t + 2]) == 0);
     CHECK(std::bit_cast<std::uint32_t>(out[4 * t + 3]) == 4);
   }
@@ -234,7 +241,8 @@ TEST_CASE("Tex_SamplerVariable_OverridesTheTexturesSampler") {
 
 TEST_CASE("Txq_AndSuq_TellTheObjectsShape") {
   ImageRun run;
-  const test::TestImage image({.type = ChannelType::kUnsigned8, .channels = 4, .width = 24, .height = 10, .levels = 3}, 11);
+  const test::TestImage image({.type = ChannelType::kUnsigned8, .channels = 4, .width = 24, .height = 10, .levels = 3},
+                              11);
   TextureObject texture = LinearTexture(image);
   texture.normalized_coordinates = true;
   texture.address[2] = AddressMode::kMirror;
@@ -249,7 +257,8 @@ TEST_CASE("Txq_AndSuq_TellTheObjectsShape") {
   CHECK(query("txq.width.b32 %o0, [%h]", "txq.height.b32 %o1, [%h]", handle) == Pair(24, 10));
   CHECK(query("txq.level.width.b32 %o0, [%h], 1", "txq.level.height.b32 %o1, [%h], 2", handle) == Pair(12, 2));
   CHECK(query("txq.depth.b32 %o0, [%h]", "txq.array_size.b32 %o1, [%h]", handle) == Pair(0, 0));
-  CHECK(query("txq.channel_data_type.b32 %o0, [%h]", "txq.channel_order.b32 %o1, [%h]", handle) == Pair(0x10d2, 0x10b5));
+  CHECK(query("txq.channel_data_type.b32 %o0, [%h]", "txq.channel_order.b32 %o1, [%h]", handle) ==
+        Pair(0x10d2, 0x10b5));
   CHECK(query("txq.normalized_coords.b32 %o0, [%h]", "txq.filter_mode.b32 %o1, [%h]", handle) == Pair(1, 1));
   CHECK(query("txq.addr_mode_0.b32 %o0, [%h]", "txq.addr_mode_2.b32 %o1, [%h]", handle) == Pair(3, 1));
   CHECK(query("txq.num_mipmap_levels.b32 %o0, [%h]", "txq.num_samples.b32 %o1, [%h]", handle) == Pair(3, 0));
@@ -257,7 +266,8 @@ TEST_CASE("Txq_AndSuq_TellTheObjectsShape") {
   surface.image = image.resource();
   const std::uint64_t surface_handle = ImageTable::Get().Add(surface);
   CHECK(query("suq.width.b32 %o0, [%h]", "suq.height.b32 %o1, [%h]", surface_handle) == Pair(24, 10));
-  CHECK(query("suq.memory_layout.b32 %o0, [%h]", "suq.channel_data_type.b32 %o1, [%h]", surface_handle) == Pair(0, 0x10da));
+  CHECK(query("suq.memory_layout.b32 %o0, [%h]", "suq.channel_data_type.b32 %o1, [%h]", surface_handle) ==
+        Pair(0, 0x10da));
 }
 
 TEST_CASE("Tex_HandleOfNothing_IsAFault") {

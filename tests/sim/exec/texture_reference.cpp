@@ -32,8 +32,10 @@ double ChannelValue(ChannelType type, bool normalized, const std::uint8_t* at) {
     case ChannelType::kUnsigned8: return normalized ? Load<std::uint8_t>(at) / 255.0 : Load<std::uint8_t>(at);
     case ChannelType::kUnsigned16: return normalized ? Load<std::uint16_t>(at) / 65535.0 : Load<std::uint16_t>(at);
     case ChannelType::kUnsigned32: return Load<std::uint32_t>(at);
-    case ChannelType::kSigned8: return normalized ? std::max(Load<std::int8_t>(at) / 127.0, -1.0) : Load<std::int8_t>(at);
-    case ChannelType::kSigned16: return normalized ? std::max(Load<std::int16_t>(at) / 32767.0, -1.0) : Load<std::int16_t>(at);
+    case ChannelType::kSigned8:
+      return normalized ? std::max(Load<std::int8_t>(at) / 127.0, -1.0) : Load<std::int8_t>(at);
+    case ChannelType::kSigned16:
+      return normalized ? std::max(Load<std::int16_t>(at) / 32767.0, -1.0) : Load<std::int16_t>(at);
     case ChannelType::kSigned32: return Load<std::int32_t>(at);
     case ChannelType::kHalf: return HalfValue(Load<std::uint16_t>(at));
     case ChannelType::kFloat: return Load<float>(at);
@@ -43,8 +45,8 @@ double ChannelValue(ChannelType type, bool normalized, const std::uint8_t* at) {
 
 bool Normalizes(const exec::TextureObject& texture) {
   const ChannelType type = texture.image.type;
-  const bool small = type == ChannelType::kUnsigned8 || type == ChannelType::kSigned8 || type == ChannelType::kUnsigned16 ||
-                     type == ChannelType::kSigned16;
+  const bool small = type == ChannelType::kUnsigned8 || type == ChannelType::kSigned8 ||
+                     type == ChannelType::kUnsigned16 || type == ChannelType::kSigned16;
   return small && !texture.read_as_integer;
 }
 
@@ -81,7 +83,8 @@ void Resolve(std::int64_t index, std::int64_t n, AddressMode mode, std::int64_t&
   }
 }
 
-AxisRead ReadAxis(const exec::TextureObject& texture, float x, int offset, std::int64_t n, AddressMode mode, bool linear) {
+AxisRead ReadAxis(const exec::TextureObject& texture, float x, int offset, std::int64_t n, AddressMode mode,
+                  bool linear) {
   if (std::isnan(x)) x = 0;
   float u = x;
   std::int64_t shift = offset;
@@ -114,11 +117,13 @@ AxisRead ReadAxis(const exec::TextureObject& texture, float x, int offset, std::
 
 Texel Border(const exec::TextureObject& texture) {
   Texel texel{0, 0, 0, 1};
-  for (unsigned c = 0; c < texture.image.channels; ++c) texel[c] = ReadsFloat(texture) ? texture.border[c] : std::trunc(texture.border[c]);
+  for (unsigned c = 0; c < texture.image.channels; ++c)
+    texel[c] = ReadsFloat(texture) ? texture.border[c] : std::trunc(texture.border[c]);
   return texel;
 }
 
-Texel Combine(const exec::TextureObject& texture, const exec::ImageLevel& level, const AxisRead (&axis)[3], std::int64_t slice) {
+Texel Combine(const exec::TextureObject& texture, const exec::ImageLevel& level, const AxisRead (&axis)[3],
+              std::int64_t slice) {
   Texel sum{0, 0, 0, 0};
   for (int tap = 0; tap < 8; ++tap) {
     const int k[3] = {tap & 1, tap >> 1 & 1, tap >> 2};
@@ -126,7 +131,8 @@ Texel Combine(const exec::TextureObject& texture, const exec::ImageLevel& level,
     if (weight == 0) continue;
     const bool border = axis[0].border[k[0]] || axis[1].border[k[1]] || axis[2].border[k[2]];
     const std::int64_t z = slice >= 0 ? slice : axis[2].index[k[2]];
-    const Texel texel = border ? Border(texture) : StoredTexel(texture, level, axis[0].index[k[0]], axis[1].index[k[1]], z);
+    const Texel texel =
+        border ? Border(texture) : StoredTexel(texture, level, axis[0].index[k[0]], axis[1].index[k[1]], z);
     for (unsigned c = 0; c < 4; ++c) sum[c] += weight * texel[c];
   }
   return sum;
@@ -170,14 +176,17 @@ bool ReadsFloat(const exec::TextureObject& texture) {
   return Normalizes(texture) || texture.image.type == ChannelType::kHalf || texture.image.type == ChannelType::kFloat;
 }
 
-Texel StoredTexel(const exec::TextureObject& texture, const exec::ImageLevel& level, std::int64_t x, std::int64_t y, std::int64_t z) {
+Texel StoredTexel(const exec::TextureObject& texture, const exec::ImageLevel& level, std::int64_t x, std::int64_t y,
+                  std::int64_t z) {
   const exec::ImageResource& image = texture.image;
-  const auto* at = reinterpret_cast<const std::uint8_t*>(level.base) + static_cast<std::uint64_t>(z) * level.slice_bytes +
-                   static_cast<std::uint64_t>(y) * level.row_bytes + static_cast<std::uint64_t>(x) * image.texel_bytes();
+  const auto* at = reinterpret_cast<const std::uint8_t*>(level.base) +
+                   static_cast<std::uint64_t>(z) * level.slice_bytes + static_cast<std::uint64_t>(y) * level.row_bytes +
+                   static_cast<std::uint64_t>(x) * image.texel_bytes();
   Texel texel{0, 0, 0, 1};
   for (unsigned c = 0; c < image.channels; ++c) {
     texel[c] = ChannelValue(image.type, Normalizes(texture), at + c * exec::BytesOf(image.type));
-    if (texture.srgb && image.type == ChannelType::kUnsigned8 && Normalizes(texture) && c < 3) texel[c] = Linearized(texel[c]);
+    if (texture.srgb && image.type == ChannelType::kUnsigned8 && Normalizes(texture) && c < 3)
+      texel[c] = Linearized(texel[c]);
   }
   return texel;
 }
@@ -188,19 +197,22 @@ Texel ReferenceFetch(const exec::TextureObject& texture, unsigned level_number, 
   const std::int64_t size[3] = {level.width, level.height, level.depth};
   const bool linear = texture.filter == exec::FilterMode::kLinear;
   AxisRead axis[3];
-  for (unsigned i = 0; i < axes; ++i) axis[i] = ReadAxis(texture, coordinate[i], offset[i], size[i], texture.address[i], linear);
+  for (unsigned i = 0; i < axes; ++i)
+    axis[i] = ReadAxis(texture, coordinate[i], offset[i], size[i], texture.address[i], linear);
   return Combine(texture, level, axis, slice);
 }
 
-Texel ReferenceFetchInteger(const exec::TextureObject& texture, unsigned level_number, const std::array<std::int32_t, 3>& index,
-                            const std::array<int, 3>& offset, unsigned axes, std::int64_t slice) {
+Texel ReferenceFetchInteger(const exec::TextureObject& texture, unsigned level_number,
+                            const std::array<std::int32_t, 3>& index, const std::array<int, 3>& offset, unsigned axes,
+                            std::int64_t slice) {
   const exec::ImageLevel& level = texture.image.levels[level_number];
   const std::int64_t size[3] = {level.width, level.height, level.depth};
   AxisRead axis[3];
   for (unsigned i = 0; i < axes; ++i) {
-    const bool border = texture.address[i] == AddressMode::kBorder || texture.image.kind == exec::ImageResource::Kind::kLinear;
-    Resolve(std::int64_t{index[i]} + offset[i], size[i], border ? AddressMode::kBorder : AddressMode::kClamp, axis[i].index[0],
-            axis[i].border[0]);
+    const bool border =
+        texture.address[i] == AddressMode::kBorder || texture.image.kind == exec::ImageResource::Kind::kLinear;
+    Resolve(std::int64_t{index[i]} + offset[i], size[i], border ? AddressMode::kBorder : AddressMode::kClamp,
+            axis[i].index[0], axis[i].border[0]);
   }
   return Combine(texture, level, axis, slice);
 }

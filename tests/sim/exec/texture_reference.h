@@ -31,14 +31,16 @@ class TestImage {
 using Texel = std::array<double, 4>;
 
 /// One texel as the kernel sees it (integers that are not normalised as their value).
-Texel StoredTexel(const exec::TextureObject& texture, const exec::ImageLevel& level, std::int64_t x, std::int64_t y, std::int64_t z);
+Texel StoredTexel(const exec::TextureObject& texture, const exec::ImageLevel& level, std::int64_t x, std::int64_t y,
+                  std::int64_t z);
 bool ReadsFloat(const exec::TextureObject& texture);
 
 /// tex(x, y, z) of one level. `slice` < 0: the third coordinate is z (or there is none).
 Texel ReferenceFetch(const exec::TextureObject& texture, unsigned level, const std::array<float, 3>& coordinate,
                      const std::array<int, 3>& offset, unsigned axes, std::int64_t slice);
 /// The same by integer coordinates.
-Texel ReferenceFetchInteger(const exec::TextureObject& texture, unsigned level, const std::array<std::int32_t, 3>& index,
-                            const std::array<int, 3>& offset, unsigned axes, std::int64_t slice);
+Texel ReferenceFetchInteger(const exec::TextureObject& texture, unsigned level,
+                            const std::array<std::int32_t, 3>& index, const std::array<int, 3>& offset, unsigned axes,
+                            std::int64_t slice);
 
 }  // namespace gridloom::test

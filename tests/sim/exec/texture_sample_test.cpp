@@ -45,18 +45,21 @@ Operands RandomOperands(std::mt19937& random, const ImageLevel& level, bool norm
     operands.index[axis][9] = std::numeric_limits<std::int32_t>::max();
     operands.index[axis][11] = std::numeric_limits<std::int32_t>::min();
   }
-  for (unsigned lane = 0; lane < kWarpSize; ++lane) operands.layer[lane] = lane == 3 ? 0xffffffffu : random() % (level.depth + 2);
+  for (unsigned lane = 0; lane < kWarpSize; ++lane)
+    operands.layer[lane] = lane == 3 ? 0xffffffffu : random() % (level.depth + 2);
   return operands;
 }
 
 double ValueOf(const TextureObject& texture, std::uint32_t bits) {
   if (test::ReadsFloat(texture)) return static_cast<double>(std::bit_cast<float>(bits));
   const ChannelType type = texture.image.type;
-  const bool is_signed = type == ChannelType::kSigned8 || type == ChannelType::kSigned16 || type == ChannelType::kSigned32;
+  const bool is_signed =
+      type == ChannelType::kSigned8 || type == ChannelType::kSigned16 || type == ChannelType::kSigned32;
   return is_signed ? static_cast<double>(static_cast<std::int32_t>(bits)) : static_cast<double>(bits);
 }
 
-/// A sum of integers that arrives as one: of 32 bits rounded down; else to the nearest, up where two are equally near, as its float tells.
+/// A sum of integers that arrives as one: of 32 bits rounded down; else to the nearest, up where two are equally near,
+/// as its float tells.
 bool IsRounded(const TextureObject& texture, double got, double sum) {
   if (test::ReadsFloat(texture) || texture.filter != FilterMode::kLinear) return false;
   if (exec::BytesOf(texture.image.type) == 4) return got == std::floor(sum);
@@ -70,9 +73,10 @@ void CheckLane(const TextureObject& texture, const Texels& out, unsigned lane, c
   for (unsigned c = 0; c < 4; ++c) {
     const double got = ValueOf(texture, out.channel[c][lane]);
     if (Near(got, expected[c]) || IsRounded(texture, got, expected[c])) continue;
-    INFO("lane " << lane << " channel " << c << " type " << int(texture.image.type) << " dims " << int(texture.image.dims) << " mode "
-                 << int(texture.address[0]) << int(texture.address[1]) << int(texture.address[2]) << " linear " << int(texture.filter)
-                 << " normalised " << texture.normalized_coordinates);
+    INFO("lane " << lane << " channel " << c << " type " << int(texture.image.type) << " dims "
+                 << int(texture.image.dims) << " mode " << int(texture.address[0]) << int(texture.address[1])
+                 << int(texture.address[2]) << " linear " << int(texture.filter) << " normalised "
+                 << texture.normalized_coordinates);
     CHECK(got == Approx(expected[c]));
   }
 }
@@ -112,7 +116,8 @@ void CheckFetches(TextureObject texture, unsigned dims, bool layered, bool with_
   }
   for (bool is_float : {true, false}) {
     fetch.is_float = is_float;
-    const Texels out = AtEveryLevel([&](Texels& to) { SampleTexture(texture, SamplerOf(texture), fetch, 0xffffffffu, to); });
+    const Texels out =
+        AtEveryLevel([&](Texels& to) { SampleTexture(texture, SamplerOf(texture), fetch, 0xffffffffu, to); });
     for (unsigned lane = 0; lane < kWarpSize; ++lane) {
       std::array<int, 3> offset{};
       std::array<float, 3> x{};
@@ -122,7 +127,8 @@ void CheckFetches(TextureObject texture, unsigned dims, bool layered, bool with_
         x[axis] = operands.x[axis][lane];
         index[axis] = operands.index[axis][lane];
       }
-      const std::int64_t slice = layered ? std::int64_t{std::min(operands.layer[lane], texture.image.levels[0].depth - 1)} : -1;
+      const std::int64_t slice =
+          layered ? std::int64_t{std::min(operands.layer[lane], texture.image.levels[0].depth - 1)} : -1;
       CheckLane(texture, out, lane,
                 is_float ? test::ReferenceFetch(texture, 0, x, offset, dims, slice)
                          : test::ReferenceFetchInteger(texture, 0, index, offset, dims, slice));
@@ -130,8 +136,9 @@ void CheckFetches(TextureObject texture, unsigned dims, bool layered, bool with_
   }
 }
 
-constexpr ChannelType kTypes[] = {ChannelType::kUnsigned8, ChannelType::kUnsigned16, ChannelType::kUnsigned32, ChannelType::kSigned8,
-                                  ChannelType::kSigned16,  ChannelType::kSigned32,   ChannelType::kHalf,       ChannelType::kFloat};
+constexpr ChannelType kTypes[] = {ChannelType::kUnsigned8, ChannelType::kUnsigned16, ChannelType::kUnsigned32,
+                                  ChannelType::kSigned8,   ChannelType::kSigned16,   ChannelType::kSigned32,
+                                  ChannelType::kHalf,      ChannelType::kFloat};
 constexpr AddressMode kModes[] = {AddressMode::kWrap, AddressMode::kClamp, AddressMode::kMirror, AddressMode::kBorder};
 
 }  // namespace
@@ -197,7 +204,8 @@ TEST_CASE("SampleTexture_LinearMemory_ReadsZeroOutside") {
   texture.image = image.resource();
   texture.image.kind = ImageResource::Kind::kLinear;
   const Operands operands = RandomOperands(random, texture.image.levels[0], false);
-  TextureFetch fetch{.geometry = ImageGeometry::k1d, .is_float = false, .index = {operands.index[0].lane, nullptr, nullptr}};
+  TextureFetch fetch{
+      .geometry = ImageGeometry::k1d, .is_float = false, .index = {operands.index[0].lane, nullptr, nullptr}};
   Texels out;
   SampleTexture(texture, SamplerOf(texture), fetch, 0xffffffffu, out);
   for (unsigned lane = 0; lane < kWarpSize; ++lane) {
@@ -214,7 +222,8 @@ TEST_CASE("SampleTexture_LanesThatAreOff_KeepTheirOutputs") {
   for (auto& channel : out.channel) std::fill_n(channel.lane, kWarpSize, 0xdeadbeefu);
   const TextureFetch fetch{.geometry = ImageGeometry::k2d, .coordinate = {x.lane, y.lane, nullptr}};
   SampleTexture(texture, SamplerOf(texture), fetch, 0x0000ff00u, out);
-  for (unsigned lane = 0; lane < kWarpSize; ++lane) CHECK((out.channel[0][lane] == 0xdeadbeefu) == (lane < 8 || lane >= 16));
+  for (unsigned lane = 0; lane < kWarpSize; ++lane)
+    CHECK((out.channel[0][lane] == 0xdeadbeefu) == (lane < 8 || lane >= 16));
 }
 
 TEST_CASE("SampleTexture_Mipmaps_BlendTheTwoNearestLevels") {
@@ -237,7 +246,8 @@ TEST_CASE("SampleTexture_Mipmaps_BlendTheTwoNearestLevels") {
                              .lod_mode = LodMode::kLevel,
                              .coordinate = {operands.x[0].lane, operands.x[1].lane, nullptr},
                              .lod = lod.lane};
-    const Texels out = AtEveryLevel([&](Texels& to) { SampleTexture(texture, SamplerOf(texture), fetch, 0xffffffffu, to); });
+    const Texels out =
+        AtEveryLevel([&](Texels& to) { SampleTexture(texture, SamplerOf(texture), fetch, 0xffffffffu, to); });
     for (unsigned lane = 0; lane < kWarpSize; ++lane) {
       float detail = std::isnan(lod[lane]) ? 0.25f : std::fmin(std::fmax(lod[lane] + 0.125f, 0.25f), 4.5f);
       const auto at = [&](unsigned level) {
@@ -278,7 +288,8 @@ TEST_CASE("SampleTexture_Gradients_ChooseTheLevelOfTheLongerAxis") {
   Texels out;
   SampleTexture(texture, SamplerOf(texture), fetch, 0xffffffffu, out);
   for (unsigned lane = 0; lane < kWarpSize; ++lane) {
-    CheckLane(texture, out, lane, test::ReferenceFetch(texture, std::min(lane % 8, 6u), {x[lane], y[lane], 0}, {}, 2, -1));
+    CheckLane(texture, out, lane,
+              test::ReferenceFetch(texture, std::min(lane % 8, 6u), {x[lane], y[lane], 0}, {}, 2, -1));
   }
   // Anisotropic: the mean of n samples along the longer axis, from the level of the shorter one.
   texture.filter = FilterMode::kLinear;
@@ -300,8 +311,8 @@ TEST_CASE("SampleTexture_Gradients_ChooseTheLevelOfTheLongerAxis") {
 TEST_CASE("SampleTexture_Cubemap_ChoosesFaceByTheMajorAxis") {
   std::mt19937 random(7);
   for (bool layered : {false, true}) {
-    const test::TestImage image({.channels = 4, .width = 9, .height = 9, .depth = layered ? 18u : 6u, .layered = layered, .cubemap = true},
-                                7);
+    const test::TestImage image(
+        {.channels = 4, .width = 9, .height = 9, .depth = layered ? 18u : 6u, .layered = layered, .cubemap = true}, 7);
     for (FilterMode filter : {FilterMode::kPoint, FilterMode::kLinear}) {
       TextureObject texture;
       texture.image = image.resource();
@@ -340,7 +351,8 @@ TEST_CASE("SampleTexture_Cubemap_ChoosesFaceByTheMajorAxis") {
           t = -y;
         }
         const std::int64_t slice = (layered ? std::min(layer[lane], 2u) * 6 : 0) + face;
-        CheckLane(texture, out, lane, test::ReferenceFetch(texture, 0, {(s / m + 1) / 2, (t / m + 1) / 2, 0}, {}, 2, slice));
+        CheckLane(texture, out, lane,
+                  test::ReferenceFetch(texture, 0, {(s / m + 1) / 2, (t / m + 1) / 2, 0}, {}, 2, slice));
       }
     }
   }
@@ -366,11 +378,13 @@ TEST_CASE("SampleTexture_SeamlessCubemap_IsContinuousAcrossEveryEdge") {
         direction[c][lane + side] = along;
       }
     }
-    const TextureFetch fetch{.geometry = ImageGeometry::kCube, .coordinate = {direction[0].lane, direction[1].lane, direction[2].lane}};
+    const TextureFetch fetch{.geometry = ImageGeometry::kCube,
+                             .coordinate = {direction[0].lane, direction[1].lane, direction[2].lane}};
     Texels out;
     SampleTexture(texture, SamplerOf(texture), fetch, 0xffffffffu, out);
     for (unsigned lane = 0; lane < kWarpSize; lane += 2) {
-      const float one = std::bit_cast<float>(out.channel[0][lane]), other = std::bit_cast<float>(out.channel[0][lane + 1]);
+      const float one = std::bit_cast<float>(out.channel[0][lane]),
+                  other = std::bit_cast<float>(out.channel[0][lane + 1]);
       CHECK(std::fabs(one - other) < 0.15f);  // weights are steps of 1/256, texels differ by up to 8
     }
   }
@@ -398,9 +412,11 @@ TEST_CASE("GatherTexture_EveryComponent_IsTheBilinearFootprint") {
       texture.address[0] = texture.address[1] = mode;
       texture.normalized_coordinates = true;
       const Operands operands = RandomOperands(random, texture.image.levels[0], true);
-      const TextureFetch fetch{.geometry = ImageGeometry::k2d, .coordinate = {operands.x[0].lane, operands.x[1].lane, nullptr}};
+      const TextureFetch fetch{.geometry = ImageGeometry::k2d,
+                               .coordinate = {operands.x[0].lane, operands.x[1].lane, nullptr}};
       for (unsigned component = 0; component < 4; ++component) {
-        const Texels out = AtEveryLevel([&](Texels& to) { GatherTexture(texture, SamplerOf(texture), fetch, component, 0xffffffffu, to); });
+        const Texels out = AtEveryLevel(
+            [&](Texels& to) { GatherTexture(texture, SamplerOf(texture), fetch, component, 0xffffffffu, to); });
         constexpr float kStep[4][2] = {{0, 1}, {1, 1}, {1, 0}, {0, 0}};
         for (unsigned lane = 0; lane < 7; ++lane) {
           const float u = operands.x[0][lane], v = operands.x[1][lane];
@@ -408,14 +424,15 @@ TEST_CASE("GatherTexture_EveryComponent_IsTheBilinearFootprint") {
             // A point fetch at the centre of each texel of the footprint.
             const auto centre = [](float w, float n, float step, AddressMode m) {
               if (m == AddressMode::kWrap) w -= std::floor(w);
-              if (m == AddressMode::kMirror) w = std::fmod(std::floor(w), 2.0f) == 0 ? w - std::floor(w) : 1 - (w - std::floor(w));
+              if (m == AddressMode::kMirror)
+                w = std::fmod(std::floor(w), 2.0f) == 0 ? w - std::floor(w) : 1 - (w - std::floor(w));
               const double fixed = std::nearbyint((static_cast<double>(w * n) - 0.5) * 256) / 256;
               double texel = std::floor(fixed) + static_cast<double>(step);
               if (m == AddressMode::kMirror) texel = std::fmin(std::fmax(texel, 0), static_cast<double>(n) - 1);
               return static_cast<float>((texel + 0.5) / static_cast<double>(n));
             };
-            const Texel expected =
-                test::ReferenceFetch(texture, 0, {centre(u, 11, kStep[i][0], mode), centre(v, 6, kStep[i][1], mode), 0}, {}, 2, -1);
+            const Texel expected = test::ReferenceFetch(
+                texture, 0, {centre(u, 11, kStep[i][0], mode), centre(v, 6, kStep[i][1], mode), 0}, {}, 2, -1);
             CHECK(Near(ValueOf(texture, out.channel[i][lane]), expected[component]));
           }
         }

@@ -1,5 +1,5 @@
-// An engine that interprets kernels until their machine code is there, with a cache directory of its own, and launches of a kernel `k` on
-// it.
+// An engine that interprets kernels until their machine code is there, with a cache directory of its own, and launches
+// of a kernel `k` on it.
 #pragma once
 
 #include <signal.h>
@@ -23,7 +23,9 @@ inline std::string MixedSteps(unsigned steps) {
     switch (i % 5) {
       case 0: text += "  mad.lo.u32 %r6, %r6, " + std::to_string(1664525 + 2 * i) + ", %r5;\n"; break;
       case 1: text += "  shf.l.wrap.b32 %r6, %r6, %r6, " + std::to_string(i % 31 + 1) + ";\n"; break;
-      case 2: text += "  setp.gt.u32 %p1, %r6, " + std::to_string(i * 40503) + ";\n  @%p1 xor.b32 %r6, %r6, %r4;\n"; break;
+      case 2:
+        text += "  setp.gt.u32 %p1, %r6, " + std::to_string(i * 40503) + ";\n  @%p1 xor.b32 %r6, %r6, %r4;\n";
+        break;
       case 3: text += "  fma.rn.f32 %f1, %f1, 0f3F7FFFFE, 0f3E800000;\n"; break;
       default: text += "  cvt.rzi.u32.f32 %r7, %f1;\n  add.u32 %r6, %r6, %r7;\n";
     }
@@ -44,11 +46,14 @@ class Tiers {
   explicit Tiers(const std::string& tiers, const std::string& cache = "") : executor_(Options(tiers, cache)) {}
 
   /// The kernel's parameters are an array of a word for each thread, at first multiples of `initial`, and `rounds`.
-  Outcome Run(const std::string& ptx, unsigned ctas, std::uint32_t rounds, bool cooperative = false, std::uint32_t initial = 0) {
+  Outcome Run(const std::string& ptx, unsigned ctas, std::uint32_t rounds, bool cooperative = false,
+              std::uint32_t initial = 0) {
     Outcome outcome;
     outcome.values.resize(std::size_t{ctas} * kThreads);
-    for (std::size_t i = 0; i < outcome.values.size(); ++i) outcome.values[i] = static_cast<std::uint32_t>(i + 1) * initial;
-    const std::uint64_t out = executor_.memory().Allocate(outcome.values.size() * sizeof outcome.values[0], 256, array_kind);
+    for (std::size_t i = 0; i < outcome.values.size(); ++i)
+      outcome.values[i] = static_cast<std::uint32_t>(i + 1) * initial;
+    const std::uint64_t out =
+        executor_.memory().Allocate(outcome.values.size() * sizeof outcome.values[0], 256, array_kind);
     std::memcpy(reinterpret_cast<void*>(out), outcome.values.data(), outcome.values.size() * sizeof outcome.values[0]);
     const ParamBlock params = ParamBlock().Add(out).Add(rounds);
     exec::LaunchParams launch;
@@ -89,7 +94,8 @@ inline std::vector<pid_t> Services(const std::string& cache) {
     if (pid == 0) continue;
     std::ifstream file(entry.path() / "cmdline");
     const std::string line((std::istreambuf_iterator<char>(file)), {});
-    if (line.find("gridloom-compile") != std::string::npos && line.find(cache) != std::string::npos) found.push_back(pid);
+    if (line.find("gridloom-compile") != std::string::npos && line.find(cache) != std::string::npos)
+      found.push_back(pid);
   }
   return found;
 }

@@ -1,5 +1,5 @@
-// Kernels that are interpreted until their machine code is there: the same bits, wherever machine code takes over, and whatever becomes of
-// the service that makes it.
+// Kernels that are interpreted until their machine code is there: the same bits, wherever machine code takes over, and
+// whatever becomes of the service that makes it.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,8 +32,8 @@ namespace {
 
 using namespace exec;
 
-/// A kernel that takes some tenths of a second to compile: out[i] = what `rounds` rounds of `steps` mixed operations make of i. With
-/// `barrier`, a barrier in each round.
+/// A kernel that takes some tenths of a second to compile: out[i] = what `rounds` rounds of `steps` mixed operations
+/// make of i. With `barrier`, a barrier in each round.
 std::string LargeKernel(unsigned steps, bool barrier) {
   std::string text = R"(.version 8.0
 .target sm_75
@@ -82,7 +82,8 @@ TEST_CASE("Tiers_GridsOfManyCtas_MachineCodeTakesOver") {
   do {
     ctas = std::min(ctas * 2, 16000u);
     outcome = tiers.Run(ptx, ctas, 4);
-  } while (outcome.stats.interpreted_ctas == ctas && std::chrono::steady_clock::now() - start < std::chrono::seconds(200));
+  } while (outcome.stats.interpreted_ctas == ctas &&
+           std::chrono::steady_clock::now() - start < std::chrono::seconds(200));
   CHECK(tiers.said.empty());
   INFO("of " << ctas << " CTAs interpreted: " << outcome.stats.interpreted_ctas);
   CHECK(outcome.stats.interpreted_ctas < ctas);
@@ -167,7 +168,8 @@ TEST_CASE("Tiers_BytecodeInTheCacheIsDamaged_IsMadeAnew") {
   REQUIRE(KernelFiles(folder).size() == 1);
   const std::string path = KernelFiles(folder)[0], good = ContentsOf(path);
   CHECK(run());
-  for (const std::string& bad : {std::string(), good.substr(0, good.size() / 2), good + "x", good.substr(0, 100) + good.substr(101)}) {
+  for (const std::string& bad :
+       {std::string(), good.substr(0, good.size() / 2), good + "x", good.substr(0, 100) + good.substr(101)}) {
     std::ofstream(path, std::ios::binary) << bad;
     CHECK(!run());
     CHECK(ContentsOf(path) == good);
@@ -189,7 +191,8 @@ TEST_CASE("Tiers_ServiceIsKilled_ProgramGoesOnInterpreting") {
   Tiers tiers("on", folder.path());
   const std::string ptx = LargeKernel(900, false);
   std::thread killer([&] {
-    for (int i = 0; i < 2000 && Services(folder.path()).empty(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    for (int i = 0; i < 2000 && Services(folder.path()).empty(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
     for (const pid_t pid : Services(folder.path())) kill(pid, SIGKILL);
   });
   const std::vector<std::uint32_t> expected = Tiers("off").Run(ptx, 40, 2).values;
@@ -205,13 +208,15 @@ TEST_CASE("Tiers_EndsEarly_LeavesNoChildAndDoesNotWait") {
   auto tiers = std::make_unique<Tiers>("on", folder.path());
   tiers->Run(ptx, 2, 1);
   tiers->Run(ptx, 2, 1);
-  for (int i = 0; i < 2000 && Services(folder.path()).empty(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  for (int i = 0; i < 2000 && Services(folder.path()).empty(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
   REQUIRE(!Services(folder.path()).empty());
   CHECK(waitpid(-1, nullptr, WNOHANG) == -1);  // nobody's child
   CHECK(errno == ECHILD);
   // What was asked for is finished, for the next run, however busy the machine is.
   tiers = nullptr;
-  for (int i = 0; i < 12000 && !Services(folder.path()).empty(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  for (int i = 0; i < 12000 && !Services(folder.path()).empty(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   CHECK(Services(folder.path()).empty());
   Tiers next("on", folder.path());
   CHECK(next.Run(ptx, 2, 1).stats.interpreted_ctas == 0);
@@ -409,7 +414,8 @@ TEST_CASE("PackedModule_Damaged_IsRefused") {
   DiagnosticSink sink;
   const auto module = ptx::ParseModule(LargeKernel(10, false), sink);
   const std::string packed = background::PackModule(*module);
-  for (std::size_t bytes = 0; bytes < packed.size(); bytes += 7) CHECK(!background::UnpackModule(packed.substr(0, bytes)).ok());
+  for (std::size_t bytes = 0; bytes < packed.size(); bytes += 7)
+    CHECK(!background::UnpackModule(packed.substr(0, bytes)).ok());
   CHECK(!background::UnpackModule(packed + "x").ok());
   std::uint32_t random = 1;
   for (int round = 0; round < 400; ++round) {
@@ -482,9 +488,9 @@ std::string KernelOfBranches(unsigned branches) {
 )";
   for (unsigned i = 0; i < branches; ++i) {
     const std::string value = "%v" + std::to_string(i), behind = "L" + std::to_string(i);
-    text += "  add.u32 " + value + ", %r2, " + std::to_string(i) + ";\n  setp.gt.u32 %p1, %r2, " + std::to_string(i * 40503 % 65536) +
-            ";\n  @%p1 bra " + behind + ";\n  st.global.u32 [%rd1], " + value + ";\n" + behind + ":\n  mad.lo.u32 %r2, %r2, " + value +
-            ", %r1;\n";
+    text += "  add.u32 " + value + ", %r2, " + std::to_string(i) + ";\n  setp.gt.u32 %p1, %r2, " +
+            std::to_string(i * 40503 % 65536) + ";\n  @%p1 bra " + behind + ";\n  st.global.u32 [%rd1], " + value +
+            ";\n" + behind + ":\n  mad.lo.u32 %r2, %r2, " + value + ", %r1;\n";
   }
   return text + "  st.global.u32 [%rd1+4], %r2;\n  ret;\n}\n";
 }
@@ -505,10 +511,13 @@ TEST_CASE("Bytecode_OutOfBounds_IsRefused") {
   };
   const ByteFunction& kernel = good.functions[0];
   for (std::size_t i = 0; i < kernel.blocks.size(); ++i) {
-    CHECK(refused([&](Bytecode& code) { code.functions[0].blocks[i].last = static_cast<std::uint32_t>(kernel.steps.size() + 1); }));
-    CHECK(
-        (kernel.blocks[i].end == ByteBlock::End::kReturn || kernel.blocks[i].end == ByteBlock::End::kEnded ||
-         refused([&](Bytecode& code) { code.functions[0].blocks[i].edges[0].block = static_cast<std::uint32_t>(kernel.blocks.size()); })));
+    CHECK(refused([&](Bytecode& code) {
+      code.functions[0].blocks[i].last = static_cast<std::uint32_t>(kernel.steps.size() + 1);
+    }));
+    CHECK((kernel.blocks[i].end == ByteBlock::End::kReturn || kernel.blocks[i].end == ByteBlock::End::kEnded ||
+           refused([&](Bytecode& code) {
+             code.functions[0].blocks[i].edges[0].block = static_cast<std::uint32_t>(kernel.blocks.size());
+           })));
   }
   for (std::size_t i = 0; i < kernel.steps.size(); ++i) {
     INFO("step " << i << ", code " << static_cast<int>(kernel.steps[i].code));
@@ -556,7 +565,8 @@ TEST_CASE("BackgroundCompiler_ServiceHasNoTimeAfterTheEnd_FinishesWhatItBegan") 
   {
     BackgroundCompiler compiler({loader.ServicePath(), loader.path(), folder.path(), 1 << 30, 1, 1});
     compiler.Ask(job, 0);
-    for (int i = 0; i < 2000 && Services(folder.path()).empty(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    for (int i = 0; i < 2000 && Services(folder.path()).empty(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
     std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the job is on its way
   }
   const std::vector<pid_t> services = Services(folder.path());
@@ -566,7 +576,8 @@ TEST_CASE("BackgroundCompiler_ServiceHasNoTimeAfterTheEnd_FinishesWhatItBegan") 
   kill(services[0], SIGSTOP);        // as on a machine that has time for everybody else
   std::this_thread::sleep_for(std::chrono::milliseconds(1500));
   kill(services[0], SIGCONT);
-  for (int i = 0; i < 12000 && !Services(folder.path()).empty(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  for (int i = 0; i < 12000 && !Services(folder.path()).empty(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   CodeCache cache(folder.path(), 1 << 30, {});
   CHECK(cache.Load(job.key).has_value());
 }

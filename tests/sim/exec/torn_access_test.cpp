@@ -1,4 +1,5 @@
-// Strong vector accesses are seen whole by other threads: one CTA keeps storing pairs that belong together, the others look.
+// Strong vector accesses are seen whole by other threads: one CTA keeps storing pairs that belong together, the others
+// look.
 #include <catch2/catch.hpp>
 #include <string>
 
@@ -9,8 +10,9 @@ using namespace gridloom::exec;
 
 namespace {
 
-/// `bits` of an element; `reader`: where each thread of the other CTAs looks. CTA 1's thread 0 (or all of its threads) stores
-/// (CTA 0 runs alone: the runtime times it.) {i, i * 3 + 1} for i = 1 … rounds; what does not fit counts in out[0], looks in out[1].
+/// `bits` of an element; `reader`: where each thread of the other CTAs looks. CTA 1's thread 0 (or all of its threads)
+/// stores (CTA 0 runs alone: the runtime times it.) {i, i * 3 + 1} for i = 1 … rounds; what does not fit counts in
+/// out[0], looks in out[1].
 std::string Kernel(unsigned bits, bool every_thread) {
   const std::string b = std::to_string(bits), type = ".u" + b, bytes = std::to_string(bits / 4);
   const std::string reg = bits == 64 ? "%rl" : "%r";
@@ -35,8 +37,8 @@ std::string Kernel(unsigned bits, bool every_thread) {
 WRITE:
   add.u32 %r13, %r13, 1;
   cvt.u)" +
-         b + ".u32 " + reg + "1, %r13;\n  mad.lo.u" + b + " " + reg + "2, " + reg + "1, 3, 1;\n  st.relaxed.gpu.global.v2" + type +
-         " [%rd1], {" + reg + "1, " + reg + R"(2};
+         b + ".u32 " + reg + "1, %r13;\n  mad.lo.u" + b + " " + reg + "2, " + reg +
+         "1, 3, 1;\n  st.relaxed.gpu.global.v2" + type + " [%rd1], {" + reg + "1, " + reg + R"(2};
   setp.lt.u32 %p3, %r13, %r10;
   @%p3 bra WRITE;
   bra DONE;
@@ -44,8 +46,8 @@ READ:
   mov.u32 %r15, 0;
 LOOK:
   ld.relaxed.gpu.global.v2)" +
-         type + " {" + reg + "3, " + reg + "4}, [%rd1];\n  mad.lo.u" + b + " " + reg + "5, " + reg + "3, 3, 1;\n  setp.ne.u" + b +
-         " %p4, " + reg + "5, " + reg + R"(4;
+         type + " {" + reg + "3, " + reg + "4}, [%rd1];\n  mad.lo.u" + b + " " + reg + "5, " + reg +
+         "3, 3, 1;\n  setp.ne.u" + b + " %p4, " + reg + "5, " + reg + R"(4;
   @%p4 add.u32 %r15, %r15, 1;
   add.u32 %r13, %r13, 1;
   setp.lt.u32 %p3, %r13, %r10;

@@ -17,10 +17,11 @@ namespace {
 std::string Module(const std::string& instruction, const std::string& version = "9.9") {
   const std::string registers = ".reg .b32 %r<4>; .reg .f32 %f<4>; .reg .pred %p<2>; .reg .b64 %rd<3>;\n";
   const std::string store = "ld.param.u64 %rd1, [out];\nst.global.u32 [%rd1], 7;\n";
-  return ".version " + version + "\n.target sm_90\n.address_size 64\n.func odd() {\n" + registers + instruction + "\nret;\n}\n" +
-         ".entry has(.param .u64 out) {\n" + registers + instruction + store + "ret;\n}\n" + ".entry calls(.param .u64 out) {\n" +
-         registers + store + "call odd, ();\nret;\n}\n" + ".entry has_not(.param .u64 out) {\n" + registers + store + "ret;\n}\n" +
-         ".entry skips(.param .u64 out) {\n" + registers + store + "bra END;\n" + instruction + "\nEND: ret;\n}\n";
+  return ".version " + version + "\n.target sm_90\n.address_size 64\n.func odd() {\n" + registers + instruction +
+         "\nret;\n}\n" + ".entry has(.param .u64 out) {\n" + registers + instruction + store + "ret;\n}\n" +
+         ".entry calls(.param .u64 out) {\n" + registers + store + "call odd, ();\nret;\n}\n" +
+         ".entry has_not(.param .u64 out) {\n" + registers + store + "ret;\n}\n" + ".entry skips(.param .u64 out) {\n" +
+         registers + store + "bra END;\n" + instruction + "\nEND: ret;\n}\n";
 }
 
 using Named = std::vector<std::pair<std::string, std::string>>;  // an instruction and what the message has to name
@@ -36,7 +37,8 @@ void ExpectRefused(const Named& instructions, const std::string& version) {
       const std::uint64_t device = executor.Upload(out);
       const auto launch = [&](const std::string& kernel) {
         executor.Upload(out);
-        return executor.Launch(Module(instruction, version), kernel, {1, 1, 1}, {1, 1, 1}, test::ParamBlock().Add(device));
+        return executor.Launch(Module(instruction, version), kernel, {1, 1, 1}, {1, 1, 1},
+                               test::ParamBlock().Add(device));
       };
       for (const char* kernel : {"has", "calls"}) {
         const LaunchFault fault = launch(kernel);
@@ -60,65 +62,72 @@ void ExpectRefused(const Named& instructions, const std::string& version) {
 }  // namespace
 
 TEST_CASE("UnknownWords_AreRefusedByNameWhereTheyAreLaunched") {
-  const Named instructions = {{"add.wibble.u32 %r1, %r2, %r3;", "add.wibble.u32"},
-                              {"sin.approx.3pi.ftz.f32 %f1, %f2;", ".3pi"},
-                              {"@%p1 cvt.rn.wobble::n2.f16x2.f32 %r1, %f2, %f3;", "wobble::n2"},
-                              {"quux.u32 %r1, %r2;", "quux"},
-                              {"add.u32 %r1, %r2, %r3, %r1;", "add.u32"},
-                              {"add.u4x8 %r1, %r2, %r3;", "u4x8"},
-                              {"set.eq.u8x4.u8x4 %r1, %r2, %r3;", "set.eq.u8x4.u8x4"},
-                              {"multimem.cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%rd2], %r1;", "multimem.cp.async.bulk"},
-                              {"mov.u32 %r1, %unheard_of;", "%unheard_of"}};
+  const Named instructions = {
+      {"add.wibble.u32 %r1, %r2, %r3;", "add.wibble.u32"},
+      {"sin.approx.3pi.ftz.f32 %f1, %f2;", ".3pi"},
+      {"@%p1 cvt.rn.wobble::n2.f16x2.f32 %r1, %f2, %f3;", "wobble::n2"},
+      {"quux.u32 %r1, %r2;", "quux"},
+      {"add.u32 %r1, %r2, %r3, %r1;", "add.u32"},
+      {"add.u4x8 %r1, %r2, %r3;", "u4x8"},
+      {"set.eq.u8x4.u8x4 %r1, %r2, %r3;", "set.eq.u8x4.u8x4"},
+      {"multimem.cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%rd2], %r1;", "multimem.cp.async.bulk"},
+      {"mov.u32 %r1, %unheard_of;", "%unheard_of"}};
   ExpectRefused(instructions, "9.9");
 }
 
 // Words that other instructions have.
 TEST_CASE("MisplacedWords_AreRefusedByNameWhereTheyAreLaunched") {
-  const Named instructions = {
-      {"add.relu.u32 %r1, %r2, %r3;", "does not take '.relu'"},  {"add.sat.u64 %rd1, %rd2, %rd1;", "does not take '.sat'"},
-      {"add.rn.rz.f32 %f1, %f2, %f3;", "does not take '.rz'"},   {"add.global.u32 %r1, %r2, %r3;", "does not take '.global'"},
-      {"mul.lo.u32.u32 %r1, %r2, %r3;", "does not take '.u32'"}, {"ld.rn.global.u32 %r1, [%rd1];", "does not take '.rn'"},
-      {"mov.sat.u32 %r1, %r2;", "does not take '.sat'"},         {"mad.lo.sat.s32 %r1, %r2, %r3, %r1;", "does not take '.sat'"},
-      {"cvt.relu.u32.f32 %r1, %f1;", "does not take '.relu'"},   {"shl.wrap.b32 %r1, %r2, %r3;", "does not take '.wrap'"},
-      {"bar.aligned.sync 0;", "does not take '.aligned'"}};
+  const Named instructions = {{"add.relu.u32 %r1, %r2, %r3;", "does not take '.relu'"},
+                              {"add.sat.u64 %rd1, %rd2, %rd1;", "does not take '.sat'"},
+                              {"add.rn.rz.f32 %f1, %f2, %f3;", "does not take '.rz'"},
+                              {"add.global.u32 %r1, %r2, %r3;", "does not take '.global'"},
+                              {"mul.lo.u32.u32 %r1, %r2, %r3;", "does not take '.u32'"},
+                              {"ld.rn.global.u32 %r1, [%rd1];", "does not take '.rn'"},
+                              {"mov.sat.u32 %r1, %r2;", "does not take '.sat'"},
+                              {"mad.lo.sat.s32 %r1, %r2, %r3, %r1;", "does not take '.sat'"},
+                              {"cvt.relu.u32.f32 %r1, %f1;", "does not take '.relu'"},
+                              {"shl.wrap.b32 %r1, %r2, %r3;", "does not take '.wrap'"},
+                              {"bar.aligned.sync 0;", "does not take '.aligned'"}};
   ExpectRefused(instructions, "8.0");
 }
 
 // Words that no instruction has together.
 TEST_CASE("ForbiddenCombinations_AreRefusedByNameWhereTheyAreLaunched") {
-  const Named instructions = {{"ld.volatile.global.ca.u32 %r1, [%rd1];", "does not take '.ca'"},
-                              {"ld.relaxed.gpu.global.cv.u32 %r1, [%rd1];", "does not take '.cv'"},
-                              {"ld.volatile.global.L1::no_allocate.u32 %r1, [%rd1];", "does not take '.L1::no_allocate'"},
-                              {"ld.global.cg.L1::evict_last.u32 %r1, [%rd1];", "does not take '.L1::evict_last'"},
-                              {"ld.weak.global.nc.u32 %r1, [%rd1];", "does not take '.nc'"},
-                              {"ld.local.L2::128B.u32 %r1, [%rd1];", "does not take '.L2::128B'"},
-                              {"st.volatile.global.wb.u32 [%rd1], %r1;", "does not take '.wb'"},
-                              {"st.release.gpu.local.u32 [%rd1], %r1;", "does not take '.local'"},
-                              {"st.shared.L1::evict_first.u32 [%rd1], %r1;", "does not take '.L1::evict_first'"},
-                              {"fence.proxy.async.gpu;", "does not take '.gpu'"}};
+  const Named instructions = {
+      {"ld.volatile.global.ca.u32 %r1, [%rd1];", "does not take '.ca'"},
+      {"ld.relaxed.gpu.global.cv.u32 %r1, [%rd1];", "does not take '.cv'"},
+      {"ld.volatile.global.L1::no_allocate.u32 %r1, [%rd1];", "does not take '.L1::no_allocate'"},
+      {"ld.global.cg.L1::evict_last.u32 %r1, [%rd1];", "does not take '.L1::evict_last'"},
+      {"ld.weak.global.nc.u32 %r1, [%rd1];", "does not take '.nc'"},
+      {"ld.local.L2::128B.u32 %r1, [%rd1];", "does not take '.L2::128B'"},
+      {"st.volatile.global.wb.u32 [%rd1], %r1;", "does not take '.wb'"},
+      {"st.release.gpu.local.u32 [%rd1], %r1;", "does not take '.local'"},
+      {"st.shared.L1::evict_first.u32 [%rd1], %r1;", "does not take '.L1::evict_first'"},
+      {"fence.proxy.async.gpu;", "does not take '.gpu'"}};
   ExpectRefused(instructions, "8.2");
 }
 
 TEST_CASE("WordsThatNeedAnother_AreRefusedByNameWhereTheyAreLaunched") {
-  const Named instructions = {{"ld.relaxed.global.u32 %r1, [%rd1];", "needs one of .cta, .cluster, .gpu, .sys with .relaxed"},
-                              {"ld.gpu.global.u32 %r1, [%rd1];", "needs one of .relaxed, .acquire with .gpu"},
-                              {"ld.nc.u32 %r1, [%rd1];", "needs .global with .nc"},
-                              {"ld.mmio.relaxed.gpu.global.u32 %r1, [%rd1];", "needs .sys with .mmio"},
-                              {"st.release.global.u32 [%rd1], %r1;", "needs one of .cta, .cluster, .gpu, .sys with .release"},
-                              {"fence.acq_rel;", "needs one of .cta, .cluster, .gpu, .sys"},
-                              {"fence.proxy;", "needs one of .alias, "},
-                              {"membar;", "needs one of .cta, .gl, .sys, .proxy"},
-                              {"max.xorsign.f32 %f1, %f2, %f1;", "needs .abs"},
-                              {"fma.f32 %f1, %f2, %f1, %f2;", "needs one of .rn, .rz, .rm, .rp"},
-                              {"div.f32 %f1, %f2, %f1;", "needs one of .approx, .full, .rn, .rz, .rm, .rp"},
-                              {"ex2.f32 %f1, %f2;", "needs .approx"},
-                              {"mul.u32 %r1, %r2, %r3;", "needs one of .lo, .hi, .wide"},
-                              {"cvt.u32.f32 %r1, %f1;", "needs one of .rni, .rzi, .rmi, .rpi"},
-                              {"cvt.f32.u32 %f1, %r1;", "needs one of .rn, .rz, .rm, .rp"},
-                              {"shf.l.b32 %r1, %r2, %r3, %r1;", "needs one of .clamp, .wrap"},
-                              {"setp.u32 %p1, %r1, %r2;", "needs one of .eq, .ne, "},
-                              {"prefetch.global [%rd1];", "needs one of .L1, .L2, "},
-                              {"red.global.u32 [%rd1], %r1;", "needs one of .and, .or, "}};
+  const Named instructions = {
+      {"ld.relaxed.global.u32 %r1, [%rd1];", "needs one of .cta, .cluster, .gpu, .sys with .relaxed"},
+      {"ld.gpu.global.u32 %r1, [%rd1];", "needs one of .relaxed, .acquire with .gpu"},
+      {"ld.nc.u32 %r1, [%rd1];", "needs .global with .nc"},
+      {"ld.mmio.relaxed.gpu.global.u32 %r1, [%rd1];", "needs .sys with .mmio"},
+      {"st.release.global.u32 [%rd1], %r1;", "needs one of .cta, .cluster, .gpu, .sys with .release"},
+      {"fence.acq_rel;", "needs one of .cta, .cluster, .gpu, .sys"},
+      {"fence.proxy;", "needs one of .alias, "},
+      {"membar;", "needs one of .cta, .gl, .sys, .proxy"},
+      {"max.xorsign.f32 %f1, %f2, %f1;", "needs .abs"},
+      {"fma.f32 %f1, %f2, %f1, %f2;", "needs one of .rn, .rz, .rm, .rp"},
+      {"div.f32 %f1, %f2, %f1;", "needs one of .approx, .full, .rn, .rz, .rm, .rp"},
+      {"ex2.f32 %f1, %f2;", "needs .approx"},
+      {"mul.u32 %r1, %r2, %r3;", "needs one of .lo, .hi, .wide"},
+      {"cvt.u32.f32 %r1, %f1;", "needs one of .rni, .rzi, .rmi, .rpi"},
+      {"cvt.f32.u32 %f1, %r1;", "needs one of .rn, .rz, .rm, .rp"},
+      {"shf.l.b32 %r1, %r2, %r3, %r1;", "needs one of .clamp, .wrap"},
+      {"setp.u32 %p1, %r1, %r2;", "needs one of .eq, .ne, "},
+      {"prefetch.global [%rd1];", "needs one of .L1, .L2, "},
+      {"red.global.u32 [%rd1], %r1;", "needs one of .and, .or, "}};
   ExpectRefused(instructions, "8.0");
 }
 
@@ -175,10 +184,10 @@ TEST_CASE("WordsOfAnotherForm_AreRefusedByName") {
 TEST_CASE("WordsOfAForm_AreTaken") {
   for (const char* const instruction :
        {"cvt.rn.relu.satfinite.bf16.f32 %h1, %f1;", "cvt.rn.ftz.bf16.f32 %h1, %f1;", "cvt.sat.s16.u16 %h1, %h2;",
-        "cvt.rzi.ftz.sat.f32.f32 %f1, %f2;", "max.NaN.abs.f32 %f1, %f2, %f3, %f1;", "max.ftz.xorsign.abs.f32 %f1, %f2, %f3;",
-        "prefetch.L2::evict_last [%rd1];", "fence.proxy.alias.release.sys;", "fence.mbarrier_init.release.cluster;",
-        "cp.async.ca.shared.global.L2::128B [%r1], [%rd1], 4;", "mbarrier.arrive.expect_tx.shared.b64 _, [%r1], 4;",
-        "barrier.cluster.wait.acquire;", "membar.proxy.alias;"}) {
+        "cvt.rzi.ftz.sat.f32.f32 %f1, %f2;", "max.NaN.abs.f32 %f1, %f2, %f3, %f1;",
+        "max.ftz.xorsign.abs.f32 %f1, %f2, %f3;", "prefetch.L2::evict_last [%rd1];", "fence.proxy.alias.release.sys;",
+        "fence.mbarrier_init.release.cluster;", "cp.async.ca.shared.global.L2::128B [%r1], [%rd1], 4;",
+        "mbarrier.arrive.expect_tx.shared.b64 _, [%r1], 4;", "barrier.cluster.wait.acquire;", "membar.proxy.alias;"}) {
     INFO(instruction);
     CHECK(WrongWith(instruction) == "");
   }
@@ -187,8 +196,9 @@ TEST_CASE("WordsOfAForm_AreTaken") {
 // PTX 9.4.
 TEST_CASE("AtomicsOfSingles_TakeNoftz") {
   for (const std::string tiers : {"off", "interpret"}) {
-    for (const std::string instruction : {"red.global.add.noftz.f32 [%rd1], %f1;", "atom.add.noftz.f32 %f2, [%rd1], %f1;",
-                                          "red.global.add.noftz.v2.f32 [%rd1], {%f1, %f1};"}) {
+    for (const std::string instruction :
+         {"red.global.add.noftz.f32 [%rd1], %f1;", "atom.add.noftz.f32 %f2, [%rd1], %f1;",
+          "red.global.add.noftz.v2.f32 [%rd1], {%f1, %f1};"}) {
       INFO(instruction << " with tiers " << tiers);
       Engine::Options options;
       options.tiers = tiers;

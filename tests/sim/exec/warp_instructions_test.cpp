@@ -1,4 +1,5 @@
-// Instructions between lanes, atomics, asynchronous copies and mbarriers, through the whole executor against host references.
+// Instructions between lanes, atomics, asynchronous copies and mbarriers, through the whole executor against host
+// references.
 #include <bit>
 #include <catch2/catch.hpp>
 #include <functional>
@@ -53,7 +54,8 @@ void Check(const std::string& body, const std::vector<Lane>& in,
            const std::function<Lane(const Lane* warp, std::uint32_t lanes, std::uint32_t lane)>& expected) {
   const std::vector<Lane> out = Run(body, in);
   for (std::uint32_t i = 0; i < in.size(); ++i) {
-    const std::uint32_t first = i / 32 * 32, lanes = std::min<std::uint32_t>(32, static_cast<std::uint32_t>(in.size()) - first);
+    const std::uint32_t first = i / 32 * 32,
+                        lanes = std::min<std::uint32_t>(32, static_cast<std::uint32_t>(in.size()) - first);
     const Lane wanted = expected(&in[first], lanes, i - first);
     INFO(body << " thread " << i);
     CHECK(out[i].a == wanted.a);
@@ -66,10 +68,11 @@ void Check(const std::string& body, const std::vector<Lane>& in,
 TEST_CASE("Shfl_AllModesAndSegments_FollowTheManual") {
   for (const std::string mode : {"up", "down", "bfly", "idx"}) {
     for (const std::uint32_t c : {0x1fu, 0u, 0x1018u, 0x181fu, 0x1c07u}) {
-      const std::string body = "  and.b32 %r2, %r2, 31;\n  shfl.sync." + mode + ".b32 %r3|%p1, %r1, %r2, " + std::to_string(c) +
-                               ", -1;\n  selp.u32 %r4, 1, 0, %p1;";
+      const std::string body = "  and.b32 %r2, %r2, 31;\n  shfl.sync." + mode + ".b32 %r3|%p1, %r1, %r2, " +
+                               std::to_string(c) + ", -1;\n  selp.u32 %r4, 1, 0, %p1;";
       Check(body, RandomLanes(0, 40), [&](const Lane* warp, std::uint32_t, std::uint32_t lane) {
-        const int b = static_cast<int>(warp[lane].b & 31), segment = static_cast<int>(c >> 8 & 31), clamp = static_cast<int>(c & 31);
+        const int b = static_cast<int>(warp[lane].b & 31), segment = static_cast<int>(c >> 8 & 31),
+                  clamp = static_cast<int>(c & 31);
         const int me = static_cast<int>(lane), low = me & segment, high = low | (clamp & ~segment & 31);
         int j = 0;
         bool valid = false;
@@ -95,7 +98,8 @@ TEST_CASE("Shfl_FromALaneThatDoesNotTakePart_GivesZero") {
   // %laneid < 5 take part; a value of the lane and one that is the same everywhere.
   Check(
       "  mov.u32 %r3, %laneid;\n  setp.ge.u32 %p1, %r3, 5;\n  mov.u32 %r3, 0;\n  mov.u32 %r4, 0;\n  @%p1 bra Done;\n"
-      "  shfl.sync.down.b32 %r3, %r1, 3, 0x1f, 0x1f;\n  mov.u32 %r4, 7;\n  shfl.sync.bfly.b32 %r4, %r4, 4, 0x1f, 0x1f;\nDone:",
+      "  shfl.sync.down.b32 %r3, %r1, 3, 0x1f, 0x1f;\n  mov.u32 %r4, 7;\n  shfl.sync.bfly.b32 %r4, %r4, 4, 0x1f, "
+      "0x1f;\nDone:",
       RandomLanes(0, 0), [](const Lane* warp, std::uint32_t lanes, std::uint32_t lane) {
         if (lane >= 5) return Lane{0, 0};
         const std::uint32_t there = std::min<std::uint32_t>(lanes, 5);
@@ -108,9 +112,10 @@ TEST_CASE("Vote_AllForms_FollowTheManual") {
     std::string text;
     std::function<std::uint32_t(std::uint32_t holds, std::uint32_t members)> result;
   };
-  const Form forms[] = {{"all", [](std::uint32_t h, std::uint32_t m) -> std::uint32_t { return (h & m) == m; }},
-                        {"any", [](std::uint32_t h, std::uint32_t m) -> std::uint32_t { return (h & m) != 0; }},
-                        {"uni", [](std::uint32_t h, std::uint32_t m) -> std::uint32_t { return (h & m) == m || (h & m) == 0; }}};
+  const Form forms[] = {
+      {"all", [](std::uint32_t h, std::uint32_t m) -> std::uint32_t { return (h & m) == m; }},
+      {"any", [](std::uint32_t h, std::uint32_t m) -> std::uint32_t { return (h & m) != 0; }},
+      {"uni", [](std::uint32_t h, std::uint32_t m) -> std::uint32_t { return (h & m) == m || (h & m) == 0; }}};
   for (const std::uint32_t limit : {1u, 2u, 100u}) {
     for (const Form& form : forms) {
       Check("  setp.ne.u32 %p1, %r1, 0;\n  vote.sync." + form.text +
@@ -148,10 +153,11 @@ DONE:)";
 
 TEST_CASE("Match_AnyAndAll_FindEqualValues") {
   for (const std::uint32_t limit : {1u, 4u, 20u}) {
-    Check("  match.any.sync.b32 %r3, %r1, -1;\n  match.all.sync.b32 %r4|%p1, %r1, -1;\n  @!%p1 add.u32 %r4, %r4, 7;", RandomLanes(limit, 0),
-          [](const Lane* warp, std::uint32_t lanes, std::uint32_t lane) {
+    Check("  match.any.sync.b32 %r3, %r1, -1;\n  match.all.sync.b32 %r4|%p1, %r1, -1;\n  @!%p1 add.u32 %r4, %r4, 7;",
+          RandomLanes(limit, 0), [](const Lane* warp, std::uint32_t lanes, std::uint32_t lane) {
             std::uint32_t same = 0;
-            for (std::uint32_t i = 0; i < lanes; ++i) same |= static_cast<std::uint32_t>(warp[i].a == warp[lane].a) << i;
+            for (std::uint32_t i = 0; i < lanes; ++i)
+              same |= static_cast<std::uint32_t>(warp[i].a == warp[lane].a) << i;
             return Lane{same, same == ~0u ? ~0u : 7u};
           });
   }
@@ -180,7 +186,8 @@ TEST_CASE("Redux_AllOperations_Combine") {
                         {"xor.b32", [](auto a, auto b) { return a ^ b; }}};
   for (const Form& form : forms) {
     // The lower and the upper half of the warp reduce apart.
-    Check("  setp.lt.u32 %p1, %r6, 16;\n  selp.b32 %r7, 0x0000ffff, 0xffff0000, %p1;\n  redux.sync." + form.text + " %r3, %r1, %r7;",
+    Check("  setp.lt.u32 %p1, %r6, 16;\n  selp.b32 %r7, 0x0000ffff, 0xffff0000, %p1;\n  redux.sync." + form.text +
+              " %r3, %r1, %r7;",
           RandomLanes(0, 0), [&](const Lane* warp, std::uint32_t, std::uint32_t lane) {
             const std::uint32_t first = lane & 16;
             std::uint32_t total = warp[first].a;
@@ -198,8 +205,8 @@ TEST_CASE("Elect_LowestMemberLeads") {
 }
 
 TEST_CASE("Atom_WideWithUnusedResult_LeavesTheOperandsAlone") {
-  // The old values are nobody's: they must not land on what the lanes still to come exchange. Instructions whose results
-  // are used come first, because the code generator lays buffers out by how often they are used.
+  // The old values are nobody's: they must not land on what the lanes still to come exchange. Instructions whose
+  // results are used come first, because the code generator lays buffers out by how often they are used.
   std::string matches;
   for (int i = 0; i < 6; ++i) matches += "  match.any.sync.b32 %r3, %r1, -1; add.u32 %r1, %r1, %r3;\n";
   const std::string body = "  .shared .align 16 .b8 cells[1536]; .reg .b128 %q<3>; .reg .b64 %w<5>;\n" + matches +
@@ -209,7 +216,9 @@ TEST_CASE("Atom_WideWithUnusedResult_LeavesTheOperandsAlone") {
                            "  atom.shared.exch.b128 %q2, [%r7], %q1;\n"
                            "  ld.shared.v2.u64 {%w3, %w4}, [%r7]; cvt.u32.u64 %r3, %w3; cvt.u32.u64 %r4, %w4;";
   const std::vector<Lane> in = RandomLanes(0, 0);  // all different: each lane matches itself only
-  Check(body, in, [](const Lane* warp, std::uint32_t, std::uint32_t lane) { return Lane{warp[lane].a + 6 * (1u << lane), warp[lane].b}; });
+  Check(body, in, [](const Lane* warp, std::uint32_t, std::uint32_t lane) {
+    return Lane{warp[lane].a + 6 * (1u << lane), warp[lane].b};
+  });
 }
 
 TEST_CASE("CpAsync_SourceSizes_FillWithZeros") {
@@ -248,7 +257,8 @@ TEST_CASE("CpAsync_SourceSizes_FillWithZeros") {
   }
 }
 
-// Producer and consumer warps hand a buffer over through two mbarriers, four rounds; the last warp's threads all arrive.
+// Producer and consumer warps hand a buffer over through two mbarriers, four rounds; the last warp's threads all
+// arrive.
 TEST_CASE("Mbarrier_ProducerConsumer_SeesEveryRound") {
   const std::string body = R"(
   .shared .align 8 .b64 full;
@@ -359,7 +369,8 @@ DONE:)";
   for (std::uint32_t i = 0; i < kThreads; ++i) CHECK(out[i].a == (i < 64 ? 4321 : 0));
 }
 
-// The last thread to arrive goes on and begins the object anew, then ends it, before threads that wait for the phase have looked again.
+// The last thread to arrive goes on and begins the object anew, then ends it, before threads that wait for the phase
+// have looked again.
 TEST_CASE("Mbarrier_BegunAnewOrEnded_LetsThoseGoWhoWaited") {
   const std::string body = R"(
   .shared .align 8 .b64 barrier;
@@ -560,7 +571,8 @@ DONE:)";
   }
 }
 
-// Bounds at the borders of warps split no warp, others do; both orders of the operands, ragged last warps, an index that is shifted.
+// Bounds at the borders of warps split no warp, others do; both orders of the operands, ragged last warps, an index
+// that is shifted.
 TEST_CASE("Comparison_OfTheThreadsIndexWithABound_HoldsForTheLanesItShould") {
   constexpr const char* kPredicates[] = {"lt", "le", "gt", "ge"};
   const auto holds = [](unsigned predicate, auto a, auto b) {
@@ -571,8 +583,9 @@ TEST_CASE("Comparison_OfTheThreadsIndexWithABound_HoldsForTheLanesItShould") {
       std::string body = "  add.u32 %r7, %r5, " + std::to_string(shift) + ";\n";
       for (unsigned i = 0; i < 16; ++i) {
         const std::string value = i < 8 ? "%r7, " + std::to_string(bound) : std::to_string(bound) + ", %r7";
-        body += std::string("  setp.") + kPredicates[i % 4] + (i % 8 < 4 ? ".u32" : ".s32") + " %p1, " + value + ";\n  @!%p1 bra L" +
-                std::to_string(i) + ";\n  or.b32 %r3, %r3, " + std::to_string(1u << i) + ";\nL" + std::to_string(i) + ":\n";
+        body += std::string("  setp.") + kPredicates[i % 4] + (i % 8 < 4 ? ".u32" : ".s32") + " %p1, " + value +
+                ";\n  @!%p1 bra L" + std::to_string(i) + ";\n  or.b32 %r3, %r3, " + std::to_string(1u << i) + ";\nL" +
+                std::to_string(i) + ":\n";
       }
       for (const std::uint32_t threads : {96u, 70u, 20u}) {
         const std::vector<Lane> out = Run(body, RandomLanes(0, 0, threads));
@@ -580,7 +593,8 @@ TEST_CASE("Comparison_OfTheThreadsIndexWithABound_HoldsForTheLanesItShould") {
           std::uint32_t wanted = 0;
           for (unsigned i = 0; i < 16; ++i) {
             const std::uint32_t a = i < 8 ? t + shift : bound, b = i < 8 ? bound : t + shift;
-            const bool is = i % 8 < 4 ? holds(i % 4, a, b) : holds(i % 4, static_cast<std::int32_t>(a), static_cast<std::int32_t>(b));
+            const bool is = i % 8 < 4 ? holds(i % 4, a, b)
+                                      : holds(i % 4, static_cast<std::int32_t>(a), static_cast<std::int32_t>(b));
             wanted |= static_cast<std::uint32_t>(is) << i;
           }
           INFO("bound " << bound << ", shift " << shift << ", thread " << t << " of " << threads);

@@ -20,7 +20,9 @@ struct Written {
   DeviceMemory& memory = executor.memory();
   WrittenMemory written{memory};
 
-  std::uint64_t Allocate(std::uint64_t bytes, MemoryKind kind = MemoryKind::kDevice) { return memory.Allocate(bytes, kPage, kind); }
+  std::uint64_t Allocate(std::uint64_t bytes, MemoryKind kind = MemoryKind::kDevice) {
+    return memory.Allocate(bytes, kPage, kind);
+  }
   void Say(RangeCall call) {
     if (call.flags == 0) call.flags = kRangeWrite;
     written.OnRange(call);
@@ -38,9 +40,11 @@ TEST_CASE("WrittenMemory_Ranges_ArePagesOfTheAllocation") {
   CHECK(w.written.Ranges() == Ranges{{a, a + kPage}});
   w.Say({.array = a, .base = a + 3 * kPage - 1, .count = 1, .width = 2, .flags = kRangeRead | kRangeWrite});
   CHECK(w.written.Ranges() == Ranges{{a, a + kPage}, {a + 2 * kPage, a + 4 * kPage}});
-  w.Say({.array = a, .base = a + 10 * kPage, .count = 1, .width = 100 * kPage});  // the end of the allocation is its own
-  w.Say({.array = b, .base = a, .count = 1, .width = kPage});                     // clipped to the allocation that it names
-  CHECK(w.written.Ranges() == Ranges{{a, a + kPage}, {a + 2 * kPage, a + 4 * kPage}, {a + 10 * kPage, a + 10 * kPage + 5}});
+  w.Say(
+      {.array = a, .base = a + 10 * kPage, .count = 1, .width = 100 * kPage});  // the end of the allocation is its own
+  w.Say({.array = b, .base = a, .count = 1, .width = kPage});  // clipped to the allocation that it names
+  CHECK(w.written.Ranges() ==
+        Ranges{{a, a + kPage}, {a + 2 * kPage, a + 4 * kPage}, {a + 10 * kPage, a + 10 * kPage + 5}});
 }
 
 TEST_CASE("WrittenMemory_WhatIsNotWritten_IsLeftOut") {
@@ -59,9 +63,13 @@ TEST_CASE("WrittenMemory_Pieces_AreThePagesThatTheyTouch") {
   Written w;
   const std::uint64_t a = w.Allocate(64 * kPage);
   w.Say({.array = a, .base = a + 8, .stride = 16 * kPage, .count = 3, .width = 4});
-  CHECK(w.written.Ranges() == Ranges{{a, a + kPage}, {a + 16 * kPage, a + 17 * kPage}, {a + 32 * kPage, a + 33 * kPage}});
-  w.Say(
-      {.array = a, .base = a, .stride = 512, .count = ~std::uint64_t{0}, .width = 4});  // leaves no page out, and ends with the allocation
+  CHECK(w.written.Ranges() ==
+        Ranges{{a, a + kPage}, {a + 16 * kPage, a + 17 * kPage}, {a + 32 * kPage, a + 33 * kPage}});
+  w.Say({.array = a,
+         .base = a,
+         .stride = 512,
+         .count = ~std::uint64_t{0},
+         .width = 4});  // leaves no page out, and ends with the allocation
   CHECK(w.written.Ranges() == Ranges{{a, a + 64 * kPage}});
 }
 
@@ -76,7 +84,8 @@ TEST_CASE("WrittenMemory_AnyCalls_HoldWhatTheySay") {
       const std::uint64_t base = a + random() % (pages * kPage);
       w.Say({.cta_index = random() % 50, .array = a, .base = base, .stride = stride, .count = count, .width = width});
       for (std::uint64_t piece = 0; piece < count; ++piece) {
-        for (std::uint64_t at = (base - a + piece * stride) / kPage; at <= (base - a + piece * stride + width - 1) / kPage; ++at)
+        for (std::uint64_t at = (base - a + piece * stride) / kPage;
+             at <= (base - a + piece * stride + width - 1) / kPage; ++at)
           if (at < pages) wanted[at] = true;
       }
     }

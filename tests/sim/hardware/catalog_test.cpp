@@ -69,7 +69,9 @@ TEST_CASE("DeviceFile_ProposesParts_ByListOrText_WithKeysOfTheirOwn") {
   REQUIRE(keys.ok());
   std::string text;
   for (const KeyText& key : *keys) text += key.key + "=" + key.value + " ";
-  CHECK(text == "hardware.lazy-ctas.lazy=off hardware.lazy-ctas.watch=5 hardware.lazy-ctas.least=1 hardware.lazy-ctas.block=2 ");
+  CHECK(
+      text ==
+      "hardware.lazy-ctas.lazy=off hardware.lazy-ctas.watch=5 hardware.lazy-ctas.least=1 hardware.lazy-ctas.block=2 ");
   // A later file replaces the list.
   REQUIRE(sim::ApplyDeviceText("proposed: ''", "child.yaml", device).ok());
   CHECK(device.proposed.empty());
@@ -86,7 +88,8 @@ TEST_CASE("DeviceFile_MistakesAboutParts_AreNamedWithTheirPlace") {
         "file.yaml:2: hardware.lazy-ctas.watch is '0'; expected a number from 1 to 1024");
   CHECK(ProblemOf("proposed: lazy-ctas\nhardware: {lazy-ctas: {lazy: maybe}}") ==
         "file.yaml:2: hardware.lazy-ctas.lazy is 'maybe'; expected off or on");
-  CHECK(ProblemOf("hardware: {lazy-cats: {watch: 1}}") == "file.yaml:1: there is no proposed part 'lazy-cats'; did you mean 'lazy-ctas'?");
+  CHECK(ProblemOf("hardware: {lazy-cats: {watch: 1}}") ==
+        "file.yaml:1: there is no proposed part 'lazy-cats'; did you mean 'lazy-ctas'?");
   CHECK(ProblemOf("proposed: lazy-ctas\nhardware: {lazy-ctas: {lazy: off, block: 1}}") ==
         "the proposed part lazy-ctas: with lazy off and blocks of 1 it does nothing");
   sim::DeviceSpec device;
@@ -133,8 +136,10 @@ TEST_CASE("Equip_GivesPartsInPlaceOfTheDevicesOwn_AndValues") {
     return status.ok() ? "" : status.error().message;
   };
   CHECK(error("lazy-cta", "").find("did you mean 'lazy-ctas'?") != std::string::npos);
-  CHECK(error("", "timing.l1.mshrs") == "--set timing.l1.mshrs: expected a key of the device file and a value, such as timing.l1.mshrs=16");
-  CHECK(error("", "timing.l1.mshr=4") == "--set timing.l1.mshr=4: unknown key 'timing.l1.mshr'; did you mean 'timing.l1.mshrs'?");
+  CHECK(error("", "timing.l1.mshrs") ==
+        "--set timing.l1.mshrs: expected a key of the device file and a value, such as timing.l1.mshrs=16");
+  CHECK(error("", "timing.l1.mshr=4") ==
+        "--set timing.l1.mshr=4: unknown key 'timing.l1.mshr'; did you mean 'timing.l1.mshrs'?");
   CHECK(error("", "timing.l1.mshrs=5000") == "timing.l1.mshrs must be at most 4096");
   CHECK(error("lazy-ctas", "hardware.lazy-ctas.blok=1").find("did you mean 'block'?") != std::string::npos);
   CHECK(error("", "hardware.lazy-ctas.block=1").find("the device has no part lazy-ctas") != std::string::npos);

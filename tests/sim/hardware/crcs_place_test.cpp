@@ -1,5 +1,5 @@
-// On which SMs the part that lets dependent kernels overlap puts CTAs of which it knows what each touches, which of them it puts there
-// first, and what it does not follow.
+// On which SMs the part that lets dependent kernels overlap puts CTAs of which it knows what each touches, which of
+// them it puts there first, and what it does not follow.
 #include <catch2/catch.hpp>
 #include <map>
 
@@ -43,7 +43,8 @@ sim::DeviceSpec FourSms(const std::string& keys) {
 /// CTA i reads page i of the array.
 Touched APageEach(std::uint64_t ctas) {
   Touched touched(ctas);
-  for (std::uint64_t i = 0; i < ctas; ++i) touched[i] = {{.first = kArray + i * kPage, .bytes = kPage, .flags = trace::kRangeRead}};
+  for (std::uint64_t i = 0; i < ctas; ++i)
+    touched[i] = {{.first = kArray + i * kPage, .bytes = kPage, .flags = trace::kRangeRead}};
   return touched;
 }
 
@@ -81,7 +82,8 @@ TEST_CASE("Crcs_ASmallGrid_IsSpreadEvenly_OverTheKernelsPartOfTheDevice") {
     Program program;
     const std::vector<WorkId> kernels = AddSideBySide(program, ctas);
     Starts starts;
-    REQUIRE(RunProgram(FourSms("readiness: " + readiness), program, {.policy = "crcs-fifo", .parts = {Borrow(starts)}}).status.ok());
+    REQUIRE(RunProgram(FourSms("readiness: " + readiness), program, {.policy = "crcs-fifo", .parts = {Borrow(starts)}})
+                .status.ok());
     std::vector<std::vector<std::uint64_t>> all;
     for (const WorkId kernel : kernels) all.push_back(starts.PerSm(kernel));
     return all;
@@ -110,7 +112,8 @@ TEST_CASE("Crcs_CtasWhosePagesAreThere_StartFirst") {
     const ProgramRun run = RunProgram(FourSms(ready ? "readiness: on, dma_ns: 100000" : "dma_ns: 100000"), program,
                                       {.policy = ready ? "crcs-ready" : "crcs-fifo", .parts = {Borrow(starts)}});
     REQUIRE(run.status.ok());
-    CHECK(starts.Order(kernel) == (ready ? std::vector<std::uint64_t>{3, 2, 1, 0} : std::vector<std::uint64_t>{0, 1, 2, 3}));
+    CHECK(starts.Order(kernel) ==
+          (ready ? std::vector<std::uint64_t>{3, 2, 1, 0} : std::vector<std::uint64_t>{0, 1, 2, 3}));
   }
 }
 
@@ -139,8 +142,11 @@ TEST_CASE("Crcs_WorksOfMorePagesThanThereIsMemoryFor_EndTheSimulation_WhichSaysW
   const std::uint64_t much = std::uint64_t{1} << 40;
   CHECK(touched({.first = kArray, .bytes = kPage, .flags = trace::kRangeRead}, "readiness: on").empty());
   CHECK_THAT(touched({.first = kArray, .bytes = much, .flags = trace::kRangeRead}, "readiness: on"), told);
-  CHECK_THAT(touched({.first = kArray, .bytes = 32, .distance = 1 << 20, .pieces = much, .flags = trace::kRangeRead}, ""), told);
-  CHECK_THAT(touched({.first = kArray, .bytes = 4, .distance = 8, .pieces = much, .flags = trace::kRangeRead}, ""), told);
+  CHECK_THAT(
+      touched({.first = kArray, .bytes = 32, .distance = 1 << 20, .pieces = much, .flags = trace::kRangeRead}, ""),
+      told);
+  CHECK_THAT(touched({.first = kArray, .bytes = 4, .distance = 8, .pieces = much, .flags = trace::kRangeRead}, ""),
+             told);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Random programs whose works overlap: nothing waits for ever, nobody touches memory out of order, all counts return to zero, and neither
-// short cuts, windows nor threads change anything.
+// Random programs whose works overlap: nothing waits for ever, nobody touches memory out of order, all counts return to
+// zero, and neither short cuts, windows nor threads change anything.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
@@ -38,7 +38,8 @@ struct Case {
   }
   sim::DeviceSpec With(const std::string& parts, const std::string& more = "") const {
     sim::DeviceSpec made = device;
-    const std::string text = "proposed: [" + parts + "]\nhardware: {crcs: {" + keys + more + "}, hazards: {first: count}}";
+    const std::string text =
+        "proposed: [" + parts + "]\nhardware: {crcs: {" + keys + more + "}, hazards: {first: count}}";
     const auto applied = sim::ApplyDeviceText(text, "test", made);
     INFO((applied.ok() ? "" : applied.error().message));
     REQUIRE(applied.ok());
@@ -110,7 +111,8 @@ TEST_CASE("Crcs_WithoutItsScoreboard_TouchesMemoryOutOfOrder_AndTheCheckerSeesIt
   for (std::uint64_t seed = first; seed <= last; ++seed) {
     INFO("seed " << seed);
     const Case made(seed);
-    const ProgramRun run = RunProgram(made.With("crcs, hazards", ", scoreboard: off"), made.program, {.policy = "crcs-fifo"});
+    const ProgramRun run =
+        RunProgram(made.With("crcs, hazards", ", scoreboard: off"), made.program, {.policy = "crcs-fifo"});
     CheckEnds(run);
     found += Hazards(run) != 0;
   }

@@ -1,4 +1,5 @@
-// Copies that overlap and use the same memory of the host's: it is filled anew, and results come to it, where earlier ones are done.
+// Copies that overlap and use the same memory of the host's: it is filled anew, and results come to it, where earlier
+// ones are done.
 #include <catch2/catch.hpp>
 
 #include "tests/sim/hardware/random_program.h"
@@ -25,7 +26,8 @@ struct Calls {
   Program program;
   std::uint32_t streams = 0;
 
-  WorkId Copy(CopyDirection direction, std::uint64_t address, WorkId partner, Reuses reuses = {}, std::uint64_t bytes = kBytes) {
+  WorkId Copy(CopyDirection direction, std::uint64_t address, WorkId partner, Reuses reuses = {},
+              std::uint64_t bytes = kBytes) {
     CopyWork copy{.order = {.stream = streams++, .submitted = 0, .after = {}}, .direction = direction, .bytes = bytes};
     copy.use.address = address;
     copy.use.partner = partner;
@@ -45,12 +47,14 @@ struct Calls {
   }
 };
 
-/// When two copies from one place, or from two, have ended, that are read from fast storage and sent over a slow link; with what is read.
+/// When two copies from one place, or from two, have ended, that are read from fast storage and sent over a slow link;
+/// with what is read.
 std::vector<Cycle> Refilled(bool one_place, std::int64_t begin = 0) {
   Calls calls;
   const WorkId first_read = calls.Storage(CopyDirection::kFromStorage);
   const WorkId first = calls.Copy(CopyDirection::kToDevice, kArray, first_read);
-  const WorkId second_read = calls.Storage(CopyDirection::kFromStorage, one_place ? Reuses{{.earlier = first, .begin = begin}} : Reuses{});
+  const WorkId second_read =
+      calls.Storage(CopyDirection::kFromStorage, one_place ? Reuses{{.earlier = first, .begin = begin}} : Reuses{});
   calls.Copy(CopyDirection::kToDevice, kOther, second_read);
   return calls.Ends(Slow(100'000, 1000, 1000));
 }
@@ -72,7 +76,8 @@ TEST_CASE("Crcs_ResultsComeToHostMemory_WhenWhatLaysThereHasBeenSent") {
   for (const bool same : {false, true}) {
     Calls calls;
     const WorkId in = calls.Copy(CopyDirection::kToDevice, kArray, kNoWork);
-    const WorkId out = calls.Copy(CopyDirection::kToHost, kOther, kNoWork, same ? Reuses{{.earlier = in, .begin = 0}} : Reuses{});
+    const WorkId out =
+        calls.Copy(CopyDirection::kToHost, kOther, kNoWork, same ? Reuses{{.earlier = in, .begin = 0}} : Reuses{});
     const std::vector<Cycle> ends = calls.Ends(Slow(0, 1000, 100'000));
     CHECK((ends[out] > ends[in]) == same);
   }
@@ -96,7 +101,8 @@ TEST_CASE("Crcs_WithoutStorage_ACopyIsSentAgain_WhenTheEarlierOneHasBeen") {
   Calls calls;
   const WorkId first = calls.Copy(CopyDirection::kToDevice, kArray, kNoWork);
   const WorkId all = calls.Copy(CopyDirection::kToDevice, kOther, kNoWork, {{.earlier = first, .begin = 0}});
-  const WorkId page = calls.Copy(CopyDirection::kToDevice, 2 * kOther, kNoWork, {{.earlier = first, .begin = 0}}, kPage);
+  const WorkId page =
+      calls.Copy(CopyDirection::kToDevice, 2 * kOther, kNoWork, {{.earlier = first, .begin = 0}}, kPage);
   const std::vector<Cycle> ends = calls.Ends(Slow(0, 1000, 1000));
   CHECK(ends[first] < ends[all]);
   CHECK(ends[page] < ends[all]);

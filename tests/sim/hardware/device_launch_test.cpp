@@ -1,4 +1,5 @@
-// Kernels that kernels launch: when they begin, in which order, what calls take of a warp's time; and thread blocks that join kernels.
+// Kernels that kernels launch: when they begin, in which order, what calls take of a warp's time; and thread blocks
+// that join kernels.
 #include <catch2/catch.hpp>
 #include <map>
 #include <optional>
@@ -96,15 +97,16 @@ struct Call {
 };
 
 /// CTAs of a warp whose block of two instructions is visited so often; a call is made by the first of them.
-std::shared_ptr<trace::CtaSource> Kernel(const std::string& name, std::uint64_t ctas, std::uint32_t visits, std::vector<Call> calls = {},
-                                         std::uint16_t register_number = 1) {
+std::shared_ptr<trace::CtaSource> Kernel(const std::string& name, std::uint64_t ctas, std::uint32_t visits,
+                                         std::vector<Call> calls = {}, std::uint16_t register_number = 1) {
   CodeBuilder code(name);
   code.Block();
   code.Op(OpClass::kInt, {1}, {1});
   code.Op(OpClass::kInt, {register_number}, {1});
   std::ranges::stable_sort(calls, {}, &Call::visit);
   return std::make_shared<SyntheticSource>(
-      code.code(), trace::LaunchShape{.ctas = ctas, .threads_per_cta = 32, .registers_per_thread = 32}, [=](std::uint64_t index) {
+      code.code(), trace::LaunchShape{.ctas = ctas, .threads_per_cta = 32, .registers_per_thread = 32},
+      [=](std::uint64_t index) {
         CtaBuilder cta;
         cta.Warp();
         cta.Visit(0, kAllLanes, visits);
@@ -150,8 +152,10 @@ Ran Run(const sim::DeviceSpec& device, const std::vector<Given>& works, EngineOp
   REQUIRE(engine.ok());
   std::uint32_t stream = 0;
   for (const Given& work : works) {
-    REQUIRE(
-        (*engine)->Add(KernelWork{.order = {.stream = stream++, .after = work.after}, .source = work.source, .launched_by = work.by}).ok());
+    REQUIRE((*engine)
+                ->Add(KernelWork{
+                    .order = {.stream = stream++, .after = work.after}, .source = work.source, .launched_by = work.by})
+                .ok());
   }
   const Status status = (*engine)->Run();
   INFO((status.ok() ? "" : status.error().message));
@@ -163,11 +167,13 @@ TEST_CASE("DeviceLaunch_BeginsAfterItsCall_WhichHoldsUpTheWarp") {
   const sim::DeviceSpec device = DeviceWith(false);
   const auto& costs = device.timing.device_launch;
   // Lanes 0 and 5 launch with the same instruction.
-  const Ran ran = Run(device, {{Kernel("parent", 1, 100, {{.visit = 10, .number = 1}, {.visit = 10, .lane = 5, .number = 2}}), {}, {}},
-                               {Kernel("child", 2, 10), {}, {.parent = 0, .number = 1}},
-                               {Kernel("child", 2, 10), {}, {.parent = 0, .number = 2}}});
+  const Ran ran = Run(
+      device, {{Kernel("parent", 1, 100, {{.visit = 10, .number = 1}, {.visit = 10, .lane = 5, .number = 2}}), {}, {}},
+               {Kernel("child", 2, 10), {}, {.parent = 0, .number = 1}},
+               {Kernel("child", 2, 10), {}, {.parent = 0, .number = 2}}});
   const auto& works = ran.works;
-  const Cycle call = costs.buffer_cycles + costs.call_cycles + 2 * (costs.buffer_thread_cycles + costs.call_thread_cycles);
+  const Cycle call =
+      costs.buffer_cycles + costs.call_cycles + 2 * (costs.buffer_thread_cycles + costs.call_thread_cycles);
   const Ran plain = Run(device, {{Kernel("parent", 1, 100), {}, {}}});
   // The instruction behind the call waits for it instead of for the call's result.
   const Cycle alone = plain.works[0].ended - plain.works[0].started, took = works[0].ended - works[0].started;
@@ -175,25 +181,29 @@ TEST_CASE("DeviceLaunch_BeginsAfterItsCall_WhichHoldsUpTheWarp") {
   CHECK(took <= alone + call);
   for (const std::size_t child : {1, 2}) {
     CHECK(works[child].started >= works[child].submitted + call + costs.dispatch_cycles);
-    CHECK(works[child].started <= works[child].submitted + call + costs.dispatch_cycles + device.timing.launch.cta_cycles + 4);
+    CHECK(works[child].started <=
+          works[child].submitted + call + costs.dispatch_cycles + device.timing.launch.cta_cycles + 4);
     CHECK(works[child].submitted > works[0].started);
     CHECK(works[child].started < works[0].ended);
   }
   CHECK(ran.counters.launches.device_launches == 2);
   CHECK(ran.counters.launches.device_launch_most_bytes == 2 * (16 + costs.record_bytes));
-  CHECK(ran.counters.launches.device_launch_wait_cycles == works[1].started + works[2].started - 2 * works[1].submitted);
+  CHECK(ran.counters.launches.device_launch_wait_cycles ==
+        works[1].started + works[2].started - 2 * works[1].submitted);
 }
 
 TEST_CASE("DeviceLaunch_ThatNobodyCalls_BeginsWhenItsParentHasEnded") {
-  const Ran ran = Run(DeviceWith(true), {{Kernel("parent", 1, 100), {}, {}}, {Kernel("child", 1, 10), {}, {.parent = 0, .number = 1}}});
+  const Ran ran = Run(DeviceWith(true),
+                      {{Kernel("parent", 1, 100), {}, {}}, {Kernel("child", 1, 10), {}, {.parent = 0, .number = 1}}});
   CHECK(ran.works[1].started >= ran.works[0].ended);
   CHECK(ran.counters.launches.device_launches == 0);
 }
 
 TEST_CASE("DeviceLaunch_BehindAnother_WaitsForItsEnd_AndNotForItsParent") {
-  const Ran ran = Run(DeviceWith(true), {{Kernel("parent", 1, 9000, {{.visit = 1, .number = 1}, {.visit = 2, .number = 2}}), {}, {}},
-                                         {Kernel("first", 1, 500), {}, {.parent = 0, .number = 1}},
-                                         {Kernel("second", 1, 10), {1}, {.parent = 0, .number = 2}}});
+  const Ran ran = Run(DeviceWith(true),
+                      {{Kernel("parent", 1, 9000, {{.visit = 1, .number = 1}, {.visit = 2, .number = 2}}), {}, {}},
+                       {Kernel("first", 1, 500), {}, {.parent = 0, .number = 1}},
+                       {Kernel("second", 1, 10), {1}, {.parent = 0, .number = 2}}});
   CHECK(ran.works[2].started >= ran.works[1].ended);
   CHECK(ran.works[2].ended < ran.works[0].ended);
 }
@@ -207,7 +217,8 @@ TEST_CASE("DeviceLaunch_OfMoreThanTheDistributorHolds_IsInTheOrderOfCalls") {
   // Given in another order than that of the calls.
   for (std::uint32_t i = 6; i > 0; --i) works.push_back({Kernel("child", 1, 500), {}, {.parent = 0, .number = i}});
   const Ran ran = Run(device, works);
-  for (std::size_t number = 1; number < 6; ++number) CHECK(ran.works[7 - number].ended <= ran.works[6 - number].started);
+  for (std::size_t number = 1; number < 6; ++number)
+    CHECK(ran.works[7 - number].ended <= ran.works[6 - number].started);
 }
 
 TEST_CASE("Dtbl_GroupsJoinAKernelOfTheirCode_AndStartWhereKernelsWouldHaveToWait") {
@@ -252,9 +263,10 @@ TEST_CASE("Dtbl_OfKernelsThatHaveOneNameAndOtherCode_JoinsNone") {
   sim::DeviceSpec device = DeviceWith(true);
   device.proposed.emplace_back("dtbl");
   for (const std::uint16_t other : {1, 2}) {
-    const Ran ran = Run(device, {{Kernel("parent", 1, 4000, {{.visit = 1, .number = 1}, {.visit = 2000, .number = 2}}), {}, {}},
-                                 {Kernel("child", 1, 9000), {}, {.parent = 0, .number = 1}},
-                                 {Kernel("child", 1, 10, {}, other), {}, {.parent = 0, .number = 2}}});
+    const Ran ran =
+        Run(device, {{Kernel("parent", 1, 4000, {{.visit = 1, .number = 1}, {.visit = 2000, .number = 2}}), {}, {}},
+                     {Kernel("child", 1, 9000), {}, {.parent = 0, .number = 1}},
+                     {Kernel("child", 1, 10, {}, other), {}, {.parent = 0, .number = 2}}});
     for (const CounterInfo& info : hardware::CountersOf(device)) {
       if (info.name == "dtbl_joined") CHECK(info.value(ran.counters) == (other == 1 ? 1u : 0u));
     }
@@ -311,7 +323,8 @@ bool Same(const Ran& a, const Ran& b) {
   if (a.counters != b.counters || a.works.size() != b.works.size()) return false;
   for (std::size_t i = 0; i < a.works.size(); ++i) {
     const WorkResult &x = a.works[i], &y = b.works[i];
-    if (x.submitted != y.submitted || x.started != y.started || x.ended != y.ended || x.warp_instructions != y.warp_instructions)
+    if (x.submitted != y.submitted || x.started != y.started || x.ended != y.ended ||
+        x.warp_instructions != y.warp_instructions)
       return false;
   }
   return true;
@@ -327,7 +340,8 @@ TEST_CASE("DeviceLaunch_OfRandomNests_IsTheSamePlainAndFast_AndEverythingEnds") 
     device.timing.launch.queues = 1 + random() % 3;
     if (round % 2 == 1) {
       device.proposed.emplace_back("dtbl");
-      device.part_values.push_back({.part = "dtbl", .key = "agt_entries", .value = std::to_string(1 + random() % 3 * 31), .where = ""});
+      device.part_values.push_back(
+          {.part = "dtbl", .key = "agt_entries", .value = std::to_string(1 + random() % 3 * 31), .where = ""});
     }
     const std::vector<Given> works = RandomNest(random, 60 + random() % 300);
     INFO("round " << round << ", " << works.size() << " works");

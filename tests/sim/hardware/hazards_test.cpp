@@ -1,4 +1,5 @@
-// Who touched what too early: the spans and pages of hazards::SectorOrder against a list of all accesses, and copies of any size.
+// Who touched what too early: the spans and pages of hazards::SectorOrder against a list of all accesses, and copies of
+// any size.
 #include <array>
 #include <catch2/catch.hpp>
 #include <cstdint>

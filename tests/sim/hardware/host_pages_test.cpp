@@ -15,7 +15,9 @@ HostPages::Reuses Of(std::vector<timing::HostReuse> reuses) {
 }
 
 /// A copy of so many bytes as they lie, to the address on the device.
-Extent Dense(std::uint64_t address, std::uint64_t bytes) { return {.address = address, .span = bytes, .bytes = bytes, .host_span = bytes}; }
+Extent Dense(std::uint64_t address, std::uint64_t bytes) {
+  return {.address = address, .span = bytes, .bytes = bytes, .host_span = bytes};
+}
 
 std::vector<std::uint64_t> Numbers(const std::vector<Page>& pages) {
   std::vector<std::uint64_t> numbers;
@@ -41,8 +43,9 @@ TEST_CASE("HostPages_WhereNobodyIs_MayBeWritten") {
   HostPages pages(kShift);
   pages.Use(1, Dense(0, 4 * kPage));
   CHECK(!pages.InTheWay(nullptr, {0, kPage}));
-  CHECK(!pages.InTheWay(Of({{.earlier = 2, .begin = 0}}), {0, kPage}));                                 // not there
-  CHECK(!pages.InTheWay(Of({{.earlier = 1, .begin = static_cast<std::int64_t>(kPage)}}), {0, kPage}));  // in front of it
+  CHECK(!pages.InTheWay(Of({{.earlier = 2, .begin = 0}}), {0, kPage}));  // not there
+  CHECK(
+      !pages.InTheWay(Of({{.earlier = 1, .begin = static_cast<std::int64_t>(kPage)}}), {0, kPage}));  // in front of it
   CHECK(!pages.InTheWay(Of({{.earlier = 1, .begin = -4 * static_cast<std::int64_t>(kPage)}}), {0, kPage}));
   CHECK(!pages.InTheWay(Of({{.earlier = 1, .begin = -(std::int64_t{1} << 60)}}), {0, kPage}));
   CHECK(pages.Leave({7, 0}).empty());

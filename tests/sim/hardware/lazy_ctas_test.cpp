@@ -37,7 +37,8 @@ std::shared_ptr<trace::CtaSource> Adds(std::uint64_t ctas, std::uint32_t adds, b
   CtaBuilder cta;
   cta.Warp();
   cta.Visit(0, kAllLanes, adds / kRegisters);
-  return SameCtas(code.code(), {.ctas = ctas, .threads_per_cta = 32, .registers_per_thread = 16, .shared_bytes = 0}, cta.Finish());
+  return SameCtas(code.code(), {.ctas = ctas, .threads_per_cta = 32, .registers_per_thread = 16, .shared_bytes = 0},
+                  cta.Finish());
 }
 
 /// How many CTAs were on each SM at once, at most, and where each CTA went.
@@ -71,7 +72,8 @@ TEST_CASE("LazyCtas_KernelWhoseWarpsAreAlwaysReady_KeepsFewCtas_OneThatWaitsKeep
     CHECK(Count(device, outcome, "lazy_decisions") == 1);
     CHECK(Count(device, outcome, "lazy_fits") == 8);
     CHECK(watch.most_first == 8);
-    // Two schedulers, each busy with one CTA whose instructions are independent; chains of dependent ones leave room for all.
+    // Two schedulers, each busy with one CTA whose instructions are independent; chains of dependent ones leave room
+    // for all.
     const std::uint64_t limit = Count(device, outcome, "lazy_limits");
     CHECK(limit == (dependent ? 8u : 2u));
     // A CTA takes the place of another only when fewer than the limit are there.

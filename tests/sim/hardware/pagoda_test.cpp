@@ -1,4 +1,5 @@
-// Narrow tasks in the model: kernels that run under the MasterKernel, against the same kernels alone and against the model's plain mode.
+// Narrow tasks in the model: kernels that run under the MasterKernel, against the same kernels alone and against the
+// model's plain mode.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
@@ -35,8 +36,9 @@ std::uint64_t Count(const sim::DeviceSpec& device, const Outcome& outcome, std::
 }
 
 /// CTAs of some warps that add, wait for each other, load and store.
-std::shared_ptr<trace::CtaSource> Kernel(const std::string& name, std::uint64_t ctas, std::uint32_t warps, std::uint32_t adds, bool waits,
-                                         std::uint32_t shared = 0, bool together = false) {
+std::shared_ptr<trace::CtaSource> Kernel(const std::string& name, std::uint64_t ctas, std::uint32_t warps,
+                                         std::uint32_t adds, bool waits, std::uint32_t shared = 0,
+                                         bool together = false) {
   CodeBuilder code(name);
   code.Block();
   for (std::uint16_t i = 0; i < 8; ++i) code.Op(OpClass::kInt, {1}, {1});
@@ -56,8 +58,11 @@ std::shared_ptr<trace::CtaSource> Kernel(const std::string& name, std::uint64_t 
     cta.Access((std::uint64_t{1} << 20) + w * 128);
     cta.Visit(2);
   }
-  const trace::LaunchShape shape{
-      .ctas = ctas, .threads_per_cta = warps * 32, .registers_per_thread = 32, .shared_bytes = shared, .together = together};
+  const trace::LaunchShape shape{.ctas = ctas,
+                                 .threads_per_cta = warps * 32,
+                                 .registers_per_thread = 32,
+                                 .shared_bytes = shared,
+                                 .together = together};
   return SameCtas(code.code(), shape, cta.Finish(), 4096);
 }
 
@@ -124,7 +129,8 @@ TEST_CASE("Pagoda_MoreTasksThanEntries_AllEnd") {
 TEST_CASE("Pagoda_WideKernels_GetTheDeviceToo") {
   const sim::DeviceSpec device = Device();
   std::vector<std::shared_ptr<trace::CtaSource>> launches;
-  for (int i = 0; i < 40; ++i) launches.push_back(i % 10 == 5 ? Kernel("wide", 64, 8, 80, true) : Kernel("narrow", 1, 4, 80, false));
+  for (int i = 0; i < 40; ++i)
+    launches.push_back(i % 10 == 5 ? Kernel("wide", 64, 8, 80, true) : Kernel("narrow", 1, 4, 80, false));
   const Outcome outcome = RunLaunches(device, launches, WithParts(device), 8);
   CHECK(Count(device, outcome, "pagoda_tasks") == 36);
   for (const WorkResult& work : outcome.works) CHECK(work.done());
@@ -132,9 +138,11 @@ TEST_CASE("Pagoda_WideKernels_GetTheDeviceToo") {
 
 TEST_CASE("Pagoda_KernelsThatItHasNoRoomFor_AreLaunchedAsTheyWere") {
   const sim::DeviceSpec device = Device("warps: 4, pool_bytes: 1024");
-  const Outcome outcome = RunLaunches(
-      device, {Kernel("many_warps", 1, 4, 80, true), Kernel("much_memory", 1, 2, 80, true, 2000), Kernel("fits", 1, 3, 80, true, 1000)},
-      WithParts(device), 3);
+  const Outcome outcome =
+      RunLaunches(device,
+                  {Kernel("many_warps", 1, 4, 80, true), Kernel("much_memory", 1, 2, 80, true, 2000),
+                   Kernel("fits", 1, 3, 80, true, 1000)},
+                  WithParts(device), 3);
   CHECK(Count(device, outcome, "pagoda_refused") == 2);
   CHECK(Count(device, outcome, "pagoda_tasks") == 1);
   for (std::size_t i = 0; i < 3; ++i) CHECK(outcome.works[i].done());
@@ -153,7 +161,8 @@ TEST_CASE("Tasks_LaunchesWhoseCtasMayWaitForEachOther_AreNone") {
     for (const WorkResult& work : outcome.works) CHECK(work.done());
     sim::DeviceSpec without = TestDevice("titanx-maxwell");
     without.sm.count = 2;
-    CHECK(KernelCycles(RunLaunches(device, {launches[0]}, WithParts(device))) == KernelCycles(RunLaunches(without, {launches[0]})));
+    CHECK(KernelCycles(RunLaunches(device, {launches[0]}, WithParts(device))) ==
+          KernelCycles(RunLaunches(without, {launches[0]})));
   }
 }
 
@@ -253,7 +262,8 @@ TEST_CASE("Pagoda_RandomKernelsOnRandomDevices_AreBitEqualToThePlainMode_AndForA
     sim::DeviceSpec device = RandomDevice(random);
     device.sm.count = std::min(device.sm.count, 2u);
     // Warps that poll would keep the few active places to themselves.
-    if (device.timing.sm.warp_order == sim::WarpOrder::kTwoLevel) device.timing.sm.warp_order = sim::WarpOrder::kLooseRoundRobin;
+    if (device.timing.sm.warp_order == sim::WarpOrder::kTwoLevel)
+      device.timing.sm.warp_order = sim::WarpOrder::kLooseRoundRobin;
     device.timing.pcie.latency_ns = 300;
     device.timing.pcie.engine_ns = random() % 2 == 0 ? 0 : 50;
     device.timing.host.call_ns = 200;
@@ -268,16 +278,18 @@ TEST_CASE("Pagoda_RandomKernelsOnRandomDevices_AreBitEqualToThePlainMode_AndForA
     const std::string batch = std::to_string(random() % 3 == 0 ? 2 : 0);
     const bool gemtc = random() % 4 == 0;
     if (gemtc)
-      REQUIRE(sim::ApplyDeviceText("proposed: gemtc\nhardware: {gemtc: {batch: 5, wait_ns: 2000, threads: 2048, workers: " + workers +
-                                       ", copies: " + copies + "}}",
-                                   "test", device)
+      REQUIRE(sim::ApplyDeviceText(
+                  "proposed: gemtc\nhardware: {gemtc: {batch: 5, wait_ns: 2000, threads: 2048, workers: " + workers +
+                      ", copies: " + copies + "}}",
+                  "test", device)
                   .ok());
     else
-      REQUIRE(sim::ApplyDeviceText("proposed: pagoda\nhardware: {pagoda: {warps: " + warps + ", rows: " + rows + ", batch: " + batch +
-                                       ", idle: " + (random() % 2 == 0 ? "parked" : "polling") +
-                                       ", schedulers: " + (random() % 2 == 0 ? "parked" : "polling") +
-                                       ", pool_bytes: 4096, flush_ns: 500, timeout_ns: 3000, linger_ns: 2000, threads: 2048}}",
-                                   "test", device)
+      REQUIRE(sim::ApplyDeviceText(
+                  "proposed: pagoda\nhardware: {pagoda: {warps: " + warps + ", rows: " + rows + ", batch: " + batch +
+                      ", idle: " + (random() % 2 == 0 ? "parked" : "polling") +
+                      ", schedulers: " + (random() % 2 == 0 ? "parked" : "polling") +
+                      ", pool_bytes: 4096, flush_ns: 500, timeout_ns: 3000, linger_ns: 2000, threads: 2048}}",
+                  "test", device)
                   .ok());
     std::vector<std::shared_ptr<trace::CtaSource>> launches;
     for (int i = 0; i < 12; ++i) launches.push_back(RandomLaunch(random));
@@ -289,7 +301,8 @@ TEST_CASE("Pagoda_RandomKernelsOnRandomDevices_AreBitEqualToThePlainMode_AndForA
       return outcome;
     };
     const Outcome fast = run({});
-    CHECK((gemtc ? Count(device, fast, "gemtc_tasks") : Count(device, fast, "pagoda_tasks") + Count(device, fast, "pagoda_refused")) > 0);
+    CHECK((gemtc ? Count(device, fast, "gemtc_tasks")
+                 : Count(device, fast, "pagoda_tasks") + Count(device, fast, "pagoda_refused")) > 0);
     REQUIRE(Difference(fast, run({.threads = 2})) == "");
     REQUIRE(Difference(fast, run({.threads = 3, .window = 7})) == "");
     REQUIRE(Difference(fast, run({.window = 1})) == "");

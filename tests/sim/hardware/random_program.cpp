@@ -18,14 +18,17 @@ constexpr std::uint32_t kProfilerStream = 1000, kStorageStream = 1001;
 constexpr std::uint8_t kBoth = trace::kRangeRead | trace::kRangeWrite;
 constexpr std::uint64_t kLocal = std::uint64_t{1} << 40;  // local memory lies apart
 
-std::uint64_t Draw(std::mt19937_64& random, std::uint64_t low, std::uint64_t high) { return low + random() % (high - low + 1); }
+std::uint64_t Draw(std::mt19937_64& random, std::uint64_t low, std::uint64_t high) {
+  return low + random() % (high - low + 1);
+}
 
 template <typename T>
 T Choose(std::mt19937_64& random, std::initializer_list<T> values) {
   return values.begin()[random() % values.size()];
 }
 
-// ---- kernels --------------------------------------------------------------------------------------------------------------
+// ---- kernels
+// --------------------------------------------------------------------------------------------------------------
 
 /// Blocks of the kernels below: one memory instruction each, then a barrier, then the end.
 enum Block : std::uint32_t {
@@ -67,7 +70,8 @@ trace::KernelCode Code(const std::string& name) {
   return code.code();
 }
 
-trace::CtaEvent EventOf(const TouchedRange& range, trace::EventKind kind, std::uint32_t visit, std::uint32_t instruction) {
+trace::CtaEvent EventOf(const TouchedRange& range, trace::EventKind kind, std::uint32_t visit,
+                        std::uint32_t instruction) {
   return {.kind = kind,
           .flags = range.flags,
           .warp = 0,
@@ -82,7 +86,8 @@ class CtaWriter {
  public:
   CtaWriter(const std::vector<TouchedRange>& ranges, std::uint64_t seed) : ranges_(ranges), random_(seed) {}
 
-  std::shared_ptr<const trace::CtaTrace> Write(const trace::KernelCode& code, const trace::LaunchShape& shape, std::uint32_t visits) {
+  std::shared_ptr<const trace::CtaTrace> Write(const trace::KernelCode& code, const trace::LaunchShape& shape,
+                                               std::uint32_t visits) {
     for (std::uint32_t warp = 0; warp < shape.warps_per_cta(); ++warp) {
       cta_.Warp();
       for (std::uint32_t i = 0; i < visits; ++i) Visit();
@@ -96,14 +101,15 @@ class CtaWriter {
     }
     auto made = std::make_shared<trace::CtaTrace>(*cta_.Finish());
     const std::uint32_t last = made->warps[0].visit_count - 1, instruction = code.blocks[kEnd].first + 1;
-    for (const TouchedRange& range : ranges_) made->events.push_back(EventOf(range, trace::EventKind::kReleaseRange, last, instruction));
+    for (const TouchedRange& range : ranges_)
+      made->events.push_back(EventOf(range, trace::EventKind::kReleaseRange, last, instruction));
     return made;
   }
 
  private:
   void Visit() {
-    const Block block = Choose(random_, {kLoad, kLoad, kLoad, kLoadWide, kLoadReadOnly, kLoadVolatile, kLoadGeneric, kStore, kStore, kStore,
-                                         kStoreWide, kAtomic, kReduce});
+    const Block block = Choose(random_, {kLoad, kLoad, kLoad, kLoadWide, kLoadReadOnly, kLoadVolatile, kLoadGeneric,
+                                         kStore, kStore, kStore, kStoreWide, kAtomic, kReduce});
     const std::uint64_t width = block == kLoadWide || block == kStoreWide ? 16 : 4;
     std::uint8_t flags = kBoth;
     if (block < kStore) flags = trace::kRangeRead;
@@ -153,19 +159,21 @@ std::shared_ptr<trace::CtaSource> ProfilerOf(const Touched& touched) {
   for (std::uint16_t i = 1; i < 20; ++i) builder.Op(OpClass::kInt, {i}, {i});
   builder.Op(OpClass::kControl, {}, {1});
   const trace::KernelCode code = builder.code();
-  const trace::LaunchShape shape{.ctas = touched.size(), .threads_per_cta = 1, .registers_per_thread = 24, .shared_bytes = 0};
+  const trace::LaunchShape shape{
+      .ctas = touched.size(), .threads_per_cta = 1, .registers_per_thread = 24, .shared_bytes = 0};
   return std::make_shared<SyntheticSource>(code, shape, [touched](std::uint64_t index) {
     CtaBuilder cta;
     cta.Warp();
     cta.Visit(0, 1);
     auto made = std::make_shared<trace::CtaTrace>(*cta.Finish());
-    for (const TouchedRange& range : touched[index]) made->events.push_back(EventOf(range, trace::EventKind::kSetRange, 0, 19));
+    for (const TouchedRange& range : touched[index])
+      made->events.push_back(EventOf(range, trace::EventKind::kSetRange, 0, 19));
     return trace::LoadedCta{std::move(made), {}};
   });
 }
 
-std::shared_ptr<trace::CtaSource> ReleasingOf(const Touched& touched, const trace::LaunchShape& shape, std::uint32_t visits,
-                                              std::uint64_t seed, const std::string& name) {
+std::shared_ptr<trace::CtaSource> ReleasingOf(const Touched& touched, const trace::LaunchShape& shape,
+                                              std::uint32_t visits, std::uint64_t seed, const std::string& name) {
   trace::LaunchShape given = shape;
   given.ctas = touched.size();
   const trace::KernelCode code = Code(name);
@@ -174,19 +182,21 @@ std::shared_ptr<trace::CtaSource> ReleasingOf(const Touched& touched, const trac
   });
 }
 
-WorkId AddTracked(Program& program, WorkOrder order, const Touched& touched, const trace::LaunchShape& shape, std::uint32_t visits,
-                  std::uint64_t seed, const std::string& name) {
-  const WorkId profiler = program.Add(KernelWork{.order = {.stream = kProfilerStream, .submitted = order.submitted, .after = {}},
-                                                 .source = ProfilerOf(touched),
-                                                 .owner = {.tenant = 0, .weight = 1, .priority = 1},
-                                                 .use = {.tracking = Tracking::kProfiler}});
+WorkId AddTracked(Program& program, WorkOrder order, const Touched& touched, const trace::LaunchShape& shape,
+                  std::uint32_t visits, std::uint64_t seed, const std::string& name) {
+  const WorkId profiler =
+      program.Add(KernelWork{.order = {.stream = kProfilerStream, .submitted = order.submitted, .after = {}},
+                             .source = ProfilerOf(touched),
+                             .owner = {.tenant = 0, .weight = 1, .priority = 1},
+                             .use = {.tracking = Tracking::kProfiler}});
   order.after.push_back(profiler);
   return program.Add(KernelWork{.order = std::move(order),
                                 .source = ReleasingOf(touched, shape, visits, seed, name),
                                 .use = {.tracking = Tracking::kKernel, .partner = profiler}});
 }
 
-// ---- programs -------------------------------------------------------------------------------------------------------------
+// ---- programs
+// -------------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -256,9 +266,10 @@ class ProgramWriter {
     copy.use.special = !all_known_ && Draw(random_, 0, 5) == 0;
     const bool in = direction == CopyDirection::kToDevice, out = direction == CopyDirection::kToHost;
     if ((in || out) && Draw(random_, 0, 2) != 0) {
-      CopyWork storage{.order = {.stream = kStorageStream + storages_++, .submitted = copy.order.submitted, .after = {}},
-                       .direction = in ? CopyDirection::kFromStorage : CopyDirection::kToStorage,
-                       .bytes = copy.bytes};
+      CopyWork storage{
+          .order = {.stream = kStorageStream + storages_++, .submitted = copy.order.submitted, .after = {}},
+          .direction = in ? CopyDirection::kFromStorage : CopyDirection::kToStorage,
+          .bytes = copy.bytes};
       if (Draw(random_, 0, 1) == 0) storage.use.ranks = Ranks(copy.bytes);
       if (in) Reuse(storage, copy.order.after, program_.works.size());
       copy.use.partner = program_.Add(std::move(storage));
@@ -268,8 +279,8 @@ class ProgramWriter {
     if (in || out) UseHostMemory(std::get<CopyWork>(program_.works.back()));
   }
 
-  /// What the work moves, which will have that number, lies somewhere in a small part of the host's memory, and comes behind the copies
-  /// that use some of that.
+  /// What the work moves, which will have that number, lies somewhere in a small part of the host's memory, and comes
+  /// behind the copies that use some of that.
   void Reuse(CopyWork& work, std::vector<WorkId>& after, std::size_t number) {
     host_begin_ = static_cast<std::int64_t>(random_() % 3 * 4096 + random_() % 2 * 100);
     if (Draw(random_, 0, 3) == 0) work.use.host_span = 2 * work.bytes;
@@ -289,7 +300,8 @@ class ProgramWriter {
     copy.use.host_span = static_cast<std::uint64_t>(host_span_);
     const auto id = static_cast<WorkId>(program_.works.size() - 1);
     const bool written = copy.direction == CopyDirection::kToHost && copy.use.partner != kNoWork;
-    host_uses_.push_back({.copy = id, .last = written ? copy.use.partner : id, .begin = host_begin_, .span = host_span_});
+    host_uses_.push_back(
+        {.copy = id, .last = written ? copy.use.partner : id, .begin = host_begin_, .span = host_span_});
   }
 
   std::shared_ptr<const std::vector<std::uint32_t>> Ranks(std::uint64_t bytes) {
@@ -314,7 +326,8 @@ class ProgramWriter {
       mine_.push_back(AddTracked(program_, Order(), touched, shape, visits, seed, name));
       return;
     }
-    mine_.push_back(program_.Add(KernelWork{.order = Order(), .source = ReleasingOf(touched, shape, visits, seed, name)}));
+    mine_.push_back(
+        program_.Add(KernelWork{.order = Order(), .source = ReleasingOf(touched, shape, visits, seed, name)}));
   }
 
   /// One array, or two, as kernels mostly go through them.
@@ -323,8 +336,9 @@ class ProgramWriter {
     const std::uint64_t ctas = touched.size();
     const auto slice = [&](const Array& array, std::uint64_t index, std::uint8_t flags) {
       const std::uint64_t bytes = std::max<std::uint64_t>(array.bytes / ctas, 32);
-      return TouchedRange{
-          .first = array.at + std::min(index * bytes, array.bytes - 32), .bytes = std::min(bytes, array.bytes), .flags = flags};
+      return TouchedRange{.first = array.at + std::min(index * bytes, array.bytes - 32),
+                          .bytes = std::min(bytes, array.bytes),
+                          .flags = flags};
     };
     const auto all = [](const Array& array, std::uint8_t flags) {
       return TouchedRange{.first = array.at, .bytes = array.bytes, .flags = flags};
@@ -334,26 +348,36 @@ class ProgramWriter {
       std::vector<TouchedRange>& ranges = touched[i];
       switch (kind) {
         case 0: ranges.push_back(slice(from, i, kBoth)); break;
-        case 1: ranges.insert(ranges.end(), {slice(from, i, trace::kRangeRead), slice(to, i, trace::kRangeWrite)}); break;
-        case 2: ranges.insert(ranges.end(), {slice(from, ctas - 1 - i, trace::kRangeRead), slice(to, i, trace::kRangeWrite)}); break;
+        case 1:
+          ranges.insert(ranges.end(), {slice(from, i, trace::kRangeRead), slice(to, i, trace::kRangeWrite)});
+          break;
+        case 2:
+          ranges.insert(ranges.end(), {slice(from, ctas - 1 - i, trace::kRangeRead), slice(to, i, trace::kRangeWrite)});
+          break;
         case 3: ranges.insert(ranges.end(), {all(from, trace::kRangeRead), slice(to, i, trace::kRangeWrite)}); break;
         case 4:
-          ranges.insert(ranges.end(), {slice(from, i, trace::kRangeRead), TouchedRange{.first = to.at, .bytes = 64, .flags = kBoth}});
+          ranges.insert(ranges.end(),
+                        {slice(from, i, trace::kRangeRead), TouchedRange{.first = to.at, .bytes = 64, .flags = kBoth}});
           break;
         case 5: {  // columns of a matrix
-          const std::uint64_t pitch = Choose<std::uint64_t>(random_, {512, 4096, 5000, 12288}), rows = from.bytes / pitch;
+          const std::uint64_t pitch = Choose<std::uint64_t>(random_, {512, 4096, 5000, 12288}),
+                              rows = from.bytes / pitch;
           if (rows == 0) break;
           const std::uint64_t width = std::max<std::uint64_t>(pitch / ctas, 32);
-          ranges.push_back(
-              {.first = from.at + std::min(i * width, pitch - width), .bytes = width, .distance = pitch, .pieces = rows, .flags = kBoth});
+          ranges.push_back({.first = from.at + std::min(i * width, pitch - width),
+                            .bytes = width,
+                            .distance = pitch,
+                            .pieces = rows,
+                            .flags = kBoth});
           break;
         }
         case 6:
           if (random_() % 2 == 0) ranges.push_back(slice(from, random_() % ctas, kBoth));
           break;
         default:
-          ranges.insert(ranges.end(), {slice(from, i == 0 ? 0 : i - 1, trace::kRangeRead),
-                                       slice(from, std::min(i + 1, ctas - 1), trace::kRangeRead), slice(to, i, trace::kRangeWrite)});
+          ranges.insert(ranges.end(),
+                        {slice(from, i == 0 ? 0 : i - 1, trace::kRangeRead),
+                         slice(from, std::min(i + 1, ctas - 1), trace::kRangeRead), slice(to, i, trace::kRangeWrite)});
       }
     }
   }
@@ -374,19 +398,24 @@ class ProgramWriter {
 Program RandomProgram(std::mt19937_64& random) { return ProgramWriter(random).Write(); }
 
 std::string RandomCrcsKeys(std::mt19937_64& random) {
-  const auto key = [](const std::string& name, std::uint64_t value) { return name + ": " + std::to_string(value) + ", "; };
+  const auto key = [](const std::string& name, std::uint64_t value) {
+    return name + ": " + std::to_string(value) + ", ";
+  };
   return key("page_bytes", Choose<std::uint64_t>(random, {4096, 4096, 8192, 65536})) +
          "order: " + Choose<std::string>(random, {"interleaved", "arrays", "random", "recorded"}) + ", " +
          "available: " + Choose<std::string>(random, {"ready", "written"}) + ", " + key("seed", random() % 100) +
          key("read_bytes", Choose<std::uint64_t>(random, {512, 1000, 4096, 16384})) +
          key("table_cycles", Choose<std::uint64_t>(random, {0, 1, 100, 3000})) +
-         key("notify_cycles", Choose<std::uint64_t>(random, {0, 1, 100, 1000})) + key("line_cycles", Draw(random, 1, 9)) +
-         key("entry_bytes", Choose<std::uint64_t>(random, {1, 16, 128})) + key("dma_ns", Choose<std::uint64_t>(random, {0, 10, 500})) +
-         key("dat_entries", Choose<std::uint64_t>(random, {1, 2, 64})) + key("dat_miss_ns", Choose<std::uint64_t>(random, {0, 100})) +
+         key("notify_cycles", Choose<std::uint64_t>(random, {0, 1, 100, 1000})) +
+         key("line_cycles", Draw(random, 1, 9)) + key("entry_bytes", Choose<std::uint64_t>(random, {1, 16, 128})) +
+         key("dma_ns", Choose<std::uint64_t>(random, {0, 10, 500})) +
+         key("dat_entries", Choose<std::uint64_t>(random, {1, 2, 64})) +
+         key("dat_miss_ns", Choose<std::uint64_t>(random, {0, 100})) +
          "readiness: " + Choose<std::string>(random, {"off", "on"});
 }
 
-// ---- runs -----------------------------------------------------------------------------------------------------------------
+// ---- runs
+// -----------------------------------------------------------------------------------------------------------------
 
 std::uint64_t ProgramRun::Count(std::string_view name) const {
   for (const CounterInfo& counter : hardware::CountersOf(device)) {
@@ -417,7 +446,8 @@ ProgramRun RunProgram(const sim::DeviceSpec& device, const Program& program, con
   }
   ProgramRun run{(*engine)->Run(), {(*engine)->results(), (*engine)->counters(), {}, {}}, device};
   for (std::size_t s = 0; s < device.sm.count; ++s) run.outcome.sms.push_back((*engine)->sm_counters(s));
-  for (std::size_t p = 0; p < device.timing.dram.channels; ++p) run.outcome.partitions.push_back((*engine)->partition_counters(p));
+  for (std::size_t p = 0; p < device.timing.dram.channels; ++p)
+    run.outcome.partitions.push_back((*engine)->partition_counters(p));
   return run;
 }
 

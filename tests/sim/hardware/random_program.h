@@ -1,5 +1,5 @@
-// Random programs of dependent works for the proposed hardware that follows memory: kernels with the ranges of their CTAs, copies, fills,
-// storage, markers, in several streams.
+// Random programs of dependent works for the proposed hardware that follows memory: kernels with the ranges of their
+// CTAs, copies, fills, storage, markers, in several streams.
 #pragma once
 
 #include <memory>
@@ -34,15 +34,16 @@ struct TouchedRange {
 /// By CTA.
 using Touched = std::vector<std::vector<TouchedRange>>;
 
-/// The profiler that says so, and a kernel of such CTAs with release code: each warp makes `visits` accesses in the ranges of its CTA,
-/// chosen by `seed`.
+/// The profiler that says so, and a kernel of such CTAs with release code: each warp makes `visits` accesses in the
+/// ranges of its CTA, chosen by `seed`.
 std::shared_ptr<trace::CtaSource> ProfilerOf(const Touched& touched);
-std::shared_ptr<trace::CtaSource> ReleasingOf(const Touched& touched, const trace::LaunchShape& shape, std::uint32_t visits,
-                                              std::uint64_t seed, const std::string& name = "kernel");
+std::shared_ptr<trace::CtaSource> ReleasingOf(const Touched& touched, const trace::LaunchShape& shape,
+                                              std::uint32_t visits, std::uint64_t seed,
+                                              const std::string& name = "kernel");
 
 /// Adds both, the profiler in a stream of its own. Returns the kernel.
-WorkId AddTracked(Program& program, WorkOrder order, const Touched& touched, const trace::LaunchShape& shape, std::uint32_t visits,
-                  std::uint64_t seed, const std::string& name = "kernel");
+WorkId AddTracked(Program& program, WorkOrder order, const Touched& touched, const trace::LaunchShape& shape,
+                  std::uint32_t visits, std::uint64_t seed, const std::string& name = "kernel");
 
 Program RandomProgram(std::mt19937_64& random);
 

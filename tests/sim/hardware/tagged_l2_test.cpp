@@ -1,4 +1,5 @@
-// L2 with labels: who is written back and dropped when, who stays, and that neither short cuts, windows nor threads change anything.
+// L2 with labels: who is written back and dropped when, who stays, and that neither short cuts, windows nor threads
+// change anything.
 #include <bit>
 #include <catch2/catch.hpp>
 #include <map>
@@ -111,7 +112,8 @@ std::uint64_t Count(const sim::DeviceSpec& device, const Outcome& outcome, std::
 }
 
 /// `lines` CTAs of one warp; CTA i accesses line first + i.
-std::shared_ptr<trace::CtaSource> Touch(const std::string& name, bool writes, std::uint64_t first, std::uint64_t lines) {
+std::shared_ptr<trace::CtaSource> Touch(const std::string& name, bool writes, std::uint64_t first,
+                                        std::uint64_t lines) {
   CodeBuilder code(name);
   code.Block();
   if (writes) code.Store(Space::kGlobal, 1);
@@ -120,7 +122,8 @@ std::shared_ptr<trace::CtaSource> Touch(const std::string& name, bool writes, st
   cta.Warp();
   cta.Visit(0);
   cta.Access(first * 128);
-  return SameCtas(code.code(), {.ctas = lines, .threads_per_cta = 32, .registers_per_thread = 16, .shared_bytes = 0}, cta.Finish(), 128);
+  return SameCtas(code.code(), {.ctas = lines, .threads_per_cta = 32, .registers_per_thread = 16, .shared_bytes = 0},
+                  cta.Finish(), 128);
 }
 
 constexpr std::uint64_t kFirst = 1 << 14;
@@ -143,7 +146,8 @@ TEST_CASE("TaggedL2_WritesBackAndDrops_WhatTheKernelBeforeWrote_WhenAKernelHasEn
 
 TEST_CASE("TaggedL2_OfOneKernelInEachStream_SweepsNothing") {
   const sim::DeviceSpec device = Device("sweep: eager");
-  const std::vector<std::shared_ptr<trace::CtaSource>> launches = {Touch("a", true, kFirst, 50), Touch("a", true, 2 * kFirst, 50)};
+  const std::vector<std::shared_ptr<trace::CtaSource>> launches = {Touch("a", true, kFirst, 50),
+                                                                   Touch("a", true, 2 * kFirst, 50)};
   const Outcome outcome = RunLaunches(device, launches, {.parts = PartsOf(device)}, 2);
   CHECK(Count(device, outcome, "l2_sweeps") == 0);
   CHECK(outcome.counters.memory.dram_write_bytes == 0);
@@ -162,7 +166,9 @@ TEST_CASE("TaggedL2_KeepsLinesThatAConsumerNeeds_WhileOthersComeAndGo") {
     REQUIRE(engine.ok());
     const std::uint32_t streams[] = {0, 1, 0};
     for (std::size_t i = 0; i < launches.size(); ++i) {
-      REQUIRE((*engine)->Add(KernelWork{.order = {.stream = streams[i], .submitted = 0, .after = {}}, .source = launches[i]}).ok());
+      REQUIRE((*engine)
+                  ->Add(KernelWork{.order = {.stream = streams[i], .submitted = 0, .after = {}}, .source = launches[i]})
+                  .ok());
     }
     REQUIRE((*engine)->Run().ok());
     Outcome outcome;
@@ -179,7 +185,8 @@ TEST_CASE("TaggedL2_KeepsLinesThatAConsumerNeeds_WhileOthersComeAndGo") {
 /// Knows which sectors of each line are dirty from what the slices tell, and what DRAM is given: both have to agree.
 class Witness final : public Part, L2Replacement, DramEvents {
  public:
-  Witness(std::shared_ptr<Part> part, std::uint32_t access_bytes) : part_(std::move(part)), sectors_per_burst_(access_bytes / 32) {}
+  Witness(std::shared_ptr<Part> part, std::uint32_t access_bytes)
+      : part_(std::move(part)), sectors_per_burst_(access_bytes / 32) {}
   void Attach(Ports& ports, DeviceInput& input) override {
     part_->Attach(ports, input);
     inner_ = ports.l2;
@@ -189,9 +196,12 @@ class Witness final : public Part, L2Replacement, DramEvents {
   std::size_t counters() const override { return part_->counters(); }
   void Count(std::span<std::uint64_t> values) const override { part_->Count(values); }
 
-  std::uint64_t Candidates(Cycle now, const L2Access& access, std::uint32_t set) override { return inner_->Candidates(now, access, set); }
+  std::uint64_t Candidates(Cycle now, const L2Access& access, std::uint32_t set) override {
+    return inner_->Candidates(now, access, set);
+  }
   void OnAccess(Cycle now, const L2Access& access, L2Place place, bool hit) override {
-    if (access.kind != RequestKind::kRead) dirty_[{access.partition, access.slice, place.set, place.way}] |= access.sectors;
+    if (access.kind != RequestKind::kRead)
+      dirty_[{access.partition, access.slice, place.set, place.way}] |= access.sectors;
     inner_->OnAccess(now, access, place, hit);
   }
   void OnEvict(Cycle now, std::uint32_t partition, std::uint32_t slice, L2Place place) override {
@@ -200,7 +210,8 @@ class Witness final : public Part, L2Replacement, DramEvents {
     if (line != dirty_.end()) dirty_.erase(line);
     inner_->OnEvict(now, partition, slice, place);
   }
-  void OnSweep(Cycle now, std::uint32_t partition, std::uint32_t slice, std::uint64_t tag, std::vector<L2Place>& lines) override {
+  void OnSweep(Cycle now, std::uint32_t partition, std::uint32_t slice, std::uint64_t tag,
+               std::vector<L2Place>& lines) override {
     inner_->OnSweep(now, partition, slice, tag, lines);
   }
   void OnEnqueue(Cycle, const DramRequest& request) override {
@@ -234,9 +245,10 @@ TEST_CASE("TaggedL2_OfRandomLaunches_IsBitEqualInPlainMode_AndWritesBackWhatWasW
     const std::uint32_t least_sets = (256 + device.timing.l2.slices - 1) / device.timing.l2.slices;  // of a slice
     device.l2.size_bytes = device.timing.l2.slices * device.timing.l2.ways * 128 * least_sets;
     device.l2.persisting_bytes = device.l2.max_window_bytes = 0;
-    const std::string values = "victims: " + std::string(kVictims[seed % 5]) + ", sweep: " + kSweeps[seed % 3] +
-                               ", naming: " + (seed % 2 == 0 ? "position" : "kernel") + ", kernel_bits: " + std::to_string(random() % 3) +
-                               ", stream_bits: " + std::to_string(random() % 3) + ", reach: " + std::to_string(1 + random() % 3);
+    const std::string values =
+        "victims: " + std::string(kVictims[seed % 5]) + ", sweep: " + kSweeps[seed % 3] +
+        ", naming: " + (seed % 2 == 0 ? "position" : "kernel") + ", kernel_bits: " + std::to_string(random() % 3) +
+        ", stream_bits: " + std::to_string(random() % 3) + ", reach: " + std::to_string(1 + random() % 3);
     REQUIRE(sim::ApplyDeviceText("proposed: tagged-l2\nhardware: {tagged-l2: {" + values + "}}", "test", device).ok());
     std::vector<std::shared_ptr<trace::CtaSource>> launches;
     for (int i = 0; i < 6; ++i) launches.push_back(RandomLaunch(random));

@@ -170,7 +170,8 @@ TEST_CASE("Alone_WhereTheTenantsMemoryIsTooLittle_NothingIsKnown_AndItsProgramsG
   CHECK(f.violation_count() == 0);
   const std::lock_guard lock(mutex);
   CHECK(told ==
-        "tenant small is not simulated alone, so that its slowdown is not known: its tenant has too little memory for a device of its own "
+        "tenant small is not simulated alone, so that its slowdown is not known: its tenant has too little memory for "
+        "a device of its own "
         "(timing_memory)");
 }
 

@@ -44,7 +44,9 @@ inline trace::LoadedCta AddsCta(std::uint32_t adds) {
 struct Program {
   Program(protocol::Fd socket) : socket(std::move(socket)) {}
 
-  bool Send(FrameKind kind, const ByteWriter& content) { return protocol::SendFrame(socket.get(), kind, content.bytes()); }
+  bool Send(FrameKind kind, const ByteWriter& content) {
+    return protocol::SendFrame(socket.get(), kind, content.bytes());
+  }
   void SayCode() {
     ByteWriter out;
     trace::PutCode(code, out);
@@ -87,7 +89,8 @@ struct Program {
     out.Varint(work);
     out.Varint(1);
     out.Signed(static_cast<std::int64_t>(cta));
-    for (const std::uint64_t value : {std::uint64_t{0}, std::uint64_t{0}, std::uint64_t{1}, rounds, std::uint64_t{1}, rounds})
+    for (const std::uint64_t value :
+         {std::uint64_t{0}, std::uint64_t{0}, std::uint64_t{1}, rounds, std::uint64_t{1}, rounds})
       out.Varint(value);
     out.Fixed(std::uint8_t{1});
     Send(FrameKind::kCtas, out);
@@ -142,7 +145,8 @@ struct Program {
 
 struct Fixture {
   /// `part`: a proposed one that the device has.
-  explicit Fixture(TimingService::Options options = {.policy = "leftover"}, const char* name = "v100", const char* part = "none") {
+  explicit Fixture(TimingService::Options options = {.policy = "leftover"}, const char* name = "v100",
+                   const char* part = "none") {
     auto device = sim::LoadDevice(name);
     REQUIRE(device.ok());
     REQUIRE(sim::ApplyDeviceText(std::string("proposed: ") + part, "test", *device).ok());
@@ -156,9 +160,13 @@ struct Fixture {
   }
   ~Fixture() { service->OnViolation({}); }
 
-  std::unique_ptr<Program> Join(std::uint64_t session, const std::string& tenant = "tenant", const sched::TenantLimits& limits = {}) {
-    auto socket = service->Join(
-        {.session = session, .tenant = static_cast<std::uint32_t>(session), .tenant_name = tenant, .program = "test", .limits = limits});
+  std::unique_ptr<Program> Join(std::uint64_t session, const std::string& tenant = "tenant",
+                                const sched::TenantLimits& limits = {}) {
+    auto socket = service->Join({.session = session,
+                                 .tenant = static_cast<std::uint32_t>(session),
+                                 .tenant_name = tenant,
+                                 .program = "test",
+                                 .limits = limits});
     REQUIRE(socket.ok());
     auto program = std::make_unique<Program>(std::move(socket).value());
     program->SayCode();

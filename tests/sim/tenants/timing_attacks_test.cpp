@@ -17,7 +17,10 @@ namespace {
 
 /// What a tenant may have in the cases below, so that little is enough to have too much.
 TimingService::Options Tight() {
-  return {.policy = "leftover", .patience_ms = 300, .tenant = {.bytes = 64 << 20, .disk_bytes = 1 << 20}, .launch_seconds = 0.001};
+  return {.policy = "leftover",
+          .patience_ms = 300,
+          .tenant = {.bytes = 64 << 20, .disk_bytes = 1 << 20},
+          .launch_seconds = 0.001};
 }
 
 struct Attack {
@@ -51,7 +54,8 @@ void SayLoad(Program& p, std::uint64_t base, std::int32_t stride, std::uint64_t 
 void SayLongLoop(Program& p) {
   const std::uint64_t work = p.Launch(1);
   trace::CtaTrace cta = *AddsCta(1).trace;
-  cta.repeats.push_back({.warp = 0, .visit = 0, .visit_count = 1, .access = 0, .access_count = 0, .more = std::uint64_t{1} << 31});
+  cta.repeats.push_back(
+      {.warp = 0, .visit = 0, .visit_count = 1, .access = 0, .access_count = 0, .more = std::uint64_t{1} << 31});
   ByteWriter out;
   for (const std::uint64_t value : {work, std::uint64_t{1}, std::uint64_t{0}}) out.Varint(value);
   trace::CtaEncoder(p.code).Encode({std::make_shared<const trace::CtaTrace>(std::move(cta)), {}}, out);
@@ -60,13 +64,20 @@ void SayLongLoop(Program& p) {
 }
 
 const Attack kAttacks[] = {
-    {"an access far beyond all memory", "where there is no memory", [](Program& p) { SayLoad(p, std::uint64_t{1} << 58, 4, 0); }},
-    {"one that only L2 would have no room for", "where there is no memory", [](Program& p) { SayLoad(p, std::uint64_t{1} << 49, 4, 0); }},
-    {"one that a shift moves out of memory", "where there is no memory", [](Program& p) { SayLoad(p, 4096, 4, std::uint64_t{1} << 60); }},
-    {"lanes that go round the end of all addresses", "where there is no memory", [](Program& p) { SayLoad(p, 64, -4, 0); }},
+    {"an access far beyond all memory", "where there is no memory",
+     [](Program& p) { SayLoad(p, std::uint64_t{1} << 58, 4, 0); }},
+    {"one that only L2 would have no room for", "where there is no memory",
+     [](Program& p) { SayLoad(p, std::uint64_t{1} << 49, 4, 0); }},
+    {"one that a shift moves out of memory", "where there is no memory",
+     [](Program& p) { SayLoad(p, 4096, 4, std::uint64_t{1} << 60); }},
+    {"lanes that go round the end of all addresses", "where there is no memory",
+     [](Program& p) { SayLoad(p, 64, -4, 0); }},
     {"a generic access beyond the window of local memory", "where there is no memory",
-     [](Program& p) { SayLoad(p, trace::MemoryAccess::kLocalWindow + (std::uint64_t{1} << 50), 4, 0, trace::kGeneric); }},
-    {"a CTA that unpacks to a gigabyte", "takes more than", [](Program& p) { p.SayLoop(p.Launch(4), 0, std::uint64_t{1} << 27); }},
+     [](Program& p) {
+       SayLoad(p, trace::MemoryAccess::kLocalWindow + (std::uint64_t{1} << 50), 4, 0, trace::kGeneric);
+     }},
+    {"a CTA that unpacks to a gigabyte", "takes more than",
+     [](Program& p) { p.SayLoop(p.Launch(4), 0, std::uint64_t{1} << 27); }},
     {"many that unpack to megabytes, all of which run", "takes more than",
      [](Program& p) {
        p.Launch(1000);
@@ -172,7 +183,9 @@ const Attack kAttacks[] = {
      }},
 };
 
-std::size_t Threads() { return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/task"), {})); }
+std::size_t Threads() {
+  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/task"), {}));
+}
 
 TEST_CASE("TimingService_Attacks_EndWithTheirSession_AndGiveBackAllMemory") {
   Fixture f(Tight());
@@ -200,7 +213,8 @@ TEST_CASE("TimingService_Attacks_EndWithTheirSession_AndGiveBackAllMemory") {
   }
   CHECK(f.service->problem().empty());
   // Of those who are gone nothing is left once the device has been simulated so far.
-  for (int i = 0; i < 12000 && f.service->kept().hosts != 1; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  for (int i = 0; i < 12000 && f.service->kept().hosts != 1; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
   CHECK(f.service->kept().hosts == 1);
   for (int i = 0; i < 12000 && Threads() != threads; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   CHECK(Threads() == threads);
@@ -237,7 +251,8 @@ TEST_CASE("TimingService_ProgramsOneAfterTheOther_RunTheirOwnCode_WhateverPartKe
       REQUIRE(finished->table.Kernels().size() == 1);
       CHECK(finished->table.Kernels()[0].warp_instructions == 2 * program->code.instructions.size());
       f.service->Leave(session);
-      for (int i = 0; i < 12000 && f.service->kept().hosts != 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      for (int i = 0; i < 12000 && f.service->kept().hosts != 0; ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     CHECK(f.service->problem().empty());
   }
@@ -254,7 +269,8 @@ TEST_CASE("TimingService_PartsThatFollowAllThatProgramsTouch_AreRefusedByName") 
   }
 }
 
-/// A kernel of few threads that takes all that an SM has of something leaves nothing for a kernel that would run it as a task.
+/// A kernel of few threads that takes all that an SM has of something leaves nothing for a kernel that would run it as
+/// a task.
 TEST_CASE("TimingService_SmallKernelsThatTakeAllSharedMemory_EndNobody_WhateverPartKeepsTasks") {
   for (const char* part : {"pagoda", "gemtc"}) {
     INFO(part);
@@ -264,7 +280,8 @@ TEST_CASE("TimingService_SmallKernelsThatTakeAllSharedMemory_EndNobody_WhateverP
     const auto good = f.Join(2);
     const auto program = f.Join(1);
     for (const std::uint32_t less : {0u, 16u, 256u, 4096u}) {
-      const std::uint64_t work = program->Launch(1, 0, device->sm.shared_bytes - device->block.shared_reserved_bytes - less);
+      const std::uint64_t work =
+          program->Launch(1, 0, device->sm.shared_bytes - device->block.shared_reserved_bytes - less);
       program->SayCtas(work, 0, 1, 10);
       program->EndLaunch(work);
       const auto waited = program->Ask(FrameKind::kWait, {work});
@@ -304,7 +321,8 @@ TEST_CASE("TimingService_WhileALoopOfATenantIsSimulated_OthersGoOn_AndItsEndEnds
       return waited && waited->answer == FrameAnswer::kYes;
     };
     const auto go_on = [&](double seconds) {
-      for (int i = 0; i < 4000 && f.service->now_seconds() < seconds; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      for (int i = 0; i < 4000 && f.service->now_seconds() < seconds; ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
       REQUIRE(f.service->now_seconds() >= seconds);
     };
     if (part == std::string("none")) {
@@ -322,7 +340,8 @@ TEST_CASE("TimingService_WhileALoopOfATenantIsSimulated_OthersGoOn_AndItsEndEnds
     REQUIRE(answered(good->Kernel(1, 100)));
     for (int i = 0; i < 2000 && f.service->kept().hosts != 1; ++i) REQUIRE(answered(good->Kernel(40, 100)));
     CHECK(f.service->kept().hosts == 1);
-    for (int i = 0; i < 2000 && f.service->bytes(1) != 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    for (int i = 0; i < 2000 && f.service->bytes(1) != 0; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
     CHECK(f.service->bytes(1) == 0);
     CHECK(f.service->problem().empty());
   }
@@ -353,7 +372,8 @@ TEST_CASE("TimingService_WorksThatHaveEnded_ArePaidBackToTheirTenant") {
   CHECK(f.service->bytes(1) < 1 << 20);  // of 2,000 works, each of which takes 2 KiB until it has ended
 }
 
-/// When a program's tenth kernel has ended that it waits for one by one, beside another one with a kernel in each of so many streams.
+/// When a program's tenth kernel has ended that it waits for one by one, beside another one with a kernel in each of so
+/// many streams.
 double EndBeside(std::uint64_t streams) {
   Fixture f({.policy = "fair", .wait_for = 2});
   const auto own = f.Join(1, "own"), other = f.Join(2, "other");

@@ -36,7 +36,8 @@ TEST_CASE("TimingService_OneSession_WaitsAndIsToldWhenItsKernelEnded") {
   CHECK(f.violation_count() == 0);
 }
 
-/// When the programs' kernels end, by program; the second one submits its own before or after the first one's in real time.
+/// When the programs' kernels end, by program; the second one submits its own before or after the first one's in real
+/// time.
 std::pair<double, double> TwoPrograms(bool second_first, const std::string& policy) {
   // Nobody is given up as gone, however slow the machine is: then times would depend on it.
   Fixture f({.policy = policy, .wait_for = 2, .patience_ms = 3'600'000});
@@ -113,7 +114,8 @@ TEST_CASE("TimingService_ManyLaunches_WhatHasEndedIsLetGo_AndAllOfItWithItsSessi
   CHECK(last->table.Kernels()[0].launches == kBatches * kKernels);
   f.service->Leave(1);
   program.reset();
-  for (int i = 0; i < 12000 && f.service->kept().ends != 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  for (int i = 0; i < 12000 && f.service->kept().ends != 0; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
   CHECK(f.service->kept().ends == 0);
   CHECK(f.service->kept().streams == 0);
   CHECK(f.service->usage(1).kernels == kBatches * kKernels);

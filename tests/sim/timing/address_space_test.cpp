@@ -68,7 +68,8 @@ std::shared_ptr<trace::CtaSource> Reader() {
     cta.Visit(0, kAllLanes, 64);
     for (std::uint64_t i = 0; i < 64; ++i) cta.Access((warp * 64 + i) * 128, 4);
   }
-  return SameCtas(code.code(), {.ctas = 1, .threads_per_cta = 256, .registers_per_thread = 16, .shared_bytes = 0}, cta.Finish());
+  return SameCtas(code.code(), {.ctas = 1, .threads_per_cta = 256, .registers_per_thread = 16, .shared_bytes = 0},
+                  cta.Finish());
 }
 
 /// Bytes that DRAM reads for two launches, one after the other.

@@ -47,10 +47,12 @@ TEST_CASE("Derive_ClocksTooFarApart_AreNamed") {
 TEST_CASE("Derive_LatencyShorterThanItsStages_IsNamed") {
   sim::DeviceSpec device = TestDevice("v100");
   device.timing.l2.latency = 40;
-  CHECK(Derive(device).error().message == "timing.l2.latency is 40; the stages that the model adds up take at least 56");
+  CHECK(Derive(device).error().message ==
+        "timing.l2.latency is 40; the stages that the model adds up take at least 56");
   device.timing.l2.latency = 212;
   device.timing.dram.latency = 220;
-  CHECK(Derive(device).error().message == "timing.dram.latency is 220; the stages that the model adds up take at least 258");
+  CHECK(Derive(device).error().message ==
+        "timing.dram.latency is 220; the stages that the model adds up take at least 258");
 }
 
 TEST_CASE("Documentation_NamesEveryCounterWithItsMeaning") {
@@ -58,8 +60,8 @@ TEST_CASE("Documentation_NamesEveryCounterWithItsMeaning") {
   const std::string docs((std::istreambuf_iterator<char>(file)), {});
   for (const CounterInfo& counter : CounterTable()) {
     INFO(counter.name);
-    const std::string row =
-        "| `" + std::string(counter.name) + "` | " + std::string(counter.unit) + " | " + std::string(counter.meaning) + " |";
+    const std::string row = "| `" + std::string(counter.name) + "` | " + std::string(counter.unit) + " | " +
+                            std::string(counter.meaning) + " |";
     CHECK(docs.find(row) != std::string::npos);
   }
 }
@@ -85,7 +87,8 @@ TEST_CASE("ClockRatio_IsExactFarFromTheBeginning") {
   std::mt19937_64 random(6);
   __extension__ using Wide = unsigned __int128;
   for (int i = 0; i < 100000; ++i) {
-    const auto to = static_cast<std::uint32_t>(300 + random() % 2700), from = static_cast<std::uint32_t>(300 + random() % 2700);
+    const auto to = static_cast<std::uint32_t>(300 + random() % 2700),
+               from = static_cast<std::uint32_t>(300 + random() % 2700);
     const ClockRatio ratio(from, to);
     // Multiples of the clocks, where rounding turns, and anything else.
     const Cycle cycle = i % 2 == 0 ? (random() >> 28) * from + random() % 3 : random() >> (16 + random() % 40);
@@ -232,7 +235,8 @@ TEST_CASE("L2Slice_LongUseOfOneSet_EvictsTheLeastRecentlyUsed") {
   for (int i = 0; i < 5000; ++i, now += 2000) {  // each request finds the one before it done
     // The sets of tags below 32 are turned against each other by the tag: these lines share a set.
     const std::uint64_t tag = std::min(random() % (ways + 4), random() % (ways + 4));
-    partition.Add(Request({.arrival = now, .line = tag * sets + (sets + 3 - tag) % sets, .kind = RequestKind::kRead, .sectors = 1}));
+    partition.Add(Request(
+        {.arrival = now, .line = tag * sets + (sets + 3 - tag) % sets, .kind = RequestKind::kRead, .sectors = 1}));
     partition.SortInboxes();
     partition.Run(now + 2000);
     partition.outbox().Seal();
@@ -294,7 +298,8 @@ TEST_CASE("SetSearch_FindsWhatALoopFinds") {
     std::uint64_t expected = 0;
     for (std::uint32_t i = 0; i < count; ++i) expected |= std::uint64_t{entries[i] == entries[count / 2]} << i;
     REQUIRE(Matches(entries.data(), count, entries[count / 2]) == expected);
-    REQUIRE(FirstLeast(ages.data(), count) == static_cast<std::uint32_t>(std::ranges::min_element(ages) - ages.begin()));
+    REQUIRE(FirstLeast(ages.data(), count) ==
+            static_cast<std::uint32_t>(std::ranges::min_element(ages) - ages.begin()));
   }
 }
 
@@ -388,8 +393,8 @@ TEST_CASE("AddressMap_NeighbouringLinesOfAChannel_ShareARow") {
 }
 
 /// Passes over the banks as the definition has it.
-std::uint32_t PlainPasses(const std::array<std::uint64_t, 32>& addresses, std::uint32_t mask, std::uint32_t width, std::uint32_t banks,
-                          std::uint32_t bank_bytes) {
+std::uint32_t PlainPasses(const std::array<std::uint64_t, 32>& addresses, std::uint32_t mask, std::uint32_t width,
+                          std::uint32_t banks, std::uint32_t bank_bytes) {
   const std::uint32_t group = std::min(32u, banks * bank_bytes / width);
   std::uint32_t passes = 0;
   for (std::uint32_t first = 0; first < 32; first += group) {

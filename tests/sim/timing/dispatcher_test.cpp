@@ -19,7 +19,8 @@ std::shared_ptr<trace::CtaSource> Adds(std::uint64_t ctas, std::uint32_t adds, s
   CtaBuilder cta;
   cta.Warp();
   cta.Visit(0, kAllLanes, adds);
-  return SameCtas(code.code(), {.ctas = ctas, .threads_per_cta = 32, .registers_per_thread = 16, .shared_bytes = shared_bytes},
+  return SameCtas(code.code(),
+                  {.ctas = ctas, .threads_per_cta = 32, .registers_per_thread = 16, .shared_bytes = shared_bytes},
                   cta.Finish());
 }
 
@@ -44,7 +45,8 @@ TEST_CASE("Launch_CtasStart_CtaIntervalApart_RoundRobin") {
 }
 
 TEST_CASE("Streams_OneHardwareQueue_HoldsBackWhatStandsBehindAWaitingKernel") {
-  // Stream 0: two kernels; stream 1: one. The second of stream 0 waits, and with one queue the kernel of stream 1 behind it, too.
+  // Stream 0: two kernels; stream 1: one. The second of stream 0 waits, and with one queue the kernel of stream 1
+  // behind it, too.
   for (const bool hyper_q : {false, true}) {
     sim::DeviceSpec device = TestDevice("k20c");
     device.timing.launch.queues = hyper_q ? 32 : 1;
@@ -102,7 +104,8 @@ TEST_CASE("Streams_WorksThatWait_CostNothingMeanwhile") {
 TEST_CASE("Policies_SerialAndLeftover_DifferInOverlap") {
   const sim::DeviceSpec device = TestDevice("v100");
   const std::vector<std::shared_ptr<trace::CtaSource>> launches = {Adds(10, 500), Adds(10, 500)};
-  const Outcome serial = RunLaunches(device, launches, {.policy = "serial"}, 2), leftover = RunLaunches(device, launches, {}, 2);
+  const Outcome serial = RunLaunches(device, launches, {.policy = "serial"}, 2),
+                leftover = RunLaunches(device, launches, {}, 2);
   CHECK_FALSE(Overlap(serial.works[0], serial.works[1]));
   CHECK(Overlap(leftover.works[0], leftover.works[1]));
 }
@@ -126,13 +129,14 @@ struct Quota final : policy::Policy {
         most[kernel.id] = std::max<std::uint32_t>(most[kernel.id], count);
         sum += count;
       }
-      agrees &=
-          kernel.resident.size() == snapshot.sms.size() && sum == kernel.started - kernel.finished && kernel.profile == 70 + kernel.id;
+      agrees &= kernel.resident.size() == snapshot.sms.size() && sum == kernel.started - kernel.finished &&
+                kernel.profile == 70 + kernel.id;
     }
     // Asked for a kernel of which nothing has room, the dispatcher asks no more: take turns.
     for (std::size_t i = 0; i < snapshot.kernels.size(); ++i) {
       const policy::KernelView& kernel = snapshot.kernels[turn++ % snapshot.kernels.size()];
-      if (!kernel.all_started()) return policy::Slice{.kernel = kernel.id, .ctas = 1, .max_per_sm = kernel.id == 0 ? quota : 0};
+      if (!kernel.all_started())
+        return policy::Slice{.kernel = kernel.id, .ctas = 1, .max_per_sm = kernel.id == 0 ? quota : 0};
     }
     return std::nullopt;
   }
@@ -179,7 +183,8 @@ TEST_CASE("Copies_TakeTheirBytes_OneEngineADirection_AndKernelsWaitForThem") {
     order.stream = stream;
     return *(*engine)->Add(CopyWork{order, direction, 1 << 20});
   };
-  const WorkId in = copy(0, CopyDirection::kToDevice), in_too = copy(1, CopyDirection::kToDevice), out = copy(2, CopyDirection::kToHost);
+  const WorkId in = copy(0, CopyDirection::kToDevice), in_too = copy(1, CopyDirection::kToDevice),
+               out = copy(2, CopyDirection::kToHost);
   WorkOrder after;
   after.stream = 3;
   after.after = {in_too};
@@ -187,16 +192,17 @@ TEST_CASE("Copies_TakeTheirBytes_OneEngineADirection_AndKernelsWaitForThem") {
   REQUIRE((*engine)->Run().ok());
   const auto& works = (*engine)->results();
   const sim::TimingSpec& timing = device.timing;
-  const Cycle expected = (timing.pcie.latency_ns * timing.clock.sm_mhz + 999) / 1000 +
-                         ((1ull << 20) * timing.clock.sm_mhz + timing.pcie.to_device_mb_s - 1) / timing.pcie.to_device_mb_s;
+  const Cycle expected =
+      (timing.pcie.latency_ns * timing.clock.sm_mhz + 999) / 1000 +
+      ((1ull << 20) * timing.clock.sm_mhz + timing.pcie.to_device_mb_s - 1) / timing.pcie.to_device_mb_s;
   CHECK(works[in].ended - works[in].started == expected);
   CHECK(works[in_too].started == works[in].ended);
   CHECK(works[out].started == 0);
   CHECK(works[kernel].started == works[in_too].ended + timing.launch.dependent_cycles + timing.launch.cta_cycles);
 }
 
-/// Copies of nothing, of 7000 ns; an engine takes the next one to the device after 2000 ns, to the host after 3000; 500 ns more where a
-/// copy waits for another part of the device. Cycles are nanoseconds.
+/// Copies of nothing, of 7000 ns; an engine takes the next one to the device after 2000 ns, to the host after 3000; 500
+/// ns more where a copy waits for another part of the device. Cycles are nanoseconds.
 sim::DeviceSpec DeviceOfHandovers() {
   sim::DeviceSpec device = TestDevice("v100");
   device.timing.clock.sm_mhz = 1000;
@@ -236,7 +242,9 @@ TEST_CASE("Copies_ThatWaitForAnotherPartOfTheDevice_TakeAHandover") {
   const auto policy = policy::MakePolicy("leftover").value();
   auto engine = Engine::Create(device, *policy);
   REQUIRE(engine.ok());
-  const auto copy = [&](WorkOrder order, CopyDirection direction) { return *(*engine)->Add(CopyWork{std::move(order), direction, 0}); };
+  const auto copy = [&](WorkOrder order, CopyDirection direction) {
+    return *(*engine)->Add(CopyWork{std::move(order), direction, 0});
+  };
   const auto order = [](std::uint32_t stream, std::vector<WorkId> after = {}, Cycle submitted = 0) {
     return WorkOrder{.stream = stream, .submitted = submitted, .after = std::move(after)};
   };
@@ -270,7 +278,10 @@ TEST_CASE("Copies_ThatWaitForAnotherPartOfTheDevice_KeepTheirEngineAsMuchLonger"
   REQUIRE(engine.ok());
   const WorkId kernel = *(*engine)->Add(KernelWork{WorkOrder{.stream = 0, .submitted = 0, .after = {}}, Adds(1, 10)});
   for (const std::uint32_t stream : {1u, 2u})
-    REQUIRE((*engine)->Add(CopyWork{WorkOrder{.stream = stream, .submitted = 0, .after = {kernel}}, CopyDirection::kToHost, 0}).ok());
+    REQUIRE(
+        (*engine)
+            ->Add(CopyWork{WorkOrder{.stream = stream, .submitted = 0, .after = {kernel}}, CopyDirection::kToHost, 0})
+            .ok());
   REQUIRE((*engine)->Run().ok());
   const auto& works = (*engine)->results();
   CHECK(works[1].started == works[kernel].ended);
@@ -293,7 +304,8 @@ TEST_CASE("Add_WhatCanNeverRun_IsRefusedWithTheReason") {
         "kernel matrix, instruction 0: register 9 beyond register_count");
   WorkOrder order;
   order.after = {5};
-  CHECK((*engine)->Add(KernelWork{order, Adds(1, 1)}).error().message == "a work waits for work 5, which has not been given before it");
+  CHECK((*engine)->Add(KernelWork{order, Adds(1, 1)}).error().message ==
+        "a work waits for work 5, which has not been given before it");
 }
 
 TEST_CASE("Run_SourceFails_StopsWithItsReason") {

@@ -79,7 +79,8 @@ TEST_CASE("DramChannel_RowHits_GoBeforeOlderRequestsOfOtherRows") {
 }
 
 /// Gives a channel and its reference the same requests; `busy`: one in so many cycles brings one.
-void CompareWithPlain(const sim::TimingSpec::Dram& spec, std::uint64_t seed, Cycle cycles, std::uint32_t banks, std::uint32_t busy) {
+void CompareWithPlain(const sim::TimingSpec::Dram& spec, std::uint64_t seed, Cycle cycles, std::uint32_t banks,
+                      std::uint32_t busy) {
   MemoryCounters a_counters, b_counters;
   const Ports ports;
   DramChannel a(spec, 0, ports, false, a_counters), b(spec, 0, ports, true, b_counters);
@@ -88,7 +89,8 @@ void CompareWithPlain(const sim::TimingSpec::Dram& spec, std::uint64_t seed, Cyc
   std::uint32_t tag = 0;
   for (Cycle cycle = 0; cycle < cycles; ++cycle) {
     if (random() % busy == 0 && a.room() > 0) {
-      const auto bank = static_cast<std::uint32_t>(random() % banks), row = static_cast<std::uint32_t>(random() % 3 * 32);
+      const auto bank = static_cast<std::uint32_t>(random() % banks),
+                 row = static_cast<std::uint32_t>(random() % 3 * 32);
       const auto bursts = static_cast<std::uint32_t>(1 + random() % 2);
       const bool writes = random() % 3 == 0;
       a.Add(cycle, bank, row, bursts, writes, tag);
@@ -118,8 +120,8 @@ TEST_CASE("DramQueue_OtherNumbersOfBanks_IndexedAndPlainGiveTheSameCommands") {
 
 TEST_CASE("DramQueue_LongestTimesOfDeviceFiles_IndexedAndPlainGiveTheSameCommands") {
   sim::TimingSpec::Dram spec = PaperDram();
-  for (std::uint32_t* time : {&spec.tCCD, &spec.tCCDL, &spec.tRRD, &spec.tRCD, &spec.tRAS, &spec.tRP, &spec.tRC, &spec.tCL, &spec.tWL,
-                              &spec.tWR, &spec.tCDLR, &spec.tRTP}) {
+  for (std::uint32_t* time : {&spec.tCCD, &spec.tCCDL, &spec.tRRD, &spec.tRCD, &spec.tRAS, &spec.tRP, &spec.tRC,
+                              &spec.tCL, &spec.tWL, &spec.tWR, &spec.tCDLR, &spec.tRTP}) {
     *time = sim::TimingSpec::Dram::kMaxCommandCycles;
   }
   CompareWithPlain(spec, 1, 300'000, 16, 500);

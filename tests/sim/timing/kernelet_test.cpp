@@ -34,8 +34,9 @@ std::shared_ptr<trace::CtaSource> Waits(std::uint64_t ctas) {
     cta.Visit(0, kAllLanes, kLoads);
     for (std::uint32_t i = 0; i < kLoads; ++i) cta.Access(0x10000000 + (w * kLoads + i) * 128);
   }
-  return SameCtas(code.code(), {.ctas = ctas, .threads_per_cta = kWarps * 32, .registers_per_thread = 16, .shared_bytes = 0}, cta.Finish(),
-                  kWarps * kLoads * 128);
+  return SameCtas(code.code(),
+                  {.ctas = ctas, .threads_per_cta = kWarps * 32, .registers_per_thread = 16, .shared_bytes = 0},
+                  cta.Finish(), kWarps * kLoads * 128);
 }
 
 std::shared_ptr<trace::CtaSource> Computes(std::uint64_t ctas) {
@@ -47,12 +48,15 @@ std::shared_ptr<trace::CtaSource> Computes(std::uint64_t ctas) {
     cta.Warp();
     cta.Visit(0, kAllLanes, 60);
   }
-  return SameCtas(code.code(), {.ctas = ctas, .threads_per_cta = kWarps * 32, .registers_per_thread = 16, .shared_bytes = 0}, cta.Finish());
+  return SameCtas(code.code(),
+                  {.ctas = ctas, .threads_per_cta = kWarps * 32, .registers_per_thread = 16, .shared_bytes = 0},
+                  cta.Finish());
 }
 
 model::SmModel ModelOf(const sim::DeviceSpec& device) {
   const sim::TimingSpec& timing = device.timing;
-  const double bytes = 1.0 * timing.dram.channels * timing.dram.bytes_per_cycle * timing.clock.dram_mhz / timing.clock.sm_mhz;
+  const double bytes =
+      1.0 * timing.dram.channels * timing.dram.bytes_per_cycle * timing.clock.dram_mhz / timing.clock.sm_mhz;
   return {.sms = device.sm.count,
           .schedulers = timing.sm.schedulers,
           .peak_ipc = 1.0 * timing.sm.schedulers,
@@ -62,7 +66,8 @@ model::SmModel ModelOf(const sim::DeviceSpec& device) {
           .requests_per_cycle = bytes / timing.dram.access_bytes / device.sm.count};
 }
 
-model::KernelProfile ProfileOf(const trace::CtaSource& source, const sim::DeviceSpec& device, double memory_ratio, double pur, double mur) {
+model::KernelProfile ProfileOf(const trace::CtaSource& source, const sim::DeviceSpec& device, double memory_ratio,
+                               double pur, double mur) {
   const policy::CtaNeeds needs = *NeedsOf(source.shape(), device);
   return {.kernel = source.code().name,
           .needs = needs,
@@ -107,16 +112,18 @@ TEST_CASE("Kernelet_ComplementaryKernels_TakeLessTimeThanLeftover_AboutAsPredict
   CHECK(schedule->profit > 0.1);
 
   // As much of each as keeps both running to the end in the ratio that was planned.
-  const auto ipc = *model::MarkovModel(sm).Together(*profiles->Get(1), schedule->parts[0].ctas_per_sm, *profiles->Get(2),
-                                                    schedule->parts[1].ctas_per_sm);
+  const auto ipc = *model::MarkovModel(sm).Together(*profiles->Get(1), schedule->parts[0].ctas_per_sm,
+                                                    *profiles->Get(2), schedule->parts[1].ctas_per_sm);
   const std::uint64_t waits = 4 * 30;
-  const auto computes =
-      static_cast<std::uint64_t>(waits * profiles->Get(1)->instructions_per_cta / ipc[0] * ipc[1] / profiles->Get(2)->instructions_per_cta);
+  const auto computes = static_cast<std::uint64_t>(waits * profiles->Get(1)->instructions_per_cta / ipc[0] * ipc[1] /
+                                                   profiles->Get(2)->instructions_per_cta);
   const std::vector<std::shared_ptr<trace::CtaSource>> launches = {Waits(waits), Computes(computes)};
-  const auto leftover = policy::MakePolicy("leftover").value(), kernelet = policy::MakePolicy("kernelet", {.planner = planner}).value();
-  const Cycle apart = Run(device, *leftover, *profiles, launches), together = Run(device, *kernelet, *profiles, launches);
-  INFO("leftover " << apart << ", kernelet " << together << ", CP " << schedule->profit << ", blocks " << schedule->parts[0].ctas_per_sm
-                   << " + " << schedule->parts[1].ctas_per_sm);
+  const auto leftover = policy::MakePolicy("leftover").value(),
+             kernelet = policy::MakePolicy("kernelet", {.planner = planner}).value();
+  const Cycle apart = Run(device, *leftover, *profiles, launches),
+              together = Run(device, *kernelet, *profiles, launches);
+  INFO("leftover " << apart << ", kernelet " << together << ", CP " << schedule->profit << ", blocks "
+                   << schedule->parts[0].ctas_per_sm << " + " << schedule->parts[1].ctas_per_sm);
   const double saved = 1 - static_cast<double>(together) / static_cast<double>(apart);
   CHECK(saved > 0.5 * schedule->profit);
   CHECK(saved < 1.5 * schedule->profit);

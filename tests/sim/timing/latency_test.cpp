@@ -9,10 +9,11 @@ namespace {
 using trace::OpClass;
 using trace::Space;
 
-constexpr trace::LaunchShape kOneWarp{.ctas = 1, .threads_per_cta = 32, .registers_per_thread = 16, .shared_bytes = 1024};
+constexpr trace::LaunchShape kOneWarp{
+    .ctas = 1, .threads_per_cta = 32, .registers_per_thread = 16, .shared_bytes = 1024};
 
-/// One warp whose only block is `code`, each instruction waiting for the one before through register 1, and a last one that
-/// ends the kernel when the chain is done.
+/// One warp whose only block is `code`, each instruction waiting for the one before through register 1, and a last one
+/// that ends the kernel when the chain is done.
 template <typename Fill>
 Cycle ChainCycles(const sim::DeviceSpec& device, const Fill& fill) {
   CodeBuilder code("chain");
@@ -26,7 +27,8 @@ Cycle ChainCycles(const sim::DeviceSpec& device, const Fill& fill) {
 }
 
 /// Loads of the addresses, each address known when the load before it is done.
-Cycle Chase(const sim::DeviceSpec& device, Space space, const std::vector<std::uint64_t>& addresses, unsigned flags = 0) {
+Cycle Chase(const sim::DeviceSpec& device, Space space, const std::vector<std::uint64_t>& addresses,
+            unsigned flags = 0) {
   return ChainCycles(device, [&](CodeBuilder& code, CtaBuilder& cta) {
     for (const std::uint64_t address : addresses) {
       code.Load(space, 1, 4, flags, 1);
@@ -35,12 +37,14 @@ Cycle Chase(const sim::DeviceSpec& device, Space space, const std::vector<std::u
   });
 }
 
-const std::vector<std::string> kDevices = {"gtx480", "c2050", "gtx680", "k20c", "titanx-maxwell", "v100", "a100", "h200"};
+const std::vector<std::string> kDevices = {"gtx480",         "c2050", "gtx680", "k20c",
+                                           "titanx-maxwell", "v100",  "a100",   "h200"};
 
 TEST_CASE("Chain_OfEachClass_TakesItsLatency") {
   for (const std::string& name : kDevices) {
     const sim::DeviceSpec device = TestDevice(name);
-    for (const OpClass op : {OpClass::kInt, OpClass::kIntMul, OpClass::kFp32, OpClass::kFp64, OpClass::kSfu, OpClass::kShuffle}) {
+    for (const OpClass op :
+         {OpClass::kInt, OpClass::kIntMul, OpClass::kFp32, OpClass::kFp64, OpClass::kSfu, OpClass::kShuffle}) {
       INFO(name << ", class " << static_cast<int>(op));
       const Cycle cycles = ChainCycles(device, [&](CodeBuilder& code, CtaBuilder&) {
         for (int i = 0; i < 100; ++i) code.Op(op, {1}, {1, 2});
@@ -75,7 +79,8 @@ TEST_CASE("PointerChase_OverMorePagesThanTheTlbKnows_TakesItsMissesLonger") {
   sim::DeviceSpec device = TestDevice("v100");
   constexpr std::uint32_t kMiss = 1530;  // whole cycles of DRAM, too
   std::vector<std::uint64_t> near, far;  // twice over 16 lines of one page, of 16 pages
-  for (std::uint64_t i = 0; i < 32; ++i) near.push_back(i % 16 * 128), far.push_back(i % 16 * device.memory.page_bytes + i % 16 * 128);
+  for (std::uint64_t i = 0; i < 32; ++i)
+    near.push_back(i % 16 * 128), far.push_back(i % 16 * device.memory.page_bytes + i % 16 * 128);
   const auto chase = [&](const std::vector<std::uint64_t>& lines, std::uint32_t entries) {
     device.timing.tlb = {.entries = entries, .ways = 8, .miss_cycles = kMiss};
     return Chase(device, Space::kGlobal, lines, trace::kCacheGlobal);

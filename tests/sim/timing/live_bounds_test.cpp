@@ -28,11 +28,14 @@ TEST_CASE("LiveTimeline_HostThatIsDropped_LeavesNoEndlessKernelBehind") {
     cta.Visit(0, kAllLanes, 20'000'000);
   }
   const auto endless =
-      SameCtas(code.code(), {.ctas = 100'000, .threads_per_cta = 128, .registers_per_thread = 16, .shared_bytes = 0}, cta.Finish());
+      SameCtas(code.code(), {.ctas = 100'000, .threads_per_cta = 128, .registers_per_thread = 16, .shared_bytes = 0},
+               cta.Finish());
   const NodeId kernel = f.Kernel(f.At(1), endless);
   f.timeline->AskForEnd(f.host, {kernel}, [](LiveTimeline::Answer) {});
   // Whoever comes while only that kernel is waited for begins beside it, and is simulated.
-  const auto place = [](HostId host) { return Place{.host = host, .stream = 1, .after = {}, .group = 0, .rank = 0, .profile = 0}; };
+  const auto place = [](HostId host) {
+    return Place{.host = host, .stream = 1, .after = {}, .group = 0, .rank = 0, .profile = 0};
+  };
   const NodeId copy = f.timeline->AddCopy(place(other), CopyDirection::kToDevice, 64 << 10);
   REQUIRE(f.timeline->WaitFor(other, copy));
   f.timeline->DropHost(f.host);
@@ -51,10 +54,12 @@ TEST_CASE("LiveTimeline_Questions_NeedNoThreads_AndAreAnsweredInTheEnd") {
   for (std::uint64_t stream = 1; stream <= 8; ++stream) kernels.push_back(f.Kernel(f.At(stream), Adds(1, 10'000)));
   std::atomic<int> ended{0}, asked{0}, whole{0};
   for (int i = 0; i < kQuestions; ++i) {
-    f.timeline->AskForEnd(f.host, kernels, [&](LiveTimeline::Answer answer) { ended += answer == LiveTimeline::Answer::kYes ? 1 : 0; });
+    f.timeline->AskForEnd(f.host, kernels,
+                          [&](LiveTimeline::Answer answer) { ended += answer == LiveTimeline::Answer::kYes ? 1 : 0; });
     f.timeline->AskWhether(f.host, kernels, [&](LiveTimeline::Answer) { ++asked; });
   }
-  f.timeline->AskForEndOfAll(f.host, [&](LiveTimeline::Answer answer) { whole += answer == LiveTimeline::Answer::kYes ? 1 : 0; });
+  f.timeline->AskForEndOfAll(
+      f.host, [&](LiveTimeline::Answer answer) { whole += answer == LiveTimeline::Answer::kYes ? 1 : 0; });
   REQUIRE(f.timeline->WaitFor(f.host, kernels));
   REQUIRE(f.timeline->Finish().ok());
   CHECK(ended == kQuestions);
@@ -76,7 +81,8 @@ TEST_CASE("LiveTimeline_HostThatNeverStopsSubmitting_KeepsNobodyFromItsAnswer") 
   f.timeline->DropHost(other);
 }
 
-/// Seconds of this thread and the simulation's for so many markers that nothing but an unfinished kernel holds back, and their end.
+/// Seconds of this thread and the simulation's for so many markers that nothing but an unfinished kernel holds back,
+/// and their end.
 double SecondsOfMarkers(std::size_t count) {
   Fixture f;
   const auto begin = std::chrono::steady_clock::now();
@@ -98,7 +104,8 @@ TEST_CASE("LiveTimeline_WorksOfLastRank_WaitForAllBeforeThem_WithoutNamingThem")
   Fixture f;
   const NodeId group = f.timeline->OpenGroup(f.At(1));
   const auto member = [&](std::uint64_t rank) {
-    return f.timeline->AddMarker({.host = f.host, .stream = 0, .after = {}, .group = group, .rank = rank, .profile = 0});
+    return f.timeline->AddMarker(
+        {.host = f.host, .stream = 0, .after = {}, .group = group, .rank = rank, .profile = 0});
   };
   Place place{.host = f.host, .stream = 0, .after = {}, .group = group, .rank = 1, .profile = 0};
   const auto kernel = f.timeline->AddKernel(place, Adds(1, 1000));

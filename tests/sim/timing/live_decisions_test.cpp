@@ -14,7 +14,8 @@ using trace::HostAction;
 
 constexpr auto kSoon = std::chrono::milliseconds(30);
 
-/// A kernel, one behind it, an event, and polls for that; the first kernel is decided while the host waits for an answer.
+/// A kernel, one behind it, an event, and polls for that; the first kernel is decided while the host waits for an
+/// answer.
 Cycle PolledEnd(Fixture& f, bool later, int* polls) {
   const NodeId first = later ? f.timeline->AddUndecided(f.At(1)) : f.Kernel(f.At(1), Adds(100, 2000));
   std::thread decides([&] {
@@ -42,8 +43,8 @@ TEST_CASE("LiveTimeline_KernelOfWhichNothingRuns_TakesNoTime") {
   const NodeId nothing = f.timeline->AddUndecided(f.At(1)), large = f.timeline->AddUndecided(f.At(1));
   const NodeId behind = f.Kernel(f.At(1), Adds(1, 1));
   CHECK(f.timeline->Decide(nothing, Tracking::kNone, nullptr).ok());
-  const auto huge =
-      SameCtas(AddsCode(), {.ctas = 1, .threads_per_cta = 32, .registers_per_thread = 16, .shared_bytes = 1u << 30}, AddsCta(1));
+  const auto huge = SameCtas(
+      AddsCode(), {.ctas = 1, .threads_per_cta = 32, .registers_per_thread = 16, .shared_bytes = 1u << 30}, AddsCta(1));
   CHECK_FALSE(f.timeline->Decide(large, Tracking::kNone, huge).ok());
   REQUIRE(f.timeline->WaitFor(f.host, behind));
   CHECK(f.timeline->EndOf(nothing) == f.call);
@@ -66,7 +67,8 @@ TEST_CASE("LiveTimeline_KernelThatNobodyDecides_KeepsTheHostForAWhileOnly") {
   CHECK((*timeline)->Finish().ok());  // at the end it is not waited for
 }
 
-/// The calls of a program: a copy, a kernel with its profiler, a wait that sees nothing, a copy back, and a wait that sees.
+/// The calls of a program: a copy, a kernel with its profiler, a wait that sees nothing, a copy back, and a wait that
+/// sees.
 Cycle Played(bool overlapped, std::uint64_t storage_mb_s) {
   sim::DeviceSpec device = Device();
   device.timing.host.storage_mb_s = storage_mb_s;
@@ -98,13 +100,14 @@ Cycle Played(bool overlapped, std::uint64_t storage_mb_s) {
   return f.timeline->end();
 }
 
-/// A copy comes behind the earlier ones whose memory of the host's it touches, where parts of the program overlap; else its host has
-/// waited.
+/// A copy comes behind the earlier ones whose memory of the host's it touches, where parts of the program overlap; else
+/// its host has waited.
 TEST_CASE("ProgramWorks_ReusedHostMemory_PutsACopyBehindTheEarlierOnes_WhereProgramsOverlap") {
   for (const bool overlapped : {false, true}) {
     Fixture f;
     std::vector<NodeId> nodes;
-    ProgramWorks works(*f.timeline, f.host, overlapped, [&](std::uint64_t work) { return work <= nodes.size() ? nodes[work - 1] : 0; });
+    ProgramWorks works(*f.timeline, f.host, overlapped,
+                       [&](std::uint64_t work) { return work <= nodes.size() ? nodes[work - 1] : 0; });
     HostAction copy;
     copy.kind = HostAction::Kind::kCopyToDevice;
     copy.bytes = 1 << 20;
@@ -119,8 +122,8 @@ TEST_CASE("ProgramWorks_ReusedHostMemory_PutsACopyBehindTheEarlierOnes_WhereProg
   }
 }
 
-/// Where parts of a program overlap, its host goes on without waiting, but what it gives then comes behind what it would have waited for,
-/// once in each stream.
+/// Where parts of a program overlap, its host goes on without waiting, but what it gives then comes behind what it
+/// would have waited for, once in each stream.
 TEST_CASE("ProgramWorks_WaitThatSeesNothing_OrdersWhatComesLater_InWhateverStream") {
   for (const bool overlapped : {false, true}) {
     Fixture f;
@@ -156,8 +159,9 @@ TEST_CASE("ProgramWorks_StorageBeforeAndBehindCopies_TakesItsTime_OverlappedOrNo
   const Cycle without = Played(false, 0), with = Played(false, 1000);
   CHECK(with > without + 2 * megabyte);
   CHECK(with < without + 2 * megabyte + 20 * (f.call + f.answer));
-  CHECK(Played(true, 0) < without);       // a wait less
-  CHECK(Played(true, 1000) < with);       // the device of this test follows no pages: reading and writing stand beside the copies
+  CHECK(Played(true, 0) < without);  // a wait less
+  CHECK(Played(true, 1000) <
+        with);  // the device of this test follows no pages: reading and writing stand beside the copies
   CHECK(Played(true, 1000) >= megabyte);  // one after the other of a drive
 }
 
@@ -166,13 +170,15 @@ TEST_CASE("OverlapOutcome_NothingOverlaps_SaysWhyOfTheFirstKernels") {
   CHECK(outcome.WhyNothingOverlaps("a program").empty());  // it has launched nothing
   CHECK(outcome.AddUntracked("_Z4addsPf", "it prints"));
   CHECK_FALSE(outcome.AddUntracked("_Z4addsPf", "it prints"));
-  CHECK(outcome.WhyNothingOverlaps("a\x1b program") == "no kernel of a\\x1b program overlaps with others: adds(float*): it prints");
+  CHECK(outcome.WhyNothingOverlaps("a\x1b program") ==
+        "no kernel of a\\x1b program overlaps with others: adds(float*): it prints");
   CHECK(outcome.AddUntracked("b", "it is\nirregular"));
   CHECK(outcome.AddUntracked("b", "it is too large"));
   CHECK(outcome.AddUntracked("c", "why"));
   CHECK(outcome.AddUntracked("d", "why"));
   CHECK(outcome.WhyNothingOverlaps("p") ==
-        "no kernel of p overlaps with others: adds(float*): it prints; b: it is\\x0airregular; b: it is too large; and 2 more");
+        "no kernel of p overlaps with others: adds(float*): it prints; b: it is\\x0airregular; b: it is too large; and "
+        "2 more");
   outcome.AddTracked();
   CHECK(outcome.WhyNothingOverlaps("p").empty());
 }

@@ -29,18 +29,21 @@ inline std::shared_ptr<const trace::CtaTrace> AddsCta(std::uint32_t adds) {
 
 /// CTAs of one warp that add up for 4 * `adds` cycles on a V100.
 inline std::shared_ptr<trace::CtaSource> Adds(std::uint64_t ctas, std::uint32_t adds) {
-  return SameCtas(AddsCode(), {.ctas = ctas, .threads_per_cta = 32, .registers_per_thread = 16, .shared_bytes = 0}, AddsCta(adds));
+  return SameCtas(AddsCode(), {.ctas = ctas, .threads_per_cta = 32, .registers_per_thread = 16, .shared_bytes = 0},
+                  AddsCta(adds));
 }
 
 /// Host calls take 100 cycles, answers 200, so that expectations are easy to read.
 inline sim::DeviceSpec Device() {
   sim::DeviceSpec device = TestDevice("v100");
-  device.timing.host = {.call_ns = 100'000 / device.timing.clock.sm_mhz, .sync_ns = 200'000 / device.timing.clock.sm_mhz};
+  device.timing.host = {.call_ns = 100'000 / device.timing.clock.sm_mhz,
+                        .sync_ns = 200'000 / device.timing.clock.sm_mhz};
   return device;
 }
 
 struct Fixture {
-  explicit Fixture(const sim::DeviceSpec& spec = Device(), unsigned threads = 1, unsigned patience_ms = 3000, bool keep_ended = true)
+  explicit Fixture(const sim::DeviceSpec& spec = Device(), unsigned threads = 1, unsigned patience_ms = 3000,
+                   bool keep_ended = true)
       : device(spec) {
     LiveTimeline::Options options;
     options.engine.threads = threads;

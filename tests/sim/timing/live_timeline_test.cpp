@@ -1,4 +1,5 @@
-// Work given while the device is simulated: host time, streams, events, groups, several hosts, sources that are still running.
+// Work given while the device is simulated: host time, streams, events, groups, several hosts, sources that are still
+// running.
 #include "sim/timing/live/live_timeline.h"
 
 #include <unistd.h>
@@ -42,9 +43,11 @@ TEST_CASE("LiveTimeline_HostTime_CallsThatCopy_CostWhatTheDeviceFileSaysOfThem")
   sim::DeviceSpec device = Device();
   const Cycle copy_call = 37;
   for (const bool said : {true, false}) {
-    device.timing.host.copy_call_ns = said ? static_cast<std::uint32_t>(copy_call * 1000 / device.timing.clock.sm_mhz) : 0;
+    device.timing.host.copy_call_ns =
+        said ? static_cast<std::uint32_t>(copy_call * 1000 / device.timing.clock.sm_mhz) : 0;
     Fixture f(device);
-    const Cycle copy = said ? (Cycle{device.timing.host.copy_call_ns} * device.timing.clock.sm_mhz + 999) / 1000 : f.call;
+    const Cycle copy =
+        said ? (Cycle{device.timing.host.copy_call_ns} * device.timing.clock.sm_mhz + 999) / 1000 : f.call;
     REQUIRE((copy != f.call) == said);
     Cycle expected = 0;
     for (const CopyDirection direction :
@@ -90,7 +93,8 @@ TEST_CASE("LiveTimeline_CopyThenKernelThenCopy_FollowEachOther") {
   REQUIRE(f.timeline->WaitFor(f.host, out));
   const sim::TimingSpec& timing = f.device.timing;
   const Cycle latency = (timing.pcie.latency_ns * timing.clock.sm_mhz + 999) / 1000;
-  const Cycle moved = ((1ull << 20) * timing.clock.sm_mhz + timing.pcie.to_device_mb_s - 1) / timing.pcie.to_device_mb_s;
+  const Cycle moved =
+      ((1ull << 20) * timing.clock.sm_mhz + timing.pcie.to_device_mb_s - 1) / timing.pcie.to_device_mb_s;
   CHECK(f.timeline->EndOf(in) == f.call + latency + moved);
   const std::uint64_t rate = 7ull * timing.dram.channels * timing.dram.bytes_per_cycle * timing.clock.dram_mhz;
   const Cycle filled = ((1ull << 20) * timing.clock.sm_mhz * 8 + rate - 1) / rate;
@@ -118,7 +122,8 @@ TEST_CASE("LiveTimeline_Groups_RunTheirWorksBeforeWhatFollows_InTheOrderOfRanks"
     REQUIRE(parent.ok());
     const NodeId after = f.Kernel(f.At(1), Adds(1, 1));
     const auto child = [&](std::uint64_t rank, std::uint32_t adds) {
-      return f.Kernel({.host = f.host, .stream = 0, .after = {}, .group = *parent, .rank = rank, .profile = 0}, Adds(60, adds));
+      return f.Kernel({.host = f.host, .stream = 0, .after = {}, .group = *parent, .rank = rank, .profile = 0},
+                      Adds(60, adds));
     };
     // The calls come in any order, the ranks tell.
     const NodeId a = reverse ? 0 : child(1, 500), b = child(2, 3000), c = reverse ? child(1, 500) : a;
@@ -140,11 +145,14 @@ std::vector<Cycle> RunMany(Fixture& f) {
   for (int i = 0; i < 300; ++i) {
     const std::uint64_t stream = next(4);
     switch (next(6)) {
-      case 0: nodes.push_back(f.timeline->AddCopy(f.At(stream), static_cast<CopyDirection>(next(4)), 1000 + next(60000))); break;
+      case 0:
+        nodes.push_back(f.timeline->AddCopy(f.At(stream), static_cast<CopyDirection>(next(4)), 1000 + next(60000)));
+        break;
       case 1: events.push_back(f.timeline->AddMarker(f.At(stream))); break;
       case 2:
         if (!events.empty())
-          nodes.push_back(f.timeline->AddMarker(f.At(stream, {events[next(static_cast<std::uint32_t>(events.size()))]})));
+          nodes.push_back(
+              f.timeline->AddMarker(f.At(stream, {events[next(static_cast<std::uint32_t>(events.size()))]})));
         break;
       case 3:
         if (next(4) == 0 && !nodes.empty()) REQUIRE(f.timeline->WaitFor(f.host, nodes[nodes.size() - 1]));
@@ -174,7 +182,8 @@ TEST_CASE("LiveTimeline_SameCalls_SameTimes_WhateverTheThreads") {
 }
 
 /// Kernels, two streams that wait for each other, and every so often a kernel that launches others. The last of them.
-NodeId SubmitBatch(Fixture& f, std::uint64_t stream, std::uint32_t kernels, const std::shared_ptr<trace::CtaSource>& source) {
+NodeId SubmitBatch(Fixture& f, std::uint64_t stream, std::uint32_t kernels,
+                   const std::shared_ptr<trace::CtaSource>& source) {
   NodeId last = 0;
   for (std::uint32_t i = 0; i < kernels; ++i) {
     last = f.Kernel(f.At(stream + i % 2, {last}), source);
@@ -228,7 +237,8 @@ TEST_CASE("LiveTimeline_DroppedHost_IsForgottenWhenItsLastWorkHasEnded") {
   const HostId other = f.timeline->AddHost();
   const NodeId mine = f.Kernel(f.At(1), Adds(1, 100'000)), dropped = f.Kernel(f.At(1), Adds(1, 1));
   f.timeline->Advance(f.host, 20'000);
-  const NodeId marker = f.timeline->AddMarker({.host = other, .stream = 1, .after = {}, .group = 0, .rank = 0, .profile = 0});
+  const NodeId marker =
+      f.timeline->AddMarker({.host = other, .stream = 1, .after = {}, .group = 0, .rank = 0, .profile = 0});
   f.timeline->Advance(other, 10'000);
   REQUIRE(f.timeline->Poll(other, marker) == LiveTimeline::Answer::kYes);  // the device has the host's works
   f.timeline->DropHost(f.host);
@@ -271,7 +281,9 @@ TEST_CASE("LiveTimeline_TwoHosts_TimesDoNotDependOnWhoIsFaster") {
 TEST_CASE("LiveTimeline_KernelThatDoesNotFit_IsRefusedWithTheReason") {
   Fixture f;
   const auto refused = f.timeline->AddKernel(
-      f.At(1), SameCtas(AddsCode(), {.ctas = 1, .threads_per_cta = 32, .registers_per_thread = 16, .shared_bytes = 200'000}, AddsCta(1)));
+      f.At(1),
+      SameCtas(AddsCode(), {.ctas = 1, .threads_per_cta = 32, .registers_per_thread = 16, .shared_bytes = 200'000},
+               AddsCta(1)));
   REQUIRE_FALSE(refused.ok());
   CHECK(refused.error().message.starts_with("kernel adds: a CTA takes "));
 }
@@ -295,9 +307,10 @@ TEST_CASE("LiveSource_AnyOrder_PackedOrNot_GivesTheTimesOfTheSameCtas") {
   const trace::KernelCode code = AddsCode();
   const auto make = [](std::uint64_t index) { return AddsCta(static_cast<std::uint32_t>(20 + index % 37)); };
   Fixture whole;
-  const NodeId expected = whole.Kernel(whole.At(1), std::make_shared<SyntheticSource>(code, shape, [&](std::uint64_t index) {
-                                         return trace::LoadedCta{make(index), {}};
-                                       }));
+  const NodeId expected =
+      whole.Kernel(whole.At(1), std::make_shared<SyntheticSource>(code, shape, [&](std::uint64_t index) {
+                     return trace::LoadedCta{make(index), {}};
+                   }));
   REQUIRE(whole.timeline->WaitFor(whole.host, expected));
   for (const std::uint64_t memory : {std::uint64_t{1} << 30, std::uint64_t{0}}) {
     Fixture f;
@@ -331,16 +344,16 @@ TEST_CASE("LiveSource_Closed_CtasThatDidNotCome_TakeNoTime") {
   CHECK(*f.timeline->EndOf(node) <= f.call + launch.kernel_cycles + launch.cta_cycles + 3 * launch.cta_interval + 2);
 }
 
-/// A trace of a copy, a kernel, one in another stream that waits for it, a wait of the host, a kernel that launched two others, and a
-/// launch that was not kept.
+/// A trace of a copy, a kernel, one in another stream that waits for it, a wait of the host, a kernel that launched two
+/// others, and a launch that was not kept.
 std::shared_ptr<trace::TraceFile> WriteTrace(const std::string& path) {
   using trace::HostAction;
   auto writer = trace::TraceWriter::Create(path, "test");
   REQUIRE(writer.ok());
   const trace::KernelCode code = AddsCode();
   const std::uint32_t kernel = (*writer)->AddKernel(code);
-  const auto act = [&](HostAction::Kind kind, std::uint64_t work, std::uint64_t stream, std::vector<std::uint64_t> after,
-                       std::uint64_t group = 0) {
+  const auto act = [&](HostAction::Kind kind, std::uint64_t work, std::uint64_t stream,
+                       std::vector<std::uint64_t> after, std::uint64_t group = 0) {
     HostAction action;
     action.kind = kind;
     action.work = work;
@@ -393,7 +406,8 @@ TEST_CASE("TracePlayer_MakesTheSameCalls_GivesTheSameTimes") {
   REQUIRE(direct.timeline->WaitFor(direct.host, second));
   const auto parent = direct.timeline->OpenKernel(direct.At(1), Adds(4, 200));
   const NodeId after = direct.Kernel(direct.At(1), Adds(5, 200));
-  const Place inside{.host = direct.host, .stream = 0, .after = {}, .group = *parent, .rank = 0, .number = 6, .profile = 0};
+  const Place inside{
+      .host = direct.host, .stream = 0, .after = {}, .group = *parent, .rank = 0, .number = 6, .profile = 0};
   const NodeId child = direct.Kernel(inside, Adds(6, 200));
   Place behind = inside;
   behind.after = {child};
@@ -471,7 +485,10 @@ std::shared_ptr<trace::TraceFile> WriteRangesTrace(const std::string& path) {
   for (const Role role : {Role::kProfiler, Role::kReleasing, Role::kKernel}) {
     trace::LaunchInfo info;
     info.kernel = kernel;
-    info.shape = {.ctas = 4, .threads_per_cta = 32, .registers_per_thread = role == Role::kReleasing ? 40U : 32U, .shared_bytes = 0};
+    info.shape = {.ctas = 4,
+                  .threads_per_cta = 32,
+                  .registers_per_thread = role == Role::kReleasing ? 40U : 32U,
+                  .shared_bytes = 0};
     info.work = 1;
     info.role = role;
     if (role != Role::kKernel) info.ranges = trace::LaunchInfo::Ranges::kInterval;

@@ -45,7 +45,8 @@ Outcome RunLaunches(const sim::DeviceSpec& device, const std::vector<std::shared
   REQUIRE(status.ok());
   Outcome outcome{(*engine)->results(), (*engine)->counters(), {}, {}, (*engine)->passed()};
   for (std::size_t s = 0; s < device.sm.count; ++s) outcome.sms.push_back((*engine)->sm_counters(s));
-  for (std::size_t p = 0; p < device.timing.dram.channels; ++p) outcome.partitions.push_back((*engine)->partition_counters(p));
+  for (std::size_t p = 0; p < device.timing.dram.channels; ++p)
+    outcome.partitions.push_back((*engine)->partition_counters(p));
   return outcome;
 }
 
@@ -58,8 +59,9 @@ Cycle KernelCycles(const Outcome& outcome) { return outcome.works[0].ended - out
 std::string Difference(const Outcome& a, const Outcome& b) {
   for (std::size_t i = 0; i < a.works.size(); ++i) {
     if (a.works[i].started != b.works[i].started || a.works[i].ended != b.works[i].ended) {
-      return "work " + std::to_string(i) + ": " + std::to_string(a.works[i].started) + " to " + std::to_string(a.works[i].ended) + " and " +
-             std::to_string(b.works[i].started) + " to " + std::to_string(b.works[i].ended);
+      return "work " + std::to_string(i) + ": " + std::to_string(a.works[i].started) + " to " +
+             std::to_string(a.works[i].ended) + " and " + std::to_string(b.works[i].started) + " to " +
+             std::to_string(b.works[i].ended);
     }
   }
   for (const CounterInfo& counter : CounterTable()) {
@@ -81,8 +83,8 @@ std::string BrokenLaw(const sim::DeviceSpec& device, const Outcome& outcome) {
   };
   std::uint64_t ctas = 0, instructions = 0;
   for (const WorkResult& work : outcome.works) ctas += work.ctas, instructions += work.warp_instructions;
-  const std::uint64_t stalls = sm.stall_pipe + sm.stall_load_store + sm.stall_dependency + sm.stall_memory + sm.stall_barrier +
-                               sm.stall_finish + sm.stall_empty +
+  const std::uint64_t stalls = sm.stall_pipe + sm.stall_load_store + sm.stall_dependency + sm.stall_memory +
+                               sm.stall_barrier + sm.stall_finish + sm.stall_empty +
                                std::accumulate(sm.stall_gate.begin(), sm.stall_gate.end(), std::uint64_t{0});
   const std::uint64_t bytes = (memory.l2_sector_misses - memory.l2_sector_merges) * sim::TimingSpec::kSectorBytes;
   const Law laws[] = {
@@ -95,13 +97,15 @@ std::string BrokenLaw(const sim::DeviceSpec& device, const Outcome& outcome) {
       {"answers sent and taken", memory.l2_responses, sm.responses},
       {"sectors asked for and come", sm.read_sectors, sm.response_sectors},
       {"sectors sent and come", memory.l2_response_sectors, sm.response_sectors},
-      {"scheduler cycles with and without issue", sm.issue_cycles + stalls, sm.resident_cycles * device.timing.sm.schedulers},
+      {"scheduler cycles with and without issue", sm.issue_cycles + stalls,
+       sm.resident_cycles * device.timing.sm.schedulers},
       {"issue cycles and pairs", sm.issue_cycles + sm.dual_issues, sm.warp_instructions},
       {"DRAM writes and lines written back", memory.dram_writes, memory.l2_write_backs},
       {"bytes read by DRAM at least those that L2 missed", std::min(bytes, memory.dram_read_bytes), bytes},
   };
   for (const Law& law : laws) {
-    if (law.left != law.right) return std::string(law.text) + ": " + std::to_string(law.left) + " and " + std::to_string(law.right);
+    if (law.left != law.right)
+      return std::string(law.text) + ": " + std::to_string(law.left) + " and " + std::to_string(law.right);
   }
   return "";
 }

@@ -40,7 +40,8 @@ Outcome RunLaunches(const sim::DeviceSpec& device, const std::vector<std::shared
                     const RunOptions& options = {}, std::uint32_t streams = 1);
 
 /// One launch.
-Outcome RunLaunch(const sim::DeviceSpec& device, std::shared_ptr<trace::CtaSource> launch, const RunOptions& options = {});
+Outcome RunLaunch(const sim::DeviceSpec& device, std::shared_ptr<trace::CtaSource> launch,
+                  const RunOptions& options = {});
 
 /// Cycles of the first launch from its first CTA's first cycle to its end.
 Cycle KernelCycles(const Outcome& outcome);
@@ -48,8 +49,8 @@ Cycle KernelCycles(const Outcome& outcome);
 /// The first way in which two outcomes differ, or an empty text.
 std::string Difference(const Outcome& a, const Outcome& b);
 
-/// The first conservation law that does not hold, or an empty text: requests are answered, sectors asked for come, everything is
-/// counted on both sides of the crossbar, scheduler cycles add up.
+/// The first conservation law that does not hold, or an empty text: requests are answered, sectors asked for come,
+/// everything is counted on both sides of the crossbar, scheduler cycles add up.
 std::string BrokenLaw(const sim::DeviceSpec& device, const Outcome& outcome);
 
 }  // namespace gridloom::timing

@@ -20,7 +20,10 @@ struct Case {
 
 Case RandomCase(std::uint64_t seed) {
   std::mt19937_64 random(seed);
-  Case made{RandomDevice(random), {}, static_cast<std::uint32_t>(1 + random() % 3), random() % 3 == 0 ? "serial" : "leftover"};
+  Case made{RandomDevice(random),
+            {},
+            static_cast<std::uint32_t>(1 + random() % 3),
+            random() % 3 == 0 ? "serial" : "leftover"};
   for (std::uint64_t i = 1 + random() % 4; i > 0; --i) made.launches.push_back(RandomLaunch(random));
   return made;
 }
@@ -50,7 +53,8 @@ TEST_CASE("Engine_RandomKernelsOnRandomDevices_AreBitEqualToThePlainMode") {
   }
 }
 
-/// CTAs of another source in whose paths random parts without barriers repeat, up to twenty times; or the same CTAs written out.
+/// CTAs of another source in whose paths random parts without barriers repeat, up to twenty times; or the same CTAs
+/// written out.
 class RepeatingSource final : public trace::CtaSource {
  public:
   RepeatingSource(std::shared_ptr<trace::CtaSource> from, std::uint64_t seed, bool unrolled)
@@ -83,8 +87,10 @@ class RepeatingSource final : public trace::CtaSource {
       for (; repeat.visit_count < most && visit < warp.visit_count; ++repeat.visit_count, ++visit) {
         const trace::BasicBlock& block = code().blocks[cta.visits[warp.first_visit + visit].block];
         const auto instructions = std::span(code().instructions).subspan(block.first, block.count);
-        if (std::ranges::any_of(instructions, [](const auto& one) { return one.op == trace::OpClass::kBarrier; })) break;
-        repeat.access_count += static_cast<std::uint32_t>(std::ranges::count_if(instructions, &trace::Instruction::has_access));
+        if (std::ranges::any_of(instructions, [](const auto& one) { return one.op == trace::OpClass::kBarrier; }))
+          break;
+        repeat.access_count +=
+            static_cast<std::uint32_t>(std::ranges::count_if(instructions, &trace::Instruction::has_access));
         executed += instructions.size();
       }
       access += repeat.access_count;
@@ -92,7 +98,8 @@ class RepeatingSource final : public trace::CtaSource {
         if (executed != 0) cta.repeats.push_back(repeat);
       } else if (repeat.visit_count == 0) {  // a barrier
         const trace::BasicBlock& block = code().blocks[cta.visits[warp.first_visit + visit++].block];
-        for (std::uint32_t i = 0; i < block.count; ++i) access += code().instructions[block.first + i].has_access() ? 1 : 0;
+        for (std::uint32_t i = 0; i < block.count; ++i)
+          access += code().instructions[block.first + i].has_access() ? 1 : 0;
       }
     }
   }
@@ -161,7 +168,8 @@ TEST_CASE("Engine_WarpsThatEndAtABarrierOfSome_ComeToAnEnd_AsInThePlainMode") {
     cta.Warp();
     cta.Visit(0, kAllLanes, 2);
   }
-  const auto launch = SameCtas(code.code(), {.ctas = 8, .threads_per_cta = 96, .registers_per_thread = 16}, cta.Finish());
+  const auto launch =
+      SameCtas(code.code(), {.ctas = 8, .threads_per_cta = 96, .registers_per_thread = 16}, cta.Finish());
   Cycle ended[2] = {};
   for (const bool plain : {false, true}) {
     const auto policy = policy::MakePolicy("leftover").value();

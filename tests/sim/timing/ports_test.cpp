@@ -1,4 +1,5 @@
-// The ports of proposed hardware: who is asked, what answers do, and that neither short cuts, windows nor threads change anything.
+// The ports of proposed hardware: who is asked, what answers do, and that neither short cuts, windows nor threads
+// change anything.
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <map>
@@ -92,7 +93,9 @@ class Watcher final : CtaEvents, CtaPlacer, LineGate, L2Replacement, DramEvents,
     }
     return std::nullopt;
   }
-  Cycle MayAccess(Cycle now, const LineIssue& line) override { return line.line >= 8192 ? std::max<Cycle>(now, 20000) : now; }
+  Cycle MayAccess(Cycle now, const LineIssue& line) override {
+    return line.line >= 8192 ? std::max<Cycle>(now, 20000) : now;
+  }
   std::uint64_t Candidates(Cycle, const L2Access&, std::uint32_t) override { return 1; }
   void OnAccess(Cycle, const L2Access& access, L2Place place, bool hit) override {
     lines.push_back(access.line);
@@ -143,8 +146,8 @@ std::uint64_t Mixed(std::uint64_t number) {
   return (number ^ (number >> 29)) * 0xbf58476d1ce4e5b9ull >> 20;
 }
 
-/// Pages open at times of their own: some are known in advance, others are announced shortly before. Between that, it drops L1s, flushes
-/// lines of L2 and reads others. No access issues before its page has opened.
+/// Pages open at times of their own: some are known in advance, others are announced shortly before. Between that, it
+/// drops L1s, flushes lines of L2 and reads others. No access issues before its page has opened.
 class RandomPages final : WarpGate, AccessEvents, TimedSource, CtaEvents {
  public:
   explicit RandomPages(std::uint64_t seed) : seed_(seed) {}
@@ -180,14 +183,16 @@ class RandomPages final : WarpGate, AccessEvents, TimedSource, CtaEvents {
     const std::uint64_t turn = now / kEvery;
     if (turn % 2 == 0 && turn != 0) {
       announced_ = turn / 2;
-      for (std::uint32_t sm = 0; sm < input_->parameters().device.sm.count; ++sm) input_->AskGates(sm, OpensAt(announced_ - 1));
+      for (std::uint32_t sm = 0; sm < input_->parameters().device.sm.count; ++sm)
+        input_->AskGates(sm, OpensAt(announced_ - 1));
     }
     for (std::uint64_t i = 0; i < 12; ++i) {
       const std::uint64_t chance = Mixed(seed_ * 3 + turn * 64 + i);
       input_->Send(now + chance % 50, {.line = chance / 64 % 4096, .kind = kKinds[chance % 4]});
     }
   }
-  static constexpr RequestKind kKinds[] = {RequestKind::kFlush, RequestKind::kFlush, RequestKind::kRead, RequestKind::kWrite};
+  static constexpr RequestKind kKinds[] = {RequestKind::kFlush, RequestKind::kFlush, RequestKind::kRead,
+                                           RequestKind::kWrite};
 
   const std::uint64_t seed_;
   DeviceInput* input_ = nullptr;
@@ -231,7 +236,9 @@ struct Together final : StartRule {
 
 TEST_CASE("StartRule_LetsAKernelBegin_BeforeTheOneBeforeItInItsStreamHasEnded") {
   const sim::DeviceSpec device = TestDevice("v100");
-  const auto run = [&](Parts parts) { return RunLaunches(device, {Adds(2, 9000), Adds(2, 9000)}, {.parts = std::move(parts)}); };
+  const auto run = [&](Parts parts) {
+    return RunLaunches(device, {Adds(2, 9000), Adds(2, 9000)}, {.parts = std::move(parts)});
+  };
   const Outcome without = run({});
   CHECK(without.works[1].started > without.works[0].ended);
   Together at_once(0), later(20000);
@@ -262,8 +269,10 @@ TEST_CASE("CopyPath_TakesCopies_AndSaysWhenTheyEnd") {
   const auto policy = policy::MakePolicy("leftover").value();
   auto engine = Engine::Create(device, *policy, {.parts = {Borrow(path)}});
   REQUIRE(engine.ok());
-  REQUIRE((*engine)->Add(CopyWork{{.stream = 0, .submitted = 0, .after = {}}, CopyDirection::kToDevice, 1u << 30}).ok());
-  REQUIRE((*engine)->Add(CopyWork{{.stream = 1, .submitted = 0, .after = {}}, CopyDirection::kToDevice, 1u << 30}).ok());
+  REQUIRE(
+      (*engine)->Add(CopyWork{{.stream = 0, .submitted = 0, .after = {}}, CopyDirection::kToDevice, 1u << 30}).ok());
+  REQUIRE(
+      (*engine)->Add(CopyWork{{.stream = 1, .submitted = 0, .after = {}}, CopyDirection::kToDevice, 1u << 30}).ok());
   REQUIRE((*engine)->Add(CopyWork{{.stream = 0, .submitted = 0, .after = {}}, CopyDirection::kToHost, 1u << 20}).ok());
   REQUIRE((*engine)->Run().ok());
   const auto works = (*engine)->results();
@@ -276,7 +285,9 @@ TEST_CASE("CopyPath_TakesCopies_AndSaysWhenTheyEnd") {
 /// An SM holds at most so many CTAs of the first launch.
 struct Limit final : CtaLimit {
   void Attach(Ports& ports, DeviceInput&) { ports.cta_limits.push_back(this); }
-  bool MayHold(Cycle, std::uint32_t launch, std::uint32_t, std::uint32_t resident) override { return launch != 0 || resident < 1; }
+  bool MayHold(Cycle, std::uint32_t launch, std::uint32_t, std::uint32_t resident) override {
+    return launch != 0 || resident < 1;
+  }
 };
 
 TEST_CASE("CtaLimit_HoldsBackAKernel_AndLeavesItsRoomToTheNext") {
@@ -297,7 +308,8 @@ class OnlyOdd final : public policy::Policy {
   std::string_view name() const override { return "only-odd"; }
   std::optional<policy::Slice> Next(const policy::Snapshot& snapshot) override {
     for (const policy::KernelView& kernel : snapshot.kernels) {
-      if (!kernel.all_started()) return policy::Slice{.kernel = kernel.id, .ctas = kernel.ctas, .max_per_sm = 0, .sms = odd_};
+      if (!kernel.all_started())
+        return policy::Slice{.kernel = kernel.id, .ctas = kernel.ctas, .max_per_sm = 0, .sms = odd_};
     }
     return std::nullopt;
   }
@@ -318,7 +330,8 @@ TEST_CASE("Slice_ThatNamesMultiprocessors_StartsOnThemOnly") {
 }
 
 /// CTAs of one warp; each visits its block `adds` times and has an event at each visit of `visits`.
-std::shared_ptr<trace::CtaSource> WithEvents(std::uint64_t ctas, std::uint32_t adds, const std::vector<std::uint32_t>& visits) {
+std::shared_ptr<trace::CtaSource> WithEvents(std::uint64_t ctas, std::uint32_t adds,
+                                             const std::vector<std::uint32_t>& visits) {
   CodeBuilder code("launches");
   code.Block();
   code.Op(OpClass::kInt, {1}, {1});
@@ -328,8 +341,11 @@ std::shared_ptr<trace::CtaSource> WithEvents(std::uint64_t ctas, std::uint32_t a
   cta.Visit(0, kAllLanes, adds);
   trace::CtaTrace made = *cta.Finish();
   for (const std::uint32_t visit : visits) {
-    made.events.push_back(
-        {.kind = trace::EventKind::kDeviceLaunch, .visit = visit, .instruction = 1, .lanes = 1, .data = {visit, 1, 32, 0}});
+    made.events.push_back({.kind = trace::EventKind::kDeviceLaunch,
+                           .visit = visit,
+                           .instruction = 1,
+                           .lanes = 1,
+                           .data = {visit, 1, 32, 0}});
   }
   return SameCtas(code.code(), OneWarp(ctas), std::make_shared<const trace::CtaTrace>(std::move(made)));
 }
@@ -347,7 +363,8 @@ struct Launcher final : CtaEvents {
       failures += joined.ok() ? 0 : 1;
       return;
     }
-    const auto added = input->Add(KernelWork{{.stream = input->NewStream(), .submitted = signal.at, .after = {}}, Adds(2, 50)});
+    const auto added =
+        input->Add(KernelWork{{.stream = input->NewStream(), .submitted = signal.at, .after = {}}, Adds(2, 50)});
     if (added.ok()) children.push_back(*added);
   }
   std::vector<std::pair<Cycle, std::uint64_t>> seen;
@@ -408,7 +425,8 @@ TEST_CASE("Extend_AddsCtasToARunningKernel_OfItsOwnCodeAlone") {
 
 TEST_CASE("Ports_ForOnePart_RefuseASecondOne") {
   const auto policy = policy::MakePolicy("leftover").value();
-  const auto engine = Engine::Create(TestDevice("v100"), *policy, {.parts = {std::make_shared<IdlePart>(), std::make_shared<IdlePart>()}});
+  const auto engine = Engine::Create(TestDevice("v100"), *policy,
+                                     {.parts = {std::make_shared<IdlePart>(), std::make_shared<IdlePart>()}});
   REQUIRE_FALSE(engine.ok());
   CHECK(engine.error().message == "two proposed parts place CTAs; only one can");
 }

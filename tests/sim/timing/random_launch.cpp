@@ -21,15 +21,18 @@ T Choose(std::mt19937_64& random, std::initializer_list<T> values) {
 
 constexpr std::uint16_t kRegisters = 12;
 
-std::uint16_t RandomRegister(std::mt19937_64& random) { return static_cast<std::uint16_t>(Draw(random, 1, kRegisters)); }
+std::uint16_t RandomRegister(std::mt19937_64& random) {
+  return static_cast<std::uint16_t>(Draw(random, 1, kRegisters));
+}
 
 void AddMemory(CodeBuilder& code, std::mt19937_64& random) {
-  const auto space = Choose(random, {Space::kGlobal, Space::kGlobal, Space::kGlobal, Space::kShared, Space::kLocal, Space::kConstant,
-                                     Space::kTexture, Space::kParameter});
+  const auto space = Choose(random, {Space::kGlobal, Space::kGlobal, Space::kGlobal, Space::kShared, Space::kLocal,
+                                     Space::kConstant, Space::kTexture, Space::kParameter});
   const auto width = Choose<std::uint8_t>(random, {1, 2, 4, 4, 4, 8, 16});
   const bool global = space == Space::kGlobal;
   const bool writable = global || space == Space::kShared || space == Space::kLocal;
-  const unsigned load_flags = global ? Choose<unsigned>(random, {0, 0, 0, trace::kVolatile, trace::kCacheGlobal, trace::kReadOnly}) : 0;
+  const unsigned load_flags =
+      global ? Choose<unsigned>(random, {0, 0, 0, trace::kVolatile, trace::kCacheGlobal, trace::kReadOnly}) : 0;
   const std::uint32_t what = Draw(random, 0, 9);
   if (writable && what < 3) code.Store(space, RandomRegister(random), width);
   else if ((global || space == Space::kShared) && what == 3) code.Atomic(space, RandomRegister(random), 4);
@@ -38,7 +41,8 @@ void AddMemory(CodeBuilder& code, std::mt19937_64& random) {
 }
 
 void AddInstruction(CodeBuilder& code, std::mt19937_64& random) {
-  const auto a = RandomRegister(random), b = RandomRegister(random), c = RandomRegister(random), d = RandomRegister(random);
+  const auto a = RandomRegister(random), b = RandomRegister(random), c = RandomRegister(random),
+             d = RandomRegister(random);
   switch (Draw(random, 0, 9)) {
     case 0:
     case 1:
@@ -46,7 +50,9 @@ void AddInstruction(CodeBuilder& code, std::mt19937_64& random) {
     case 3: return code.Op(OpClass::kBranch, {}, {a});
     case 4: return code.Op(Choose(random, {OpClass::kFence, OpClass::kControl, OpClass::kShuffle}), {a}, {b});
     case 5:
-      return code.Op(Choose(random, {OpClass::kFp64, OpClass::kSfu, OpClass::kIntMul, OpClass::kConvert, OpClass::kFp32Div}), {a}, {b});
+      return code.Op(
+          Choose(random, {OpClass::kFp64, OpClass::kSfu, OpClass::kIntMul, OpClass::kConvert, OpClass::kFp32Div}), {a},
+          {b});
     case 6: return code.Op(OpClass::kFp32, {a, b}, {c, d, a, b, c, d, c});  // more registers than fit inline
     default: return code.Op(Choose(random, {OpClass::kInt, OpClass::kFp32, OpClass::kFp16}), {a}, {b, c, d});
   }
@@ -104,8 +110,8 @@ std::shared_ptr<trace::CtaSource> RandomLaunch(std::mt19937_64& random) {
       for (std::uint32_t phase = 0; phase < phases; ++phase) {
         for (std::uint32_t v = 0; v < visits; ++v) {
           const auto block = static_cast<std::uint32_t>(of_cta() % blocks);
-          const std::uint32_t mask =
-              Choose<std::uint32_t>(of_cta, {kAllLanes, kAllLanes, 1, 0xffff0000u, static_cast<std::uint32_t>(of_cta()) | 4});
+          const std::uint32_t mask = Choose<std::uint32_t>(
+              of_cta, {kAllLanes, kAllLanes, 1, 0xffff0000u, static_cast<std::uint32_t>(of_cta()) | 4});
           cta.Visit(block, mask);
           for (std::uint32_t i = 0; i < code.blocks[block].count; ++i) {
             const trace::Instruction& instruction = code.instructions[code.blocks[block].first + i];
@@ -128,13 +134,14 @@ std::shared_ptr<trace::CtaSource> RandomLaunch(std::mt19937_64& random) {
 }
 
 sim::DeviceSpec RandomDevice(std::mt19937_64& random) {
-  sim::DeviceSpec device =
-      TestDevice(Choose<const char*>(random, {"gtx480", "gtx680", "k20c", "v100", "h200", "crcs", "sm_52", "fermi-24"}));
+  sim::DeviceSpec device = TestDevice(
+      Choose<const char*>(random, {"gtx480", "gtx680", "k20c", "v100", "h200", "crcs", "sm_52", "fermi-24"}));
   sim::TimingSpec& timing = device.timing;
   device.sm.count = Draw(random, 1, 4);
   if (Draw(random, 0, 1) == 0) device.sm.max_blocks = Draw(random, 1, 4);
   device.grid.max_resident = Draw(random, 1, 4);
-  timing.sm.warp_order = Choose(random, {sim::WarpOrder::kLooseRoundRobin, sim::WarpOrder::kGreedyThenOldest, sim::WarpOrder::kTwoLevel});
+  timing.sm.warp_order =
+      Choose(random, {sim::WarpOrder::kLooseRoundRobin, sim::WarpOrder::kGreedyThenOldest, sim::WarpOrder::kTwoLevel});
   timing.sm.active_warps = Draw(random, 1, 4);
   timing.sm.issue_width = Draw(random, 1, 2);
   timing.sm.same_pipe_pairs = Draw(random, 0, 1) == 0;

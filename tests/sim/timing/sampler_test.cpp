@@ -17,8 +17,8 @@ struct Observed {
 };
 
 /// Runs launches under an observer; the engine stays.
-Observed RunObserved(const sim::DeviceSpec& device, const std::vector<std::shared_ptr<trace::CtaSource>>& launches, Observer& observer,
-                     EngineOptions options = {}, Cycle pause = 0) {
+Observed RunObserved(const sim::DeviceSpec& device, const std::vector<std::shared_ptr<trace::CtaSource>>& launches,
+                     Observer& observer, EngineOptions options = {}, Cycle pause = 0) {
   Observed observed;
   observed.policy = policy::MakePolicy("leftover").value();
   options.observer = &observer;
@@ -136,7 +136,12 @@ TEST_CASE("Sampler_LongRuns_StayWithinTheirBounds_AndSayWhatIsLeftOut") {
   std::vector<std::shared_ptr<trace::CtaSource>> launches;
   for (int i = 0; i < 60; ++i) launches.push_back(RandomLaunches(static_cast<std::uint64_t>(i % 3), 1)[0]);
   std::atomic<std::uint64_t> ended = 0;
-  Sampler sampler({.max_samples = 16, .max_residencies = 100, .max_ctas = 20, .interval = 64, .resolution = 8, .ended_ctas = &ended});
+  Sampler sampler({.max_samples = 16,
+                   .max_residencies = 100,
+                   .max_ctas = 20,
+                   .interval = 64,
+                   .resolution = 8,
+                   .ended_ctas = &ended});
   const Observed observed = RunObserved(device, launches, sampler, {}, 20'000);
   sampler.Finish(*observed.engine);
   std::uint64_t ctas = 0;
@@ -212,7 +217,8 @@ TEST_CASE("Derived_Values_FollowFromTheCounters") {
   CHECK(BoundBy(activity) == "barriers");
   // A gate of a proposed part is one more thing that schedulers wait for; its words come from outside.
   std::vector<SchedulerState> states(SchedulerStates().begin(), SchedulerStates().end());
-  states.push_back({"stall_gate", "the gate", [](const SmCounters& sm, std::size_t gate) { return sm.stall_gate[gate]; }, 1});
+  states.push_back(
+      {"stall_gate", "the gate", [](const SmCounters& sm, std::size_t gate) { return sm.stall_gate[gate]; }, 1});
   counters.sm.stall_gate[1] = counters.sm.stall_barrier + 1;
   CHECK(BoundBy(activity, states) == "the gate");
   counters.sm.stall_gate[1] = 0;

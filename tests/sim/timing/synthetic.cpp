@@ -31,7 +31,8 @@ trace::Instruction& CodeBuilder::Add(OpClass op, Registers destinations, Registe
 
 void CodeBuilder::Op(OpClass op, Registers destinations, Registers sources) { Add(op, destinations, sources); }
 
-void CodeBuilder::Load(Space space, std::uint16_t destination, std::uint8_t width, unsigned flags, std::uint16_t address) {
+void CodeBuilder::Load(Space space, std::uint16_t destination, std::uint8_t width, unsigned flags,
+                       std::uint16_t address) {
   trace::Instruction& load = Add(OpClass::kMemory, {destination}, {address});
   load.space = space;
   load.width = width;
@@ -45,7 +46,9 @@ void CodeBuilder::Store(Space space, std::uint16_t value, std::uint8_t width, un
   store.flags = static_cast<std::uint8_t>(flags | trace::kStore);
 }
 
-void CodeBuilder::Atomic(Space space, std::uint16_t destination, std::uint8_t width) { Load(space, destination, width, trace::kAtomic); }
+void CodeBuilder::Atomic(Space space, std::uint16_t destination, std::uint8_t width) {
+  Load(space, destination, width, trace::kAtomic);
+}
 
 void CodeBuilder::Barrier(std::uint8_t number, std::uint8_t warps, bool arrive) {
   trace::Instruction& barrier = Add(OpClass::kBarrier, {}, {});
@@ -85,7 +88,8 @@ void CtaBuilder::Scatter(const std::vector<std::uint64_t>& addresses, std::uint3
   Access(trace::AppendLanes(addresses, cta_.lanes), trace::MemoryAccess::kScattered, mask);
 }
 
-trace::LoadedCta Shifted(const trace::KernelCode& code, std::shared_ptr<const trace::CtaTrace> cta, std::uint64_t shift) {
+trace::LoadedCta Shifted(const trace::KernelCode& code, std::shared_ptr<const trace::CtaTrace> cta,
+                         std::uint64_t shift) {
   trace::LoadedCta shifted{std::move(cta), {}};
   std::uint64_t* next = shifted.shifts.Renew(trace::AccessCount(code));
   for (const trace::Instruction& instruction : code.instructions) {
@@ -94,10 +98,11 @@ trace::LoadedCta Shifted(const trace::KernelCode& code, std::shared_ptr<const tr
   return shifted;
 }
 
-std::shared_ptr<trace::CtaSource> SameCtas(trace::KernelCode code, trace::LaunchShape shape, std::shared_ptr<const trace::CtaTrace> cta,
-                                           std::uint64_t shift) {
-  return std::make_shared<SyntheticSource>(
-      code, shape, [code, cta = std::move(cta), shift](std::uint64_t index) { return Shifted(code, cta, index * shift); });
+std::shared_ptr<trace::CtaSource> SameCtas(trace::KernelCode code, trace::LaunchShape shape,
+                                           std::shared_ptr<const trace::CtaTrace> cta, std::uint64_t shift) {
+  return std::make_shared<SyntheticSource>(code, shape, [code, cta = std::move(cta), shift](std::uint64_t index) {
+    return Shifted(code, cta, index * shift);
+  });
 }
 
 }  // namespace gridloom::timing

@@ -22,7 +22,8 @@ class CodeBuilder {
   std::uint32_t Block();
   void Op(trace::OpClass op, Registers destinations, Registers sources);
   /// `address` is the register that the address comes from; 0: one that is always ready.
-  void Load(trace::Space space, std::uint16_t destination, std::uint8_t width = 4, unsigned flags = 0, std::uint16_t address = 0);
+  void Load(trace::Space space, std::uint16_t destination, std::uint8_t width = 4, unsigned flags = 0,
+            std::uint16_t address = 0);
   void Store(trace::Space space, std::uint16_t value, std::uint8_t width = 4, unsigned flags = 0);
   void Atomic(trace::Space space, std::uint16_t destination, std::uint8_t width = 4);
   void Barrier(std::uint8_t number = 0, std::uint8_t warps = 0, bool arrive = false);
@@ -40,7 +41,8 @@ class CtaBuilder {
   void Warp();
   void Visit(std::uint32_t block, std::uint32_t mask = kAllLanes, std::uint32_t times = 1);
   void Access(std::uint64_t base, std::int32_t stride = 4, std::uint32_t mask = kAllLanes);
-  void Scatter(const std::vector<std::uint64_t>& addresses, std::uint32_t mask = kAllLanes);  ///< one for each lane of the mask
+  void Scatter(const std::vector<std::uint64_t>& addresses,
+               std::uint32_t mask = kAllLanes);  ///< one for each lane of the mask
   /// The last visits of the warp, with their accesses, are made so many times more.
   void Repeat(std::uint32_t visits, std::uint32_t accesses, std::uint64_t more);
   std::shared_ptr<const trace::CtaTrace> Finish() { return std::make_shared<const trace::CtaTrace>(std::move(cta_)); }
@@ -66,10 +68,11 @@ class SyntheticSource final : public trace::CtaSource {
 };
 
 /// The CTA with all its addresses but those of shared memory `shift` on.
-trace::LoadedCta Shifted(const trace::KernelCode& code, std::shared_ptr<const trace::CtaTrace> cta, std::uint64_t shift);
+trace::LoadedCta Shifted(const trace::KernelCode& code, std::shared_ptr<const trace::CtaTrace> cta,
+                         std::uint64_t shift);
 
 /// A launch of equal CTAs; the addresses of CTA i but those of shared memory are i * `shift` on.
-std::shared_ptr<trace::CtaSource> SameCtas(trace::KernelCode code, trace::LaunchShape shape, std::shared_ptr<const trace::CtaTrace> cta,
-                                           std::uint64_t shift = 0);
+std::shared_ptr<trace::CtaSource> SameCtas(trace::KernelCode code, trace::LaunchShape shape,
+                                           std::shared_ptr<const trace::CtaTrace> cta, std::uint64_t shift = 0);
 
 }  // namespace gridloom::timing

@@ -24,8 +24,8 @@ class BorrowedPart final : public Part {
 /// A part for an object that has a member Attach(Ports&, DeviceInput&).
 template <typename Object>
 std::shared_ptr<Part> Borrow(Object& object) {
-  return std::make_shared<BorrowedPart>(&object,
-                                        [](void* at, Ports& ports, DeviceInput& input) { static_cast<Object*>(at)->Attach(ports, input); });
+  return std::make_shared<BorrowedPart>(
+      &object, [](void* at, Ports& ports, DeviceInput& input) { static_cast<Object*>(at)->Attach(ports, input); });
 }
 
 /// At every port, and does nothing.

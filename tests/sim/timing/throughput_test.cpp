@@ -24,8 +24,10 @@ double IssueRate(const sim::DeviceSpec& device, const std::vector<OpClass>& ops)
   sim::DeviceSpec one_sm = device;
   one_sm.sm.count = 1;
   const std::uint64_t ctas = std::min(device.sm.max_blocks, device.max_warps_per_sm() / 8);
-  const Outcome outcome = RunLaunch(
-      one_sm, SameCtas(code.code(), {.ctas = ctas, .threads_per_cta = 256, .registers_per_thread = 16, .shared_bytes = 0}, cta.Finish()));
+  const Outcome outcome =
+      RunLaunch(one_sm, SameCtas(code.code(),
+                                 {.ctas = ctas, .threads_per_cta = 256, .registers_per_thread = 16, .shared_bytes = 0},
+                                 cta.Finish()));
   return static_cast<double>(outcome.counters.sm.warp_instructions) / static_cast<double>(KernelCycles(outcome));
 }
 
@@ -54,7 +56,8 @@ TEST_CASE("IssueRate_OfPairs_ExceedsOnePerScheduler_OnlyWhereTheDeviceIssuesTwo"
   CHECK(IssueRate(single, mixed) <= 4.001);
 }
 
-/// c[i] = a[i] over `megabytes` each way with accesses of 16 bytes a lane; fraction of the DRAM bandwidth that is reached.
+/// c[i] = a[i] over `megabytes` each way with accesses of 16 bytes a lane; fraction of the DRAM bandwidth that is
+/// reached.
 double CopyEfficiency(const sim::DeviceSpec& device, std::uint64_t megabytes) {
   constexpr std::uint32_t kUnroll = 1;
   CodeBuilder code("copy");
@@ -73,9 +76,11 @@ double CopyEfficiency(const sim::DeviceSpec& device, std::uint64_t megabytes) {
   const trace::LaunchShape shape{
       .ctas = (megabytes << 20) / kCtaBytes, .threads_per_cta = 256, .registers_per_thread = 24, .shared_bytes = 0};
   const Outcome outcome = RunLaunch(device, SameCtas(code.code(), shape, cta.Finish(), kCtaBytes));
-  const double bytes = static_cast<double>(outcome.counters.memory.dram_read_bytes + outcome.counters.memory.dram_write_bytes);
+  const double bytes =
+      static_cast<double>(outcome.counters.memory.dram_read_bytes + outcome.counters.memory.dram_write_bytes);
   const double seconds = static_cast<double>(KernelCycles(outcome)) / (device.timing.clock.sm_mhz * 1e6);
-  const double peak = 1e6 * device.timing.dram.channels * device.timing.dram.bytes_per_cycle * device.timing.clock.dram_mhz;
+  const double peak =
+      1e6 * device.timing.dram.channels * device.timing.dram.bytes_per_cycle * device.timing.clock.dram_mhz;
   return bytes / seconds / peak;
 }
 
@@ -90,8 +95,10 @@ TEST_CASE("Copy_Reaches85To95PercentOfDramPeak") {
 
 TEST_CASE("CtasPerSm_IsTheTightestLimit") {
   const sim::DeviceSpec v100 = TestDevice("v100");
-  const auto fits = [](const sim::DeviceSpec& device, std::uint32_t threads, std::uint32_t registers, std::uint32_t shared) {
-    const auto needs = NeedsOf({.ctas = 1, .threads_per_cta = threads, .registers_per_thread = registers, .shared_bytes = shared}, device);
+  const auto fits = [](const sim::DeviceSpec& device, std::uint32_t threads, std::uint32_t registers,
+                       std::uint32_t shared) {
+    const auto needs = NeedsOf(
+        {.ctas = 1, .threads_per_cta = threads, .registers_per_thread = registers, .shared_bytes = shared}, device);
     return needs.ok() ? CtasPerSm(*needs, device) : 0;
   };
   CHECK(fits(v100, 256, 32, 0) == 8);                         // warps
@@ -116,7 +123,8 @@ TEST_CASE("Occupancy_MoreCtasThanFit_RunInWaves") {
   cta.Visit(0);
   const auto trace = cta.Finish();
   const auto cycles = [&](std::uint64_t ctas) {
-    const trace::LaunchShape shape{.ctas = ctas, .threads_per_cta = 32, .registers_per_thread = 16, .shared_bytes = 90000};
+    const trace::LaunchShape shape{
+        .ctas = ctas, .threads_per_cta = 32, .registers_per_thread = 16, .shared_bytes = 90000};
     return KernelCycles(RunLaunch(device, SameCtas(code.code(), shape, trace)));
   };
   // One at a time: a CTA starts launch.cta_cycles after the one before has ended.
@@ -152,7 +160,8 @@ TEST_CASE("Tensor_InstructionsTakeTheUnitAsLongAsTheirWorkSays") {
     CodeBuilder code("tensor");
     code.Block();
     for (int i = 0; i < 10; ++i)
-      code.Op(OpClass::kTensor, {static_cast<std::uint16_t>(depends ? 1 : 1 + i)}, {static_cast<std::uint16_t>(depends ? 1 : 20)});
+      code.Op(OpClass::kTensor, {static_cast<std::uint16_t>(depends ? 1 : 1 + i)},
+              {static_cast<std::uint16_t>(depends ? 1 : 20)});
     code.Exit();
     trace::KernelCode table = code.code();
     for (trace::Instruction& instruction : table.instructions) {
@@ -197,8 +206,8 @@ TEST_CASE("Barrier_LanesThatComeApart_AreOneArrival") {
     return KernelCycles(RunLaunch(device, SameCtas(code.code(), shape, cta.Finish())));
   };
   const Cycle latency = device.timing.of(OpClass::kBarrier).latency;
-  // The upper lanes come 50 dependent additions after the lower ones, whose instruction is one cycle; behind the first barrier all come at
-  // once.
+  // The upper lanes come 50 dependent additions after the lower ones, whose instruction is one cycle; behind the first
+  // barrier all come at once.
   const Cycle apart = run([&](CtaBuilder& cta) {
     cta.Visit(meet, kLow);
     cta.Visit(wait, kHigh, 50);

@@ -1,4 +1,5 @@
-// Turns of loops that wait: those that are like the ones before are not simulated, and all cycles and counters are as if they were.
+// Turns of loops that wait: those that are like the ones before are not simulated, and all cycles and counters are as
+// if they were.
 #include <algorithm>
 #include <catch2/catch.hpp>
 
@@ -13,7 +14,9 @@ namespace {
 using trace::OpClass;
 using trace::Space;
 
-std::uint64_t Draw(std::mt19937_64& random, std::uint64_t low, std::uint64_t high) { return low + random() % (high - low + 1); }
+std::uint64_t Draw(std::mt19937_64& random, std::uint64_t low, std::uint64_t high) {
+  return low + random() % (high - low + 1);
+}
 
 /// How kernels wait: what one turn of the loop does.
 enum class Poll : std::uint8_t { kVolatile, kAtomic, kSleeps, kCounts, kSpills, kMixed };
@@ -61,7 +64,8 @@ void AddTurn(CodeBuilder& code, Poll poll, std::mt19937_64& random) {
 }
 
 /// Calls of CtaBuilder::Access for a block. Lines are few, so that warps and CTAs meet at some.
-std::uint32_t AddAccesses(CtaBuilder& cta, const trace::KernelCode& code, std::uint32_t block, std::uint32_t mask, std::uint64_t place) {
+std::uint32_t AddAccesses(CtaBuilder& cta, const trace::KernelCode& code, std::uint32_t block, std::uint32_t mask,
+                          std::uint64_t place) {
   std::uint32_t accesses = 0;
   const trace::BasicBlock& of = code.blocks[block];
   for (std::uint32_t i = of.first; i < of.first + of.count; ++i) {
@@ -142,7 +146,8 @@ Shape RandomShape(std::mt19937_64& random, std::uint64_t most_turns) {
 
 constexpr Poll kPolls[] = {Poll::kVolatile, Poll::kAtomic, Poll::kSleeps, Poll::kCounts, Poll::kSpills, Poll::kMixed};
 
-/// With a window that is soon in step with other clocks, as on most devices: else states come again after millions of cycles only.
+/// With a window that is soon in step with other clocks, as on most devices: else states come again after millions of
+/// cycles only.
 sim::DeviceSpec DeviceInStep(std::mt19937_64& random) {
   sim::DeviceSpec device = RandomDevice(random);
   const auto parameters = Derive(device);
@@ -155,7 +160,8 @@ Case RandomCase(std::uint64_t seed, std::uint64_t most_turns) {
   std::mt19937_64 random(seed);
   Case made{DeviceInStep(random), {}};
   for (std::uint64_t i = Draw(random, 1, 2); i > 0; --i)
-    made.launches.push_back(PollingLaunch(kPolls[random() % std::size(kPolls)], RandomShape(random, most_turns), random));
+    made.launches.push_back(
+        PollingLaunch(kPolls[random() % std::size(kPolls)], RandomShape(random, most_turns), random));
   return made;
 }
 
@@ -248,16 +254,21 @@ TEST_CASE("Turns_WhileWorksComeAndAreCancelled_AreAsIfEachWasSimulated") {
     auto engine = Engine::Create(device, *policy, {.each_turn = each_turn});
     REQUIRE(engine.ok());
     const auto add = [&](std::uint32_t stream, Cycle at, std::shared_ptr<trace::CtaSource> launch) {
-      const auto added = (*engine)->Add(KernelWork{{.stream = stream, .submitted = at, .after = {}}, std::move(launch)});
+      const auto added =
+          (*engine)->Add(KernelWork{{.stream = stream, .submitted = at, .after = {}}, std::move(launch)});
       REQUIRE(added.ok());
       return *added;
     };
-    const WorkId first =
-        add(0, 0, PollingLaunch(kPolls[random() % std::size(kPolls)], {.ctas = 2, .warps = 2, .most_turns = 3000}, random));
-    add(1, Draw(random, 0, 50'000), PollingLaunch(Poll::kVolatile, {.ctas = 1, .warps = 1, .most_turns = 2000}, random));
+    const WorkId first = add(
+        0, 0, PollingLaunch(kPolls[random() % std::size(kPolls)], {.ctas = 2, .warps = 2, .most_turns = 3000}, random));
+    add(1, Draw(random, 0, 50'000),
+        PollingLaunch(Poll::kVolatile, {.ctas = 1, .warps = 1, .most_turns = 2000}, random));
     for (std::uint32_t stream = 2; stream < 5; ++stream) {
       const WorkOrder order{.stream = stream, .submitted = Draw(random, 0, 200'000), .after = {}};
-      REQUIRE((*engine)->Add(CopyWork{.order = order, .direction = CopyDirection::kToHost, .bytes = Draw(random, 1, 100'000)}).ok());
+      REQUIRE(
+          (*engine)
+              ->Add(CopyWork{.order = order, .direction = CopyDirection::kToHost, .bytes = Draw(random, 1, 100'000)})
+              .ok());
       add(stream, 0, RandomLaunch(random));
     }
     REQUIRE((*engine)->RunUntil(Draw(random, 10'000, 100'000), {}).ok());

@@ -44,11 +44,12 @@ class Calls final : public exec::RangeSink {
 
 /// The line of the text in which something stands first.
 std::uint32_t LineOf(const std::string& text, const std::string& what) {
-  return static_cast<std::uint32_t>(1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(text.find(what)), '\n'));
+  return static_cast<std::uint32_t>(
+      1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(text.find(what)), '\n'));
 }
 
-// Thread t goes 1 + t % 4 times through a loop that loads, has odd threads set their word, and stores; then it calls a function, in which
-// all threads release rows of words.
+// Thread t goes 1 + t % 4 times through a loop that loads, has odd threads set their word, and stores; then it calls a
+// function, in which all threads release rows of words.
 const std::string kBoth = kHeader + R"(
 .func released(.param .b64 at, .param .b32 rows)
 {
@@ -129,7 +130,8 @@ TEST_CASE("Capture_RangeCalls_AreEventsWhereTheyWereMade") {
   launch.ranges = &calls;
   const Captured captured = Run(executor, kBoth, "both", launch);
   CHECK(captured.dropped == 0);
-  const std::uint32_t set_line = LineOf(kBoth, "call gridloom_set_range"), release_line = LineOf(kBoth, "call gridloom_release_strided");
+  const std::uint32_t set_line = LineOf(kBoth, "call gridloom_set_range"),
+                      release_line = LineOf(kBoth, "call gridloom_release_strided");
   std::map<std::uint64_t, std::vector<const CtaEvent*>> by_base;
   for (const auto& [number, cta] : captured.ctas) {
     std::map<std::array<std::uint32_t, 3>, std::size_t> before;
@@ -137,7 +139,8 @@ TEST_CASE("Capture_RangeCalls_AreEventsWhereTheyWereMade") {
       REQUIRE(std::has_single_bit(event.lanes));
       const auto lane = static_cast<std::uint32_t>(std::countr_zero(event.lanes));
       CHECK(event.data[0] == array + 4 * (number * kRow + event.warp * 32 + lane));
-      CHECK(captured.table.code.instructions[event.instruction].line == (event.kind == EventKind::kSetRange ? set_line : release_line));
+      CHECK(captured.table.code.instructions[event.instruction].line ==
+            (event.kind == EventKind::kSetRange ? set_line : release_line));
       CheckVisit(captured.table.code, cta, event, before[{event.warp, event.instruction, lane}]++);
       by_base[event.data[0]].push_back(&event);
     }
@@ -222,7 +225,8 @@ TEST_CASE("Capture_CtasWithTheSameEvents_ShareATrace") {
 
 TEST_CASE("ClipRange_LeavesThePiecesThatTouchTheAllocation") {
   const auto clip = [](std::uint64_t base, std::uint64_t width, std::uint64_t stride, std::uint64_t count) {
-    const exec::RangePieces pieces = exec::ClipRange({.base = base, .stride = stride, .count = count, .width = width}, 1000, 2000);
+    const exec::RangePieces pieces =
+        exec::ClipRange({.base = base, .stride = stride, .count = count, .width = width}, 1000, 2000);
     return std::array<std::uint64_t, 4>{pieces.base, pieces.width, pieces.stride, pieces.count};
   };
   using Pieces = std::array<std::uint64_t, 4>;
@@ -250,7 +254,8 @@ TEST_CASE("CutRange_LeavesNothingOutsideTheAllocation") {
         for (std::uint64_t count = 0; count < 4; ++count) {
           std::array<bool, kMost * 2> named{}, cut{};
           for (std::uint64_t i = 0; i < count; ++i) {
-            for (std::uint64_t at = base + i * stride; at < base + i * stride + width; ++at) named[at] = at >= kLow && at < kHigh;
+            for (std::uint64_t at = base + i * stride; at < base + i * stride + width; ++at)
+              named[at] = at >= kLow && at < kHigh;
           }
           bool outside = false;
           for (const exec::RangePieces& row :
@@ -267,14 +272,17 @@ TEST_CASE("CutRange_LeavesNothingOutsideTheAllocation") {
     }
   }
   // Pieces whose ends are near, or beyond, the last address.
-  const auto far = exec::CutRange({.base = 30, .stride = ~std::uint64_t{0}, .count = 3, .width = ~std::uint64_t{0} - 30}, kLow, kHigh);
-  CHECK((far[0].base == kLow && far[0].width == kHigh - kLow && far[0].count == 1 && far[1].count == 0 && far[2].count == 0));
+  const auto far = exec::CutRange(
+      {.base = 30, .stride = ~std::uint64_t{0}, .count = 3, .width = ~std::uint64_t{0} - 30}, kLow, kHigh);
+  CHECK((far[0].base == kLow && far[0].width == kHigh - kLow && far[0].count == 1 && far[1].count == 0 &&
+         far[2].count == 0));
 }
 
 /// Numbers launches as they come and runs none.
 class Counter final : public exec::GridChildren {
  public:
-  exec::DeviceStatus Launch(const exec::LaunchParams& launch, std::uint64_t cta, std::uint64_t stream, std::uint64_t& number) override {
+  exec::DeviceStatus Launch(const exec::LaunchParams& launch, std::uint64_t cta, std::uint64_t stream,
+                            std::uint64_t& number) override {
     const std::lock_guard lock(mutex_);
     number = 100 + launches_.size();
     launches_.push_back({cta, launch.grid.count(), stream});
@@ -287,8 +295,12 @@ class Counter final : public exec::GridChildren {
   exec::DeviceStatus DestroyStream(std::uint64_t) override { return exec::DeviceStatus::kInvalidValue; }
   exec::DeviceStatus CreateEvent(std::uint64_t*) override { return exec::DeviceStatus::kInvalidValue; }
   exec::DeviceStatus DestroyEvent(std::uint64_t) override { return exec::DeviceStatus::kInvalidValue; }
-  exec::DeviceStatus RecordEvent(std::uint64_t, std::uint64_t, std::uint64_t) override { return exec::DeviceStatus::kInvalidValue; }
-  exec::DeviceStatus WaitEvent(std::uint64_t, std::uint64_t, std::uint64_t) override { return exec::DeviceStatus::kInvalidValue; }
+  exec::DeviceStatus RecordEvent(std::uint64_t, std::uint64_t, std::uint64_t) override {
+    return exec::DeviceStatus::kInvalidValue;
+  }
+  exec::DeviceStatus WaitEvent(std::uint64_t, std::uint64_t, std::uint64_t) override {
+    return exec::DeviceStatus::kInvalidValue;
+  }
   bool SetConditional(std::uint64_t, std::uint32_t) override { return false; }
   exec::DeviceStatus Attribute(int, int, int*) override { return exec::DeviceStatus::kInvalidValue; }
   exec::DeviceStatus Limit(unsigned, std::uint64_t*) override { return exec::DeviceStatus::kUnsupportedLimit; }
@@ -301,7 +313,8 @@ class Counter final : public exec::GridChildren {
   std::vector<std::array<std::uint64_t, 3>> launches_;
 };
 
-// Every sixteenth thread t launches t / 16 + 1 CTAs of 64 threads: the first one as a tail launch, the last one at once.
+// Every sixteenth thread t launches t / 16 + 1 CTAs of 64 threads: the first one as a tail launch, the last one at
+// once.
 const std::string kLaunches = R"(.version 8.0
 .target sm_90
 .address_size 64
@@ -377,7 +390,8 @@ TEST_CASE("Capture_DeviceLaunches_AreEventsWithTheNumberOfTheLaunch") {
   }
 }
 
-// Thread t launches a group of t + 1 CTAs of 64 threads: the first half by a buffer that says so, the others by name and shape.
+// Thread t launches a group of t + 1 CTAs of 64 threads: the first half by a buffer that says so, the others by name
+// and shape.
 const std::string kGroups = R"(.version 8.0
 .target sm_90
 .address_size 64

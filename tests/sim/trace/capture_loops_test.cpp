@@ -8,8 +8,8 @@ using test::Captured, test::LanePath, test::PathsOf, test::Run;
 
 namespace {
 
-// Rows of 16 threads whose pitch is a parameter; a loop that all lanes run together, one in which they leave at different times, and one
-// with a barrier around a loop.
+// Rows of 16 threads whose pitch is a parameter; a loop that all lanes run together, one in which they leave at
+// different times, and one with a barrier around a loop.
 const char* const kLoops = R"(.version 8.0
 .target sm_80
 .address_size 64

@@ -1,4 +1,5 @@
-// Captured accesses whose lanes lie in no order: of whole warps, of some lanes, of one; by an index or by a pointer of each lane.
+// Captured accesses whose lanes lie in no order: of whole warps, of some lanes, of one; by an index or by a pointer of
+// each lane.
 #include <catch2/catch.hpp>
 
 #include "tests/sim/trace/captured.h"
@@ -8,8 +9,8 @@ using test::Captured, test::LanePath, test::PathsOf, test::Run;
 
 namespace {
 
-// Each round reads a word at a signed index on both sides of `middle`; every third lane then the next one and a halfword at an unsigned
-// index; one lane alone a byte; all of them a pointer, and what it points to.
+// Each round reads a word at a signed index on both sides of `middle`; every third lane then the next one and a
+// halfword at an unsigned index; one lane alone a byte; all of them a pointer, and what it points to.
 const char* const kScattered = R"(.version 8.0
 .target sm_80
 .address_size 64

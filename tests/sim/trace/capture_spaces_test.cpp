@@ -55,7 +55,8 @@ TEST_CASE("Capture_GenericAccesses_GoWhereTheyPoint") {
       for (std::uint32_t a = 0; a < 5; ++a) {
         const trace::MemoryAccess& access = cta.accesses[warp.first_access + a];
         const bool generic = a != 3;
-        const trace::AccessWindow window = trace::WindowOf(generic ? kGlobal : kLocal, generic ? trace::kGeneric : 0, cta, access);
+        const trace::AccessWindow window =
+            trace::WindowOf(generic ? kGlobal : kLocal, generic ? trace::kGeneric : 0, cta, access);
         CHECK(window.space == expected[a]);
         std::array<std::uint64_t, 32> addresses{};
         trace::LaneAddresses(cta, access, addresses);
@@ -99,7 +100,8 @@ TEST_CASE("Capture_TexturesAndSurfaces_HaveAddresses") {
   constexpr std::uint32_t kPitch = 256;
   exec::ImageResource image;
   image.kind = exec::ImageResource::Kind::kPitch2D;
-  image.levels[0] = {.base = executor.Upload(std::vector<float>(4 * kPitch / 4)), .width = 32, .height = 4, .row_bytes = kPitch};
+  image.levels[0] = {
+      .base = executor.Upload(std::vector<float>(4 * kPitch / 4)), .width = 32, .height = 4, .row_bytes = kPitch};
   exec::TextureObject texture;
   texture.image = image;
   const std::uint64_t texture_handle = exec::ImageTable::Get().Add(texture);

@@ -57,7 +57,8 @@ void CheckSeed(test::Executor& executor, std::uint64_t seed, std::uint32_t threa
                    std::vector<std::uint32_t>(test::RandomKernel::kRegisters, 5), &log);
         const std::uint64_t mine = d_out + (cta * threads + tid) * test::RandomKernel::kRegisters * 4;
         std::vector<std::pair<bool, std::uint64_t>> accesses;
-        for (const auto& access : log.accesses) accesses.emplace_back(access.store, (access.input ? d_in : mine) + access.offset);
+        for (const auto& access : log.accesses)
+          accesses.emplace_back(access.store, (access.input ? d_in : mine) + access.offset);
         REQUIRE(lanes[lane].blocks == log.blocks);
         REQUIRE(lanes[lane].accesses == accesses);
       }
@@ -190,7 +191,8 @@ LOOP:
   launch.block = {kThreads, 1, 1};
   launch.params = block.bytes();
   const Captured captured = Run(executor, ptx, "k", launch, exec::CountedClocks{.clock_ns = 5000, .timer_ns = kTimer});
-  constexpr std::uint64_t kRounds = (1000 + exec::CountedClocks::kCyclesPerRead - 1) / exec::CountedClocks::kCyclesPerRead;
+  constexpr std::uint64_t kRounds =
+      (1000 + exec::CountedClocks::kCyclesPerRead - 1) / exec::CountedClocks::kCyclesPerRead;
   for (const auto& [cta, trace] : captured.ctas) {
     for (const trace::WarpTrace& warp : trace.warps) CHECK(warp.visit_count == kRounds + 2);
   }
@@ -203,8 +205,8 @@ LOOP:
   executor.Free(out);
 }
 
-// A two-dimensional grid: each CTA copies a tile of a pitched image through shared memory; those of the last column add a column.
-// All but a few are like another one, shifted by one distance per instruction.
+// A two-dimensional grid: each CTA copies a tile of a pitched image through shared memory; those of the last column add
+// a column. All but a few are like another one, shifted by one distance per instruction.
 TEST_CASE("Capture_LikeCtas_ShareTracesAndAreWhereTheyWere") {
   const std::string ptx = R"(.version 8.0
 .target sm_90
@@ -270,8 +272,8 @@ END:
         for (std::uint64_t lane = 0; lane < 32; ++lane) {
           const std::uint64_t x = column * 16 + lane % 16, y = row * 8 + w * 2 + lane / 16;
           const std::uint64_t transposed = out + (x * kPitch + y) * 4;
-          const std::uint64_t expected[] = {in + (y * kPitch + x) * 4, w * 128 + lane * 4, w * 128 + lane * 4, transposed,
-                                            transposed + 4096};
+          const std::uint64_t expected[] = {in + (y * kPitch + x) * 4, w * 128 + lane * 4, w * 128 + lane * 4,
+                                            transposed, transposed + 4096};
           REQUIRE(addresses[lane] == expected[a]);
         }
       }

@@ -13,8 +13,8 @@ using test::Captured, test::Run, test::Unrolled;
 
 namespace {
 
-// Each round of a loop reads a place of its own thread over and over, as one that waits does: round r `turns` + r times. Odd lanes do not
-// take part in the arm; the warps meet between the rounds.
+// Each round of a loop reads a place of its own thread over and over, as one that waits does: round r `turns` + r
+// times. Odd lanes do not take part in the arm; the warps meet between the rounds.
 const char* const kPolling = R"(.version 8.0
 .target sm_80
 .address_size 64
@@ -93,11 +93,14 @@ TEST_CASE("Capture_EqualTurns_AreKeptOnce") {
       const std::uint32_t turns = 2 * (50'000 - 20);
       REQUIRE(more % turns == 0);
       CHECK(more / turns >= 2);
-      // It begins and ends as the small path does, and in between each visit is that a turn before it, but for where the round changes.
+      // It begins and ends as the small path does, and in between each visit is that a turn before it, but for where
+      // the round changes.
       const std::uint32_t turn = more / turns, most_others = visits - 41 * turn + 4 * turn;
       const std::span of_small(small.visits.data() + small.warps[w].first_visit, visits);
       const std::span of_all(all.visits.data() + all.warps[w].first_visit, all.warps[w].visit_count);
-      const auto same = [](const trace::BlockVisit& a, const trace::BlockVisit& b) { return a.block == b.block && a.mask == b.mask; };
+      const auto same = [](const trace::BlockVisit& a, const trace::BlockVisit& b) {
+        return a.block == b.block && a.mask == b.mask;
+      };
       CHECK(std::ranges::equal(of_small.first(20 * turn), of_all.first(20 * turn), same));
       CHECK(std::ranges::equal(of_small.last(20 * turn), of_all.last(20 * turn), same));
       std::uint32_t others = 0;
@@ -130,7 +133,8 @@ TEST_CASE("TurnFinder_RandomTurns_AreFoundAndLoseNothing") {
       keep(std::vector<std::uint64_t>(rest.begin(), rest.end()));
     };
     for (std::size_t at = 0; at < words.size();) {
-      std::span<const std::uint64_t> next(words.data() + at, std::min<std::size_t>(1 + random() % 900, words.size() - at));
+      std::span<const std::uint64_t> next(words.data() + at,
+                                          std::min<std::size_t>(1 + random() % 900, words.size() - at));
       at += next.size();
       if (finder.open()) {
         next = next.subspan(finder.Continue(kept, next));
@@ -147,7 +151,8 @@ TEST_CASE("TurnFinder_RandomTurns_AreFoundAndLoseNothing") {
       const std::size_t end = turns.at + trace::WordTurns::kKeptTurns * turns.period;
       REQUIRE(turns.at >= from);
       REQUIRE(end <= kept.size());
-      all.insert(all.end(), kept.begin() + static_cast<std::ptrdiff_t>(from), kept.begin() + static_cast<std::ptrdiff_t>(end));
+      all.insert(all.end(), kept.begin() + static_cast<std::ptrdiff_t>(from),
+                 kept.begin() + static_cast<std::ptrdiff_t>(end));
       for (std::uint64_t i = 0; i < turns.more; ++i)
         all.insert(all.end(), kept.begin() + static_cast<std::ptrdiff_t>(turns.at),
                    kept.begin() + static_cast<std::ptrdiff_t>(turns.at + turns.period));

@@ -12,7 +12,8 @@ Captured Run(Executor& executor, const std::string& ptx, const std::string& kern
   const auto module = ptx::ParseModule(ptx, sink);
   REQUIRE(!sink.has_errors());
   Captured captured{trace::BuildCodeTable(*module, *module->FindFunction(kernel)), {}};
-  const trace::LaunchShape shape{.ctas = launch.grid.count(), .threads_per_cta = static_cast<std::uint32_t>(launch.block.count())};
+  const trace::LaunchShape shape{.ctas = launch.grid.count(),
+                                 .threads_per_cta = static_cast<std::uint32_t>(launch.block.count())};
   trace::CtaChecks checks;
   const auto take = [&](const trace::CtaRun& run) {
     run.ForEach([&](std::uint64_t cta, const trace::LoadedCta& trace) {
@@ -57,7 +58,8 @@ std::vector<LanePath> PathsOf(const trace::KernelCode& code, const trace::CtaTra
       std::array<std::uint64_t, 32> addresses{};
       trace::LaneAddresses(cta, access, addresses);
       for (unsigned lane = 0; lane < 32; ++lane) {
-        if (access.mask >> lane & 1) lanes[lane].accesses.emplace_back((instruction.flags & trace::kStore) != 0, addresses[lane]);
+        if (access.mask >> lane & 1)
+          lanes[lane].accesses.emplace_back((instruction.flags & trace::kStore) != 0, addresses[lane]);
       }
     }
   }

@@ -18,7 +18,8 @@ namespace {
 /// The only tensor instruction of a kernel whose registers are declared.
 Instruction TensorOf(const std::string& text) {
   const std::string ptx =
-      ".version 8.7\n.target sm_90a\n.address_size 64\n.visible .entry k()\n{\n.reg .b32 %r<20>; .reg .f32 %f<20>; .reg .f64 %d<8>; "
+      ".version 8.7\n.target sm_90a\n.address_size 64\n.visible .entry k()\n{\n.reg .b32 %r<20>; .reg .f32 %f<20>; "
+      ".reg .f64 %d<8>; "
       ".reg .b64 %rd<4>;\n" +
       text + "\nret;\n}\n";
   DiagnosticSink sink;
@@ -35,16 +36,20 @@ Instruction TensorOf(const std::string& text) {
 TEST_CASE("Classify_TensorInstructions_WorkIsThatOfHalvesThatTakeAsLong") {
   const auto units = [](const std::string& text) { return unsigned{TensorOf(text).width}; };
   const std::string f4 = "{%f0, %f1, %f2, %f3}", r4 = "{%r0, %r1, %r2, %r3}", r2 = "{%r4, %r5}";
-  CHECK(units("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 " + f4 + ", " + r4 + ", " + r2 + ", " + f4 + ";") == 4);
-  CHECK(units("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 " + f4 + ", " + r4 + ", " + r2 + ", " + f4 + ";") == 4);
+  CHECK(units("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 " + f4 + ", " + r4 + ", " + r2 + ", " + f4 + ";") ==
+        4);
+  CHECK(units("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 " + f4 + ", " + r4 + ", " + r2 + ", " + f4 + ";") ==
+        4);
   CHECK(units("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 " + f4 + ", {%r0, %r1}, {%r4}, " + f4 + ";") == 2);
-  CHECK(units("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 " + f4 + ", " + r4 + ", " + r2 + ", " + f4 + ";") == 4);
+  CHECK(units("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 " + f4 + ", " + r4 + ", " + r2 + ", " + f4 + ";") ==
+        4);
   CHECK(units("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 " + r4 + ", " + r4 + ", " + r2 + ", " + r4 + ";") == 4);
   CHECK(units("mma.sync.aligned.m16n8k64.row.col.s32.s4.s4.s32 " + r4 + ", " + r4 + ", " + r2 + ", " + r4 + ";") == 4);
   CHECK(units("mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.xor.popc {%r0, %r1}, {%r2}, {%r3}, {%r0, %r1};") == 1);
   CHECK(units("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%d0, %d1}, {%d2}, {%d3}, {%d0, %d1};") == 8);
   CHECK(units("mma.sync.aligned.m8n8k4.row.col.f16.f16.f16.f16 " + r4 + ", " + r2 + ", " + r2 + ", " + r4 + ";") == 2);
-  CHECK(units("mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 " + f4 + ", " + r4 + ", " + r4 + ", " + f4 + ", %r6, 0x0;") == 4);
+  CHECK(units("mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 " + f4 + ", " + r4 + ", " + r4 + ", " + f4 +
+              ", %r6, 0x0;") == 4);
 }
 
 constexpr std::string_view kOpClasses[] = {

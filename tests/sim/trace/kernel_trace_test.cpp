@@ -31,7 +31,8 @@ struct Sample {
     cta.accesses.push_back({.base = 64, .stride = 4, .mask = 0xff});
     cta.warps[0] = {0, 2, 0, 2};
     for (const std::uint32_t visit : {0u, 1u})
-      cta.events.push_back({.kind = EventKind::kReleaseRange, .flags = kRangeRead, .visit = visit, .instruction = 1, .lanes = 1});
+      cta.events.push_back(
+          {.kind = EventKind::kReleaseRange, .flags = kRangeRead, .visit = visit, .instruction = 1, .lanes = 1});
   }
   std::string error() const {
     const Status of_code = ValidateCode(code);
@@ -53,10 +54,14 @@ TEST_CASE("Validate_EachBrokenReference_IsNamed") {
     change(sample);
     return sample.error();
   };
-  CHECK(broken([](Sample& s) { s.code.operands.pop_back(); }) == "kernel k, instruction 1: operands end beyond the operand table");
-  CHECK(broken([](Sample& s) { s.code.operands[0] = 9; }) == "kernel k, instruction 0: register 9 beyond register_count");
-  CHECK(broken([](Sample& s) { s.code.instructions[0].width = 3; }) == "kernel k, instruction 0: access width is not 1, 2, 4, 8 or 16");
-  CHECK(broken([](Sample& s) { s.code.instructions[0].space = Space::kNone; }).find("without a space") != std::string::npos);
+  CHECK(broken([](Sample& s) { s.code.operands.pop_back(); }) ==
+        "kernel k, instruction 1: operands end beyond the operand table");
+  CHECK(broken([](Sample& s) { s.code.operands[0] = 9; }) ==
+        "kernel k, instruction 0: register 9 beyond register_count");
+  CHECK(broken([](Sample& s) { s.code.instructions[0].width = 3; }) ==
+        "kernel k, instruction 0: access width is not 1, 2, 4, 8 or 16");
+  CHECK(broken([](Sample& s) { s.code.instructions[0].space = Space::kNone; }).find("without a space") !=
+        std::string::npos);
   CHECK(broken([](Sample& s) { s.code.blocks[0].count = 3; }) == "kernel k, block 0: instructions beyond the table");
   CHECK(broken([](Sample& s) { s.cta.visits[0].block = 1; }) == "kernel k, warp 0: block 1 does not exist");
   CHECK(broken([](Sample& s) { s.cta.visits[0].mask = 0; }) == "kernel k, warp 0: block visited by no lane");
@@ -82,7 +87,8 @@ TEST_CASE("Validate_EachBrokenEvent_IsNamed") {
     change(sample.cta.events[1]);
     return sample.error();
   };
-  CHECK(broken([](CtaEvent& e) { e.kind = static_cast<EventKind>(kEventKindCount); }) == "kernel k, event 1: unknown kind");
+  CHECK(broken([](CtaEvent& e) { e.kind = static_cast<EventKind>(kEventKindCount); }) ==
+        "kernel k, event 1: unknown kind");
   CHECK(broken([](CtaEvent& e) { e.warp = 1; }) == "kernel k, event 1: warp 1 does not exist");
   CHECK(broken([](CtaEvent& e) { e.visit = 2; }) == "kernel k, event 1: beyond the path of its warp");
   CHECK(broken([](CtaEvent& e) { e.instruction = 2; }) == "kernel k, event 1: instruction outside the block");
@@ -110,7 +116,8 @@ TEST_CASE("LaneAddresses_Scattered_GivesTheLanesOfTheMask") {
 
 TEST_CASE("AppendLanes_FarOnes_TakeTwoWordsEach") {
   CtaTrace cta;
-  const std::array<std::uint64_t, 3> near = {4096 + 0xffffffffu, 4096, 5000}, far = {8192, 8191 + (std::uint64_t{1} << 33), 8000};
+  const std::array<std::uint64_t, 3> near = {4096 + 0xffffffffu, 4096, 5000},
+                                     far = {8192, 8191 + (std::uint64_t{1} << 33), 8000};
   const std::uint32_t mask = 1u << 3 | 1u << 4 | 1u << 31;
   for (const auto& lanes : {near, far})
     cta.accesses.push_back({.base = AppendLanes(lanes, cta.lanes), .stride = MemoryAccess::kScattered, .mask = mask});
@@ -132,7 +139,8 @@ TEST_CASE("LaneAddresses_NegativeStride_CountsDown") {
 }
 
 /// A load of global memory, of four bytes a lane; what is said of a CTA of one warp that executes it so.
-std::string ProblemOf(const MemoryAccess& access, std::uint64_t shift = 0, const CtaTrace& tables = {}, std::uint8_t flags = 0) {
+std::string ProblemOf(const MemoryAccess& access, std::uint64_t shift = 0, const CtaTrace& tables = {},
+                      std::uint8_t flags = 0) {
   KernelCode code;
   code.name = "k";
   code.instructions.push_back({.op = OpClass::kMemory, .space = Space::kGlobal, .width = 4, .flags = flags});
@@ -149,7 +157,9 @@ std::string ProblemOf(const MemoryAccess& access, std::uint64_t shift = 0, const
 
 TEST_CASE("CtaChecks_Addresses_LieInMemory_WithShiftsPatternsAndWindows") {
   constexpr std::uint64_t kEnd = MemoryAccess::kAddressEnd;
-  const auto is_none = [](const std::string& problem) { return problem.find("where there is no memory") != std::string::npos; };
+  const auto is_none = [](const std::string& problem) {
+    return problem.find("where there is no memory") != std::string::npos;
+  };
   CHECK(ProblemOf({.base = 4096, .stride = 4, .mask = ~0u}).empty());
   CHECK(ProblemOf({.base = kEnd - 128, .stride = 4, .mask = ~0u}).empty());
   CHECK(is_none(ProblemOf({.base = kEnd - 127, .stride = 4, .mask = ~0u})));
@@ -184,7 +194,8 @@ TEST_CASE("CtaChecks_Addresses_LieInMemory_WithShiftsPatternsAndWindows") {
   const std::array<std::uint64_t, 2> near = {4096, kEnd - 4}, far = {4096, std::uint64_t{1} << 50};
   for (const auto& lanes : {near, far}) {
     CtaTrace scattered;
-    const MemoryAccess access{.base = AppendLanes(lanes, scattered.lanes), .stride = MemoryAccess::kScattered, .mask = 3};
+    const MemoryAccess access{
+        .base = AppendLanes(lanes, scattered.lanes), .stride = MemoryAccess::kScattered, .mask = 3};
     CHECK(ProblemOf(access, 0, scattered).empty() == (lanes[1] < kEnd));
   }
 }

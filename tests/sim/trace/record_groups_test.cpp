@@ -1,4 +1,5 @@
-// Groups of records (sim/exec/contract/records.h) against the long form of the same: a block alone, and each access with 32 addresses.
+// Groups of records (sim/exec/contract/records.h) against the long form of the same: a block alone, and each access
+// with 32 addresses.
 #include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
@@ -49,7 +50,8 @@ struct Groups {
   explicit Groups(const trace::CodeTable& table) {
     std::vector<std::uint64_t> headers;
     for (std::uint32_t i = 0; i < table.entries.size(); ++i) {
-      if (table.entries[i].block != trace::CodeTable::kNoBlock) block = RecordHeader{.kind = RecordKind::kBlock, .instruction = i}.Pack();
+      if (table.entries[i].block != trace::CodeTable::kNoBlock)
+        block = RecordHeader{.kind = RecordKind::kBlock, .instruction = i}.Pack();
       if (table.entries[i].count == 0) continue;
       const trace::Instruction& instruction = table.code.instructions[table.entries[i].first];
       if (!instruction.has_access()) continue;
@@ -66,10 +68,13 @@ struct Groups {
     constexpr std::array<std::uint64_t, kAccesses> kSlotOf = {0, 0, 1, 2, 3, 4}, kAdd = {0, 16, 0, 0, 64, 0};
     for (unsigned i = 0; i < kAccesses; ++i) {
       whole.accesses[i] = {.header = headers[i], .slot = kSlotOf[i], .add = kAdd[i]};
-      single[i] = {.group = {.access_count = 1, .slot_count = 1}, .access = {.header = headers[i]}, .slot = {.form = RecordSlot::kFound}};
+      single[i] = {.group = {.access_count = 1, .slot_count = 1},
+                   .access = {.header = headers[i]},
+                   .slot = {.form = RecordSlot::kFound}};
     }
     whole.slots = {RecordSlot{.form = RecordSlot::kStride, .base = 8, .lanes = 4},
-                   RecordSlot{.form = RecordSlot::kFixed, .base = 32, .lanes = 4}, RecordSlot{.form = RecordSlot::kPattern, .lanes = 0},
+                   RecordSlot{.form = RecordSlot::kFixed, .base = 32, .lanes = 4},
+                   RecordSlot{.form = RecordSlot::kPattern, .lanes = 0},
                    RecordSlot{.form = RecordSlot::kStride | RecordSlot::kMayDiffer, .base = 4, .lanes = 8},
                    RecordSlot{.form = RecordSlot::kFound, .lanes = kUnit}};
     for (std::int64_t lane = 0; lane < 32; ++lane) {
@@ -102,7 +107,8 @@ std::uint64_t Wrapped(unsigned lane, std::uint64_t base) { return base + lane * 
 /// How the last slot is told: by a pattern, 32 addresses, distances of the active lanes or of all.
 enum class Told { kPattern, kAddresses, kNear, kAllNear };
 
-void PutNear(const Groups& groups, std::uint32_t mask, std::uint32_t told, std::uint64_t base, std::vector<std::uint64_t>& words) {
+void PutNear(const Groups& groups, std::uint32_t mask, std::uint32_t told, std::uint64_t base,
+             std::vector<std::uint64_t>& words) {
   std::int64_t lowest = INT64_MAX;
   for (unsigned lane = 0; lane < 32; ++lane) {
     if (mask >> lane & 1) lowest = std::min(lowest, groups.found[lane]);
@@ -116,11 +122,13 @@ void PutNear(const Groups& groups, std::uint32_t mask, std::uint32_t told, std::
   words.insert(words.end(), {RecordSlot::kNear | std::uint64_t{distances.size()} << exec::NearLanes::kCountShift | told,
                              base + static_cast<std::uint64_t>(lowest)});
   if (distances.size() % 2 != 0) distances.push_back(0);
-  for (std::size_t i = 0; i < distances.size(); i += 2) words.push_back(distances[i] | std::uint64_t{distances[i + 1]} << 32);
+  for (std::size_t i = 0; i < distances.size(); i += 2)
+    words.push_back(distances[i] | std::uint64_t{distances[i + 1]} << 32);
 }
 
 /// One visit of the block. `wraps`: the fourth slot lies elsewhere.
-void PutGroup(const Groups& groups, std::uint32_t mask, std::uint64_t base, bool wraps, Told told, std::vector<std::uint64_t>& words) {
+void PutGroup(const Groups& groups, std::uint32_t mask, std::uint64_t base, bool wraps, Told told,
+              std::vector<std::uint64_t>& words) {
   if (mask != ~0u) words.push_back(RecordHeader{.mask = mask, .kind = RecordKind::kMaskedGroup}.Pack());
   words.insert(words.end(), {Word(&groups.whole), base, base + 4096, wraps ? RecordSlot::kElsewhere : base});
   const auto put_lanes = [&](auto address) {
@@ -136,7 +144,8 @@ void PutGroup(const Groups& groups, std::uint32_t mask, std::uint64_t base, bool
   put_lanes([&](unsigned lane) { return base + 8192 + static_cast<std::uint64_t>(groups.found[lane]); });
 }
 
-void PutLong(const Groups& groups, std::uint32_t mask, std::uint64_t base, bool wraps, std::vector<std::uint64_t>& words) {
+void PutLong(const Groups& groups, std::uint32_t mask, std::uint64_t base, bool wraps,
+             std::vector<std::uint64_t>& words) {
   words.push_back(groups.block | mask);
   for (unsigned i = 0; i < kAccesses; ++i) {
     words.push_back(RecordHeader{.mask = mask, .kind = RecordKind::kMaskedGroup}.Pack());
@@ -157,7 +166,8 @@ void PutLong(const Groups& groups, std::uint32_t mask, std::uint64_t base, bool 
 void CheckEqual(const trace::CtaTrace& a, const trace::CtaTrace& b) {
   REQUIRE(a.visits.size() == b.visits.size());
   REQUIRE(a.accesses.size() == b.accesses.size());
-  for (std::size_t i = 0; i < a.visits.size(); ++i) CHECK((a.visits[i].block == b.visits[i].block && a.visits[i].mask == b.visits[i].mask));
+  for (std::size_t i = 0; i < a.visits.size(); ++i)
+    CHECK((a.visits[i].block == b.visits[i].block && a.visits[i].mask == b.visits[i].mask));
   for (std::size_t i = 0; i < a.accesses.size(); ++i) {
     INFO("access " << i);
     REQUIRE(a.accesses[i].mask == b.accesses[i].mask);
@@ -203,7 +213,8 @@ TEST_CASE("RecordGroup_DecodesLikeTheLongForm") {
     if (!with_sites) continue;
     // The first two accesses share a word and so move together; shared memory does not move.
     REQUIRE(sites.usable);
-    CHECK((sites.of[0] == sites.of[1] && sites.of[0] != trace::RecordSites::kFixed && sites.of[2] == trace::RecordSites::kFixed));
+    CHECK((sites.of[0] == sites.of[1] && sites.of[0] != trace::RecordSites::kFixed &&
+           sites.of[2] == trace::RecordSites::kFixed));
     CHECK((sites.of[3] != sites.of[0] && sites.of[4] != sites.of[0] && sites.of[5] != sites.of[4]));
   }
   // Patterns of lanes are soon given up: those of later CTAs are copied.
@@ -241,7 +252,8 @@ ret;
                                        sink);
   REQUIRE(!sink.has_errors());
   const trace::CodeTable table = trace::BuildCodeTable(*module, *module->FindFunction("k"));
-  // Also numbers that begin no block or are none, and no lanes; mostly without the block that has an access, so that many come in a row.
+  // Also numbers that begin no block or are none, and no lanes; mostly without the block that has an access, so that
+  // many come in a row.
   std::mt19937 random(1);
   std::vector<std::uint64_t> words;
   std::vector<trace::BlockVisit> visits;
@@ -249,7 +261,8 @@ ret;
   for (unsigned i = 0; i < 3000; ++i) {
     const auto instruction = static_cast<std::uint32_t>(random() % (table.entries.size() + 1));
     const std::uint32_t mask = random() % 64 == 0 ? 0 : static_cast<std::uint32_t>(random()) | 1;
-    const std::uint32_t block = instruction < table.entries.size() ? table.entries[instruction].block : trace::CodeTable::kNoBlock;
+    const std::uint32_t block =
+        instruction < table.entries.size() ? table.entries[instruction].block : trace::CodeTable::kNoBlock;
     const bool known = block != trace::CodeTable::kNoBlock;
     const bool has_access = known && table.code.instructions[table.code.blocks[block].first].has_access();
     if ((!known || has_access) && random() % 64 != 0) continue;
@@ -302,8 +315,8 @@ TEST_CASE("CtaStream_SeveralCtasAtOnce_AreThoseThatCameOneByOne") {
     std::uint64_t base;
     std::uint32_t mask;
   };
-  // Steps, and a change of the step; CTAs that are like none, so many that they are not kept, among them two in a row at the step of the
-  // first ones.
+  // Steps, and a change of the step; CTAs that are like none, so many that they are not kept, among them two in a row
+  // at the step of the first ones.
   std::vector<Cta> ctas;
   constexpr std::uint32_t kMost = 0xfffffff0u;
   for (std::uint64_t i = 0; i < 9; ++i) ctas.push_back({kGlobal + i * 640, kMost});
@@ -315,7 +328,8 @@ TEST_CASE("CtaStream_SeveralCtasAtOnce_AreThoseThatCameOneByOne") {
   std::vector<std::vector<std::uint64_t>> words(ctas.size()), in_full(ctas.size());
   for (std::size_t i = 0; i < ctas.size(); ++i) {
     // A pattern's address is of one launch; lanes are of none.
-    PutGroup(groups, ctas[i].mask, ctas[i].base, false, ctas[i].mask == kMost ? Told::kNear : Told::kAddresses, words[i]);
+    PutGroup(groups, ctas[i].mask, ctas[i].base, false, ctas[i].mask == kMost ? Told::kNear : Told::kAddresses,
+             words[i]);
     PutLong(groups, ctas[i].mask, ctas[i].base, false, in_full[i]);
     words[i].push_back(kWarpEnd);
     in_full[i].push_back(kWarpEnd);

@@ -23,9 +23,12 @@ TEST_CASE("RecordPatterns_LanesThatLieAlike_BecomeShortRecords") {
   // Two rows of 16 words, so far apart; lanes that are off hold 0.
   const auto write = [&](std::uint64_t base, std::uint64_t pitch, std::uint32_t mask) {
     slot[0] = 0;
-    for (std::uint64_t lane = 0; lane < 32; ++lane) slot[1 + lane] = mask >> lane & 1 ? base + lane % 16 * 4 + lane / 16 * pitch : 0;
+    for (std::uint64_t lane = 0; lane < 32; ++lane)
+      slot[1 + lane] = mask >> lane & 1 ? base + lane % 16 * 4 + lane / 16 * pitch : 0;
   };
-  const auto learn = [&](exec::RecordSite& site, std::uint32_t mask) { return patterns.Learn(site, mask, slot) - slot; };
+  const auto learn = [&](exec::RecordSite& site, std::uint32_t mask) {
+    return patterns.Learn(site, mask, slot) - slot;
+  };
   exec::RecordSite &site = patterns.sites()[7], &other = patterns.sites()[8];
   const std::int64_t* const nothing = site.pattern;
   write(5000, 640, 0x00ff00f0u);  // nothing is known yet, and lanes that are off cannot tell
@@ -34,7 +37,8 @@ TEST_CASE("RecordPatterns_LanesThatLieAlike_BecomeShortRecords") {
   REQUIRE(learn(site, ~0u) == 2);
   exec::RecordReader reader(std::span<const std::uint64_t>(record.data(), 3));
   REQUIRE(reader.Next());
-  CHECK((reader.header().kind == RecordKind::kPattern && reader.header().mask == ~0u && reader.header().instruction == 7));
+  CHECK((reader.header().kind == RecordKind::kPattern && reader.header().mask == ~0u &&
+         reader.header().instruction == 7));
   CHECK((reader.pattern() == site.pattern && reader.addresses()[17] == 1000 + 4 + 640));
   CHECK((!reader.in_group() && !reader.Next()));
   // Another site, other lanes, the same pattern.

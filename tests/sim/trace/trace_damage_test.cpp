@@ -1,4 +1,5 @@
-// Trace files whose checksums are right and whose chunks contradict each other: what is damaged is named, and nothing of it is kept.
+// Trace files whose checksums are right and whose chunks contradict each other: what is damaged is named, and nothing
+// of it is kept.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -17,7 +18,8 @@ namespace {
 
 /// A file of a launch of eight CTAs, and then the chunks that `add` writes.
 std::shared_ptr<TraceFile> FileWith(const std::function<void(ChunkWriter&)>& add) {
-  const std::string path = std::filesystem::temp_directory_path() / ("gridloom-damaged-" + std::to_string(getpid()) + ".gltrace");
+  const std::string path =
+      std::filesystem::temp_directory_path() / ("gridloom-damaged-" + std::to_string(getpid()) + ".gltrace");
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   REQUIRE(fd >= 0);
   ChunkWriter writer(fd, path);
@@ -41,7 +43,8 @@ std::shared_ptr<TraceFile> FileWith(const std::function<void(ChunkWriter&)>& add
 }
 
 /// A chunk of CTAs whose directory says that, with room in its content for so many.
-void AddDirectory(ChunkWriter& writer, const std::vector<std::uint64_t>& ctas, std::size_t content = 64, bool longer = false) {
+void AddDirectory(ChunkWriter& writer, const std::vector<std::uint64_t>& ctas, std::size_t content = 64,
+                  bool longer = false) {
   ByteWriter directory, bytes;
   PutCtas(0, ctas, directory);
   if (longer) directory.Varint(0);
@@ -100,8 +103,14 @@ TEST_CASE("TraceFile_DamagedDirectories_LeaveNothingBehind") {
 TEST_CASE("TraceFile_LaunchesThatContradictThemselves_AreNamed") {
   const auto problem = [](auto add) { return FileWith(add)->problem(); };
   const auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
-  CHECK(has(problem([](ChunkWriter& w) { AddNumbers(w, ChunkType::kLaunchEnd, {1, 0, 0}); }), "the end of a launch that is not there"));
-  CHECK(has(problem([](ChunkWriter& w) { AddNumbers(w, ChunkType::kLaunchEnd, {0, 3, 0}); }), "a launch's end does not fit"));
+  CHECK(has(problem([](ChunkWriter& w) {
+              AddNumbers(w, ChunkType::kLaunchEnd, {1, 0, 0});
+            }),
+            "the end of a launch that is not there"));
+  CHECK(has(problem([](ChunkWriter& w) {
+              AddNumbers(w, ChunkType::kLaunchEnd, {0, 3, 0});
+            }),
+            "a launch's end does not fit"));
   const auto ended = [](auto add) {
     return [add](ChunkWriter& w) {
       AddNumbers(w, ChunkType::kLaunchEnd, {0, 0, 8});
@@ -109,11 +118,15 @@ TEST_CASE("TraceFile_LaunchesThatContradictThemselves_AreNamed") {
     };
   };
   CHECK(problem(ended([](ChunkWriter&) {})).empty());
-  CHECK(has(problem(ended([](ChunkWriter& w) { AddNumbers(w, ChunkType::kLaunchEnd, {0, 0, 8}); })), "a launch that ends twice"));
+  CHECK(has(problem(ended([](ChunkWriter& w) {
+              AddNumbers(w, ChunkType::kLaunchEnd, {0, 0, 8});
+            })),
+            "a launch that ends twice"));
   CHECK(has(problem(ended([](ChunkWriter& w) { AddDirectory(w, {1}); })), "CTAs of a launch that has ended"));
   // A kernel beyond 32 bits is not kernel 0.
   CHECK(has(problem([](ChunkWriter& w) {
-              AddNumbers(w, ChunkType::kLaunchBegin, {std::uint64_t{1} << 32, 8, 32, 8, 0, 8, 1, 1, 32, 1, 1, 0, 0, 0, 0, 0, 0});
+              AddNumbers(w, ChunkType::kLaunchBegin,
+                         {std::uint64_t{1} << 32, 8, 32, 8, 0, 8, 1, 1, 32, 1, 1, 0, 0, 0, 0, 0, 0});
             }),
             "a launch that does not fit"));
 }
@@ -172,7 +185,12 @@ TEST_CASE("TraceFile_CallsThatNoHostMakes_AreRefused") {
 TEST_CASE("TraceFile_Names_HaveNothingThatATerminalActsOn") {
   const auto file = FileWith([](ChunkWriter& writer) {
     ByteWriter code, launch, info;
-    PutCode({.name = "\033[31mred\033[2J\n\xff", .instructions = {{}}, .operands = {}, .blocks = {{0, 1}}, .register_count = 0}, code);
+    PutCode({.name = "\033[31mred\033[2J\n\xff",
+             .instructions = {{}},
+             .operands = {},
+             .blocks = {{0, 1}},
+             .register_count = 0},
+            code);
     writer.Add(ChunkType::kKernel, {}, code);
     LaunchInfo of;
     of.kernel = 1;
@@ -215,8 +233,8 @@ TEST_CASE("TraceFile_FewBytes_DoNotBecomeMany") {
   const auto loop = FileWith([](ChunkWriter& writer) {
     ByteWriter directory, content;
     PutCtas(0, std::vector<std::uint64_t>{0}, directory);
-    for (const std::uint64_t value : {std::uint64_t{0}, std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1} << 26, std::uint64_t{1},
-                                      std::uint64_t{1} << 26, std::uint64_t{1}})
+    for (const std::uint64_t value : {std::uint64_t{0}, std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1} << 26,
+                                      std::uint64_t{1}, std::uint64_t{1} << 26, std::uint64_t{1}})
       content.Varint(value);
     writer.Add(ChunkType::kCtas, directory, content);
   });

@@ -1,4 +1,5 @@
-// Trace files: what is written is read, damage costs what comes after it and nothing else, and bytes of any kind are safe to read.
+// Trace files: what is written is read, damage costs what comes after it and nothing else, and bytes of any kind are
+// safe to read.
 #include "sim/trace/trace_file.h"
 
 #include <unistd.h>
@@ -23,7 +24,8 @@ KernelCode RandomCode(std::mt19937_64& random) {
   code.register_count = 8;
   const unsigned blocks = 1 + random() % 6;
   for (unsigned b = 0; b < blocks; ++b) {
-    BasicBlock block{static_cast<std::uint32_t>(code.instructions.size()), static_cast<std::uint32_t>(1 + random() % 5)};
+    BasicBlock block{static_cast<std::uint32_t>(code.instructions.size()),
+                     static_cast<std::uint32_t>(1 + random() % 5)};
     for (unsigned i = 0; i < block.count; ++i) {
       Instruction instruction;
       instruction.line = static_cast<std::uint32_t>(code.instructions.size() + 1);
@@ -50,7 +52,8 @@ std::vector<std::uint64_t> RandomLanes(std::uint64_t width, std::mt19937_64& ran
   std::vector<std::uint64_t> lanes;
   const std::uint64_t range = std::uint64_t{1} << (4 + random() % 36);
   const std::uint64_t unit = random() % 4 ? width : 1;
-  for (int i = 0; i < count; ++i) lanes.push_back(random() % 50 ? 0x7000000000 + random() % range * unit : random() % kMiddle);
+  for (int i = 0; i < count; ++i)
+    lanes.push_back(random() % 50 ? 0x7000000000 + random() % range * unit : random() % kMiddle);
   return lanes;
 }
 
@@ -88,7 +91,8 @@ void AddRandomRepeats(const KernelCode& code, CtaTrace& cta, std::mt19937_64& ra
   };
   for (std::uint32_t w = 0; w < cta.warps.size(); ++w) {
     const WarpTrace& warp = cta.warps[w];
-    for (std::uint32_t v = static_cast<std::uint32_t>(random() % 9); v < warp.visit_count; v += static_cast<std::uint32_t>(random() % 9)) {
+    for (std::uint32_t v = static_cast<std::uint32_t>(random() % 9); v < warp.visit_count;
+         v += static_cast<std::uint32_t>(random() % 9)) {
       const std::uint32_t count = 1 + static_cast<std::uint32_t>(random() % std::min(6u, warp.visit_count - v));
       cta.repeats.push_back({.warp = w,
                              .visit = v,
@@ -104,11 +108,13 @@ void AddRandomRepeats(const KernelCode& code, CtaTrace& cta, std::mt19937_64& ra
 CtaTrace RandomCta(const KernelCode& code, unsigned warps, std::mt19937_64& random) {
   CtaTrace cta;
   for (unsigned w = 0; w < warps; ++w) {
-    WarpTrace warp{static_cast<std::uint32_t>(cta.visits.size()), 0, static_cast<std::uint32_t>(cta.accesses.size()), 0};
+    WarpTrace warp{static_cast<std::uint32_t>(cta.visits.size()), 0, static_cast<std::uint32_t>(cta.accesses.size()),
+                   0};
     const unsigned visits = random() % 30;
     for (unsigned v = 0; v < visits; ++v) {
       const bool again = v != 0 && random() % 2;
-      BlockVisit visit = again ? cta.visits.back() : BlockVisit{static_cast<std::uint32_t>(random() % code.blocks.size()), ~0u};
+      BlockVisit visit =
+          again ? cta.visits.back() : BlockVisit{static_cast<std::uint32_t>(random() % code.blocks.size()), ~0u};
       if (random() % 4 == 0) visit.mask = static_cast<std::uint32_t>(random()) | 1;
       cta.visits.push_back(visit);
       const BasicBlock& block = code.blocks[visit.block];
@@ -121,10 +127,12 @@ CtaTrace RandomCta(const KernelCode& code, unsigned warps, std::mt19937_64& rand
             access.mask = visit.mask & (static_cast<std::uint32_t>(random()) | 1);
             if (access.mask == 0) break;
             access.stride = MemoryAccess::kScattered;
-            access.base = AppendLanes(RandomLanes(code.instructions[i].width, random, std::popcount(access.mask)), cta.lanes);
+            access.base =
+                AppendLanes(RandomLanes(code.instructions[i].width, random, std::popcount(access.mask)), cta.lanes);
             break;
           default:
-            access = {kMiddle + 0x1000 * i + 128 * v + 4096 * w, static_cast<std::int32_t>(random() % 3 ? 4 : random()), visit.mask};
+            access = {kMiddle + 0x1000 * i + 128 * v + 4096 * w, static_cast<std::int32_t>(random() % 3 ? 4 : random()),
+                      visit.mask};
             if (access.stride < MemoryAccess::kLeastStride) access.stride = 0;
             if (random() % 4 == 0) {
               access.stride = MemoryAccess::kFirstPattern + static_cast<std::int32_t>(cta.patterns.size());
@@ -160,12 +168,14 @@ bool Equal(const CtaTrace& a, const CtaTrace& b) {
   const auto same = [](const auto& x, const auto& y) {
     return x.size() == y.size() && (x.empty() || std::memcmp(x.data(), y.data(), x.size() * sizeof(x[0])) == 0);
   };
-  return same(a.warps, b.warps) && same(a.visits, b.visits) && a.patterns == b.patterns && a.repeats == b.repeats && a.events == b.events &&
+  return same(a.warps, b.warps) && same(a.visits, b.visits) && a.patterns == b.patterns && a.repeats == b.repeats &&
+         a.events == b.events &&
          std::ranges::equal(a.accesses, b.accesses, [&](const auto& x, const auto& y) { return Equal(x, y, a, b); });
 }
 
 struct TemporaryFile {
-  TemporaryFile() : path(std::filesystem::temp_directory_path() / ("gridloom_trace_" + std::to_string(getpid()) + ".gltrace")) {}
+  TemporaryFile()
+      : path(std::filesystem::temp_directory_path() / ("gridloom_trace_" + std::to_string(getpid()) + ".gltrace")) {}
   ~TemporaryFile() { std::filesystem::remove(path); }
   std::vector<std::uint8_t> Read() const {
     std::ifstream in(path, std::ios::binary);
@@ -175,7 +185,8 @@ struct TemporaryFile {
 };
 
 /// A CTA of its own, or one like an earlier one, shifted: by random distances, or as far again as the last time.
-LoadedCta RandomLoadedCta(const KernelCode& code, unsigned warps, std::vector<LoadedCta>& earlier, std::mt19937_64& random) {
+LoadedCta RandomLoadedCta(const KernelCode& code, unsigned warps, std::vector<LoadedCta>& earlier,
+                          std::mt19937_64& random) {
   LoadedCta cta;
   if (earlier.empty() || random() % 3 == 0) {
     cta.trace = std::make_shared<const CtaTrace>(RandomCta(code, warps, random));
@@ -207,7 +218,9 @@ std::vector<std::vector<LoadedCta>> WriteFile(const TemporaryFile& file, unsigne
   std::vector<std::vector<LoadedCta>> all;
   for (unsigned l = 0; l < launches; ++l) {
     const unsigned ctas = static_cast<unsigned>(random() % 20), warps = 1 + l % 3;
-    LaunchInfo info{.kernel = l % 2, .shape = {.ctas = ctas, .threads_per_cta = warps * 32, .registers_per_thread = 10}, .stream = l};
+    LaunchInfo info{.kernel = l % 2,
+                    .shape = {.ctas = ctas, .threads_per_cta = warps * 32, .registers_per_thread = 10},
+                    .stream = l};
     auto launch = (*writer)->BeginLaunch(info, codes[l % 2]);
     all.emplace_back(ctas);
     std::vector<LoadedCta> earlier;
@@ -280,14 +293,16 @@ std::uint64_t DigestOf(const std::shared_ptr<TraceFile>& file) {
         digest.Add(access.mask);
         std::array<std::uint64_t, kWarpSize> addresses{};
         LaneAddresses(cta, access, addresses);
-        for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) digest.Add(access.mask >> lane & 1 ? addresses[lane] : 0);
+        for (std::uint32_t lane = 0; lane < kWarpSize; ++lane)
+          digest.Add(access.mask >> lane & 1 ? addresses[lane] : 0);
       }
     }
   }
   return digest.sum;
 }
 
-/// A block of two instructions without accesses, executed twice by each of two warps, and what a CtaEncoder makes of that with events.
+/// A block of two instructions without accesses, executed twice by each of two warps, and what a CtaEncoder makes of
+/// that with events.
 struct EventBytes {
   KernelCode code;
   CtaTrace cta;
@@ -297,8 +312,10 @@ struct EventBytes {
     code.blocks = {{0, 2}};
     cta.warps = {{0, 2, 0, 0}, {2, 2, 0, 0}};
     cta.visits.assign(4, {0, 0xf});
-    cta.events.push_back({.kind = EventKind::kDeviceLaunch, .visit = 1, .instruction = 1, .lanes = 2, .data = {5, 1, 32, 8}});
-    cta.events.push_back({.kind = EventKind::kReleaseRange, .flags = kRangeWrite, .warp = 1, .lanes = 15, .data = {4096, 128, 0, 1}});
+    cta.events.push_back(
+        {.kind = EventKind::kDeviceLaunch, .visit = 1, .instruction = 1, .lanes = 2, .data = {5, 1, 32, 8}});
+    cta.events.push_back(
+        {.kind = EventKind::kReleaseRange, .flags = kRangeWrite, .warp = 1, .lanes = 15, .data = {4096, 128, 0, 1}});
   }
   std::vector<std::uint8_t> Bytes() const {
     CtaEncoder encoder(code);
@@ -390,8 +407,9 @@ TEST_CASE("CtaDecoder_RepeatsThatDoNotFit_AreRefused") {
   code.blocks = {{0, 1}};
   const auto read = [&](std::vector<std::uint8_t> repeats, std::uint32_t visits = 8) {
     ByteWriter out;
-    for (const std::uint32_t number : {0u, 0u, 1u, visits, 3u, visits}) out.Varint(number);  // a warp with so many visits, in one run
-    out.Fixed(std::uint8_t{5});                                                              // as expected, repeats
+    for (const std::uint32_t number : {0u, 0u, 1u, visits, 3u, visits})
+      out.Varint(number);        // a warp with so many visits, in one run
+    out.Fixed(std::uint8_t{5});  // as expected, repeats
     std::vector<std::uint8_t> bytes(out.bytes().begin(), out.bytes().end());
     bytes.insert(bytes.begin() + 5, {0xff, 0xff, 0, 0});  // the run's mask, between block and length
     bytes.insert(bytes.end(), repeats.begin(), repeats.end());
@@ -476,7 +494,8 @@ TEST_CASE("CtaDecoder_AnyBytes_GiveAnErrorOrAValidCta") {
     std::vector<LoadedCta> earlier;
     for (int c = 0; c < 6; ++c) encoder.Encode(RandomLoadedCta(code, 2, earlier, random), out);
     std::vector<std::uint8_t> bytes(out.bytes().begin(), out.bytes().end());
-    for (unsigned flips = random() % 4; flips != 0; --flips) bytes[random() % bytes.size()] = static_cast<std::uint8_t>(random());
+    for (unsigned flips = random() % 4; flips != 0; --flips)
+      bytes[random() % bytes.size()] = static_cast<std::uint8_t>(random());
     ByteReader in(bytes);
     CtaDecoder decoder(code);
     while (in.left() != 0) {
@@ -500,8 +519,9 @@ TEST_CASE("CtaDecoder_LanesAsVersion5WroteThem_AreRead") {
   out.Varint(1);  // block 0 with all lanes,
   out.Varint(2);  // twice
   for (const bool wide : {false, true}) {
-    out.Fixed(static_cast<std::uint8_t>(wide ? 1 | 4 | 32 : 1 | 4));  // the visit's mask, lanes; offsets of 8 or 4 bytes
-    out.Signed(wide ? -1000 : 5000);                                  // from the prediction: 0, then 5000
+    out.Fixed(
+        static_cast<std::uint8_t>(wide ? 1 | 4 | 32 : 1 | 4));  // the visit's mask, lanes; offsets of 8 or 4 bytes
+    out.Signed(wide ? -1000 : 5000);                            // from the prediction: 0, then 5000
     for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) {
       if (wide) out.Fixed(std::uint64_t{lane} << 33);
       else out.Fixed(lane * 3);
@@ -523,7 +543,8 @@ TEST_CASE("CtaDecoder_LanesAsVersion5WroteThem_AreRead") {
 }
 
 TEST_CASE("PackLanes_TakesTheShortestUnit") {
-  const auto pack = [](const std::uint32_t* words, std::size_t readable, const std::vector<std::uint64_t>& lanes, std::uint32_t width) {
+  const auto pack = [](const std::uint32_t* words, std::size_t readable, const std::vector<std::uint64_t>& lanes,
+                       std::uint32_t width) {
     PackedLanes packed;
     PackLanes(ScatteredLanes::At(words), lanes.size(), readable, width, packed);
     std::array<std::uint32_t, ScatteredLanes::kMostWords> again;
@@ -559,7 +580,8 @@ TEST_CASE("PackLanes_TakesTheShortestUnit") {
   };
   CHECK((in_units(4, 255, 4) == LaneUnit::kUnits8 && in_units(4, 256, 4) == LaneUnit::kUnits16));
   CHECK((in_units(16, 0xffffffff, 16) == LaneUnit::kUnits32 && in_units(16, 0xffffffff, 4) == LaneUnit::kBytes64));
-  CHECK((in_units(8, 255, 4) == LaneUnit::kUnits16 && in_units(6, 1, 4) == LaneUnit::kBytes32 && in_units(6, 2, 4) == LaneUnit::kUnits8));
+  CHECK((in_units(8, 255, 4) == LaneUnit::kUnits16 && in_units(6, 1, 4) == LaneUnit::kBytes32 &&
+         in_units(6, 2, 4) == LaneUnit::kUnits8));
 }
 
 TEST_CASE("TraceFile_ForeignFiles_AreRefusedByName") {
@@ -625,5 +647,7 @@ TEST_CASE("CtaEncoder_RegularWarps_TakeLessThanTwoBytesPerInstruction") {
     encoder.Encode({std::make_shared<const CtaTrace>(std::move(cta)), {}}, out);
   }
   CHECK(static_cast<double>(out.size()) / static_cast<double>(instructions) < 0.65);
-  CHECK(static_cast<double>(ChunkPacker().Pack(ChunkType::kCtas, {}, out.bytes()).size()) / static_cast<double>(instructions) < 0.02);
+  CHECK(static_cast<double>(ChunkPacker().Pack(ChunkType::kCtas, {}, out.bytes()).size()) /
+            static_cast<double>(instructions) <
+        0.02);
 }

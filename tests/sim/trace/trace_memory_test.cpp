@@ -101,7 +101,8 @@ TEST_CASE("GetAction_MemoryThatCannotBe_IsRefused") {
   CHECK(!IsRead([](HostAction& a) { a.like = 7; }));  // itself
   CHECK(!IsRead([](HostAction& a) { a.kind = HostAction::Kind::kCopyToHost; }));
   CHECK(!IsRead([](HostAction& a) { a.bytes = 0; }));
-  // Bytes that PutAction does not write: flags that nobody knows, steps that no page is away from another, more pages than there are bytes.
+  // Bytes that PutAction does not write: flags that nobody knows, steps that no page is away from another, more pages
+  // than there are bytes.
   const auto refused = [](std::uint8_t flags, std::uint64_t pages, std::int64_t step) {
     ByteWriter out;
     HostAction action = SomeCopy();
@@ -236,7 +237,8 @@ TEST_CASE("GetInfo_Roles_FitTheirRanges") {
 }
 
 TEST_CASE("TraceFile_Ranges_BelongToTheirWork") {
-  const std::string path = std::filesystem::temp_directory_path() / ("gridloom-ranges-" + std::to_string(getpid()) + ".gltrace");
+  const std::string path =
+      std::filesystem::temp_directory_path() / ("gridloom-ranges-" + std::to_string(getpid()) + ".gltrace");
   const KernelCode code{.name = "k", .instructions = {{}}, .operands = {}, .blocks = {{0, 1}}, .register_count = 0};
   {
     auto writer = TraceWriter::Create(path, "a test");

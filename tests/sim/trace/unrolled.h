@@ -16,9 +16,11 @@ inline trace::CtaTrace Unrolled(const trace::CtaTrace& cta) {
                           .first_access = static_cast<std::uint32_t>(out.accesses.size())};
     const std::vector<trace::PathPiece> pieces = trace::PiecesOf(cta, w);
     for (std::size_t p = 0; p < pieces.size(); ++p) {
-      const std::uint32_t end = p + 1 < pieces.size() ? pieces[p + 1].first_access : warp.first_access + warp.access_count;
+      const std::uint32_t end =
+          p + 1 < pieces.size() ? pieces[p + 1].first_access : warp.first_access + warp.access_count;
       for (std::uint64_t turn = 0; turn < pieces[p].times; ++turn) {
-        for (std::uint32_t v = 0; v < pieces[p].visit_count; ++v) out.visits.push_back(cta.visits[pieces[p].first_visit + v]);
+        for (std::uint32_t v = 0; v < pieces[p].visit_count; ++v)
+          out.visits.push_back(cta.visits[pieces[p].first_visit + v]);
         for (std::uint32_t a = pieces[p].first_access; a < end; ++a) out.accesses.push_back(cta.accesses[a]);
       }
     }

@@ -1,5 +1,5 @@
-// 3MM (PolyBench/GPU): three matrix products, G = (A B) (C D), one thread a result. The first two kernels are independent of each
-// other; the third needs a band of rows of E = A B, and all of F = C D.
+// 3MM (PolyBench/GPU): three matrix products, G = (A B) (C D), one thread a result. The first two kernels are
+// independent of each other; the third needs a band of rows of E = A B, and all of F = C D.
 #include "crcs/program.h"
 
 constexpr int kThreadsX = 32, kThreadsY = 8;
@@ -23,7 +23,8 @@ __global__ void __launch_bounds__(kThreadsX* kThreadsY) Multiply(const float* a,
 std::vector<float> Rationals(int n, int shift) {
   std::vector<float> matrix(static_cast<std::size_t>(n) * n);
   for (int row = 0; row < n; ++row) {
-    for (int column = 0; column < n; ++column) matrix[row * n + column] = static_cast<float>(row * (column + shift) % n) / n;
+    for (int column = 0; column < n; ++column)
+      matrix[row * n + column] = static_cast<float>(row * (column + shift) % n) / n;
   }
   return matrix;
 }
@@ -33,7 +34,8 @@ std::vector<float> Product(const Matrix& a, const std::vector<float>& b, int n) 
   std::vector<float> c(b.size(), 0);
   for (int row = 0; row < n; ++row) {
     for (int k = 0; k < n; ++k) {
-      for (int column = 0; column < n; ++column) c[row * n + column] = std::fma(a[row * n + k], b[k * n + column], c[row * n + column]);
+      for (int column = 0; column < n; ++column)
+        c[row * n + column] = std::fma(a[row * n + k], b[k * n + column], c[row * n + column]);
     }
   }
   return c;
@@ -44,8 +46,10 @@ int main(int argc, char** argv) {
   Program program("3mm", argc, argv, {{"size", 128, 256, 32, 4096, 32}, {"sums-in-memory", 0, 0, 0, 1}});
   const int n = program["size"];
   const std::size_t count = static_cast<std::size_t>(n) * n;
-  const Input<float> a(program, "a", count, [n] { return Rationals(n, 0); }), b(program, "b", count, [n] { return Rationals(n, 1); });
-  const Input<float> c(program, "c", count, [n] { return Rationals(n, 3); }), d(program, "d", count, [n] { return Rationals(n, 2); });
+  const Input<float> a(program, "a", count, [n] { return Rationals(n, 0); }),
+      b(program, "b", count, [n] { return Rationals(n, 1); });
+  const Input<float> c(program, "c", count, [n] { return Rationals(n, 3); }),
+      d(program, "d", count, [n] { return Rationals(n, 2); });
   const DeviceArray<float> device_a(count), device_b(count), device_c(count), device_d(count);
   const DeviceArray<float> device_e(count), device_f(count), device_g(count);
   const HostArray<float> g(count);

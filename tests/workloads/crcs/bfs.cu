@@ -1,6 +1,6 @@
-// BFS (Rodinia): levels of a graph's nodes, level by level. Two kernels a level: one goes from the frontier to its neighbours, one
-// makes them the next frontier and tells the host whether there are any; the host looks before it goes on. Which nodes are touched
-// is known only from the edges.
+// BFS (Rodinia): levels of a graph's nodes, level by level. Two kernels a level: one goes from the frontier to its
+// neighbours, one makes them the next frontier and tells the host whether there are any; the host looks before it goes
+// on. Which nodes are touched is known only from the edges.
 #include <deque>
 
 #include "crcs/program.h"
@@ -11,7 +11,8 @@ struct Node {
 using Mask = unsigned char;
 
 /// All who write to an element in one launch write the same value.
-__global__ void Expand(const Node* nodes, const int* edges, Mask* frontier, Mask* next, const Mask* visited, int* levels, int count) {
+__global__ void Expand(const Node* nodes, const int* edges, Mask* frontier, Mask* next, const Mask* visited,
+                       int* levels, int count) {
   const int node = blockIdx.x * blockDim.x + threadIdx.x;
   if (node >= count || frontier[node] == 0) return;
   frontier[node] = 0;
@@ -39,8 +40,8 @@ struct Graph {
   std::vector<int> edges;
 };
 
-/// Each node draws two to four neighbours among all, and is theirs in turn: about six edges a node. With this seed node 0 reaches
-/// all that it reaches in 8 levels, at the paper's size as at the small one: the paper's 16 launches.
+/// Each node draws two to four neighbours among all, and is theirs in turn: about six edges a node. With this seed node
+/// 0 reaches all that it reaches in 8 levels, at the paper's size as at the small one: the paper's 16 launches.
 Graph UniformGraph(int count) {
   Random random(10);
   std::vector<std::vector<int>> neighbours(count);
@@ -62,11 +63,13 @@ Graph UniformGraph(int count) {
 void CheckGraph(const Input<Node>& nodes, const Input<int>& edges) {
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const Node node = nodes[i];
-    if (node.first >= 0 && node.degree >= 0 && static_cast<std::size_t>(node.first) + node.degree <= edges.size()) continue;
+    if (node.first >= 0 && node.degree >= 0 && static_cast<std::size_t>(node.first) + node.degree <= edges.size())
+      continue;
     Refuse("bfs: node " + std::to_string(i) + " has edges that the file of edges does not have");
   }
   for (std::size_t i = 0; i < edges.size(); ++i) {
-    if (edges[i] < 0 || static_cast<std::size_t>(edges[i]) >= nodes.size()) Refuse("bfs: edge " + std::to_string(i) + " leads to no node");
+    if (edges[i] < 0 || static_cast<std::size_t>(edges[i]) >= nodes.size())
+      Refuse("bfs: edge " + std::to_string(i) + " leads to no node");
   }
 }
 

@@ -1,5 +1,6 @@
-// CONV (CUDA SDK, convolutionSeparable): an image through a filter of 17 taps along its rows, then along its columns, again and
-// again: each pair begins with what the one before has made. Rows and columns are touched in different shapes.
+// CONV (CUDA SDK, convolutionSeparable): an image through a filter of 17 taps along its rows, then along its columns,
+// again and again: each pair begins with what the one before has made. Rows and columns are touched in different
+// shapes.
 #include "crcs/program.h"
 
 constexpr int kRadius = 8, kTaps = 2 * kRadius + 1;
@@ -13,7 +14,8 @@ __constant__ float taps[kTaps];
 /// A tile of 128 x 4, with 16 more at both ends. Beyond the image all is zero.
 __global__ void __launch_bounds__(kRowsX* kRowsY) Rows(const float* in, float* out, int width) {
   __shared__ float tile[kRowsY][kRowsWidth];
-  const int row = (blockIdx.y * kRowsY + threadIdx.y) * width, begin = static_cast<int>(blockIdx.x) * kRowsTile - kRowsX;
+  const int row = (blockIdx.y * kRowsY + threadIdx.y) * width,
+            begin = static_cast<int>(blockIdx.x) * kRowsTile - kRowsX;
 #pragma unroll
   for (int i = 0; i < kRowsWidth; i += kRowsX) {
     const int x = begin + i + static_cast<int>(threadIdx.x);
@@ -24,7 +26,8 @@ __global__ void __launch_bounds__(kRowsX* kRowsY) Rows(const float* in, float* o
   for (int i = kRowsX; i < kRowsX + kRowsTile; i += kRowsX) {
     float sum = 0;
 #pragma unroll
-    for (int k = -kRadius; k <= kRadius; ++k) sum = fmaf(taps[kRadius - k], tile[threadIdx.y][i + threadIdx.x + k], sum);
+    for (int k = -kRadius; k <= kRadius; ++k)
+      sum = fmaf(taps[kRadius - k], tile[threadIdx.y][i + threadIdx.x + k], sum);
     out[row + begin + i + threadIdx.x] = sum;
   }
 }
@@ -43,7 +46,8 @@ __global__ void __launch_bounds__(kColumnsX* kColumnsY) Columns(const float* in,
   for (int i = kColumnsY; i < kColumnsY + kColumnsTile; i += kColumnsY) {
     float sum = 0;
 #pragma unroll
-    for (int k = -kRadius; k <= kRadius; ++k) sum = fmaf(taps[kRadius - k], tile[threadIdx.x][i + threadIdx.y + k], sum);
+    for (int k = -kRadius; k <= kRadius; ++k)
+      sum = fmaf(taps[kRadius - k], tile[threadIdx.x][i + threadIdx.y + k], sum);
     out[(begin + i + static_cast<int>(threadIdx.y)) * width + x] = sum;
   }
 }
@@ -71,7 +75,8 @@ std::vector<float> Pass(const std::vector<float>& in, const Input<float>& filter
 }
 
 int main(int argc, char** argv) {
-  // The paper: 512 x 512, 6 launches: it does not say whether each pair of them begins with the image or with the pair before.
+  // The paper: 512 x 512, 6 launches: it does not say whether each pair of them begins with the image or with the pair
+  // before.
   Program program("conv", argc, argv,
                   {{"width", 256, 512, kRowsTile, 8192, kRowsTile},
                    {"height", 256, 512, kColumnsTile, 8192, kColumnsTile},
@@ -97,6 +102,7 @@ int main(int argc, char** argv) {
   program.Postlude(result);
 
   std::vector<float> want = image.Values();
-  for (int launch = 0; launch < launches; ++launch) want = Pass(want, filter, width, height, launch % 2 == 0 ? 1 : width);
+  for (int launch = 0; launch < launches; ++launch)
+    want = Pass(want, filter, width, height, launch % 2 == 0 ? 1 : width);
   return program.Finish(want);
 }

@@ -1,5 +1,5 @@
-// GAUSSIAN (Rodinia): elimination in a system of linear equations, two launches a column: the factors of all rows below the
-// diagonal, then the rows less so many times the row of the diagonal.
+// GAUSSIAN (Rodinia): elimination in a system of linear equations, two launches a column: the factors of all rows below
+// the diagonal, then the rows less so many times the row of the diagonal.
 #include "crcs/program.h"
 
 constexpr int kFactorThreads = 512;
@@ -30,7 +30,8 @@ std::vector<float> Eliminated(std::vector<float> matrix, std::vector<float> righ
   for (int column = 0; column < size - 1; ++column) {
     for (int row = column + 1; row < size; ++row) {
       const float factor = matrix[row * size + column] / matrix[column * size + column];
-      for (int x = column; x < size; ++x) matrix[row * size + x] = std::fma(-factor, matrix[column * size + x], matrix[row * size + x]);
+      for (int x = column; x < size; ++x)
+        matrix[row * size + x] = std::fma(-factor, matrix[column * size + x], matrix[row * size + x]);
       right_side[row] = std::fma(-factor, right_side[column], right_side[row]);
     }
   }
@@ -39,8 +40,8 @@ std::vector<float> Eliminated(std::vector<float> matrix, std::vector<float> righ
 }
 
 int main(int argc, char** argv) {
-  // The sizes of Fig. 2 did not survive in its text; 1024 is the largest matrix that comes with the suite. The suite subtracts in
-  // CTAs of 4 x 4 threads.
+  // The sizes of Fig. 2 did not survive in its text; 1024 is the largest matrix that comes with the suite. The suite
+  // subtracts in CTAs of 4 x 4 threads.
   Program program("gaussian", argc, argv, {{"size", 64, 1024, 2, 8192}, {"block", 4, 4, 4, 32, 4}});
   const int size = program["size"], block = program["block"];
   const std::size_t count = static_cast<std::size_t>(size) * size;
@@ -55,7 +56,8 @@ int main(int argc, char** argv) {
   for (int column = 0; column < size - 1; ++column) {
     Factors<<<Ctas(size, kFactorThreads), kFactorThreads>>>(device_matrix, factors, size, column);
     program.Launched();
-    Subtract<<<dim3(Ctas(size, block), Ctas(size, block)), dim3(block, block)>>>(device_matrix, device_right_side, factors, size, column);
+    Subtract<<<dim3(Ctas(size, block), Ctas(size, block)), dim3(block, block)>>>(device_matrix, device_right_side,
+                                                                                 factors, size, column);
     program.Launched();
   }
   device_matrix.CopyTo(result.data());

@@ -1,4 +1,5 @@
-// Preloaded into a program by files_test.py: says on standard error which bytes of which file each pread reads, before it does.
+// Preloaded into a program by files_test.py: says on standard error which bytes of which file each pread reads, before
+// it does.
 #include <dlfcn.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
-// LPC (CUDA example, Laplace's equation in two dimensions): Jacobi steps on a square; each inner cell becomes the mean of its four
-// neighbours, the border keeps its values. No shared memory: five global accesses a thread.
+// LPC (CUDA example, Laplace's equation in two dimensions): Jacobi steps on a square; each inner cell becomes the mean
+// of its four neighbours, the border keeps its values. No shared memory: five global accesses a thread.
 #include "crcs/program.h"
 
 constexpr int kTile = 16;

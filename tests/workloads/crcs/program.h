@@ -1,6 +1,7 @@
-// Shared by the programs of tests/workloads/crcs. Each is a program of dependent kernels with its files around it: inputs are read
-// from files page by page (the prelude) and copied to the device, kernels are launched, the result is copied back and written to a
-// file page by page (the postlude), and what is in that file is compared with what the host computes.
+// Shared by the programs of tests/workloads/crcs. Each is a program of dependent kernels with its files around it:
+// inputs are read from files page by page (the prelude) and copied to the device, kernels are launched, the result is
+// copied back and written to a file page by page (the postlude), and what is in that file is compared with what the
+// host computes.
 #pragma once
 
 #include <fcntl.h>
@@ -18,7 +19,8 @@
 /// A run of a program: its numbers, its files, its one line of summary.
 class Program {
  public:
-  Program(const char* name, int argc, char** argv, std::vector<Number> numbers) : name_(name), numbers_(std::move(numbers)) {
+  Program(const char* name, int argc, char** argv, std::vector<Number> numbers)
+      : name_(name), numbers_(std::move(numbers)) {
     for (const Number& number : numbers_) values_.push_back(number.small);
     Parse(argc, argv);
   }
@@ -63,7 +65,8 @@ class Program {
     }
   }
 
-  /// Compares the file with the result, bit by bit, with what the host computed: prints the line of summary, returns the exit status.
+  /// Compares the file with the result, bit by bit, with what the host computed: prints the line of summary, returns
+  /// the exit status.
   template <class T>
   int Finish(const std::vector<T>& want) {
     std::vector<T> got(want.size());
@@ -74,8 +77,8 @@ class Program {
     for (std::size_t i = 0; i < want.size(); ++i) Same("result", static_cast<long>(i), got[i], want[i]);
     std::printf("%s", name_);
     for (std::size_t i = 0; i < numbers_.size(); ++i) std::printf(" --%s=%d", numbers_[i].name, values_[i]);
-    std::printf(" --order=%s: %d launches, %zu bytes read, %zu written, result %016llx, ", kOrders[order_], launches_, bytes_read_,
-                result_.bytes, static_cast<unsigned long long>(Digest(got)));
+    std::printf(" --order=%s: %d launches, %zu bytes read, %zu written, result %016llx, ", kOrders[order_], launches_,
+                bytes_read_, result_.bytes, static_cast<unsigned long long>(Digest(got)));
     return Verdict();
   }
 
@@ -101,7 +104,8 @@ class Program {
     Refuse(std::string(name_) + ": " + (file.path.empty() ? "a temporary file" : file.path) + ": " + why);
   }
 
-  /// The file for `array` in the folder of --data, or a temporary one. One that is not there is made if `make` says so; fd < 0 if not.
+  /// The file for `array` in the folder of --data, or a temporary one. One that is not there is made if `make` says so;
+  /// fd < 0 if not.
   File Open(const char* array, bool make) const {
     File file;
     if (folder_.empty()) {
@@ -117,7 +121,8 @@ class Program {
       if (file.fd < 0 && (make || errno != ENOENT)) RefuseFile(file, std::strerror(errno));
     }
     struct stat status;
-    if (file.fd >= 0 && (fstat(file.fd, &status) != 0 || !S_ISREG(status.st_mode))) RefuseFile(file, "is no regular file");
+    if (file.fd >= 0 && (fstat(file.fd, &status) != 0 || !S_ISREG(status.st_mode)))
+      RefuseFile(file, "is no regular file");
     return file;
   }
 
@@ -138,14 +143,16 @@ class Program {
 
   void Write(const File& file, const void* data, std::size_t bytes, std::size_t begin) const {
     for (std::size_t done = 0; done < bytes;) {
-      const ssize_t put = pwrite(file.fd, static_cast<const char*>(data) + done, bytes - done, static_cast<off_t>(begin + done));
+      const ssize_t put =
+          pwrite(file.fd, static_cast<const char*>(data) + done, bytes - done, static_cast<off_t>(begin + done));
       if (put < 0 && errno == EINTR) continue;
       if (put <= 0) RefuseFile(file, put == 0 ? "takes no more bytes" : std::strerror(errno));
       done += static_cast<std::size_t>(put);
     }
   }
 
-  /// Interleaved: a page of each array in turn. Random: array after array, its pages in an order drawn once and for all.
+  /// Interleaved: a page of each array in turn. Random: array after array, its pages in an order drawn once and for
+  /// all.
   std::vector<Page> PagesInOrder() const {
     std::vector<Page> pages;
     Random random(2016);
@@ -164,7 +171,8 @@ class Program {
   void Parse(int argc, char** argv) {
     for (int i = 1; i < argc; ++i) {
       if (std::strcmp(argv[i], "--paper") != 0 && std::strcmp(argv[i], "--small") != 0) continue;
-      for (std::size_t n = 0; n < numbers_.size(); ++n) values_[n] = argv[i][2] == 'p' ? numbers_[n].paper : numbers_[n].small;
+      for (std::size_t n = 0; n < numbers_.size(); ++n)
+        values_[n] = argv[i][2] == 'p' ? numbers_[n].paper : numbers_[n].small;
     }
     for (int i = 1; i < argc; ++i) {
       const std::string argument = argv[i];
@@ -179,17 +187,20 @@ class Program {
 
   bool Known(const std::string& key) const {
     return key == "--order" || key == "--data" ||
-           std::any_of(numbers_.begin(), numbers_.end(), [&](const Number& number) { return key == std::string("--") + number.name; });
+           std::any_of(numbers_.begin(), numbers_.end(),
+                       [&](const Number& number) { return key == std::string("--") + number.name; });
   }
 
   void Set(const std::string& key, const std::string& value) {
     if (key == "--data") {
       struct stat status;
-      if (stat(value.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) Refuse(std::string(name_) + ": --data=" + value + " is no folder");
+      if (stat(value.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
+        Refuse(std::string(name_) + ": --data=" + value + " is no folder");
       folder_ = value;
     } else if (key == "--order") {
       const auto found = std::find(kOrders.begin(), kOrders.end(), value);
-      if (found == kOrders.end()) Refuse(std::string(name_) + ": --order=" + value + " is none of interleaved, arrays, random");
+      if (found == kOrders.end())
+        Refuse(std::string(name_) + ": --order=" + value + " is none of interleaved, arrays, random");
       order_ = static_cast<Order>(found - kOrders.begin());
     } else {
       for (std::size_t i = 0; i < numbers_.size(); ++i) {
@@ -216,7 +227,8 @@ class Program {
   int launches_ = 0;
 };
 
-/// Host memory of an input, which Prelude() fills from its file. `make` returns what is in that file where there is none yet.
+/// Host memory of an input, which Prelude() fills from its file. `make` returns what is in that file where there is
+/// none yet.
 template <class T>
 class Input : public HostArray<T> {
  public:
@@ -225,8 +237,8 @@ class Input : public HostArray<T> {
   Input(Program& program, const char* name, std::size_t count, Make make)
       : Input(program, File(program, name, make), [count](const Program& run, const Program::File& file) {
           if (file.bytes == count * sizeof(T)) return;
-          run.RefuseFile(file,
-                         "has " + std::to_string(file.bytes) + " bytes; the numbers of this run need " + std::to_string(count * sizeof(T)));
+          run.RefuseFile(file, "has " + std::to_string(file.bytes) + " bytes; the numbers of this run need " +
+                                   std::to_string(count * sizeof(T)));
         }) {}
 
   /// An array of as many elements as the file has.
@@ -235,13 +247,14 @@ class Input : public HostArray<T> {
       : Input(program, File(program, name, make), [](const Program& run, const Program::File& file) {
           const bool fits = file.bytes != 0 && file.bytes % sizeof(T) == 0 && file.bytes / sizeof(T) <= INT_MAX;
           if (!fits)
-            run.RefuseFile(file,
-                           "has " + std::to_string(file.bytes) + " bytes, not one to 2^31 - 1 elements of " + std::to_string(sizeof(T)));
+            run.RefuseFile(file, "has " + std::to_string(file.bytes) + " bytes, not one to 2^31 - 1 elements of " +
+                                     std::to_string(sizeof(T)));
         }) {}
 
  private:
   template <class Check>
-  Input(Program& program, Program::File file, Check check) : HostArray<T>((check(program, file), file.bytes / sizeof(T))) {
+  Input(Program& program, Program::File file, Check check)
+      : HostArray<T>((check(program, file), file.bytes / sizeof(T))) {
     file.memory = reinterpret_cast<char*>(this->data());
     program.inputs_.push_back(file);
   }

@@ -1,12 +1,14 @@
-// STN (Parboil, stencil): seven-point Jacobi steps on a regular 3D grid. A CTA marches through all planes with a tile of 64x4 columns,
-// two a thread: the current plane is in shared memory, those below and above are in registers. A CTA has only its tile to do with,
-// but what it touches lies between the first plane and the last: from the lowest address to the highest that is nearly all there is.
+// STN (Parboil, stencil): seven-point Jacobi steps on a regular 3D grid. A CTA marches through all planes with a tile
+// of 64x4 columns, two a thread: the current plane is in shared memory, those below and above are in registers. A CTA
+// has only its tile to do with, but what it touches lies between the first plane and the last: from the lowest address
+// to the highest that is nearly all there is.
 #include "crcs/program.h"
 
 constexpr int kThreadsX = 32, kThreadsY = 4, kColumns = 2, kTileX = kThreadsX * kColumns;
 constexpr float kCentre = 1.0f / 6, kNeighbour = 1.0f / 36;
 
-__host__ __device__ inline float Next(float below, float above, float left, float right, float back, float front, float centre) {
+__host__ __device__ inline float Next(float below, float above, float left, float right, float back, float front,
+                                      float centre) {
   return fmaf(kNeighbour, below + above + left + right + back + front, -(kCentre * centre));
 }
 
@@ -57,7 +59,8 @@ std::vector<float> Steps(std::vector<float> grid, int nx, int ny, int nz, int st
       for (int y = 1; y < ny - 1; ++y) {
         for (int x = 1; x < nx - 1; ++x) {
           const int at = z * plane + y * nx + x;
-          next[at] = Next(grid[at - plane], grid[at + plane], grid[at - 1], grid[at + 1], grid[at - nx], grid[at + nx], grid[at]);
+          next[at] = Next(grid[at - plane], grid[at + plane], grid[at - 1], grid[at + 1], grid[at - nx], grid[at + nx],
+                          grid[at]);
         }
       }
     }
@@ -67,8 +70,9 @@ std::vector<float> Steps(std::vector<float> grid, int nx, int ny, int nz, int st
 
 int main(int argc, char** argv) {
   // The paper: 128 x 128 x 32, 50 launches of 64 CTAs. A plane has at least a page in the scaled input, too.
-  Program program("stn", argc, argv,
-                  {{"nx", 64, 128, 3, 1024}, {"ny", 64, 128, 3, 1024}, {"nz", 16, 32, 3, 512}, {"launches", 10, 50, 1, 1000}});
+  Program program(
+      "stn", argc, argv,
+      {{"nx", 64, 128, 3, 1024}, {"ny", 64, 128, 3, 1024}, {"nz", 16, 32, 3, 512}, {"launches", 10, 50, 1, 1000}});
   const int nx = program["nx"], ny = program["ny"], nz = program["nz"], launches = program["launches"];
   const std::size_t count = static_cast<std::size_t>(nx) * ny * nz;
   const Input<float> grid(program, "grid", count, [count] { return UniformValues(count, 0, 1, 1); });
@@ -80,8 +84,8 @@ int main(int argc, char** argv) {
   second.CopyFrom(grid.data());
   const DeviceArray<float>*in = &first, *out = &second;
   for (int launch = 0; launch < launches; ++launch, std::swap(in, out)) {
-    March<<<dim3(Ctas(nx, kTileX), Ctas(ny, kThreadsY)), dim3(kThreadsX, kThreadsY), kTileX * kThreadsY * sizeof(float)>>>(*in, *out, nx,
-                                                                                                                           ny, nz);
+    March<<<dim3(Ctas(nx, kTileX), Ctas(ny, kThreadsY)), dim3(kThreadsX, kThreadsY),
+            kTileX * kThreadsY * sizeof(float)>>>(*in, *out, nx, ny, nz);
     program.Launched();
   }
   in->CopyTo(result.data());

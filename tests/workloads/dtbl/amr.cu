@@ -1,13 +1,15 @@
-// AMR: a mesh that is refined where it is hot. A cell as hot as the limit becomes 32 cells (4 x 4 x 2), which are cells in their turn. The
-// flat form goes level by level from the host: a thread has a cell, and makes its 32 cells in a loop. The CDP form begins with one grid;
-// each hot cell is a child grid of the same kernel, which launches children of its own (4.1, Figure 2a).
+// AMR: a mesh that is refined where it is hot. A cell as hot as the limit becomes 32 cells (4 x 4 x 2), which are cells
+// in their turn. The flat form goes level by level from the host: a thread has a cell, and makes its 32 cells in a
+// loop. The CDP form begins with one grid; each hot cell is a child grid of the same kernel, which launches children of
+// its own (4.1, Figure 2a).
 #include <cmath>
 
 #include "dtbl/program.h"
 
 constexpr int kThreads = 128, kCells = 32, kRootBits = 12;
 
-/// Where a cell is: the number of its root cell, and five bits a level below it. A 1 stands before all, so that paths of all levels differ.
+/// Where a cell is: the number of its root cell, and five bits a level below it. A 1 stands before all, so that paths
+/// of all levels differ.
 using Path = unsigned long long;
 
 struct Mesh {
@@ -25,8 +27,8 @@ __host__ __device__ inline int HotSpot(Path path) {
   return static_cast<int>(path >> 59);
 }
 
-/// Heat falls with the square of the distance from the hot spot. All sums are of small whole numbers, so that there is one quotient and
-/// one product that can be rounded, alike on the host and the device.
+/// Heat falls with the square of the distance from the hot spot. All sums are of small whole numbers, so that there is
+/// one quotient and one product that can be rounded, alike on the host and the device.
 __host__ __device__ inline float CellTemperature(float parent, Path parent_path, int cell) {
   const int hot = HotSpot(parent_path);
   const int x = cell % 4 - hot % 4, y = cell / 4 % 4 - hot / 4 % 4, z = cell / 16 - hot / 16;
@@ -52,7 +54,8 @@ __global__ void RefineLevel(Mesh mesh, int begin, int end) {
 }
 
 /// A grid of cells, and all that is below them. Those of the root are there; others have a parent to be made from.
-__global__ void RefineNested(Mesh mesh, int begin, int count, int level, float parent, Path parent_path, Nesting nesting) {
+__global__ void RefineNested(Mesh mesh, int begin, int count, int level, float parent, Path parent_path,
+                             Nesting nesting) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= count) return;
   if (level > 0) {
@@ -62,12 +65,12 @@ __global__ void RefineNested(Mesh mesh, int begin, int count, int level, float p
   if (level == mesh.depth || mesh.temperatures[begin + i] < mesh.limit) return;
   const int at = TakeCells(mesh);
   if (at < 0) return;
-  LaunchChild<RefineNested, kCells>(nesting, kCells, mesh, at, kCells, level + 1, mesh.temperatures[begin + i], mesh.paths[begin + i],
-                                    nesting);
+  LaunchChild<RefineNested, kCells>(nesting, kCells, mesh, at, kCells, level + 1, mesh.temperatures[begin + i],
+                                    mesh.paths[begin + i], nesting);
 }
 
-/// The paper's input is a combustion simulation, of which nothing is published. This one is a flame: a ring that is hot, in cells
-/// that are not.
+/// The paper's input is a combustion simulation, of which nothing is published. This one is a flame: a ring that is
+/// hot, in cells that are not.
 std::vector<float> Flame(int side, float most, std::uint64_t seed) {
   Random random(seed);
   std::vector<float> temperatures;
@@ -91,14 +94,18 @@ void RefineOnHost(HostMesh& mesh, Path path, float temperature, int level, float
   mesh.cells.emplace_back(path, temperature);
   if (level + 1 == static_cast<int>(mesh.refined.size()) || temperature < limit) return;
   ++mesh.refined[level];
-  for (int i = 0; i < kCells; ++i) RefineOnHost(mesh, path << 5 | i, CellTemperature(temperature, path, i), level + 1, limit);
+  for (int i = 0; i < kCells; ++i)
+    RefineOnHost(mesh, path << 5 | i, CellTemperature(temperature, path, i), level + 1, limit);
 }
 
 int main(int argc, char** argv) {
-  Program program(
-      "amr", "adaptive mesh refinement", argc, argv, {{"combustion", kCells, "a ring of flame"}},
-      {{"side", 16, 48, 1, 1 << kRootBits / 2}, {"depth", 4, 8, 1, 9}, {"limit", 100, 100, 1, 1 << 20}, {"heat", 500, 1500, 1, 1 << 20}});
-  if (program.threshold() > kCells) Refuse("amr: --threshold is more than the 32 cells of a cell: nothing could be refined");
+  Program program("amr", "adaptive mesh refinement", argc, argv, {{"combustion", kCells, "a ring of flame"}},
+                  {{"side", 16, 48, 1, 1 << kRootBits / 2},
+                   {"depth", 4, 8, 1, 9},
+                   {"limit", 100, 100, 1, 1 << 20},
+                   {"heat", 500, 1500, 1, 1 << 20}});
+  if (program.threshold() > kCells)
+    Refuse("amr: --threshold is more than the 32 cells of a cell: nothing could be refined");
   const int side = program["side"], roots = side * side, depth = program["depth"];
   const float limit = static_cast<float>(program["limit"]);
   const std::vector<float> flame = Flame(side, static_cast<float>(program["heat"]), program.seed());

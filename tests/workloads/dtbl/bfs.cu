@@ -1,6 +1,7 @@
-// BFS (Merrill, Garland and Grimshaw): levels of a graph's vertices, level by level. Two kernels a level: one expands the frontier to the
-// list of all its neighbours, one contracts that list to those that nobody had reached. The flat form is the exception of the paper's 5.1:
-// it does not leave long lists to single threads, a CTA or a warp helps; the CDP form has child grids in the place of that.
+// BFS (Merrill, Garland and Grimshaw): levels of a graph's vertices, level by level. Two kernels a level: one expands
+// the frontier to the list of all its neighbours, one contracts that list to those that nobody had reached. The flat
+// form is the exception of the paper's 5.1: it does not leave long lists to single threads, a CTA or a warp helps; the
+// CDP form has child grids in the place of that.
 #include <deque>
 
 #include "dtbl/graph.h"
@@ -56,8 +57,8 @@ __device__ inline void CopyByWarp(List& mine) {
 }
 
 template <Form kForm>
-__global__ void Expand(const int* first, const int* to, const int* frontier, int count, int* neighbours, int* neighbour_count,
-                       Nesting nesting) {
+__global__ void Expand(const int* first, const int* to, const int* frontier, int count, int* neighbours,
+                       int* neighbour_count, Nesting nesting) {
   const int i = blockIdx.x * kThreads + threadIdx.x;
   List mine = {to, neighbours, 0};
   if (i < count) {
@@ -79,7 +80,8 @@ __global__ void Expand(const int* first, const int* to, const int* frontier, int
 /// Of all who reach a vertex at once the first one has it; they write the same level.
 __global__ void Contract(const int* neighbours, int count, int* levels, int level, int* frontier, int* frontier_count) {
   const int i = blockIdx.x * kThreads + threadIdx.x;
-  if (i < count && atomicCAS(&levels[neighbours[i]], -1, level) == -1) frontier[atomicAdd(frontier_count, 1)] = neighbours[i];
+  if (i < count && atomicCAS(&levels[neighbours[i]], -1, level) == -1)
+    frontier[atomicAdd(frontier_count, 1)] = neighbours[i];
 }
 
 std::vector<int> LevelsOnHost(const Graph& graph, int source, Program& program) {
@@ -99,7 +101,9 @@ std::vector<int> LevelsOnHost(const Graph& graph, int source, Program& program) 
 
 int main(int argc, char** argv) {
   Program program("bfs", "breadth-first search, level by level", argc, argv,
-                  {{"citation", 32, "citation network"}, {"road", 32, "road network"}, {"cage15", 16, "matrix of DNA electrophoresis"}},
+                  {{"citation", 32, "citation network"},
+                   {"road", 32, "road network"},
+                   {"cage15", 16, "matrix of DNA electrophoresis"}},
                   {{"vertices", 4096, 262144, 4, 1 << 24}});
   const Graph graph = MakeGraph(program);
   const DeviceGraph device(graph);
@@ -115,7 +119,8 @@ int main(int argc, char** argv) {
   int level = 0;
   for (int count = 1; count > 0; count = frontier_count.Read()) {
     neighbour_count.Write(0);
-    expand<<<Ctas(count, kThreads), kThreads>>>(device.first, device.to, frontier, count, neighbours, neighbour_count, nesting);
+    expand<<<Ctas(count, kThreads), kThreads>>>(device.first, device.to, frontier, count, neighbours, neighbour_count,
+                                                nesting);
     program.Launched();
     frontier_count.Write(0);
     ++level;

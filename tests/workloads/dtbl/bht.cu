@@ -1,9 +1,10 @@
-// BHT (Burtscher and Pingali, Lonestar): forces between bodies, by a tree of cubes (Barnes and Hut). The tree is built from the root: a
-// cube of too many bodies becomes eight. In the flat form a thread splits a cube, level by level; in the CDP form a CTA does, and launches
-// the next one for each of the eight that must be split again. Then each body goes down the tree, and adds up the pull of the cubes that
-// are far enough, and of the bodies of leaves that are not: the nested work. Last, bodies move. Not as there: places are whole numbers, and
-// so are sums of them and of forces, in a unit far below the least force. So the order of bodies in a leaf, and of children, does not
-// matter, and all results are exact.
+// BHT (Burtscher and Pingali, Lonestar): forces between bodies, by a tree of cubes (Barnes and Hut). The tree is built
+// from the root: a cube of too many bodies becomes eight. In the flat form a thread splits a cube, level by level; in
+// the CDP form a CTA does, and launches the next one for each of the eight that must be split again. Then each body
+// goes down the tree, and adds up the pull of the cubes that are far enough, and of the bodies of leaves that are not:
+// the nested work. Last, bodies move. Not as there: places are whole numbers, and so are sums of them and of forces, in
+// a unit far below the least force. So the order of bodies in a leaf, and of children, does not matter, and all results
+// are exact.
 #include <cmath>
 #include <map>
 
@@ -48,11 +49,15 @@ __host__ __device__ inline int Octant(const Body& body, int level) {
   return (body.x >> bit & 1) | (body.y >> bit & 1) << 1 | (body.z >> bit & 1) << 2;
 }
 
-__device__ inline bool Splits(const Tree& tree, const Node& node) { return node.count > tree.leaf && node.level < kBits; }
+__device__ inline bool Splits(const Tree& tree, const Node& node) {
+  return node.count > tree.leaf && node.level < kBits;
+}
 
 /// Child `octant` of a cube, of which `sums` are known.
-__device__ inline void WriteChild(const Tree& tree, const Node& parent, int children, int octant, int first, const Sums& sums) {
-  tree.nodes[children + octant] = {first, sums.count, parent.level + 1, -1, parent.path << 3 | octant, sums.x, sums.y, sums.z};
+__device__ inline void WriteChild(const Tree& tree, const Node& parent, int children, int octant, int first,
+                                  const Sums& sums) {
+  tree.nodes[children + octant] = {first,  sums.count, parent.level + 1, -1, parent.path << 3 | octant, sums.x,
+                                   sums.y, sums.z};
 }
 
 /// Room for eight cubes; nobody may have taken more than the host counted.
@@ -129,7 +134,8 @@ struct Force {
 
 __host__ __device__ inline float Squared(float x, float y, float z) { return fmaf(z, z, fmaf(y, y, x * x)); }
 
-/// The pull of `mass` so far away, added to `force`. Each step is one operation that rounds alike on the host and the device.
+/// The pull of `mass` so far away, added to `force`. Each step is one operation that rounds alike on the host and the
+/// device.
 __host__ __device__ inline void Pull(Force& force, float x, float y, float z, float mass) {
   const float inverse = 1 / sqrtf(Squared(x, y, z) + kSoftening);
   const float strength = mass * inverse * inverse * inverse * kForceUnit;
@@ -156,7 +162,8 @@ __global__ void PullOfLeaf(const Body* bodies, const int* list, int count, int o
 }
 
 /// Whether a cube is far from a body; if so it has pulled.
-__host__ __device__ inline bool PullOfCube(Force& force, const Body& on, int level, int count, Wide sum_x, Wide sum_y, Wide sum_z) {
+__host__ __device__ inline bool PullOfCube(Force& force, const Body& on, int level, int count, Wide sum_x, Wide sum_y,
+                                           Wide sum_z) {
   const float mass = static_cast<float>(count), side = static_cast<float>(1 << (kBits - level));
   const float x = static_cast<float>(sum_x) / mass - on.x, y = static_cast<float>(sum_y) / mass - on.y,
               z = static_cast<float>(sum_z) / mass - on.z;
@@ -274,8 +281,8 @@ double WorstError(const std::vector<Body>& bodies, const std::vector<Force>& for
 std::vector<Wide> Flattened(const std::map<Wide, Node>& nodes) {
   std::vector<Wide> values;
   for (const auto& [path, node] : nodes) {
-    values.insert(values.end(), {path, static_cast<Wide>(node.count), static_cast<Wide>(node.level), node.children >= 0 ? 1u : 0u, node.x,
-                                 node.y, node.z});
+    values.insert(values.end(), {path, static_cast<Wide>(node.count), static_cast<Wide>(node.level),
+                                 node.children >= 0 ? 1u : 0u, node.x, node.y, node.z});
   }
   return values;
 }
@@ -292,8 +299,8 @@ std::vector<Force> ForcesOnHost(const HostTree& tree, const HostNode& root, Prog
   return forces;
 }
 
-void CheckBodies(Program& program, const std::vector<Body>& bodies, const std::vector<Force>& want, const std::vector<Force>& got,
-                 const std::vector<Body>& moved) {
+void CheckBodies(Program& program, const std::vector<Body>& bodies, const std::vector<Force>& want,
+                 const std::vector<Force>& got, const std::vector<Body>& moved) {
   std::vector<Wide> force, want_force;
   std::vector<int> place, want_place;
   const auto way = [](Wide along) { return static_cast<int>(static_cast<long long>(along) >> 28); };
@@ -301,7 +308,8 @@ void CheckBodies(Program& program, const std::vector<Body>& bodies, const std::v
     force.insert(force.end(), {got[i].x, got[i].y, got[i].z});
     want_force.insert(want_force.end(), {want[i].x, want[i].y, want[i].z});
     place.insert(place.end(), {moved[i].x, moved[i].y, moved[i].z});
-    want_place.insert(want_place.end(), {bodies[i].x + way(want[i].x), bodies[i].y + way(want[i].y), bodies[i].z + way(want[i].z)});
+    want_place.insert(want_place.end(),
+                      {bodies[i].x + way(want[i].x), bodies[i].y + way(want[i].y), bodies[i].z + way(want[i].z)});
   }
   program.Compare("force", force, want_force);
   program.Compare("place", place, want_place);

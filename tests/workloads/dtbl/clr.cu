@@ -1,6 +1,7 @@
-// CLR (Cohen and Castonguay): colours of a graph's vertices such that neighbours differ. Each vertex has a random key. In a round, all
-// vertices without a colour whose key is greater than that of all neighbours without one take a new colour, and those whose key is less
-// take another one. Two kernels a round: one compares keys, one gives colours; what the first one reads does not change while it runs.
+// CLR (Cohen and Castonguay): colours of a graph's vertices such that neighbours differ. Each vertex has a random key.
+// In a round, all vertices without a colour whose key is greater than that of all neighbours without one take a new
+// colour, and those whose key is less take another one. Two kernels a round: one compares keys, one gives colours; what
+// the first one reads does not change while it runs.
 #include "dtbl/graph.h"
 
 constexpr int kThreads = 128, kChildThreads = 32;
@@ -112,7 +113,8 @@ int main(int argc, char** argv) {
   program.Compare("colour", got, ColoursOnHost(graph, host_keys, program));
   bool proper = true;
   for (int vertex = 0; vertex < count; ++vertex) {
-    for (int i = graph.first[vertex]; i < graph.first[vertex + 1]; ++i) proper = proper && got[vertex] != got[graph.to[i]];
+    for (int i = graph.first[vertex]; i < graph.first[vertex + 1]; ++i)
+      proper = proper && got[vertex] != got[graph.to[i]];
   }
   program.Check("neighbours have one colour", proper);
   program.Say(round, " rounds, ", 1 + *std::max_element(got.begin(), got.end()), " colours at most");

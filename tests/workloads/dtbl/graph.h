@@ -1,7 +1,8 @@
-// Graphs for bfs, clr and sssp: stand-ins, of any size, for those that the paper names (Table 4). They are not shipped; what is copied
-// from each is what the paper's effects come from: how many neighbours the vertices have, how much that differs, and how far apart in
-// memory they are. Sizes of the originals are those of the SuiteSparse Matrix Collection (group DIMACS10, vanHeukelum), in which the
-// graphs of the 10th DIMACS Implementation Challenge stand, and of OpenFlights in KONECT.
+// Graphs for bfs, clr and sssp: stand-ins, of any size, for those that the paper names (Table 4). They are not shipped;
+// what is copied from each is what the paper's effects come from: how many neighbours the vertices have, how much that
+// differs, and how far apart in memory they are. Sizes of the originals are those of the SuiteSparse Matrix Collection
+// (group DIMACS10, vanHeukelum), in which the graphs of the 10th DIMACS Implementation Challenge stand, and of
+// OpenFlights in KONECT.
 #pragma once
 
 #include <cmath>
@@ -50,9 +51,9 @@ inline int PowerLaw(Random& random, double least, double most, double exponent) 
   return static_cast<int>(std::pow(low + uniform * (high - low), 1 / (1 - exponent)));
 }
 
-/// citationCiteseer has 268,495 vertices and 1,156,647 edges, so 8.6 neighbours on average; the most that a vertex has is 1,318. Degrees of
-/// citation networks follow a power law with an exponent of 2.7. Each paper cites earlier ones: half of them by how often they are cited
-/// already.
+/// citationCiteseer has 268,495 vertices and 1,156,647 edges, so 8.6 neighbours on average; the most that a vertex has
+/// is 1,318. Degrees of citation networks follow a power law with an exponent of 2.7. Each paper cites earlier ones:
+/// half of them by how often they are cited already.
 inline Graph Citation(int vertices, std::uint64_t seed) {
   Random random(seed);
   Edges edges;
@@ -70,9 +71,9 @@ inline Graph Citation(int vertices, std::uint64_t seed) {
   return Symmetric(vertices, std::move(edges), random);
 }
 
-/// road_usa has 23,947,347 vertices and 28,854,312 edges: 2.41 neighbours on average, 9 at most; it is connected, nearly planar and
-/// thousands of edges wide. Here: a random spanning tree of a lattice with diagonals, and edges of the lattice until there are enough;
-/// junctions near to each other have numbers near to each other, out of order.
+/// road_usa has 23,947,347 vertices and 28,854,312 edges: 2.41 neighbours on average, 9 at most; it is connected,
+/// nearly planar and thousands of edges wide. Here: a random spanning tree of a lattice with diagonals, and edges of
+/// the lattice until there are enough; junctions near to each other have numbers near to each other, out of order.
 inline Graph Road(int vertices, std::uint64_t seed) {
   Random random(seed);
   const int side = std::max(2, static_cast<int>(std::sqrt(static_cast<double>(vertices))));
@@ -80,7 +81,8 @@ inline Graph Road(int vertices, std::uint64_t seed) {
   std::vector<int> number(count), root(count);
   std::iota(number.begin(), number.end(), 0);
   std::iota(root.begin(), root.end(), 0);
-  for (int i = 0; i < count; ++i) std::swap(number[i], number[std::min(count - 1, i / 64 * 64 + static_cast<int>(random.Next() % 64))]);
+  for (int i = 0; i < count; ++i)
+    std::swap(number[i], number[std::min(count - 1, i / 64 * 64 + static_cast<int>(random.Next() % 64))]);
   Edges lattice, edges;
   for (int at = 0; at < count; ++at) {
     if (at % side + 1 < side) lattice.emplace_back(at, at + 1);
@@ -102,12 +104,14 @@ inline Graph Road(int vertices, std::uint64_t seed) {
   return Symmetric(count, std::move(edges), random);
 }
 
-/// cage15 has 5,154,859 rows and, without the diagonal, 94,044,692 entries at symmetric places: 18.2 neighbours on average, 2 to 46. Some
-/// are near, others far away in memory (5.2 A of the paper: a "distributed neighbor list", a "relatively small variance in vertex degree").
+/// cage15 has 5,154,859 rows and, without the diagonal, 94,044,692 entries at symmetric places: 18.2 neighbours on
+/// average, 2 to 46. Some are near, others far away in memory (5.2 A of the paper: a "distributed neighbor list", a
+/// "relatively small variance in vertex degree").
 inline Graph Cage(int vertices, std::uint64_t seed) {
   Random random(seed);
   std::vector<int> distances;
-  for (double distance = 16; distance < vertices / 3.0; distance *= 1.6) distances.push_back(static_cast<int>(distance));
+  for (double distance = 16; distance < vertices / 3.0; distance *= 1.6)
+    distances.push_back(static_cast<int>(distance));
   if (distances.empty()) distances.push_back(1);
   Edges edges;
   for (int vertex = 0; vertex < vertices; ++vertex) {
@@ -121,8 +125,9 @@ inline Graph Cage(int vertices, std::uint64_t seed) {
   return Symmetric(vertices, std::move(edges), random);
 }
 
-/// kron_g500-logn20 has 1,048,576 vertices and 44,620,272 edges, drawn 48 a vertex from the Kronecker matrix of Graph 500 (0.57, 0.19;
-/// 0.19, 0.05): 85 neighbours on average, a quarter of the vertices with none, some with a tenth of all.
+/// kron_g500-logn20 has 1,048,576 vertices and 44,620,272 edges, drawn 48 a vertex from the Kronecker matrix of Graph
+/// 500 (0.57, 0.19; 0.19, 0.05): 85 neighbours on average, a quarter of the vertices with none, some with a tenth of
+/// all.
 inline Graph Kronecker(int vertices, int each, std::uint64_t seed) {
   Random random(seed);
   int bits = 1;
@@ -143,8 +148,8 @@ inline Graph Kronecker(int vertices, int each, std::uint64_t seed) {
   return Symmetric(1 << bits, std::move(edges), random);
 }
 
-/// The paper says of the same graph that its vertex degrees are "very balanced" (5.2 C), which a Kronecker graph's are not. So there is
-/// another one, of as many edges, whose vertices are much alike.
+/// The paper says of the same graph that its vertex degrees are "very balanced" (5.2 C), which a Kronecker graph's are
+/// not. So there is another one, of as many edges, whose vertices are much alike.
 inline Graph Balanced(int vertices, int each, std::uint64_t seed) {
   Random random(seed);
   Edges edges;
@@ -154,8 +159,8 @@ inline Graph Balanced(int vertices, int each, std::uint64_t seed) {
   return Symmetric(vertices, std::move(edges), random);
 }
 
-/// OpenFlights (KONECT) has 2,939 airports and 30,501 routes: 20.8 in and out on average, 473 at most, exponent 1.74; most have few. Here,
-/// edges between airports drawn as often as their numbers from the power law say.
+/// OpenFlights (KONECT) has 2,939 airports and 30,501 routes: 20.8 in and out on average, 473 at most, exponent 1.74;
+/// most have few. Here, edges between airports drawn as often as their numbers from the power law say.
 inline Graph Flight(int vertices, std::uint64_t seed) {
   Random random(seed);
   std::vector<int> ends;
@@ -180,8 +185,8 @@ inline Graph MakeGraph(const Program& program) {
                                       : Flight(vertices, program.seed());
   int most = 0;
   for (int vertex = 0; vertex < graph.vertices(); ++vertex) most = std::max(most, graph.Degree(vertex));
-  program.Say(graph.vertices(), " vertices, ", graph.edges(), " directed edges, ", static_cast<double>(graph.edges()) / graph.vertices(),
-              " neighbours on average, ", most, " at most");
+  program.Say(graph.vertices(), " vertices, ", graph.edges(), " directed edges, ",
+              static_cast<double>(graph.edges()) / graph.vertices(), " neighbours on average, ", most, " at most");
   return graph;
 }
 

@@ -1,7 +1,8 @@
-// JOIN (Diamos et al.): inner join of two relations. Three kernels: for each tuple of the right relation, where its key begins and ends in
-// the left one, which is in the order of its keys; the places of its pairs in the result, by a scan; and the pairs themselves, which are
-// the nested work. The result has one order, whatever the form. Not as there: the left relation is searched as a whole, not by partitions;
-// and the right one is in no order, because neighbouring threads would have equal keys otherwise, and equal work.
+// JOIN (Diamos et al.): inner join of two relations. Three kernels: for each tuple of the right relation, where its key
+// begins and ends in the left one, which is in the order of its keys; the places of its pairs in the result, by a scan;
+// and the pairs themselves, which are the nested work. The result has one order, whatever the form. Not as there: the
+// left relation is searched as a whole, not by partitions; and the right one is in no order, because neighbouring
+// threads would have equal keys otherwise, and equal work.
 #include "dtbl/program.h"
 
 constexpr int kThreads = 128, kChildThreads = 128, kScanThreads = 256;
@@ -21,7 +22,8 @@ __device__ inline int Below(const int* keys, int count, int key) {
   return low;
 }
 
-__global__ void FindBounds(const int* left, int left_count, const int* right, int right_count, int* begins, int* counts) {
+__global__ void FindBounds(const int* left, int left_count, const int* right, int right_count, int* begins,
+                           int* counts) {
   const int i = blockIdx.x * kThreads + threadIdx.x;
   if (i >= right_count) return;
   begins[i] = Below(left, left_count, right[i]);
@@ -58,7 +60,8 @@ __global__ void EmitPairs(Pair* pairs, int left, int right, int count) {
 }
 
 template <Form kForm>
-__global__ void Emit(const int* begins, const int* counts, const int* sums, int right_count, Pair* pairs, Nesting nesting) {
+__global__ void Emit(const int* begins, const int* counts, const int* sums, int right_count, Pair* pairs,
+                     Nesting nesting) {
   const int right = blockIdx.x * kThreads + threadIdx.x;
   if (right >= right_count) return;
   const int left = begins[right], count = counts[right];
@@ -71,8 +74,8 @@ __global__ void Emit(const int* begins, const int* counts, const int* sums, int 
   for (int i = 0; i < count; ++i) pairs[sums[right] + i] = {left + i, right};
 }
 
-/// The sum of twelve uniform numbers is normal enough: the deviation is an eighth of the range, so that the most frequent key
-/// is hundreds of times as frequent as the least frequent one.
+/// The sum of twelve uniform numbers is normal enough: the deviation is an eighth of the range, so that the most
+/// frequent key is hundreds of times as frequent as the least frequent one.
 std::vector<int> Keys(int count, int range, bool gaussian, std::uint64_t seed) {
   Random random(seed);
   std::vector<int> keys(count);
@@ -98,15 +101,17 @@ std::vector<int> JoinOnHost(const std::vector<int>& left, const std::vector<int>
 }
 
 int main(int argc, char** argv) {
-  Program program("join", "inner join of two relations", argc, argv,
-                  {{"uniform", 64, "all keys equally frequent"}, {"gaussian", 64, "normally distributed keys"}},
-                  {{"left", 8192, 204800, 1, 1 << 24}, {"right", 1024, 204800, 1, 1 << 24}, {"keys", 64, 1024, 1, 1 << 20}});
+  Program program(
+      "join", "inner join of two relations", argc, argv,
+      {{"uniform", 64, "all keys equally frequent"}, {"gaussian", 64, "normally distributed keys"}},
+      {{"left", 8192, 204800, 1, 1 << 24}, {"right", 1024, 204800, 1, 1 << 24}, {"keys", 64, 1024, 1, 1 << 20}});
   const int right_count = program["right"], range = program["keys"], ctas = Ctas(right_count, kThreads);
   const bool gaussian = program.input() == "gaussian";
   std::vector<int> host_left = Keys(program["left"], range, gaussian, program.seed());
   std::sort(host_left.begin(), host_left.end());
   const std::vector<int> host_right = Keys(right_count, range, gaussian, program.seed() + 1000);
-  const DeviceArray<int> left(host_left), right(host_right), begins(right_count), counts(right_count), sums(right_count + 1);
+  const DeviceArray<int> left(host_left), right(host_right), begins(right_count), counts(right_count),
+      sums(right_count + 1);
   const Nesting nesting = program.Nest(right_count);
 
   FindBounds<<<ctas, kThreads>>>(left, program["left"], right, right_count, begins, counts);

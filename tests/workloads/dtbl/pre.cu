@@ -1,6 +1,7 @@
-// PRE (Nadungodage et al.): products that are recommended by how alike products are. First, of each pair of items how alike their ratings
-// by the same people are (cosine); then, of each user, the item not yet rated that is most like the rated ones. Nested work: all pairs of
-// an item, and all items of a user. Sums are of whole numbers, so that the order in which they come does not matter.
+// PRE (Nadungodage et al.): products that are recommended by how alike products are. First, of each pair of items how
+// alike their ratings by the same people are (cosine); then, of each user, the item not yet rated that is most like the
+// rated ones. Nested work: all pairs of an item, and all items of a user. Sums are of whole numbers, so that the order
+// in which they come does not matter.
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -29,7 +30,8 @@ __device__ inline int Alike(const Ratings& of_items, const int* norms, int one, 
   return static_cast<int>(static_cast<float>(product * kAlikeUnit) / length);
 }
 
-__device__ inline void CompareItems(const Ratings& of_items, const int* norms, int* alike, int items, int one, int other) {
+__device__ inline void CompareItems(const Ratings& of_items, const int* norms, int* alike, int items, int one,
+                                    int other) {
   alike[one * items + other] = alike[other * items + one] = Alike(of_items, norms, one, other);
 }
 
@@ -113,9 +115,9 @@ struct DeviceRatings {
 
 using Table = std::vector<std::map<int, int>>;
 
-/// MovieLens 100K has 943 users, 1682 movies and 100,000 ratings from 1 to 5. Each user has rated 20 movies or more; how many more differs
-/// by orders of magnitude (19 and a log-normal number, here with the median 40 and the deviation 1.2). A few movies are rated by many
-/// (here, movie m with a weight of 1 / (m + 1) ^ 0.9).
+/// MovieLens 100K has 943 users, 1682 movies and 100,000 ratings from 1 to 5. Each user has rated 20 movies or more;
+/// how many more differs by orders of magnitude (19 and a log-normal number, here with the median 40 and the
+/// deviation 1.2). A few movies are rated by many (here, movie m with a weight of 1 / (m + 1) ^ 0.9).
 Table MovieRatings(int users, int items, std::uint64_t seed) {
   Random random(seed);
   std::vector<double> weights;
@@ -160,8 +162,8 @@ std::vector<int> AlikeOnHost(const Table& of_users, int items, Program& program)
     for (int other = 0; other < items; ++other) {
       const int product = products[one * items + other];
       if (one == other || product == 0) continue;
-      const float length =
-          std::sqrt(static_cast<float>(products[one * items + one])) * std::sqrt(static_cast<float>(products[other * items + other]));
+      const float length = std::sqrt(static_cast<float>(products[one * items + one])) *
+                           std::sqrt(static_cast<float>(products[other * items + other]));
       alike[one * items + other] = static_cast<int>(static_cast<float>(product * kAlikeUnit) / length);
     }
   }
@@ -207,7 +209,8 @@ int main(int argc, char** argv) {
 
   const std::vector<int> want_alike = AlikeOnHost(of_users, items, program);
   std::vector<int> recommended, want, want_points;
-  for (const unsigned long long packed : best.Read()) recommended.push_back(items - static_cast<int>(packed & 0xFFFFFFFFu));
+  for (const unsigned long long packed : best.Read())
+    recommended.push_back(items - static_cast<int>(packed & 0xFFFFFFFFu));
   int ratings = 0;
   for (const auto& rated : of_users) {
     program.Nested(items, kChildThreads);

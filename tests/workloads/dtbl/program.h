@@ -1,7 +1,8 @@
-// Shared by the programs of tests/workloads/dtbl: J. Wang, N. Rubin, A. Sidelnik and S. Yalamanchili, Dynamic Thread Block Launch (ISCA
-// 2015), Table 4. Each has two forms with the same data and the same algorithm (5.1). In the flat one a thread does its nested work in a
-// loop of its own. In the CDP one it launches a child grid for the work when there is enough of it (--threshold), and goes on: nobody waits
-// for a child, so that thread blocks can take the place of child grids as they are (4.1). Every result is compared with the host's.
+// Shared by the programs of tests/workloads/dtbl: J. Wang, N. Rubin, A. Sidelnik and S. Yalamanchili, Dynamic Thread
+// Block Launch (ISCA 2015), Table 4. Each has two forms with the same data and the same algorithm (5.1). In the flat
+// one a thread does its nested work in a loop of its own. In the CDP one it launches a child grid for the work when
+// there is enough of it (--threshold), and goes on: nobody waits for a child, so that thread blocks can take the place
+// of child grids as they are (4.1). Every result is compared with the host's.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +17,9 @@
 
 enum class Form { kFlat, kCdp };
 
-/// Streams of child grids: each launch has one of its own that does not block, as in the paper (3.1, Figure 3); or all go to the NULL
-/// stream of the parent's block, where one runs after the other; or each is launched and forgotten (cudaStreamFireAndForget).
+/// Streams of child grids: each launch has one of its own that does not block, as in the paper (3.1, Figure 3); or all
+/// go to the NULL stream of the parent's block, where one runs after the other; or each is launched and forgotten
+/// (cudaStreamFireAndForget).
 enum class Streams { kOwn, kNone, kForget };
 
 /// What a parent kernel knows of its children.
@@ -27,8 +29,9 @@ struct Nesting {
   int* refused;  ///< launches that the device did not take
 };
 
-/// Launches a child with a thread for each of `elements`: CTAs are always full, because blocks of one shape can join a running grid (4.2).
-/// A parent that is launched again and again must not keep its streams: they are destroyed at once, and gone when the child has ended.
+/// Launches a child with a thread for each of `elements`: CTAs are always full, because blocks of one shape can join a
+/// running grid (4.2). A parent that is launched again and again must not keep its streams: they are destroyed at once,
+/// and gone when the child has ended.
 template <auto kKernel, int kThreads, class... Arguments>
 __device__ inline void LaunchChild(const Nesting& nesting, int elements, Arguments... arguments) {
   cudaStream_t stream = nullptr;
@@ -64,7 +67,8 @@ class DeviceValue {
 /// A run of a program: its form, its input, its numbers, what it launches, what it found.
 class Program {
  public:
-  Program(const char* name, const char* about, int argc, char** argv, std::vector<InputKind> inputs, std::vector<Number> numbers)
+  Program(const char* name, const char* about, int argc, char** argv, std::vector<InputKind> inputs,
+          std::vector<Number> numbers)
       : name_(name), about_(about), inputs_(std::move(inputs)), numbers_(std::move(numbers)) {
     numbers_.push_back({"threshold", 0, 0, 1, INT32_MAX});
     numbers_.push_back({"seed", 1, 1, 1, INT32_MAX});
@@ -97,8 +101,8 @@ class Program {
     Refuse(std::string(name_) + ": no number is called " + name);
   }
 
-  /// What kernels of the CDP form are given. `most` children, at most, wait at any time: room for fewer (2048 where nobody asks) would have
-  /// launches refused.
+  /// What kernels of the CDP form are given. `most` children, at most, wait at any time: room for fewer (2048 where
+  /// nobody asks) would have launches refused.
   Nesting Nest(std::size_t most) {
     if (!flat()) CU(cudaDeviceSetLimit(cudaLimitDevRuntimePendingLaunchCount, std::max<std::size_t>(most, 2048)));
     refused_.emplace(0);
@@ -116,7 +120,8 @@ class Program {
     spent_ = Clock::now() - begin_;
   }
 
-  /// The host's reference tells of each piece of nested work: one that is large enough is a child in the CDP form, of CTAs of `threads`.
+  /// The host's reference tells of each piece of nested work: one that is large enough is a child in the CDP form, of
+  /// CTAs of `threads`.
   void Nested(int elements, int threads) {
     if (elements >= threshold()) NestedInGrid(elements, Ctas(elements, threads) * threads);
   }
@@ -163,8 +168,8 @@ class Program {
     std::printf(": %ld host launches, %ld device launches; ", host_launches_, flat() ? 0 : children_);
     if (timed_) std::fprintf(stderr, "%.1f us\n", std::chrono::duration<double, std::micro>(spent_).count());
     const double mean_by = children_ > 0 ? static_cast<double>(children_) : 1;
-    std::printf("%ld children of %.1f threads for %.1f elements on average, threshold %d\n", children_, child_threads_ / mean_by,
-                child_elements_ / mean_by, threshold());
+    std::printf("%ld children of %.1f threads for %.1f elements on average, threshold %d\n", children_,
+                child_threads_ / mean_by, child_elements_ / mean_by, threshold());
     if (bad_ > 0) std::printf("FAIL: %s; %ld of %ld checks\n", first_.c_str(), bad_, checks_);
     else std::printf("result %016llx, PASS: %ld checks\n", static_cast<unsigned long long>(digest_), checks_);
     return bad_ > 0;
@@ -181,18 +186,25 @@ class Program {
   }
 
   [[noreturn]] void Help() const {
-    std::printf("%s: %s\n\nusage: %s [--form=flat|cdp] [--input=NAME] [--small | --paper] [--time] [OPTIONS]\n\n", name_, about_, name_);
+    std::printf("%s: %s\n\nusage: %s [--form=flat|cdp] [--input=NAME] [--small | --paper] [--time] [OPTIONS]\n\n",
+                name_, about_, name_);
     std::printf("  --form=flat|cdp             nested work in a loop of the thread (default), or as a child grid\n");
-    std::printf("  --streams=own|none|forget   of children: one each (default); the block's NULL stream; fire and forget\n");
-    std::printf("  --time                      tell on stderr how long it took from the first launch to the last kernel's end\n");
+    std::printf(
+        "  --streams=own|none|forget   of children: one each (default); the block's NULL stream; fire and forget\n");
+    std::printf(
+        "  --time                      tell on stderr how long it took from the first launch to the last kernel's "
+        "end\n");
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       std::printf("  --input=%-20s%s%s, threshold %d\n", inputs_[i].name, inputs_[i].about, i == 0 ? " (default)" : "",
                   inputs_[i].threshold);
     }
     for (const Number& number : numbers_) {
       if (number.small == 0)
-        std::printf("  --%-26selements of nested work that are worth a child\n", (std::string(number.name) + "=N").c_str());
-      else std::printf("  --%-26s%d, with --paper %d\n", (std::string(number.name) + "=N").c_str(), number.small, number.paper);
+        std::printf("  --%-26selements of nested work that are worth a child\n",
+                    (std::string(number.name) + "=N").c_str());
+      else
+        std::printf("  --%-26s%d, with --paper %d\n", (std::string(number.name) + "=N").c_str(), number.small,
+                    number.paper);
     }
     std::printf("\nexamples:\n  gridloom run -- ./%s --form cdp\n", name_);
     std::printf("  gridloom run -- ./%s --form flat --input %s --seed 7\n", name_, inputs_.back().name);
@@ -205,7 +217,8 @@ class Program {
     if (argument == "--small" || argument == "--paper" || argument == "--time") return false;
     const std::size_t equals = argument.find('=');
     const std::string key = argument.substr(0, equals);
-    if (key.compare(0, 2, "--") != 0) Refuse(std::string(name_) + ": there is no " + argument + "; see " + name_ + " --help");
+    if (key.compare(0, 2, "--") != 0)
+      Refuse(std::string(name_) + ": there is no " + argument + "; see " + name_ + " --help");
     if (equals == std::string::npos && next == nullptr)
       Refuse(std::string(name_) + ": " + key + " needs a value; see " + name_ + " --help");
     Set(key.substr(2), equals == std::string::npos ? next : argument.substr(equals + 1));
@@ -226,7 +239,8 @@ class Program {
     Refuse(std::string(name_) + ": there is no --" + key + "; see " + name_ + " --help");
   }
 
-  void Choose(const std::string& key, const std::string& value, const std::vector<std::string>& names, int& choice) const {
+  void Choose(const std::string& key, const std::string& value, const std::vector<std::string>& names,
+              int& choice) const {
     std::string all;
     for (std::size_t i = 0; i < names.size(); ++i) {
       all += (i == 0 ? "" : i + 1 < names.size() ? ", " : " or ") + names[i];

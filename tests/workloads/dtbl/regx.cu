@@ -1,6 +1,7 @@
-// REGX (Wang et al., Gregex): which of many regular expressions are found where in packets. A thread has a packet and goes through its
-// bytes. At each byte with which some expressions can begin, all of those are tried from there on, each by its own automaton: the nested
-// work, in which a child has a thread for each expression. In random strings of few letters nearly each byte is such a beginning.
+// REGX (Wang et al., Gregex): which of many regular expressions are found where in packets. A thread has a packet and
+// goes through its bytes. At each byte with which some expressions can begin, all of those are tried from there on,
+// each by its own automaton: the nested work, in which a child has a thread for each expression. In random strings of
+// few letters nearly each byte is such a beginning.
 #include <array>
 #include <map>
 #include <set>
@@ -13,7 +14,8 @@ constexpr unsigned char kStart = 1, kFound = 0x80;  ///< kFound is set in what l
 
 struct Automata {
   const unsigned char* next;  ///< [expression][state][byte]
-  const int *first, *lists;   ///< the expressions that can begin with byte b are lists[first[b]] to lists[first[b + 1] - 1]
+  const int *first,
+      *lists;  ///< the expressions that can begin with byte b are lists[first[b]] to lists[first[b + 1] - 1]
   int expressions;
 };
 
@@ -24,7 +26,8 @@ struct Packets {
   unsigned* finds;    ///< [packet][expression]
 };
 
-__device__ inline void Try(const Automata& automata, const Packets& packets, int expression, int packet, int from, int length) {
+__device__ inline void Try(const Automata& automata, const Packets& packets, int expression, int packet, int from,
+                           int length) {
   const unsigned char* const bytes = packets.bytes + packets.begins[packet];
   const unsigned char* const next = automata.next + expression * kStates * 256;
   unsigned char state = kStart;
@@ -36,7 +39,8 @@ __device__ inline void Try(const Automata& automata, const Packets& packets, int
   }
 }
 
-__global__ void TryAll(Automata automata, Packets packets, const int* list, int count, int packet, int from, int length) {
+__global__ void TryAll(Automata automata, Packets packets, const int* list, int count, int packet, int from,
+                       int length) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < count) Try(automata, packets, list[i], packet, from, length);
 }
@@ -88,7 +92,8 @@ Expression Parse(const std::string& text) {
   return items;
 }
 
-/// Items that can come next where `item` is the next one: those behind it, too, while they are optional. The last number is the end.
+/// Items that can come next where `item` is the next one: those behind it, too, while they are optional. The last
+/// number is the end.
 void AddPlace(const Expression& items, int item, std::set<int>& places) {
   places.insert(item);
   if (item < static_cast<int>(items.size()) && items[item].optional) AddPlace(items, item + 1, places);
@@ -125,7 +130,8 @@ std::vector<unsigned char> Automaton(const Expression& items) {
 std::string Instance(const Expression& items, Random& random) {
   std::string text;
   for (const Item& item : items) {
-    const int times = item.optional ? static_cast<int>(random.Next() % 2) : 1 + static_cast<int>(item.again && random.Next() % 2 == 0);
+    const int times = item.optional ? static_cast<int>(random.Next() % 2)
+                                    : 1 + static_cast<int>(item.again && random.Next() % 2 == 0);
     for (int i = 0; i < times; ++i) {
       unsigned char byte = 'x';
       while (!item.bytes[byte]) byte = static_cast<unsigned char>(random.Next());
@@ -144,7 +150,8 @@ std::string RandomWord(Random& random, int letters, int least, int most) {
 
 const char* const kCommands[] = {"GET /", "POST /", "USER ", "RETR ", "MAIL FROM:<", "login: "};
 
-/// Expressions like those of an intrusion detector: a command of HTTP, FTP, SMTP or telnet, and words that tell an attack.
+/// Expressions like those of an intrusion detector: a command of HTTP, FTP, SMTP or telnet, and words that tell an
+/// attack.
 std::vector<std::string> PacketExpressions(int count, Random& random) {
   std::vector<std::string> texts;
   for (int i = 0; i < count; ++i) {
@@ -169,15 +176,16 @@ std::vector<std::string> StringExpressions(int count, int letters, Random& rando
   return texts;
 }
 
-/// The traces of 1998 and 1999 (MIT Lincoln Laboratory) are mail, web, telnet and file transfer: many short packets, and some long ones,
-/// nearly all of them printable. Here: words, numbers, and commands, with which an expression can begin, but mostly does not go on;
-/// and now and then something that one finds.
+/// The traces of 1998 and 1999 (MIT Lincoln Laboratory) are mail, web, telnet and file transfer: many short packets,
+/// and some long ones, nearly all of them printable. Here: words, numbers, and commands, with which an expression can
+/// begin, but mostly does not go on; and now and then something that one finds.
 std::string Packet(int length, const std::vector<Expression>& expressions, Random& random) {
   std::string packet;
   while (static_cast<int>(packet.size()) < length) {
     const unsigned kind = random.Next() % 16;
     if (kind == 0)
-      packet += kCommands[random.Next() % std::size(kCommands)] + RandomWord(random, 26, 1, 6) + std::to_string(random.Next() % 100);
+      packet += kCommands[random.Next() % std::size(kCommands)] + RandomWord(random, 26, 1, 6) +
+                std::to_string(random.Next() % 100);
     else if (random.Next() % 64 == 0) packet += Instance(expressions[random.Next() % expressions.size()], random);
     else packet += kind < 3 ? std::to_string(random.Next() % 10000) : RandomWord(random, 26, 2, 9);
     packet += kind % 5 == 0 ? "/" : " ";
@@ -190,7 +198,8 @@ std::set<int> PlacesBehind(const Item& item, const std::string& text, const std:
   std::set<int> places;
   for (int at : from) {
     if (item.optional) places.insert(at);
-    for (bool first = true; at < static_cast<int>(text.size()) && (first || item.again) && item.bytes[static_cast<unsigned char>(text[at])];
+    for (bool first = true; at < static_cast<int>(text.size()) && (first || item.again) &&
+                            item.bytes[static_cast<unsigned char>(text[at])];
          first = false) {
       places.insert(++at);
     }
@@ -212,14 +221,17 @@ int main(int argc, char** argv) {
   Program program(
       "regx", "regular expressions in packets", argc, argv,
       {{"darpa", 8, "packets of mail, web, telnet and file transfer"}, {"strings", 8, "random strings of few letters"}},
-      {{"packets", 192, 4096, 1, 1 << 16}, {"expressions", 96, 256, 1, 4096}, {"longest", 160, 1500, 41, 16384}, {"letters", 5, 5, 1, 26}});
+      {{"packets", 192, 4096, 1, 1 << 16},
+       {"expressions", 96, 256, 1, 4096},
+       {"longest", 160, 1500, 41, 16384},
+       {"letters", 5, 5, 1, 26}});
   const int count = program["packets"], expression_count = program["expressions"], longest = program["longest"];
   const bool strings = program.input() == "strings";
   Random random(program.seed());
   std::vector<Expression> expressions;
   std::vector<unsigned char> next;
-  for (const std::string& text :
-       strings ? StringExpressions(expression_count, program["letters"], random) : PacketExpressions(expression_count, random)) {
+  for (const std::string& text : strings ? StringExpressions(expression_count, program["letters"], random)
+                                         : PacketExpressions(expression_count, random)) {
     expressions.push_back(Parse(text));
     const std::vector<unsigned char> automaton = Automaton(expressions.back());
     next.insert(next.end(), automaton.begin(), automaton.end());
@@ -235,8 +247,8 @@ int main(int argc, char** argv) {
   std::vector<unsigned char> bytes;
   for (int i = 0; i < count; ++i) {
     // Two of three are short: acknowledgements, keys pressed.
-    const int length =
-        i % 3 < 2 ? 40 + static_cast<int>(random.Next() % 60) : longest / 3 + static_cast<int>(random.Next() % (longest - longest / 3 + 1));
+    const int length = i % 3 < 2 ? 40 + static_cast<int>(random.Next() % 60)
+                                 : longest / 3 + static_cast<int>(random.Next() % (longest - longest / 3 + 1));
     texts.push_back(strings ? RandomWord(random, program["letters"], longest / 4, longest / 2)
                             : Packet(std::min(length, longest), expressions, random));
     bytes.insert(bytes.end(), texts.back().begin(), texts.back().end());
@@ -264,7 +276,8 @@ int main(int argc, char** argv) {
         }
         return false;
       };
-      program.Nested(static_cast<int>(std::count_if(expressions.begin(), expressions.end(), begins_with)), kChildThreads);
+      program.Nested(static_cast<int>(std::count_if(expressions.begin(), expressions.end(), begins_with)),
+                     kChildThreads);
     }
     for (const Expression& items : expressions) {
       want.push_back(FindOnHost(items, text));

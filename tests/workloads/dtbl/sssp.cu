@@ -1,6 +1,7 @@
-// SSSP (Kulkarni et al., Lonestar): shortest ways from one vertex, by relaxation from a work list. Two kernels an iteration: one relaxes
-// the edges of all listed vertices, one settles the distances that came of it, which are what the next iteration starts from. Distances
-// of one iteration do not depend on each other, so that work lists, and with them launches, are the same in each run.
+// SSSP (Kulkarni et al., Lonestar): shortest ways from one vertex, by relaxation from a work list. Two kernels an
+// iteration: one relaxes the edges of all listed vertices, one settles the distances that came of it, which are what
+// the next iteration starts from. Distances of one iteration do not depend on each other, so that work lists, and with
+// them launches, are the same in each run.
 #include <climits>
 #include <functional>
 #include <queue>
@@ -28,7 +29,8 @@ __global__ void RelaxEdges(Search search, int begin, int count, int distance) {
 }
 
 template <Form kForm>
-__global__ void Relax(Search search, const int* first, const int* settled, const int* list, int count, Nesting nesting) {
+__global__ void Relax(Search search, const int* first, const int* settled, const int* list, int count,
+                      Nesting nesting) {
   const int i = blockIdx.x * kThreads + threadIdx.x;
   if (i >= count) return;
   const int vertex = list[i], begin = first[vertex], degree = first[vertex + 1] - begin, distance = settled[vertex];
@@ -94,10 +96,11 @@ int ListsOnHost(const Graph& graph, int source, Program& program) {
 }
 
 int main(int argc, char** argv) {
-  Program program(
-      "sssp", "single-source shortest paths, by work lists", argc, argv,
-      {{"citation", 32, "citation network"}, {"flight", 32, "airports and routes"}, {"cage15", 16, "matrix of DNA electrophoresis"}},
-      {{"vertices", 2048, 262144, 4, 1 << 24}});
+  Program program("sssp", "single-source shortest paths, by work lists", argc, argv,
+                  {{"citation", 32, "citation network"},
+                   {"flight", 32, "airports and routes"},
+                   {"cage15", 16, "matrix of DNA electrophoresis"}},
+                  {{"vertices", 2048, 262144, 4, 1 << 24}});
   const Graph graph = MakeGraph(program);
   const DeviceGraph device(graph);
   const int source = Hub(graph), count = graph.vertices();

@@ -1,5 +1,5 @@
-// BS: Black-Scholes prices of European options, in closed form: logarithm, root, exponential and a polynomial for the normal
-// distribution. Three streams in, two out; threads stride over the options by the size of the grid.
+// BS: Black-Scholes prices of European options, in closed form: logarithm, root, exponential and a polynomial for the
+// normal distribution. Three streams in, two out; threads stride over the options by the size of the grid.
 #include "workload.h"
 
 constexpr int kThreads = 128;
@@ -8,7 +8,8 @@ constexpr float kRate = 0.02f, kVolatility = 0.30f;
 /// Normal distribution by the polynomial of Abramowitz and Stegun, 26.2.17.
 __device__ float Normal(float d) {
   const float k = 1.0f / (1.0f + 0.2316419f * fabsf(d));
-  const float polynomial = k * (0.31938153f + k * (-0.356563782f + k * (1.781477937f + k * (-1.821255978f + k * 1.330274429f))));
+  const float polynomial =
+      k * (0.31938153f + k * (-0.356563782f + k * (1.781477937f + k * (-1.821255978f + k * 1.330274429f))));
   const float tail = 0.39894228040143267794f * expf(-0.5f * d * d) * polynomial;
   return d > 0 ? 1.0f - tail : tail;
 }
@@ -41,9 +42,12 @@ int main(int argc, char** argv) {
   // The paper: 40 million options with 128 x 16384 threads, about 19 a thread.
   const Sizes sizes(argc, argv, {{"ctas", 1024, 16384}, {"options", 1024 * kThreads * 4, 40'000'000}});
   const int options = sizes["options"];
-  const auto price = Between(options, 5, 30, 1), strike = Between(options, 1, 100, 2), years = Between(options, 0.25f, 10, 3);
-  const Buffer<float> device_price(price), device_strike(strike), device_years(years), device_call(options), device_put(options);
-  BlackScholes<<<sizes["ctas"], kThreads>>>(device_call, device_put, device_price, device_strike, device_years, options);
+  const auto price = Between(options, 5, 30, 1), strike = Between(options, 1, 100, 2),
+             years = Between(options, 0.25f, 10, 3);
+  const Buffer<float> device_price(price), device_strike(strike), device_years(years), device_call(options),
+      device_put(options);
+  BlackScholes<<<sizes["ctas"], kThreads>>>(device_call, device_put, device_price, device_strike, device_years,
+                                            options);
   CU_LAUNCHED();
   const std::vector<float> call = device_call.Read(), put = device_put.Read();
   for (int i = 0; i < options; i += static_cast<int>(CheckEvery(options, 1'000'000))) {

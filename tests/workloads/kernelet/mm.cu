@@ -1,5 +1,5 @@
-// MM: dense matrix product in single precision. A CTA of 256 threads makes a tile of 32x32 results, four a thread, from tiles of
-// both matrices in shared memory.
+// MM: dense matrix product in single precision. A CTA of 256 threads makes a tile of 32x32 results, four a thread, from
+// tiles of both matrices in shared memory.
 #include "workload.h"
 
 constexpr int kTile = 32, kRows = 8, kPerThread = kTile / kRows, kDepth = 16;
@@ -14,7 +14,8 @@ __global__ void __maxnreg__(32) MatrixMultiply(const float* a, const float* b, f
   for (int begin = 0; begin < k; begin += kDepth) {
     for (int i = 0; i < kTile; i += kTile * kRows / kDepth)
       tile_a[a_row + i][a_column] = a[(blockIdx.y * kTile + a_row + i) * k + begin + a_column];
-    for (int i = 0; i < kDepth; i += kRows) tile_b[threadIdx.y + i][threadIdx.x] = b[(begin + threadIdx.y + i) * n + column];
+    for (int i = 0; i < kDepth; i += kRows)
+      tile_b[threadIdx.y + i][threadIdx.x] = b[(begin + threadIdx.y + i) * n + column];
     __syncthreads();
     for (int j = 0; j < kDepth; ++j) {
       const float value = tile_b[j][threadIdx.x];
@@ -44,7 +45,8 @@ int main(int argc, char** argv) {
   for (std::size_t i = 0; i < c.size(); i += CheckEvery(c.size(), 100'000)) {
     const std::size_t row = i / n, column = i % n;
     double want = 0;
-    for (int j = 0; j < k; ++j) want += static_cast<double>(a[row * k + j]) * b[static_cast<std::size_t>(j) * n + column];
+    for (int j = 0; j < k; ++j)
+      want += static_cast<double>(a[row * k + j]) * b[static_cast<std::size_t>(j) * n + column];
     Near("c", static_cast<long>(i), c[i], want, 1e-4, 1e-4 * std::sqrt(static_cast<double>(k)) * 0.1);
   }
   PrintDigest("c", c);

@@ -1,5 +1,6 @@
-// MRIQ: the matrix Q of magnetic resonance image reconstruction. Each voxel sums, over all samples in k-space, magnitude times
-// sine and cosine of the phase. Samples are in constant memory, a tile of them per launch; one voxel a thread.
+// MRIQ: the matrix Q of magnetic resonance image reconstruction. Each voxel sums, over all samples in k-space,
+// magnitude times sine and cosine of the phase. Samples are in constant memory, a tile of them per launch; one voxel a
+// thread.
 #include <algorithm>
 
 #include "workload.h"
@@ -11,9 +12,10 @@ struct alignas(16) Sample {
 };
 __constant__ Sample samples_tile[kTileSamples];
 
-// The bound on registers is what the published occupancies (83.3 % on Fermi) leave: five CTAs of 256 threads in 32768 registers.
-__global__ void __maxnreg__(24)
-    ComputeQ(int voxels, int samples, const float* x, const float* y, const float* z, float* q_real, float* q_imaginary) {
+// The bound on registers is what the published occupancies (83.3 % on Fermi) leave: five CTAs of 256 threads in 32768
+// registers.
+__global__ void __maxnreg__(24) ComputeQ(int voxels, int samples, const float* x, const float* y, const float* z,
+                                         float* q_real, float* q_imaginary) {
   const int voxel = blockIdx.x * kThreads + threadIdx.x;
   if (voxel >= voxels) return;
   const float px = x[voxel], py = y[voxel], pz = z[voxel];
@@ -43,20 +45,22 @@ int main(int argc, char** argv) {
   const auto x = Coordinates(voxels, 1), y = Coordinates(voxels, 2), z = Coordinates(voxels, 3);
   std::vector<Sample> samples(sample_count);
   Random random(4);
-  for (Sample& sample : samples) sample = {random.Uniform(-2, 2), random.Uniform(-2, 2), random.Uniform(-2, 2), random.Uniform(0, 1)};
+  for (Sample& sample : samples)
+    sample = {random.Uniform(-2, 2), random.Uniform(-2, 2), random.Uniform(-2, 2), random.Uniform(0, 1)};
   const Buffer<float> device_x(x), device_y(y), device_z(z), device_real(voxels), device_imaginary(voxels);
   for (int begin = 0; begin < sample_count; begin += kTileSamples) {
     const int count = std::min(kTileSamples, sample_count - begin);
     CU(cudaMemcpyToSymbol(samples_tile, samples.data() + begin, count * sizeof(Sample)));
-    ComputeQ<<<(voxels + kThreads - 1) / kThreads, kThreads>>>(voxels, count, device_x, device_y, device_z, device_real, device_imaginary);
+    ComputeQ<<<(voxels + kThreads - 1) / kThreads, kThreads>>>(voxels, count, device_x, device_y, device_z, device_real,
+                                                               device_imaginary);
     CU_LAUNCHED();
   }
   const std::vector<float> real = device_real.Read(), imaginary = device_imaginary.Read();
   for (int voxel = 0; voxel < voxels; voxel += static_cast<int>(CheckEvery(voxels, 20'000))) {
     double want_real = 0, want_imaginary = 0;
     for (const Sample& sample : samples) {
-      const double phase =
-          2 * 3.14159265358979323846 * (static_cast<double>(sample.x) * x[voxel] + sample.y * y[voxel] + sample.z * z[voxel]);
+      const double phase = 2 * 3.14159265358979323846 *
+                           (static_cast<double>(sample.x) * x[voxel] + sample.y * y[voxel] + sample.z * z[voxel]);
       want_real += sample.magnitude * std::cos(phase);
       want_imaginary += sample.magnitude * std::sin(phase);
     }

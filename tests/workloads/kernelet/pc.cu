@@ -1,11 +1,13 @@
-// PC: pointer chase. Every thread follows indices through one random cycle over the whole array; no two lanes share a sector.
+// PC: pointer chase. Every thread follows indices through one random cycle over the whole array; no two lanes share a
+// sector.
 #include <numeric>
 
 #include "workload.h"
 
 constexpr int kThreads = 256;
 
-__global__ void __launch_bounds__(kThreads) PointerChase(const unsigned* next, unsigned* last, unsigned entries, int hops) {
+__global__ void __launch_bounds__(kThreads)
+    PointerChase(const unsigned* next, unsigned* last, unsigned entries, int hops) {
   const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
   unsigned at = thread * 2654435761u % entries;
 #pragma unroll 1

@@ -1,6 +1,7 @@
-// SAD: sums of absolute differences of a frame's macroblocks (16x16 pixels) with a reference frame at 33x33 positions, as motion
-// search of a video encoder needs them. The first kernel sums blocks of 8x8; the second one, the paper's, joins them to 16x8, 8x16
-// and 16x16 with one warp a macroblock, two positions in a word: four loads and five stores, all coalesced, no shared memory.
+// SAD: sums of absolute differences of a frame's macroblocks (16x16 pixels) with a reference frame at 33x33 positions,
+// as motion search of a video encoder needs them. The first kernel sums blocks of 8x8; the second one, the paper's,
+// joins them to 16x8, 8x16 and 16x16 with one warp a macroblock, two positions in a word: four loads and five stores,
+// all coalesced, no shared memory.
 #include "workload.h"
 
 constexpr int kRange = 16, kSide = 2 * kRange + 1, kPositions = kSide * kSide;
@@ -10,8 +11,8 @@ constexpr int kLarger = 5;                    // 16x8 twice, 8x16 twice, 16x16
 __host__ __device__ inline int Clamp(int value, int end) { return value < 0 ? 0 : value < end ? value : end - 1; }
 
 /// Sum of the 8x8 block `block` of a macroblock at one position of the reference frame, which repeats its edge outside.
-__host__ __device__ inline unsigned Sad8x8(const unsigned char* frame, const unsigned char* reference, int width, int height,
-                                           int macroblock, int block, int position) {
+__host__ __device__ inline unsigned Sad8x8(const unsigned char* frame, const unsigned char* reference, int width,
+                                           int height, int macroblock, int block, int position) {
   if (position >= kPositions) return 0;
   const int per_row = width / 16;
   const int x0 = macroblock % per_row * 16 + block % 2 * 8, y0 = macroblock / per_row * 16 + block / 2 * 8;
@@ -27,7 +28,8 @@ __host__ __device__ inline unsigned Sad8x8(const unsigned char* frame, const uns
 }
 
 /// sums[macroblock][block][word]
-__global__ void SumBlocks(const unsigned char* frame, const unsigned char* reference, int width, int height, unsigned* sums) {
+__global__ void SumBlocks(const unsigned char* frame, const unsigned char* reference, int width, int height,
+                          unsigned* sums) {
   const int macroblock = blockIdx.x, block = blockIdx.y;
   for (int word = threadIdx.x; word < kWords; word += blockDim.x) {
     const unsigned low = Sad8x8(frame, reference, width, height, macroblock, block, 2 * word);

@@ -1,5 +1,5 @@
-// SPMV: sparse matrix in CSR times a vector, one warp a row: lanes stride over the row, a shuffle tree adds them up. Values and
-// columns are read in line; the vector is gathered.
+// SPMV: sparse matrix in CSR times a vector, one warp a row: lanes stride over the row, a shuffle tree adds them up.
+// Values and columns are read in line; the vector is gathered.
 #include <algorithm>
 
 #include "workload.h"
@@ -40,7 +40,8 @@ Matrix RandomMatrix(int rows, int column_count) {
 }
 
 int main(int argc, char** argv) {
-  // The paper: 131072 x 81200, 16 entries a row on average. Scaled, the vector keeps its size: it decides what the caches hold.
+  // The paper: 131072 x 81200, 16 entries a row on average. Scaled, the vector keeps its size: it decides what the
+  // caches hold.
   const Sizes sizes(argc, argv, {{"rows", 8192, 131072}, {"columns", 81200, 81200}});
   const int rows = sizes["rows"];
   const Matrix matrix = RandomMatrix(rows, sizes["columns"]);
@@ -49,12 +50,14 @@ int main(int argc, char** argv) {
   for (float& value : x) value = random.Uniform(-1, 1);
   const Buffer<int> begins(matrix.begins), columns(matrix.columns);
   const Buffer<float> values(matrix.values), device_x(x), device_y(rows);
-  SpmvWarpPerRow<<<(rows + kRowsPerCta - 1) / kRowsPerCta, kThreads>>>(rows, begins, columns, values, device_x, device_y);
+  SpmvWarpPerRow<<<(rows + kRowsPerCta - 1) / kRowsPerCta, kThreads>>>(rows, begins, columns, values, device_x,
+                                                                       device_y);
   CU_LAUNCHED();
   const std::vector<float> y = device_y.Read();
   for (int row = 0; row < rows; ++row) {
     double want = 0;
-    for (int i = matrix.begins[row]; i < matrix.begins[row + 1]; ++i) want += static_cast<double>(matrix.values[i]) * x[matrix.columns[i]];
+    for (int i = matrix.begins[row]; i < matrix.begins[row + 1]; ++i)
+      want += static_cast<double>(matrix.values[i]) * x[matrix.columns[i]];
     Near("y", row, y[row], want, 1e-4, 1e-5);
   }
   PrintDigest("y", y);

@@ -1,11 +1,12 @@
-// ST: seven-point Jacobi step on a regular 3D grid. A CTA has a tile of 32x4 columns and marches through the planes with three of
-// its column's values in registers; the neighbours within a plane are read from memory.
+// ST: seven-point Jacobi step on a regular 3D grid. A CTA has a tile of 32x4 columns and marches through the planes
+// with three of its column's values in registers; the neighbours within a plane are read from memory.
 #include "workload.h"
 
 constexpr int kTileX = 32, kTileY = 4;
 constexpr float kCentre = 1.0f / 6, kNeighbour = 1.0f / 36;
 
-__global__ void __launch_bounds__(kTileX* kTileY) Stencil(const float* in, float* out, int nx, int ny, int nz, int planes) {
+__global__ void __launch_bounds__(kTileX* kTileY)
+    Stencil(const float* in, float* out, int nx, int ny, int nz, int planes) {
   const int x = blockIdx.x * kTileX + threadIdx.x, y = blockIdx.y * kTileY + threadIdx.y;
   if (x == 0 || y == 0 || x >= nx - 1 || y >= ny - 1) return;
   const int plane = nx * ny;
@@ -36,11 +37,13 @@ int main(int argc, char** argv) {
   const std::size_t row = nx, plane = static_cast<std::size_t>(nx) * ny;
   for (std::size_t i = 0; i < out.size(); i += CheckEvery(out.size(), 4'000'000)) {
     const std::size_t x = i % row, y = i / row % ny, z = i / plane;
-    if (x == 0 || y == 0 || z == 0 || x == row - 1 || y == static_cast<std::size_t>(ny) - 1 || z == static_cast<std::size_t>(nz) - 1) {
+    if (x == 0 || y == 0 || z == 0 || x == row - 1 || y == static_cast<std::size_t>(ny) - 1 ||
+        z == static_cast<std::size_t>(nz) - 1) {
       Same("edge", static_cast<long>(i), out[i], in[i]);
       continue;
     }
-    const double sum = static_cast<double>(in[i - plane]) + in[i + plane] + in[i - 1] + in[i + 1] + in[i - row] + in[i + row];
+    const double sum =
+        static_cast<double>(in[i - plane]) + in[i + plane] + in[i - 1] + in[i + 1] + in[i - row] + in[i + row];
     Near("out", static_cast<long>(i), out[i], kNeighbour * sum - kCentre * in[i], 1e-5, 1e-6);
   }
   PrintDigest("out", out);

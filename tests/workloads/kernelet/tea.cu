@@ -1,5 +1,5 @@
-// TEA: the Tiny Encryption Algorithm (Wheeler and Needham, 1994) over an array of 64-bit blocks: shifts, additions and exclusive
-// ors on registers, 32 cycles of them between a load and a store.
+// TEA: the Tiny Encryption Algorithm (Wheeler and Needham, 1994) over an array of 64-bit blocks: shifts, additions and
+// exclusive ors on registers, 32 cycles of them between a load and a store.
 #include "workload.h"
 
 constexpr int kThreads = 128, kCycles = 32;

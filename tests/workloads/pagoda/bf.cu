@@ -1,6 +1,7 @@
-// BF, BeamFormer (StreamIt): what a sensor hears is looked for in several directions. Of each sample of a signal: four beams, each a filter
-// of complex taps over the samples before it; the power of the strongest one is the result. A task is a signal. Each thread computes
-// samples from one end to the other, without a barrier: long loops over taps that all threads read, and samples that neighbours share.
+// BF, BeamFormer (StreamIt): what a sensor hears is looked for in several directions. Of each sample of a signal: four
+// beams, each a filter of complex taps over the samples before it; the power of the strongest one is the result. A task
+// is a signal. Each thread computes samples from one end to the other, without a barrier: long loops over taps that all
+// threads read, and samples that neighbours share.
 #include "pagoda/run.h"
 
 constexpr int kBeams = 4;
@@ -32,7 +33,9 @@ __device__ inline void BfWork(const BfArguments& task, int thread, int threads) 
     task.power[n] = strongest;
   }
 }
-__global__ void BeamFormer(BfArguments task) { BfWork(task, blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x); }
+__global__ void BeamFormer(BfArguments task) {
+  BfWork(task, blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x);
+}
 __global__ void BeamFormerFused(const BfArguments* tasks) { BfWork(tasks[blockIdx.x], threadIdx.x, blockDim.x); }
 
 /// Beam after beam, tap after tap, over the whole signal.
@@ -72,10 +75,12 @@ class Bf final : public KindOf<BfArguments> {
     FillUniform(reinterpret_cast<float*>(in), task.size, -1, 1, RandomOf(options_, task.index));
   }
   void Compute(const Task& task, const char* in, char* out) const override {
-    BfOnHost(reinterpret_cast<const float*>(in), taps_.data(), task.size, options_["taps"], reinterpret_cast<float*>(out));
+    BfOnHost(reinterpret_cast<const float*>(in), taps_.data(), task.size, options_["taps"],
+             reinterpret_cast<float*>(out));
   }
   BfArguments ArgumentsOf(const Task& task) const override {
-    return {reinterpret_cast<const float*>(task.in), device_taps_, reinterpret_cast<float*>(task.out), task.size, options_["taps"]};
+    return {reinterpret_cast<const float*>(task.in), device_taps_, reinterpret_cast<float*>(task.out), task.size,
+            options_["taps"]};
   }
 
  private:
@@ -85,7 +90,8 @@ class Bf final : public KindOf<BfArguments> {
     std::vector<float2> taps;
     for (int beam = 0; beam < kBeams; ++beam) {
       for (int k = 0; k < filter; ++k) {
-        const double window = 0.5 - 0.5 * std::cos(2 * std::acos(-1.0) * (k + 0.5) / filter), angle = 0.35 * (beam + 1) * k;
+        const double window = 0.5 - 0.5 * std::cos(2 * std::acos(-1.0) * (k + 0.5) / filter),
+                     angle = 0.35 * (beam + 1) * k;
         taps.push_back({static_cast<float>(window * std::cos(angle)), static_cast<float>(window * std::sin(angle))});
       }
     }

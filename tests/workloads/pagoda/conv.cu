@@ -1,6 +1,6 @@
-// CONV, image convolution (CUDA samples): a square filter goes over an image, outside of which there is nothing. A task is an image with
-// the filter that it is to have: neighbouring threads have neighbouring pixels, whose neighbourhoods are in the cache. There is little to
-// do for a pixel, so that launches and copies are most of the time.
+// CONV, image convolution (CUDA samples): a square filter goes over an image, outside of which there is nothing. A task
+// is an image with the filter that it is to have: neighbouring threads have neighbouring pixels, whose neighbourhoods
+// are in the cache. There is little to do for a pixel, so that launches and copies are most of the time.
 #include "pagoda/run.h"
 
 struct ConvArguments {
@@ -17,13 +17,16 @@ __device__ inline void ConvWork(const ConvArguments& task, int thread, int threa
     for (int dy = -radius; dy <= radius; ++dy) {
       for (int dx = -radius; dx <= radius; ++dx) {
         if (x + dx < 0 || x + dx >= side || y + dy < 0 || y + dy >= side) continue;
-        sum = fmaf(task.filter[(dy + radius) * (2 * radius + 1) + dx + radius], task.image[pixel + dy * side + dx], sum);
+        sum =
+            fmaf(task.filter[(dy + radius) * (2 * radius + 1) + dx + radius], task.image[pixel + dy * side + dx], sum);
       }
     }
     task.out[pixel] = sum;
   }
 }
-__global__ void Convolution(ConvArguments task) { ConvWork(task, blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x); }
+__global__ void Convolution(ConvArguments task) {
+  ConvWork(task, blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x);
+}
 __global__ void ConvolutionFused(const ConvArguments* tasks) { ConvWork(tasks[blockIdx.x], threadIdx.x, blockDim.x); }
 
 /// Adds, for one place of the filter after the other, the shifted image.

@@ -1,12 +1,14 @@
-// DCT (CUDA samples, dct8x8): cosine transforms of all blocks of 8x8 pixels of an image. A task is an image; a thread transforms eight
-// values, first of a column, then of a row. With shared memory a tile of 32x32 pixels (4.1 KiB) stays there between both, for each 128
-// threads of the block, and all accesses to global memory are of whole rows; without, columns go to the result and rows are read from
-// there. Both wait at barriers. There is little to compute, so that copies are most of the time.
+// DCT (CUDA samples, dct8x8): cosine transforms of all blocks of 8x8 pixels of an image. A task is an image; a thread
+// transforms eight values, first of a column, then of a row. With shared memory a tile of 32x32 pixels (4.1 KiB) stays
+// there between both, for each 128 threads of the block, and all accesses to global memory are of whole rows; without,
+// columns go to the result and rows are read from there. Both wait at barriers. There is little to compute, so that
+// copies are most of the time.
 #include "pagoda/run.h"
 
 constexpr int kSide = 8, kTile = 32, kPitch = kTile + 1, kVectors = kTile * kTile / kSide;
 /// Half of the cosine of i * pi / 16.
-constexpr float kHalfCos[kSide] = {0.5f, 0.49039264f, 0.46193977f, 0.41573481f, 0.35355339f, 0.27778512f, 0.19134172f, 0.097545161f};
+constexpr float kHalfCos[kSide] = {0.5f,        0.49039264f, 0.46193977f, 0.41573481f,
+                                   0.35355339f, 0.27778512f, 0.19134172f, 0.097545161f};
 
 struct DctArguments {
   const float* image;
@@ -16,8 +18,8 @@ struct DctArguments {
 
 /// Eight values become their coefficients: sums and differences of both ends make the even ones and the odd ones.
 __device__ inline void Transform(float (&v)[kSide]) {
-  constexpr float kA = kHalfCos[1], kB = kHalfCos[2], kC = kHalfCos[3], kD = kHalfCos[4], kE = kHalfCos[5], kF = kHalfCos[6],
-                  kG = kHalfCos[7];
+  constexpr float kA = kHalfCos[1], kB = kHalfCos[2], kC = kHalfCos[3], kD = kHalfCos[4], kE = kHalfCos[5],
+                  kF = kHalfCos[6], kG = kHalfCos[7];
   const float s0 = v[0] + v[7], s1 = v[1] + v[6], s2 = v[2] + v[5], s3 = v[3] + v[4];
   const float d0 = v[0] - v[7], d1 = v[1] - v[6], d2 = v[2] - v[5], d3 = v[3] - v[4];
   const float outer = s0 + s3, inner = s1 + s2, outer_difference = s0 - s3, inner_difference = s1 - s2;
@@ -51,7 +53,8 @@ __device__ inline void DctWithShared(const DctArguments& task, int block, int bl
       const int tile = first + i / kVectors, x = i % kTile, y = i % kVectors / kTile * kSide;
       const int image_x = tile % columns * kTile + x, image_y = tile / columns * kTile + y;
       if (tile >= tiles || image_x >= side || image_y >= side) continue;
-      TransformAt(&task.image[image_y * side + image_x], side, &dct_tiles[(i / kVectors * kTile + y) * kPitch + x], kPitch);
+      TransformAt(&task.image[image_y * side + image_x], side, &dct_tiles[(i / kVectors * kTile + y) * kPitch + x],
+                  kPitch);
     }
     __syncthreads();
     for (int i = threadIdx.x; i < at_once * kVectors; i += threads) {
@@ -64,7 +67,8 @@ __device__ inline void DctWithShared(const DctArguments& task, int block, int bl
     for (int i = threadIdx.x; i < at_once * kTile * kTile; i += threads) {
       const int tile = first + i / (kTile * kTile), x = tile % columns * kTile + i % kTile;
       const int y = tile / columns * kTile + i / kTile % kTile;
-      if (tile < tiles && x < side && y < side) task.coefficients[y * side + x] = dct_tiles[i / kTile * kPitch + i % kTile];
+      if (tile < tiles && x < side && y < side)
+        task.coefficients[y * side + x] = dct_tiles[i / kTile * kPitch + i % kTile];
     }
     __syncthreads();
   }
@@ -93,7 +97,8 @@ __global__ void Dct8x8GlobalFused(const DctArguments* tasks) { DctWithoutShared(
 
 std::size_t DctSharedBytes(int threads) { return sizeof(float) * TilesAtOnce(threads) * kTile * kPitch; }
 
-/// The cosine of (2 * place + 1) * frequency * pi / 16, scaled: an entry of the matrix by which eight values are multiplied.
+/// The cosine of (2 * place + 1) * frequency * pi / 16, scaled: an entry of the matrix by which eight values are
+/// multiplied.
 float Weight(int frequency, int place) {
   if (frequency == 0) return kHalfCos[4];
   const int sixteenths = (2 * place + 1) * frequency % 32;
@@ -144,7 +149,8 @@ class Dct final : public KindOf<DctArguments> {
   void Fill(const Task& task, char* in) const override {
     Random random = RandomOf(options_, task.index);
     float* const pixels = reinterpret_cast<float*>(in);
-    for (int i = 0; i < task.size * task.size; ++i) pixels[i] = static_cast<float>(static_cast<int>(random.Next() % 256) - 128);
+    for (int i = 0; i < task.size * task.size; ++i)
+      pixels[i] = static_cast<float>(static_cast<int>(random.Next() % 256) - 128);
   }
   void Compute(const Task& task, const char* in, char* out) const override {
     const float* const image = reinterpret_cast<const float*>(in);
@@ -159,17 +165,19 @@ class Dct final : public KindOf<DctArguments> {
     return {reinterpret_cast<const float*>(task.in), reinterpret_cast<float*>(task.out), task.size};
   }
 
-  /// The definition, in double precision, of the first block of the first tasks. Coefficients are below 1024 in magnitude; 1e-3 is several
-  /// times what floats lose.
+  /// The definition, in double precision, of the first block of the first tasks. Coefficients are below 1024 in
+  /// magnitude; 1e-3 is several times what floats lose.
   void CheckMore(const std::vector<Task>& tasks) const override {
     for (std::size_t i = 0; i < std::min<std::size_t>(tasks.size(), 16); ++i) {
       const float *const pixels = reinterpret_cast<const float*>(tasks[i].host_in), *const got =
-                                                                                        reinterpret_cast<const float*>(tasks[i].host_out);
+                                                                                        reinterpret_cast<const float*>(
+                                                                                            tasks[i].host_out);
       const int side = tasks[i].size;
       for (int at = 0; at < kSide * kSide; ++at) {
         double want = 0;
         for (int from = 0; from < kSide * kSide; ++from) {
-          want += pixels[from / kSide * side + from % kSide] * Cosine(at / kSide, from / kSide) * Cosine(at % kSide, from % kSide);
+          want += pixels[from / kSide * side + from % kSide] * Cosine(at / kSide, from / kSide) *
+                  Cosine(at % kSide, from % kSide);
         }
         Near("coefficient", at, got[at / kSide * side + at % kSide], want, 0, 1e-3);
       }
@@ -186,8 +194,8 @@ class Dct final : public KindOf<DctArguments> {
 };
 
 int main(int argc, char** argv) {
-  const Options options("dct", "cosine transforms of images, an image a task", argc, argv, {.shared = true, .blocks = true},
-                        {{"size", 64, 128, kSide, 4096, kSide}});
+  const Options options("dct", "cosine transforms of images, an image a task", argc, argv,
+                        {.shared = true, .blocks = true}, {{"size", 64, 128, kSide, 4096, kSide}});
   const Dct kind(options);
   return Run(options, kind).Main();
 }

@@ -1,6 +1,7 @@
-// 3DES: packets are encrypted (FIPS 46-3, SP 800-67: DES-EDE with three keys), each block of eight bytes by itself. A task is a packet,
-// whose length is one of many: a network's packets differ by a factor of 32. A thread has every so-manieth block: 48 rounds of integer
-// arithmetic with eight look-ups in tables, whose places depend on the data. The 48 keys of the rounds are in front of the packet's bytes.
+// 3DES: packets are encrypted (FIPS 46-3, SP 800-67: DES-EDE with three keys), each block of eight bytes by itself. A
+// task is a packet, whose length is one of many: a network's packets differ by a factor of 32. A thread has every
+// so-manieth block: 48 rounds of integer arithmetic with eight look-ups in tables, whose places depend on the data. The
+// 48 keys of the rounds are in front of the packet's bytes.
 #pragma once
 
 #include "pagoda/des_standard.h"
@@ -26,8 +27,9 @@ __device__ inline void SwapBits(std::uint32_t& left, std::uint32_t& right, int s
 /// The six bits that box i has are at the right of the half turned by 5 + 4 * i: every other box is 8 bits further.
 __device__ inline std::uint32_t DesFunction(std::uint32_t half, uint2 key, const std::uint32_t* boxes) {
   const std::uint32_t even = __funnelshift_l(half, half, 5) ^ key.x, odd = __funnelshift_l(half, half, 9) ^ key.y;
-  return boxes[even & 63] ^ boxes[128 + (even >> 24 & 63)] ^ boxes[256 + (even >> 16 & 63)] ^ boxes[384 + (even >> 8 & 63)] ^
-         boxes[64 + (odd & 63)] ^ boxes[192 + (odd >> 24 & 63)] ^ boxes[320 + (odd >> 16 & 63)] ^ boxes[448 + (odd >> 8 & 63)];
+  return boxes[even & 63] ^ boxes[128 + (even >> 24 & 63)] ^ boxes[256 + (even >> 16 & 63)] ^
+         boxes[384 + (even >> 8 & 63)] ^ boxes[64 + (odd & 63)] ^ boxes[192 + (odd >> 24 & 63)] ^
+         boxes[320 + (odd >> 16 & 63)] ^ boxes[448 + (odd >> 8 & 63)];
 }
 /// Between two of the three ciphers the final permutation and the initial one undo each other.
 __device__ inline void DesWork(const DesArguments& task, int thread, int threads) {
@@ -56,7 +58,9 @@ __device__ inline void DesWork(const DesArguments& task, int thread, int threads
     task.coded[block] = make_uint2(__byte_perm(left, 0, 0x0123), __byte_perm(right, 0, 0x0123));
   }
 }
-__global__ void TripleDes(DesArguments task) { DesWork(task, blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x); }
+__global__ void TripleDes(DesArguments task) {
+  DesWork(task, blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x);
+}
 __global__ void TripleDesFused(const DesArguments* tasks) { DesWork(tasks[blockIdx.x], threadIdx.x, blockDim.x); }
 
 /// A box's answer to six bits, where the permutation puts it.
@@ -64,7 +68,8 @@ inline std::vector<std::uint32_t> DesBoxes() {
   std::vector<std::uint32_t> boxes;
   for (int box = 0; box < 8; ++box) {
     for (int six = 0; six < 64; ++six) {
-      const std::uint64_t chosen = static_cast<std::uint64_t>(des::kSubstitutions[box][des::Place(six)]) << (28 - 4 * box);
+      const std::uint64_t chosen = static_cast<std::uint64_t>(des::kSubstitutions[box][des::Place(six)])
+                                   << (28 - 4 * box);
       boxes.push_back(static_cast<std::uint32_t>(des::Permuted(des::kPermutation, chosen, 32)));
     }
   }
@@ -77,7 +82,8 @@ inline void PutDesKeys(const des::Schedule& schedule, std::uint32_t* words) {
   for (int round = 0; round < kDesRounds; ++round) {
     for (int odd = 0; odd < 2; ++odd) {
       std::uint32_t& word = words[2 * round + odd] = 0;
-      for (int i = 0; i < 4; ++i) word |= static_cast<std::uint32_t>(schedule[round] >> (42 - 6 * (2 * i + odd)) & 63) << kPlaces[i];
+      for (int i = 0; i < 4; ++i)
+        word |= static_cast<std::uint32_t>(schedule[round] >> (42 - 6 * (2 * i + odd)) & 63) << kPlaces[i];
     }
   }
 }
@@ -119,7 +125,8 @@ class Des final : public KindOf<DesArguments> {
     }
   }
   DesArguments ArgumentsOf(const Task& task) const override {
-    return {boxes_, reinterpret_cast<const uint2*>(task.in), reinterpret_cast<const uint2*>(task.in + kDesKeyWords * sizeof(std::uint32_t)),
+    return {boxes_, reinterpret_cast<const uint2*>(task.in),
+            reinterpret_cast<const uint2*>(task.in + kDesKeyWords * sizeof(std::uint32_t)),
             reinterpret_cast<uint2*>(task.out), task.size / kDesBlock};
   }
   std::string About(const std::vector<Task>& tasks) const override {
@@ -142,8 +149,8 @@ class Des final : public KindOf<DesArguments> {
       const auto& [keys, plain, coded] = known[i / 2];
       const des::Schedule schedule = des::TripleKeys(keys, decrypt);
       const std::uint64_t answer = decrypt ? plain : coded;
-      Note(cipher_(decrypt ? coded : plain, schedule.data(), schedule.size()) == answer, "known answer of the host", static_cast<long>(i),
-           0, 0);
+      Note(cipher_(decrypt ? coded : plain, schedule.data(), schedule.size()) == answer, "known answer of the host",
+           static_cast<long>(i), 0, 0);
       in.resize(in.size() + kDesKeyWords);
       PutDesKeys(schedule, &in[in.size() - kDesKeyWords]);
       put(in, decrypt ? coded : plain);
@@ -156,7 +163,8 @@ class Des final : public KindOf<DesArguments> {
   static int Most(const Options& options, const char* size) {
     const int least = options["least"], most = options[size];
     if (least <= most) return most;
-    Refuse(std::string(options.name()) + ": --least=" + std::to_string(least) + " is more than --" + size + "=" + std::to_string(most));
+    Refuse(std::string(options.name()) + ": --least=" + std::to_string(least) + " is more than --" + size + "=" +
+           std::to_string(most));
   }
 
   void CheckKnownOnDevice(const std::vector<std::uint32_t>& in, const std::vector<std::uint32_t>& want) const {
@@ -164,7 +172,8 @@ class Des final : public KindOf<DesArguments> {
     std::vector<DesArguments> arguments;
     for (std::size_t i = 0; i < want.size() / 2; ++i) {
       const std::uint32_t* const words = device_in + i * (kDesKeyWords + 2);
-      arguments.push_back({boxes_, reinterpret_cast<const uint2*>(words), reinterpret_cast<const uint2*>(words + kDesKeyWords),
+      arguments.push_back({boxes_, reinterpret_cast<const uint2*>(words),
+                           reinterpret_cast<const uint2*>(words + kDesKeyWords),
                            reinterpret_cast<uint2*>(device_out + 2 * i), 1});
     }
     const DeviceArray<DesArguments> device_arguments(arguments);

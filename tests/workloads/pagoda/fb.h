@@ -1,7 +1,7 @@
-// FB, FilterBank (StreamIt; Figure 1c of the paper): a signal goes through a bank of filters. Of each channel: convolve the signal with
-// filter H, keep every eighth sample, put zeros between those, convolve with filter F; the channels' results are added up. A task is a
-// signal; its block waits at a barrier between two phases, because threads have other samples in the next one, in the middle an eighth of
-// them.
+// FB, FilterBank (StreamIt; Figure 1c of the paper): a signal goes through a bank of filters. Of each channel: convolve
+// the signal with filter H, keep every eighth sample, put zeros between those, convolve with filter F; the channels'
+// results are added up. A task is a signal; its block waits at a barrier between two phases, because threads have other
+// samples in the next one, in the middle an eighth of them.
 #pragma once
 
 #include "pagoda/task.h"
@@ -42,7 +42,8 @@ __global__ void FilterBank(FbArguments task) { FbWork(task); }
 __global__ void FilterBankFused(const FbArguments* tasks) { FbWork(tasks[blockIdx.x]); }
 
 /// Tap after tap over the whole signal.
-PAGODA_HOST inline void FbOnHost(const float* signal, const float* taps, int width, int filter, int channels, float* out) {
+PAGODA_HOST inline void FbOnHost(const float* signal, const float* taps, int width, int filter, int channels,
+                                 float* out) {
   std::vector<float> filtered(width), spread(width);
   for (int channel = 0; channel < channels; ++channel) {
     const float *const h = taps + channel * 2 * filter, *const f = h + filter;
@@ -81,7 +82,8 @@ class Fb final : public KindOf<FbArguments> {
     FillUniform(reinterpret_cast<float*>(in), task.size, -1, 1, RandomOf(options_, task.index));
   }
   void Compute(const Task& task, const char* in, char* out) const override {
-    FbOnHost(reinterpret_cast<const float*>(in), taps_.data(), task.size, filter_, channels_, reinterpret_cast<float*>(out));
+    FbOnHost(reinterpret_cast<const float*>(in), taps_.data(), task.size, filter_, channels_,
+             reinterpret_cast<float*>(out));
   }
   FbArguments ArgumentsOf(const Task& task) const override {
     float* const scratch = reinterpret_cast<float*>(task.scratch);

@@ -1,7 +1,8 @@
-// MB, Mandelbrot sets (Quinn's textbook): of each pixel of an image, after how many steps z <- z*z + c leaves the circle of radius 2, at
-// most
-// --cap of them. A task is an image of a part of the plane that is its own: some are in the set, some far from it, so that what a task
-// costs varies by the cap. No data go to the device but the kernel's arguments; neighbouring threads have neighbouring pixels, and diverge.
+// MB, Mandelbrot sets (Quinn's textbook): of each pixel of an image, after how many steps z <- z*z + c leaves the
+// circle of radius 2, at most
+// --cap of them. A task is an image of a part of the plane that is its own: some are in the set, some far from it, so
+// that what a task costs varies by the cap. No data go to the device but the kernel's arguments; neighbouring threads
+// have neighbouring pixels, and diverge.
 #pragma once
 
 #include "pagoda/task.h"
@@ -27,7 +28,9 @@ __device__ inline void MbWork(const MbArguments& task, int thread, int threads) 
     task.counts[pixel] = count;
   }
 }
-__global__ void Mandelbrot(MbArguments task) { MbWork(task, blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x); }
+__global__ void Mandelbrot(MbArguments task) {
+  MbWork(task, blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x);
+}
 __global__ void MandelbrotFused(const MbArguments* tasks) { MbWork(tasks[blockIdx.x], threadIdx.x, blockDim.x); }
 
 PAGODA_HOST inline void MbOnHost(const MbArguments& task) {
@@ -51,7 +54,8 @@ PAGODA_HOST inline void MbOnHost(const MbArguments& task) {
 
 class Mb final : public KindOf<MbArguments> {
  public:
-  Mb(const Options& options, const char* size) : KindOf(Mandelbrot, MandelbrotFused), options_(options), side_(options[size]) {}
+  Mb(const Options& options, const char* size)
+      : KindOf(Mandelbrot, MandelbrotFused), options_(options), side_(options[size]) {}
 
   void Describe(Task& task) const override {
     task.size = SizeOf(options_, task.index, side_ / 4, side_, 1);

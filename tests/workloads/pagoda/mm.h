@@ -1,6 +1,7 @@
-// MM, matrix multiplication (CUDA samples, matrixMul): the product of two small square matrices. A task is a product. With shared memory a
-// block makes a tile of the product, 16 columns wide and as high as it has threads for, from tiles of both matrices, between barriers: 2
-// KiB with 256 threads, as in the sample. Without, each thread reads a row and a column for each of its elements.
+// MM, matrix multiplication (CUDA samples, matrixMul): the product of two small square matrices. A task is a product.
+// With shared memory a block makes a tile of the product, 16 columns wide and as high as it has threads for, from tiles
+// of both matrices, between barriers: 2 KiB with 256 threads, as in the sample. Without, each thread reads a row and a
+// column for each of its elements.
 #pragma once
 
 #include "pagoda/task.h"
@@ -46,8 +47,12 @@ __device__ inline void MmWithoutShared(const MmArguments& task, int thread, int 
 }
 __global__ void MatrixMul(MmArguments task) { MmWithShared(task, blockIdx.x, gridDim.x); }
 __global__ void MatrixMulFused(const MmArguments* tasks) { MmWithShared(tasks[blockIdx.x], 0, 1); }
-__global__ void MatrixMulGlobal(MmArguments task) { MmWithoutShared(task, blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x); }
-__global__ void MatrixMulGlobalFused(const MmArguments* tasks) { MmWithoutShared(tasks[blockIdx.x], threadIdx.x, blockDim.x); }
+__global__ void MatrixMulGlobal(MmArguments task) {
+  MmWithoutShared(task, blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x);
+}
+__global__ void MatrixMulGlobalFused(const MmArguments* tasks) {
+  MmWithoutShared(tasks[blockIdx.x], threadIdx.x, blockDim.x);
+}
 
 /// The tile of the left matrix has an element for each thread.
 inline std::size_t MmSharedBytes(int threads) { return sizeof(float) * (threads + kMmTile * kMmTile); }
@@ -59,7 +64,8 @@ PAGODA_HOST inline void MmOnHost(const float* left, const float* right, int side
     for (int column = 0; column < side; ++column) sums[column] = 0;
     for (int k = 0; k < side; ++k) {
       const float factor = left[row * side + k];
-      for (int column = 0; column < side; ++column) sums[column] = std::fmaf(factor, right[k * side + column], sums[column]);
+      for (int column = 0; column < side; ++column)
+        sums[column] = std::fmaf(factor, right[k * side + column], sums[column]);
     }
   }
 }

@@ -1,6 +1,7 @@
-// MPE, several programs at once: as many tasks of 3DES, MB, FB and MM, which arrive in random order from several threads of the host. Their
-// tasks differ in length, in what they copy, in shared memory, and in whether they have barriers. The fused kernel has the work of all four
-// in one function, and with it the registers and the shared memory of the most demanding one.
+// MPE, several programs at once: as many tasks of 3DES, MB, FB and MM, which arrive in random order from several
+// threads of the host. Their tasks differ in length, in what they copy, in shared memory, and in whether they have
+// barriers. The fused kernel has the work of all four in one function, and with it the registers and the shared memory
+// of the most demanding one.
 #include <array>
 
 #include "pagoda/des.h"
@@ -43,10 +44,16 @@ __global__ void MixedGlobalFused(const MixedArguments* tasks) {
 class Mixed final : public Kind {
  public:
   explicit Mixed(const Options& options)
-      : options_(options), des_(options, "des"), mb_(options, "mb"), fb_(options, "fb"), mm_(options, "mm"), kind_of_(options["tasks"]) {
+      : options_(options),
+        des_(options, "des"),
+        mb_(options, "mb"),
+        fb_(options, "fb"),
+        mm_(options, "mm"),
+        kind_of_(options["tasks"]) {
     for (std::size_t i = 0; i < kind_of_.size(); ++i) kind_of_[i] = static_cast<int>(i % kKinds);
     Random random(options.seed() + 77);
-    for (std::size_t left = kind_of_.size(); left > 1; --left) std::swap(kind_of_[left - 1], kind_of_[random.Next64() % left]);
+    for (std::size_t left = kind_of_.size(); left > 1; --left)
+      std::swap(kind_of_[left - 1], kind_of_[random.Next64() % left]);
   }
 
   void Describe(Task& task) const override { Of(task).Describe(task); }
@@ -98,7 +105,8 @@ class Mixed final : public Kind {
 };
 
 int main(int argc, char** argv) {
-  const Options options("mpe", "tasks of 3DES, MB, FB and MM in random order", argc, argv, {.shared = true, .launchers = 4},
+  const Options options("mpe", "tasks of 3DES, MB, FB and MM in random order", argc, argv,
+                        {.shared = true, .launchers = 4},
                         {{"des", 8192, 65536, 8, 1 << 24, 8},
                          {"least", 512, 2048, 8, 1 << 24, 8},
                          {"mb", 32, 64, 1, 4096},

@@ -8,15 +8,17 @@
 
 #include "workload.h"
 
-/// How tasks get to the device: each as a kernel in one of several streams (HyperQ), each as a kernel in one stream, many in one kernel of
-/// which each block has one (static fusion), the kernels of `kTasks` in graphs; or not at all: threads of the host do them.
+/// How tasks get to the device: each as a kernel in one of several streams (HyperQ), each as a kernel in one stream,
+/// many in one kernel of which each block has one (static fusion), the kernels of `kTasks` in graphs; or not at all:
+/// threads of the host do them.
 enum class Form { kTasks, kSerial, kFused, kGraph, kPthreads };
 
 /// What a program has beside the options that all have.
 struct Traits {
-  bool shared = false;   ///< its kernels can do without shared memory: --shared
-  bool blocks = false;   ///< a task can have several blocks: --blocks
-  bool counted = true;   ///< the number of tasks is known before they run: --tasks, --irregular, and the forms fused and graph
+  bool shared = false;  ///< its kernels can do without shared memory: --shared
+  bool blocks = false;  ///< a task can have several blocks: --blocks
+  bool counted =
+      true;  ///< the number of tasks is known before they run: --tasks, --irregular, and the forms fused and graph
   bool vectors = false;  ///< there are published vectors, for which a kernel is launched at the end: --vectors
   int launchers = 1;     ///< the default of --launchers
 };
@@ -39,8 +41,9 @@ class Options {
     numbers_.push_back({"repeat", 1, 1, 1, 1000});
     numbers_.push_back({"fault", -1, -1, -1, INT32_MAX});
     for (const Number& number : numbers_) values_.push_back(number.small);
-    choices_.push_back({"form", traits.counted ? std::vector<std::string>{"tasks", "serial", "fused", "graph", "pthreads"}
-                                               : std::vector<std::string>{"tasks", "serial", "pthreads"}});
+    choices_.push_back({"form", traits.counted
+                                    ? std::vector<std::string>{"tasks", "serial", "fused", "graph", "pthreads"}
+                                    : std::vector<std::string>{"tasks", "serial", "pthreads"}});
     choices_.push_back({"copies", {"yes", "no"}});
     if (traits.counted) choices_.push_back({"fused-copies", {"one", "each"}});
     if (traits.counted) choices_.push_back({"spawn", {"free", "batches"}});
@@ -48,7 +51,8 @@ class Options {
     if (!traits.counted) choices_.push_back({"wait", {"host", "events"}});
     if (traits.vectors) choices_.push_back({"vectors", {"yes", "no"}});
     Parse(argc, argv);
-    // As many kernels at once as there are streams need as many hardware queues, for which the driver is asked before its first call (6.1).
+    // As many kernels at once as there are streams need as many hardware queues, for which the driver is asked before
+    // its first call (6.1).
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   }
   Options(const Options&) = delete;
@@ -91,7 +95,9 @@ class Options {
       if (!usual || choice.chosen != 0) text += " --" + choice.name + "=" + choice.values[choice.chosen];
     }
     for (std::size_t i = 0; i < numbers_.size(); ++i) {
-      if (std::string("tasks").compare(numbers_[i].name) != 0 && values_[i] == numbers_[i].small && IsUsual(numbers_[i].name)) continue;
+      if (std::string("tasks").compare(numbers_[i].name) != 0 && values_[i] == numbers_[i].small &&
+          IsUsual(numbers_[i].name))
+        continue;
       text += std::string(" --") + numbers_[i].name + "=" + std::to_string(values_[i]);
     }
     return text;
@@ -106,8 +112,8 @@ class Options {
 
   /// Whether a number is left out of Text() where nobody has set it.
   static bool IsUsual(const std::string& name) {
-    return name == "irregular" || name == "batch" || name == "blocks" || name == "launchers" || name == "host-threads" ||
-           name == "repeat" || name == "fault";
+    return name == "irregular" || name == "batch" || name == "blocks" || name == "launchers" ||
+           name == "host-threads" || name == "repeat" || name == "fault";
   }
 
   std::string Chosen(const std::string& name) const {
@@ -122,7 +128,8 @@ class Options {
       const std::string argument = argv[i];
       if (argument == "--help" || argument == "-h") Help();
       if (argument != "--small" && argument != "--paper") continue;
-      for (std::size_t n = 0; n < numbers_.size(); ++n) values_[n] = argument == "--paper" ? numbers_[n].paper : numbers_[n].small;
+      for (std::size_t n = 0; n < numbers_.size(); ++n)
+        values_[n] = argument == "--paper" ? numbers_[n].paper : numbers_[n].small;
     }
     for (int i = 1; i < argc; ++i) i += Take(argv[i], i + 1 < argc ? argv[i + 1] : nullptr);
   }
@@ -145,7 +152,8 @@ class Options {
   }
 
   bool Known(const std::string& key) const {
-    return Has(key) || std::any_of(choices_.begin(), choices_.end(), [&](const Choice& choice) { return choice.name == key; });
+    return Has(key) ||
+           std::any_of(choices_.begin(), choices_.end(), [&](const Choice& choice) { return choice.name == key; });
   }
 
   void Set(const std::string& key, const std::string& value) {
@@ -163,32 +171,37 @@ class Options {
 
   static std::string Join(const std::vector<std::string>& words, const std::string& between, const std::string& last) {
     std::string text;
-    for (std::size_t i = 0; i < words.size(); ++i) text += (i == 0 ? "" : i + 1 < words.size() ? between : last) + words[i];
+    for (std::size_t i = 0; i < words.size(); ++i)
+      text += (i == 0 ? "" : i + 1 < words.size() ? between : last) + words[i];
     return text;
   }
 
   [[noreturn]] void Help() const {
     std::printf("%s: %s\n\nusage: %s [--small | --paper] [--time] [OPTIONS]\n\n", name_, about_, name_);
     for (const Choice& choice : choices_) {
-      std::printf("  --%-40s%s (default: %s)\n", (choice.name + "=" + Join(choice.values, "|", "|")).c_str(), About(choice.name),
-                  choice.values[0].c_str());
+      std::printf("  --%-40s%s (default: %s)\n", (choice.name + "=" + Join(choice.values, "|", "|")).c_str(),
+                  About(choice.name), choice.values[0].c_str());
     }
     for (const Number& number : numbers_) {
-      std::printf("  --%-40s%s (default: %d; --paper: %d)\n", (std::string(number.name) + "=N").c_str(), About(number.name), number.small,
-                  number.paper);
+      std::printf("  --%-40s%s (default: %d; --paper: %d)\n", (std::string(number.name) + "=N").c_str(),
+                  About(number.name), number.small, number.paper);
     }
     std::printf("  --%-40swall time, and events' time, of the tasks with their copies\n", "time");
-    if (Has("batch")) std::printf("  --%-40sof tasks: from when one is spawned until it, or its batch, has ended\n", "latency");
-    std::printf("\nexamples:\n  gridloom run -- ./%s --time\n  gridloom run -- ./%s --form=serial --threads=32\n", name_, name_);
+    if (Has("batch"))
+      std::printf("  --%-40sof tasks: from when one is spawned until it, or its batch, has ended\n", "latency");
+    std::printf("\nexamples:\n  gridloom run -- ./%s --time\n  gridloom run -- ./%s --form=serial --threads=32\n",
+                name_, name_);
     std::exit(0);
   }
 
   static const char* About(const std::string& name) {
     static const std::pair<const char*, const char*> kAbout[] = {
         {"form", "how tasks run"},
-        {"copies", "each task copies its data to the device and back; or all are copied before the first and after the last"},
+        {"copies",
+         "each task copies its data to the device and back; or all are copied before the first and after the last"},
         {"fused-copies", "form fused: one copy for a batch's data, or one for each task's"},
-        {"spawn", "forms tasks and serial: tasks are spawned freely; or none before all of the batch before it have ended"},
+        {"spawn",
+         "forms tasks and serial: tasks are spawned freely; or none before all of the batch before it have ended"},
         {"shared", "kernels use shared memory"},
         {"vectors", "the published vectors are checked on the device, too"},
         {"wait", "who waits for tasks that others depend on: the host, phase after phase; or those others, for events"},

@@ -150,8 +150,8 @@ class Stopwatch {
   double wall_ms_ = 0, event_ms_ = 0;
 };
 
-/// From when the host spawns a task, or a batch of them, until the last of it has ended: by events, of which the first is in a stream that
-/// has nothing else.
+/// From when the host spawns a task, or a batch of them, until the last of it has ended: by events, of which the first
+/// is in a stream that has nothing else.
 class Latencies {
  public:
   explicit Latencies(std::size_t count) : spans_(count) {
@@ -199,7 +199,10 @@ class Latencies {
 class Run {
  public:
   Run(const Options& options, const Kind& kind)
-      : options_(options), kind_(kind), workers_(options["host-threads"]), tasks_(static_cast<std::size_t>(options["tasks"])) {
+      : options_(options),
+        kind_(kind),
+        workers_(options["host-threads"]),
+        tasks_(static_cast<std::size_t>(options["tasks"])) {
     for (std::size_t i = 0; i < tasks_.size(); ++i) {
       Task& task = tasks_[i];
       task.index = static_cast<int>(i);
@@ -256,7 +259,8 @@ class Run {
 
   void OnHost() {
     const auto start = std::chrono::steady_clock::now();
-    workers_.For(static_cast<int>(tasks_.size()), [&](int i) { kind_.Compute(tasks_[i], tasks_[i].host_in, tasks_[i].host_out); });
+    workers_.For(static_cast<int>(tasks_.size()),
+                 [&](int i) { kind_.Compute(tasks_[i], tasks_[i].host_in, tasks_[i].host_out); });
     const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     if (options_.timed()) std::printf("%s: %.3f ms wall, %d host threads\n", options_.name(), ms, workers_.size());
     if (Faulty() != nullptr) Faulty()->host_out[Faulty()->out_bytes / 2] ^= 0x10;
@@ -275,7 +279,8 @@ class Run {
     if (options_.form() == Form::kFused) {
       host_arguments = std::make_unique<HostArray<char>>(tasks_.size() * kind_.argument_bytes());
       arguments = std::make_unique<DeviceArray<char>>(tasks_.size() * kind_.argument_bytes());
-      for (std::size_t i = 0; i < tasks_.size(); ++i) kind_.PutArguments(tasks_[i], host_arguments->data() + i * kind_.argument_bytes());
+      for (std::size_t i = 0; i < tasks_.size(); ++i)
+        kind_.PutArguments(tasks_[i], host_arguments->data() + i * kind_.argument_bytes());
       run = [&] { RunFused(streams, host_arguments->data(), *arguments); };
     } else if (options_.form() == Form::kGraph) {
       for (std::size_t first = 0; first < tasks_.size(); first += Batch()) graphs.push_back(Captured(streams, first));
@@ -295,7 +300,8 @@ class Run {
     run();
     if (options_.timed()) watch.End(streams);
     CU(cudaDeviceSynchronize());
-    if (options_.timed()) std::printf("%s: %.3f ms wall, %.3f ms between events\n", options_.name(), watch.wall_ms(), watch.event_ms());
+    if (options_.timed())
+      std::printf("%s: %.3f ms wall, %.3f ms between events\n", options_.name(), watch.wall_ms(), watch.event_ms());
     if (latencies_) latencies_->Print(options_.name());
     if (!options_.copies()) CU(cudaMemcpy(host_out_->data(), *out_, out_bytes_, cudaMemcpyDeviceToHost));
     for (cudaGraphExec_t graph : graphs) CU(cudaGraphExecDestroy(graph));
@@ -343,7 +349,8 @@ class Run {
     if (options_.copies()) CopyIn(task, stream);
     kind_.Launch(task, stream);
     ++launches_;
-    if (&task == Faulty()) FlipBit<<<1, 1, 0, stream>>>(reinterpret_cast<unsigned char*>(task.out + task.out_bytes / 2));
+    if (&task == Faulty())
+      FlipBit<<<1, 1, 0, stream>>>(reinterpret_cast<unsigned char*>(task.out + task.out_bytes / 2));
   }
   /// And what it has made.
   void End(std::size_t task, cudaStream_t stream) {
@@ -358,7 +365,8 @@ class Run {
     CU(cudaMemcpyAsync(task.host_out, task.out, task.out_bytes, cudaMemcpyDeviceToHost, stream));
   }
 
-  /// Batches of tasks, each with one copy of all that its tasks need (or a copy for each), one kernel, one copy of all that they make.
+  /// Batches of tasks, each with one copy of all that its tasks need (or a copy for each), one kernel, one copy of all
+  /// that they make.
   void RunFused(StreamSet& streams, const char* host_arguments, char* arguments) {
     int batch = 0;
     for (std::size_t first = 0; first < tasks_.size(); first += Batch(), ++batch) {
@@ -366,11 +374,13 @@ class Run {
       const std::size_t count = std::min(Batch(), tasks_.size() - first), each = kind_.argument_bytes();
       const Task &begin = tasks_[first], &last = tasks_[first + count - 1];
       if (latencies_) latencies_->Begin(batch);
-      CU(cudaMemcpyAsync(arguments + first * each, host_arguments + first * each, count * each, cudaMemcpyHostToDevice, stream));
+      CU(cudaMemcpyAsync(arguments + first * each, host_arguments + first * each, count * each, cudaMemcpyHostToDevice,
+                         stream));
       const bool copies = options_.copies(), each_task = options_.Is("fused-copies", "each");
       const std::size_t in = last.in + last.in_bytes - begin.in, out = last.out + last.out_bytes - begin.out;
       for (std::size_t i = first; copies && each_task && i < first + count; ++i) CopyIn(tasks_[i], stream);
-      if (copies && !each_task && in > 0) CU(cudaMemcpyAsync(begin.in, begin.host_in, in, cudaMemcpyHostToDevice, stream));
+      if (copies && !each_task && in > 0)
+        CU(cudaMemcpyAsync(begin.in, begin.host_in, in, cudaMemcpyHostToDevice, stream));
       kind_.LaunchFused(arguments + first * each, static_cast<int>(count), stream);
       ++launches_;
       if (Faulty() >= &begin && Faulty() <= &last) {
@@ -422,7 +432,8 @@ class Run {
       Checks().checks += static_cast<long>(task.out_bytes / 4);
       for (const Found& word : found[task.index]) {
         if (++Checks().bad > 10) continue;
-        std::printf("%s: task %d, word %zu is %08x, want %08x\n", options_.name(), task.index, word.word, word.got, word.want);
+        std::printf("%s: task %d, word %zu is %08x, want %08x\n", options_.name(), task.index, word.word, word.got,
+                    word.want);
       }
     }
   }
@@ -434,9 +445,9 @@ class Run {
     std::size_t in = 0, out = 0;
     for (const Task& task : tasks_) in += task.in_bytes, out += task.out_bytes;
     const std::string about = kind_.About(tasks_);
-    std::printf("%s: %zu tasks, %ld launches of kernels, %ld threads, %zu bytes in, %zu bytes out%s\n", options_.Text().c_str(),
-                tasks_.size(), launches_.load(), options_.form() == Form::kPthreads ? 0 : threads, in, out,
-                about.empty() ? "" : ("; " + about).c_str());
+    std::printf("%s: %zu tasks, %ld launches of kernels, %ld threads, %zu bytes in, %zu bytes out%s\n",
+                options_.Text().c_str(), tasks_.size(), launches_.load(),
+                options_.form() == Form::kPthreads ? 0 : threads, in, out, about.empty() ? "" : ("; " + about).c_str());
     std::printf("result %016llx, ", static_cast<unsigned long long>(Digest(digests_)));
     return Verdict();
   }

@@ -1,8 +1,9 @@
-// SLUD, sparse LU decomposition (Barcelona OpenMP Tasks Suite, sparselu): a matrix of blocks, most of which are not there, becomes its
-// factors in place. In each step k a task factors block (k, k); then there is a task for each block right of it (forward) and below it
-// (divide); then one for each pair of both, which changes the block where their column and row meet (update), and makes it if it is not
-// there. Tasks are spawned when those before them in the algorithm have ended; how many there are is only known at the end. Nothing is
-// copied between the first task and the last.
+// SLUD, sparse LU decomposition (Barcelona OpenMP Tasks Suite, sparselu): a matrix of blocks, most of which are not
+// there, becomes its factors in place. In each step k a task factors block (k, k); then there is a task for each block
+// right of it (forward) and below it (divide); then one for each pair of both, which changes the block where their
+// column and row meet (update), and makes it if it is not there. Tasks are spawned when those before them in the
+// algorithm have ended; how many there are is only known at the end. Nothing is copied between the first task and the
+// last.
 #include <deque>
 
 #include "pagoda/run.h"
@@ -23,7 +24,8 @@ __global__ void LuFactor(LuArguments task) {
     for (int i = k + 1 + lane; i < size; i += 32) a[i * size + k] = __fdiv_rn(a[i * size + k], a[k * size + k]);
     __syncwarp();
     for (int i = k + 1; i < size; ++i) {
-      for (int j = k + 1 + lane; j < size; j += 32) a[i * size + j] = fmaf(-a[i * size + k], a[k * size + j], a[i * size + j]);
+      for (int j = k + 1 + lane; j < size; j += 32)
+        a[i * size + j] = fmaf(-a[i * size + k], a[k * size + j], a[i * size + j]);
     }
     __syncwarp();
   }
@@ -34,7 +36,8 @@ __global__ void LuForward(LuArguments task) {
   for (int j = threadIdx.x; j < size; j += blockDim.x) {
     for (int k = 0; k < size; ++k) {
       const float above = task.target[k * size + j];
-      for (int i = k + 1; i < size; ++i) task.target[i * size + j] = fmaf(-task.left[i * size + k], above, task.target[i * size + j]);
+      for (int i = k + 1; i < size; ++i)
+        task.target[i * size + j] = fmaf(-task.left[i * size + k], above, task.target[i * size + j]);
     }
   }
 }
@@ -76,27 +79,31 @@ PAGODA_HOST void LuOnHost(LuKind kind, const LuArguments& task) {
   } else if (kind == kForward) {
     for (int i = 1; i < size; ++i) {
       for (int k = 0; k < i; ++k) {
-        for (int j = 0; j < size; ++j) a[i * size + j] = std::fmaf(-task.left[i * size + k], a[k * size + j], a[i * size + j]);
+        for (int j = 0; j < size; ++j)
+          a[i * size + j] = std::fmaf(-task.left[i * size + k], a[k * size + j], a[i * size + j]);
       }
     }
   } else if (kind == kDivide) {
     for (int i = 0; i < size; ++i) {
       for (int k = 0; k < size; ++k) {
         const float quotient = a[i * size + k] /= task.right[k * size + k];
-        for (int j = k + 1; j < size; ++j) a[i * size + j] = std::fmaf(-quotient, task.right[k * size + j], a[i * size + j]);
+        for (int j = k + 1; j < size; ++j)
+          a[i * size + j] = std::fmaf(-quotient, task.right[k * size + j], a[i * size + j]);
       }
     }
   } else {
     for (int i = 0; i < size * size && task.fresh; ++i) a[i] = 0;
     for (int i = 0; i < size; ++i) {
       for (int k = 0; k < size; ++k) {
-        for (int j = 0; j < size; ++j) a[i * size + j] = std::fmaf(-task.left[i * size + k], task.right[k * size + j], a[i * size + j]);
+        for (int j = 0; j < size; ++j)
+          a[i * size + j] = std::fmaf(-task.left[i * size + k], task.right[k * size + j], a[i * size + j]);
       }
     }
   }
 }
 
-/// Which blocks there are, and where: those that there are from the beginning come first, in rows, then others as they are made.
+/// Which blocks there are, and where: those that there are from the beginning come first, in rows, then others as they
+/// are made.
 class Pattern {
  public:
   explicit Pattern(int side) : side_(side), places_(static_cast<std::size_t>(side) * side, -1) {
@@ -118,8 +125,8 @@ class Pattern {
   }
 
  private:
-  /// The suite's: the diagonal and its neighbours; of the rest, every other row and column, if the row above the diagonal, or the column
-  /// below it, is one of three.
+  /// The suite's: the diagonal and its neighbours; of the rest, every other row and column, if the row above the
+  /// diagonal, or the column below it, is one of three.
   static bool IsThere(int i, int j) {
     if (std::abs(i - j) <= 1) return true;
     return i % 2 == 0 && j % 2 == 0 && std::min(i, j) % 3 == 0;
@@ -177,7 +184,8 @@ class Slud {
     for (std::size_t at = 0; at < elements_ * given_.count(); ++at) matrix_[at] = random.Uniform(-1, 1);
     for (int k = 0; k < side_; ++k) {
       for (int i = 0; i < size_; ++i)
-        matrix_[elements_ * given_(k, k) + static_cast<std::size_t>(i) * size_ + i] += static_cast<float>(side_ * size_);
+        matrix_[elements_ * given_(k, k) + static_cast<std::size_t>(i) * size_ + i] +=
+            static_cast<float>(side_ * size_);
     }
     original_.assign(matrix_.data(), matrix_.data() + elements_ * given_.count());
   }
@@ -192,8 +200,8 @@ class Slud {
     }
     Check();
     CheckProduct();
-    std::printf("%s: %ld tasks, %ld launches of kernels, %d blocks, %d of them made\n", options_.Text().c_str(), tasks_, launches_, count_,
-                count_ - given_.count());
+    std::printf("%s: %ld tasks, %ld launches of kernels, %d blocks, %d of them made\n", options_.Text().c_str(), tasks_,
+                launches_, count_, count_ - given_.count());
     std::printf("result %016llx, ", static_cast<unsigned long long>(digest_));
     return Verdict();
   }
@@ -213,7 +221,8 @@ class Slud {
         [&] {
           workers_.For(static_cast<int>(ready.size()), [&](int i) {
             LuOnHost(ready[i].kind, Arguments(ready[i], matrix_.data()));
-            if (tasks_ + i == options_["fault"]) reinterpret_cast<char*>(Arguments(ready[i], matrix_.data()).target)[0] ^= 0x10;
+            if (tasks_ + i == options_["fault"])
+              reinterpret_cast<char*>(Arguments(ready[i], matrix_.data()).target)[0] ^= 0x10;
           });
           tasks_ += static_cast<long>(ready.size());
           ready.clear();
@@ -265,7 +274,8 @@ class Slud {
     int next = 0;
     streams.Fork();
     Factorize(
-        blocks, [&](const LuTask& task) { Spawn(task, matrix, streams[next++ % streams.size()]); }, [] { CU(cudaDeviceSynchronize()); });
+        blocks, [&](const LuTask& task) { Spawn(task, matrix, streams[next++ % streams.size()]); },
+        [] { CU(cudaDeviceSynchronize()); });
   }
 
   /// A task waits for the last tasks that wrote its blocks, wherever they are; the host waits for none.
@@ -321,7 +331,8 @@ class Slud {
       for (int j = 0; j < side_; ++j) {
         if (!blocks.Has(i, j)) continue;
         const std::size_t first = elements_ * blocks(i, j);
-        for (std::size_t at = first; at < first + elements_; ++at) Same("element", static_cast<long>(at), matrix_[at], want[at]);
+        for (std::size_t at = first; at < first + elements_; ++at)
+          Same("element", static_cast<long>(at), matrix_[at], want[at]);
         digests.push_back(Digest(std::vector<float>(matrix_.data() + first, matrix_.data() + first + elements_)));
       }
     }
@@ -344,16 +355,19 @@ class Slud {
         worst[at] = std::max(worst[at], std::fabs(sum[e] - want));
       }
     });
-    for (int at = 0; at < side_ * side_; ++at) Near("product of the factors", at, worst[at], 0, 0, 1e-5 * side_ * size_);
+    for (int at = 0; at < side_ * side_; ++at)
+      Near("product of the factors", at, worst[at], 0, 0, 1e-5 * side_ * size_);
   }
 
   /// sum += L(i, k) * U(k, j): of blocks of the diagonal, that half of them, with ones on the diagonal of L.
   void AddProduct(int k, int i, int j, std::vector<double>& sum) const {
-    const float *const left = &matrix_[elements_ * (*factored_)(i, k)], *const right = &matrix_[elements_ * (*factored_)(k, j)];
+    const float *const left = &matrix_[elements_ * (*factored_)(i, k)], *const right =
+                                                                            &matrix_[elements_ * (*factored_)(k, j)];
     for (int y = 0; y < size_; ++y) {
       for (int t = 0; t < (i == k ? y + 1 : size_); ++t) {
         const double factor = i == k && t == y ? 1 : left[y * size_ + t];
-        for (int x = j == k ? t : 0; x < size_; ++x) sum[static_cast<std::size_t>(y) * size_ + x] += factor * right[t * size_ + x];
+        for (int x = j == k ? t : 0; x < size_; ++x)
+          sum[static_cast<std::size_t>(y) * size_ + x] += factor * right[t * size_ + x];
       }
     }
   }

@@ -1,5 +1,5 @@
-// A narrow task, and what kinds of tasks there are. T. T. Yeh, A. Sabne, P. Sakdhnagool, R. Eigenmann and T. G. Rogers, Pagoda:
-// fine-grained GPU resource virtualization for narrow tasks (PPoPP 2017), Tables 3 and 4.
+// A narrow task, and what kinds of tasks there are. T. T. Yeh, A. Sabne, P. Sakdhnagool, R. Eigenmann and T. G. Rogers,
+// Pagoda: fine-grained GPU resource virtualization for narrow tasks (PPoPP 2017), Tables 3 and 4.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 #include "pagoda/options.h"
 
-/// Of functions that are the host's form of a task: the compiler may use fused multiply-adds where the machine has them. What they round,
-/// and how often, is written out (fmaf), so that results are the same everywhere.
+/// Of functions that are the host's form of a task: the compiler may use fused multiply-adds where the machine has
+/// them. What they round, and how often, is written out (fmaf), so that results are the same everywhere.
 #define PAGODA_HOST __attribute__((target_clones("fma", "default")))
 
 /// Threads of a block of a fused kernel (6.3).
@@ -52,7 +52,8 @@ class Kind {
   virtual void CheckMore(const std::vector<Task>&) const {}
 };
 
-/// A kind whose kernels have arguments of one type, and are the same function of them: of one, or of one for each block.
+/// A kind whose kernels have arguments of one type, and are the same function of them: of one, or of one for each
+/// block.
 template <class Arguments>
 class KindOf : public Kind {
  public:
@@ -83,8 +84,8 @@ class KindOf : public Kind {
     for (const void* kernel : {reinterpret_cast<const void*>(task_), reinterpret_cast<const void*>(fused_)}) {
       cudaFuncAttributes attributes;
       CU(cudaFuncGetAttributes(&attributes, kernel));
-      text << (kernel == reinterpret_cast<const void*>(task_) ? "task " : ", fused ") << attributes.numRegs << " registers, "
-           << attributes.sharedSizeBytes << " bytes of shared memory";
+      text << (kernel == reinterpret_cast<const void*>(task_) ? "task " : ", fused ") << attributes.numRegs
+           << " registers, " << attributes.sharedSizeBytes << " bytes of shared memory";
     }
     text << ", and with 128 threads " << SharedBytes(128) << " more";
     return text.str();
@@ -111,11 +112,13 @@ inline int SizeOf(const Options& options, int task, int least, int most, int ste
   Random random(static_cast<std::uint64_t>(options["irregular"]) * 7919 + static_cast<std::uint64_t>(task));
   random.Next();
   const int first = Ctas(least, step), last = most / step;
-  return last <= first ? most : (first + static_cast<int>(random.Next() % static_cast<std::uint32_t>(last - first + 1))) * step;
+  return last <= first
+             ? most
+             : (first + static_cast<int>(random.Next() % static_cast<std::uint32_t>(last - first + 1))) * step;
 }
 
-/// Threads of an irregular task: 256 where it has more than half of what the largest one has, 128 for more than a quarter, 64 for more than
-/// an eighth, otherwise 32.
+/// Threads of an irregular task: 256 where it has more than half of what the largest one has, 128 for more than a
+/// quarter, 64 for more than an eighth, otherwise 32.
 inline int ThreadsFor(double share) { return share > 0.5 ? 256 : share > 0.25 ? 128 : share > 0.125 ? 64 : 32; }
 
 /// Of tasks whose work is as the square of their size, or as their size.

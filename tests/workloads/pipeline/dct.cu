@@ -1,13 +1,15 @@
-// DCT (CUDA samples, dct8x8): the core of JPEG on images, in three kernels: cosine transform of every 8x8 block, quantisation with the
-// standard's table for luminance, inverse transform. A CTA of 64 threads has one block of the image; all that a kernel makes, a whole
-// plane, is what the next one reads. The transforms compute, the quantiser waits for memory.
+// DCT (CUDA samples, dct8x8): the core of JPEG on images, in three kernels: cosine transform of every 8x8 block,
+// quantisation with the standard's table for luminance, inverse transform. A CTA of 64 threads has one block of the
+// image; all that a kernel makes, a whole plane, is what the next one reads. The transforms compute, the quantiser
+// waits for memory.
 #include "pipeline/program.h"
 
 constexpr int kSide = 8, kThreads = kSide * kSide;
 /// ITU-T T.81, table K.1.
-constexpr int kSteps[kThreads] = {16, 11,  10,  16, 24, 40, 51, 61, 12,  12,  14,  19,  26, 58, 60, 55,  14,  13,  16,  24, 40, 57,
-                                  69, 56,  14,  17, 22, 29, 51, 87, 80,  62,  18,  22,  37, 56, 68, 109, 103, 77,  24,  35, 55, 64,
-                                  81, 104, 113, 92, 49, 64, 78, 87, 103, 121, 120, 101, 72, 92, 95, 98,  112, 100, 103, 99};
+constexpr int kSteps[kThreads] = {16, 11, 10, 16, 24,  40,  51,  61,  12, 12, 14, 19, 26,  58,  60,  55,
+                                  14, 13, 16, 24, 40,  57,  69,  56,  14, 17, 22, 29, 51,  87,  80,  62,
+                                  18, 22, 37, 56, 68,  109, 103, 77,  24, 35, 55, 64, 81,  104, 113, 92,
+                                  49, 64, 78, 87, 103, 121, 120, 101, 72, 92, 95, 98, 112, 100, 103, 99};
 
 __constant__ float cosine_rows[kThreads];  ///< row u: the values of cosine u at the eight places
 __constant__ float steps[kThreads];
@@ -20,7 +22,8 @@ __device__ inline float Product(const float (&left)[kSide][kSide], const float (
   return sum;
 }
 
-/// C * block * C', with C the cosines, or C' * block * C. `before` and `after` are added to what is read and to what is written.
+/// C * block * C', with C the cosines, or C' * block * C. `before` and `after` are added to what is read and to what is
+/// written.
 template <bool kInverse>
 __device__ inline void Transform(const float* in, float* out, int width, float before, float after) {
   __shared__ float block[kSide][kSide], half[kSide][kSide], left[kSide][kSide], right[kSide][kSide];
@@ -88,17 +91,19 @@ struct Cosines {
   Cosines() {
     for (int u = 0; u < kSide; ++u) {
       for (int x = 0; x < kSide; ++x) {
-        rows[u][x] = turned[x][u] = (u == 0 ? std::sqrt(0.125) : 0.5) * std::cos((2 * x + 1) * u * std::acos(-1.0) / 16);
+        rows[u][x] = turned[x][u] =
+            (u == 0 ? std::sqrt(0.125) : 0.5) * std::cos((2 * x + 1) * u * std::acos(-1.0) / 16);
       }
     }
   }
   Block rows, turned;
 };
 
-/// The block at `first` of the three planes. Values are below 1024 in magnitude and sums have eight terms, twice: 1e-3 is some ten times
-/// what floats lose. A coefficient that lies half-way between two steps, but for as much, may have become either.
-void CheckBlock(const Cosines& cosines, const float* image, const float* coefficients, const float* rounded, const float* restored,
-                int width) {
+/// The block at `first` of the three planes. Values are below 1024 in magnitude and sums have eight terms, twice: 1e-3
+/// is some ten times what floats lose. A coefficient that lies half-way between two steps, but for as much, may have
+/// become either.
+void CheckBlock(const Cosines& cosines, const float* image, const float* coefficients, const float* rounded,
+                const float* restored, int width) {
   Block pixels, half, want;
   for (int i = 0; i < kThreads; ++i) pixels[i / kSide][i % kSide] = image[i / kSide * width + i % kSide] - 128.0;
   Multiply(cosines.rows, pixels, half);
@@ -108,8 +113,8 @@ void CheckBlock(const Cosines& cosines, const float* image, const float* coeffic
     const int at = i / kSide * width + i % kSide;
     const double coefficient = want[i / kSide][i % kSide], level = rounded[at] / kSteps[i];
     Near("coefficient", at, coefficients[at], coefficient, 0, 1e-3);
-    Note(level == std::rint(level) && std::fabs(coefficient - rounded[at]) <= kSteps[i] * 0.5 + 1e-3, "rounded", at, rounded[at],
-         coefficient);
+    Note(level == std::rint(level) && std::fabs(coefficient - rounded[at]) <= kSteps[i] * 0.5 + 1e-3, "rounded", at,
+         rounded[at], coefficient);
     kept[i / kSide][i % kSide] = rounded[at];
   }
   Multiply(cosines.turned, kept, half);
@@ -121,7 +126,8 @@ void CheckBlock(const Cosines& cosines, const float* image, const float* coeffic
 }
 
 int main(int argc, char** argv) {
-  const Options options("dct", argc, argv, {{"width", 128, 512, kSide, 4096, kSide}, {"height", 104, 512, kSide, 4096, kSide}});
+  const Options options("dct", argc, argv,
+                        {{"width", 128, 512, kSide, 4096, kSide}, {"height", 104, 512, kSide, 4096, kSide}});
   const int width = options["width"], height = options["height"];
   const Cosines cosines;
   std::vector<float> table;
@@ -132,9 +138,12 @@ int main(int argc, char** argv) {
 
   Pipeline<Set> pipeline(options);
   const dim3 ctas(width / kSide, height / kSide), threads(kSide, kSide);
-  pipeline.Stage("forward", Forward, ctas, threads, [=](const Set& set, auto launch) { launch(set.image, set.coefficients, width); });
-  pipeline.Stage("quantise", Quantise, ctas, threads, [=](const Set& set, auto launch) { launch(set.coefficients, set.rounded, width); });
-  pipeline.Stage("inverse", Inverse, ctas, threads, [=](const Set& set, auto launch) { launch(set.rounded, set.restored, width); });
+  pipeline.Stage("forward", Forward, ctas, threads,
+                 [=](const Set& set, auto launch) { launch(set.image, set.coefficients, width); });
+  pipeline.Stage("quantise", Quantise, ctas, threads,
+                 [=](const Set& set, auto launch) { launch(set.coefficients, set.rounded, width); });
+  pipeline.Stage("inverse", Inverse, ctas, threads,
+                 [=](const Set& set, auto launch) { launch(set.rounded, set.restored, width); });
   pipeline.Run();
 
   for (const Set& set : pipeline.sets()) {

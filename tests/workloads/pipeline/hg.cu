@@ -1,7 +1,8 @@
-// HG (CUDA samples, histogram): how many pixels of an image are how bright, in 256 bins. The first kernel prepares, with one CTA: it clears
-// the bins and lays them between the darkest and the brightest of the 256 pixels in the middle. The second one counts all pixels: it does
-// little but read 16 bytes each, and hands on next to nothing. That the second kernel is the long one is the paper's: 30 times as long.
-// With --reversed the first one counts, in bins that are laid and clear, and the second one makes running sums of them.
+// HG (CUDA samples, histogram): how many pixels of an image are how bright, in 256 bins. The first kernel prepares,
+// with one CTA: it clears the bins and lays them between the darkest and the brightest of the 256 pixels in the middle.
+// The second one counts all pixels: it does little but read 16 bytes each, and hands on next to nothing. That the
+// second kernel is the long one is the paper's: 30 times as long. With --reversed the first one counts, in bins that
+// are laid and clear, and the second one makes running sums of them.
 #include "pipeline/program.h"
 
 constexpr int kThreads = 256, kBins = 256;
@@ -10,10 +11,12 @@ constexpr int kEach = 4;  ///< pixels that a thread counts
 constexpr int kPixelsOfRatio = 20 * kThreads * kEach;
 static_assert(kThreads == kBins, "each thread has one bin");
 
-/// These round the same way on the host. Bins are `y` for each step in brightness, from `x` on; what is darker than the first bin is in
-/// it, and what is brighter than the last one in that.
+/// These round the same way on the host. Bins are `y` for each step in brightness, from `x` on; what is darker than the
+/// first bin is in it, and what is brighter than the last one in that.
 __host__ __device__ inline float2 ScaleOf(float low, float high) { return {low, kBins / (high - low)}; }
-__host__ __device__ inline float Brightness(float4 pixel) { return fmaf(0.25f, pixel.x, fmaf(0.5f, pixel.y, 0.25f * pixel.z)); }
+__host__ __device__ inline float Brightness(float4 pixel) {
+  return fmaf(0.25f, pixel.x, fmaf(0.5f, pixel.y, 0.25f * pixel.z));
+}
 __host__ __device__ inline int Bin(float brightness, float2 scale) {
   const int bin = static_cast<int>((brightness - scale.x) * scale.y);
   return bin < 0 ? 0 : bin < kBins ? bin : kBins - 1;
@@ -96,14 +99,18 @@ float2 ScaleOnHost(const std::vector<float4>& pixels, bool reversed) {
 
 int main(int argc, char** argv) {
   const Options options("hg", argc, argv, {{"ratio", 8, 30, 1, 1000}}, {"reversed"});
-  const int count = options["ratio"] * kPixelsOfRatio, ctas = count / (kThreads * kEach), middle = count / 2 - kThreads / 2;
+  const int count = options["ratio"] * kPixelsOfRatio, ctas = count / (kThreads * kEach),
+            middle = count / 2 - kThreads / 2;
   const bool reversed = options.Has("reversed");
   Pipeline<Set> pipeline(options);
   if (!reversed) {
-    pipeline.Stage("prepare", Prepare, 1, kThreads, [=](const Set& set, auto launch) { launch(set.pixels, set.scale, set.bins, middle); });
+    pipeline.Stage("prepare", Prepare, 1, kThreads,
+                   [=](const Set& set, auto launch) { launch(set.pixels, set.scale, set.bins, middle); });
   }
-  pipeline.Stage("count", Count, ctas, kThreads, [](const Set& set, auto launch) { launch(set.pixels, set.scale, set.bins); });
-  if (reversed) pipeline.Stage("sums", RunningSums, 1, kThreads, [](const Set& set, auto launch) { launch(set.bins, set.sums); });
+  pipeline.Stage("count", Count, ctas, kThreads,
+                 [](const Set& set, auto launch) { launch(set.pixels, set.scale, set.bins); });
+  if (reversed)
+    pipeline.Stage("sums", RunningSums, 1, kThreads, [](const Set& set, auto launch) { launch(set.bins, set.sums); });
   pipeline.Run();
 
   for (const Set& set : pipeline.sets()) {

@@ -1,14 +1,14 @@
-// LOS (CUDA samples, lineOfSight): which points of a ray over a terrain an observer at its beginning sees: the slope at which a point
-// appears, the highest slope up to each point, and whether a point's own slope is that one. The maximum needs three kernels of its own:
-// inside each CTA's part, over the parts, and the last one, which puts both together. Nearly all that is read was written by the kernel
-// before, once, a line after the other.
+// LOS (CUDA samples, lineOfSight): which points of a ray over a terrain an observer at its beginning sees: the slope at
+// which a point appears, the highest slope up to each point, and whether a point's own slope is that one. The maximum
+// needs three kernels of its own: inside each CTA's part, over the parts, and the last one, which puts both together.
+// Nearly all that is read was written by the kernel before, once, a line after the other.
 #include "pipeline/program.h"
 
 constexpr int kThreads = 128, kManyThreads = 512, kRows = 4;
 constexpr float kEye = 12;  ///< height of the observer
 
-/// The terrain has kRows rows; the ray goes from the first one, at its beginning, to the last one. All operations round the same way on
-/// the host.
+/// The terrain has kRows rows; the ray goes from the first one, at its beginning, to the last one. All operations round
+/// the same way on the host.
 __host__ __device__ inline float Slope(const float* terrain, int length, int at) {
   const float y = static_cast<float>(at) * (kRows - 1) / static_cast<float>(length);
   const int row = static_cast<int>(y);
@@ -79,7 +79,8 @@ std::vector<float> Terrain(int length, int index) {
   for (int row = 0; row < kRows; ++row) {
     for (int x = 0; x < length; ++x) {
       const float mountain = 1 + std::sin(static_cast<float>(x) / period + static_cast<float>(row) * 0.1f);
-      terrain[static_cast<std::size_t>(row) * length + x] = 0.05f * static_cast<float>(x) * mountain + random.Uniform(0, 4);
+      terrain[static_cast<std::size_t>(row) * length + x] =
+          0.05f * static_cast<float>(x) * mountain + random.Uniform(0, 4);
     }
   }
   return terrain;
@@ -102,7 +103,8 @@ int main(int argc, char** argv) {
   const Options options("los", argc, argv, {{"length", 25'600, 131'072, 1, 4'194'304}});
   const int length = options["length"], parts = Ctas(length, kThreads);
   Pipeline<Set> pipeline(options);
-  pipeline.Stage("slopes", Slopes, parts, kThreads, [=](const Set& set, auto launch) { launch(set.terrain, set.slopes, length); });
+  pipeline.Stage("slopes", Slopes, parts, kThreads,
+                 [=](const Set& set, auto launch) { launch(set.terrain, set.slopes, length); });
   pipeline.Stage("scan-parts", ScanParts, parts, kThreads,
                  [=](const Set& set, auto launch) { launch(set.slopes, set.up_to, set.highest, length); });
   pipeline.Stage("scan-highest", ScanHighest, 1, kManyThreads,

@@ -1,6 +1,7 @@
-// MT (CUDA samples, MersenneTwister): normally distributed numbers: each thread is a generator of whole numbers, then the Box-Muller
-// transform makes pairs of normal ones of them. The generator is not the sample's: it is TT800, the twister by Matsumoto and Kurita that
-// came before theirs, with 25 words of state, in registers. Few CTAs, which compute; what the second kernel reads fits into L2.
+// MT (CUDA samples, MersenneTwister): normally distributed numbers: each thread is a generator of whole numbers, then
+// the Box-Muller transform makes pairs of normal ones of them. The generator is not the sample's: it is TT800, the
+// twister by Matsumoto and Kurita that came before theirs, with 25 words of state, in registers. Few CTAs, which
+// compute; what the second kernel reads fits into L2.
 #include "pipeline/program.h"
 
 constexpr int kThreads = 128;
@@ -20,8 +21,8 @@ __device__ inline unsigned Temper(unsigned x) {
   return x ^ (x >> 16);
 }
 
-/// Generator g writes numbers[k * generators + g]. A simple generator fills its state; its first `skip` numbers, which show that, are
-/// dropped. 40 registers hold the state and some more.
+/// Generator g writes numbers[k * generators + g]. A simple generator fills its state; its first `skip` numbers, which
+/// show that, are dropped. 40 registers hold the state and some more.
 __global__ void __maxnreg__(40) Generate(const unsigned* seeds, unsigned* numbers, int each, int skip) {
   const int generator = blockIdx.x * kThreads + threadIdx.x, generators = gridDim.x * kThreads;
   unsigned state[kWords], seed = seeds[generator];
@@ -38,7 +39,9 @@ __global__ void __maxnreg__(40) Generate(const unsigned* seeds, unsigned* number
 }
 
 /// A whole number as one between 0 and 1, neither of which it becomes: 24 bits, exact.
-__host__ __device__ inline float Fraction(unsigned number) { return (static_cast<float>(number >> 9) + 0.5f) * 0x1p-23f; }
+__host__ __device__ inline float Fraction(unsigned number) {
+  return (static_cast<float>(number >> 9) + 0.5f) * 0x1p-23f;
+}
 
 __global__ void __launch_bounds__(kThreads) BoxMuller(const uint2* numbers, float2* normals, int pairs) {
 #pragma unroll 1
@@ -84,15 +87,17 @@ std::vector<unsigned> NumbersOf(unsigned seed, int count) {
 }
 
 int main(int argc, char** argv) {
-  const Options options("mt", argc, argv,
-                        {{"ctas", 8, 32, 1, 1024}, {"each", 25, 25, kWords, 10'000, kWords}, {"skip", 25, 100, 0, 10'000, kWords}});
+  const Options options(
+      "mt", argc, argv,
+      {{"ctas", 8, 32, 1, 1024}, {"each", 25, 25, kWords, 10'000, kWords}, {"skip", 25, 100, 0, 10'000, kWords}});
   const int ctas = options["ctas"], each = options["each"], skip = options["skip"], generators = ctas * kThreads;
   const int pairs = generators * each / 2;
   Pipeline<Set> pipeline(options);
-  pipeline.Stage("generate", Generate, ctas, kThreads, [=](const Set& set, auto launch) { launch(set.seeds, set.numbers, each, skip); });
+  pipeline.Stage("generate", Generate, ctas, kThreads,
+                 [=](const Set& set, auto launch) { launch(set.seeds, set.numbers, each, skip); });
   pipeline.Stage("box-muller", BoxMuller, ctas, kThreads, [=](const Set& set, auto launch) {
-    launch(reinterpret_cast<const uint2*>(static_cast<unsigned*>(set.numbers)), reinterpret_cast<float2*>(static_cast<float*>(set.normals)),
-           pairs);
+    launch(reinterpret_cast<const uint2*>(static_cast<unsigned*>(set.numbers)),
+           reinterpret_cast<float2*>(static_cast<float*>(set.normals)), pairs);
   });
   pipeline.Run();
 

@@ -1,8 +1,8 @@
-// MUM (Rodinia, mummergpu): where short queries match a long reference of bases, as in sequencing. The first kernel finds, for every start
-// in every query, the suffix of the reference that matches it for longest, and how many others match for long enough; the second one
-// writes down where these are. The index is not the program's suffix tree but an array of sorted suffixes with the lengths of common
-// prefixes: steps through it wait for one scattered word after the other, most of which L2 has. Records of all starts go from one kernel
-// to the next.
+// MUM (Rodinia, mummergpu): where short queries match a long reference of bases, as in sequencing. The first kernel
+// finds, for every start in every query, the suffix of the reference that matches it for longest, and how many others
+// match for long enough; the second one writes down where these are. The index is not the program's suffix tree but an
+// array of sorted suffixes with the lengths of common prefixes: steps through it wait for one scattered word after the
+// other, most of which L2 has. Records of all starts go from one kernel to the next.
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -15,8 +15,8 @@ constexpr int kThreads = 64, kMost = 32;                         ///< bases of a
 constexpr int kTableBases = 6, kTable = 1 << (2 * kTableBases);  ///< suffixes by their first bases
 constexpr int kAlignments = 4;                                   ///< that are written of a start, at most
 
-/// What matches a start for long enough: suffixes from `first` up to `end`, as numbers in the sorted array; `best` for `length` bases,
-/// which is the most.
+/// What matches a start for long enough: suffixes from `first` up to `end`, as numbers in the sorted array; `best` for
+/// `length` bases, which is the most.
 struct __align__(16) Record {
   int first, end, best, length;
 };
@@ -31,7 +31,7 @@ struct Index {
   const ulonglong2* text;       ///< 64 bases each, from every 32nd base on
   const int* suffixes;          ///< positions, sorted by the 32 bases from there on
   const unsigned char* common;  ///< bases that suffix i has in common with suffix i - 1
-  const int2* table;            ///< the first suffix that does not begin below these bases, and the first that begins above
+  const int2* table;  ///< the first suffix that does not begin below these bases, and the first that begins above
   int count;
 };
 
@@ -71,24 +71,31 @@ __global__ void __launch_bounds__(kThreads)
   records[at] = record;
 }
 
-/// A record a thread. alignments[i * count + at] is alignment i of a start, in no order; length 0 where there are fewer.
-__global__ void __launch_bounds__(kThreads) Align(Index index, const Record* records, Alignment* alignments, int count) {
+/// A record a thread. alignments[i * count + at] is alignment i of a start, in no order; length 0 where there are
+/// fewer.
+__global__ void __launch_bounds__(kThreads)
+    Align(Index index, const Record* records, Alignment* alignments, int count) {
   const int at = blockIdx.x * kThreads + threadIdx.x;
   if (at >= count) return;
   const Record record = records[at];
   int written = 0;
-  const auto write = [&](int suffix, int length) { alignments[written++ * count + at] = {__ldcg(&index.suffixes[suffix]), length}; };
+  const auto write = [&](int suffix, int length) {
+    alignments[written++ * count + at] = {__ldcg(&index.suffixes[suffix]), length};
+  };
   if (record.first < record.end) write(record.best, record.length);
   int length = record.length;
 #pragma unroll 1
-  for (int i = record.best; i > record.first && written < kAlignments; --i) write(i - 1, length = min(length, int{index.common[i]}));
+  for (int i = record.best; i > record.first && written < kAlignments; --i)
+    write(i - 1, length = min(length, int{index.common[i]}));
   length = record.length;
 #pragma unroll 1
-  for (int i = record.best + 1; i < record.end && written < kAlignments; ++i) write(i, length = min(length, int{index.common[i]}));
+  for (int i = record.best + 1; i < record.end && written < kAlignments; ++i)
+    write(i, length = min(length, int{index.common[i]}));
   while (written < kAlignments) alignments[written++ * count + at] = {0, 0};
 }
 
-/// A reference, of which a tenth repeats what came before with a few changes. kMost more bases follow, in which no match begins.
+/// A reference, of which a tenth repeats what came before with a few changes. kMost more bases follow, in which no
+/// match begins.
 std::vector<unsigned char> Reference(int count) {
   Random random(900);
   std::vector<unsigned char> bases;
@@ -113,13 +120,18 @@ Bases Packed(const unsigned char* bases, int count) {
 /// What Index has, on the host and on the device.
 struct SortedSuffixes {
   explicit SortedSuffixes(const std::vector<unsigned char>& reference)
-      : sorted(Sorted(reference)), text(Text(reference)), suffixes(Suffixes()), common(CommonPrefixes()), table(Table()) {}
+      : sorted(Sorted(reference)),
+        text(Text(reference)),
+        suffixes(Suffixes()),
+        common(CommonPrefixes()),
+        table(Table()) {}
   Index ForDevice() const { return {text, suffixes, common, table, static_cast<int>(sorted.size())}; }
 
  private:
   static std::vector<std::pair<Bases, int>> Sorted(const std::vector<unsigned char>& reference) {
     std::vector<std::pair<Bases, int>> sorted;
-    for (std::size_t at = 0; at + kMost < reference.size(); ++at) sorted.emplace_back(Packed(&reference[at], kMost), static_cast<int>(at));
+    for (std::size_t at = 0; at + kMost < reference.size(); ++at)
+      sorted.emplace_back(Packed(&reference[at], kMost), static_cast<int>(at));
     std::sort(sorted.begin(), sorted.end());
     return sorted;
   }
@@ -201,7 +213,8 @@ struct Set {
 class Matches {
  public:
   Matches(const std::vector<unsigned char>& reference, int least) : reference_(reference), least_(least) {
-    for (std::size_t at = 0; at + kMost < reference.size(); ++at) places_[Packed(&reference[at], least)].push_back(static_cast<int>(at));
+    for (std::size_t at = 0; at + kMost < reference.size(); ++at)
+      places_[Packed(&reference[at], least)].push_back(static_cast<int>(at));
   }
 
   /// All alignments of `left` bases: position, length.
@@ -243,14 +256,16 @@ int main(int argc, char** argv) {
                          {"queries", 2176, 8192, 1, 65'536},
                          {"length", 25, 25, kTableBases, kMost},
                          {"least", 20, 20, kTableBases, kMost}});
-  const int length = options["length"], least = options["least"], starts = Starts(options), count = options["queries"] * starts;
+  const int length = options["length"], least = options["least"], starts = Starts(options),
+            count = options["queries"] * starts;
   if (starts < 1) Refuse("mum: --least=" + std::to_string(least) + " is more than --length=" + std::to_string(length));
   const std::vector<unsigned char> reference = Reference(options["reference"]);
   const SortedSuffixes sorted(reference);
   const Index index = sorted.ForDevice();
   Pipeline<Set> pipeline(options);
-  pipeline.Stage("search", Search, Ctas(count, kThreads), kThreads,
-                 [=](const Set& set, auto launch) { launch(index, set.queries, set.records, count, starts, length, least); });
+  pipeline.Stage("search", Search, Ctas(count, kThreads), kThreads, [=](const Set& set, auto launch) {
+    launch(index, set.queries, set.records, count, starts, length, least);
+  });
   pipeline.Stage("align", Align, Ctas(count, kThreads), kThreads,
                  [=](const Set& set, auto launch) { launch(index, set.records, set.alignments, count); });
   pipeline.Run();
@@ -261,7 +276,8 @@ int main(int argc, char** argv) {
     const std::vector<Alignment> alignments = pipeline.Result(set.alignments);
     for (int at = 0; at < count; ++at) {
       const int start = at % starts;
-      Check(at, records[at], &alignments[0], count, matches.Of(&set.bases[at / starts * length + start], length - start));
+      Check(at, records[at], &alignments[0], count,
+            matches.Of(&set.bases[at / starts * length + start], length - start));
     }
   }
   return pipeline.Finish();

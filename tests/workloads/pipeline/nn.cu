@@ -1,6 +1,7 @@
-// NN (the neural network of the ISPASS 2009 benchmarks): digits recognised in images of 29x29 by four layers, a kernel each: six maps of
-// 13x13, fifty of 5x5, a hundred neurons that see all of these, ten that see all of those. A CTA has a map, or a few neurons, of each
-// image of a data set, one image after the other: grids are small, however many images there are. The weights are common to all.
+// NN (the neural network of the ISPASS 2009 benchmarks): digits recognised in images of 29x29 by four layers, a kernel
+// each: six maps of 13x13, fifty of 5x5, a hundred neurons that see all of these, ten that see all of those. A CTA has
+// a map, or a few neurons, of each image of a data set, one image after the other: grids are small, however many images
+// there are. The weights are common to all.
 #include "pipeline/program.h"
 
 constexpr int kImage = 29, kWindow = 5, kPixels = kImage * kImage;
@@ -45,7 +46,8 @@ __global__ void __maxnreg__(kFermiRegisters) Layer2(const float* in, const float
 }
 
 /// A neuron a warp. Its weights: a bias, then one for each of `inputs`.
-__device__ inline void Neuron(int neuron, const float* in, int inputs, const float* weights, float* out, int neurons, int images) {
+__device__ inline void Neuron(int neuron, const float* in, int inputs, const float* weights, float* out, int neurons,
+                              int images) {
   const float* const mine = weights + neuron * (1 + inputs);
   const int lane = threadIdx.x % 32;
 #pragma unroll 1

@@ -1,7 +1,7 @@
-// PM (HPEC Challenge, pattern match): which of a library of range profiles a measured one is, and how far shifted and how much louder.
-// The first kernel brings the templates to the noise floor of the measured profile; the second one finds each template's least weighted
-// error over all shifts, then over some gains; the third one finds the template with the least error of all. A warp has a template:
-// small data and few CTAs, which compute. All values are decibels.
+// PM (HPEC Challenge, pattern match): which of a library of range profiles a measured one is, and how far shifted and
+// how much louder. The first kernel brings the templates to the noise floor of the measured profile; the second one
+// finds each template's least weighted error over all shifts, then over some gains; the third one finds the template
+// with the least error of all. A warp has a template: small data and few CTAs, which compute. All values are decibels.
 #include "pipeline/program.h"
 
 constexpr int kWarps = 4, kThreads = kWarps * 32;
@@ -37,7 +37,8 @@ __device__ inline float SumOver(int bins, Measure measure) {
 __host__ __device__ inline float Weight(float value) { return value > kFloor ? value - kFloor + 1 : 1; }
 
 /// Noise is power: what the profile has more of it is added as such.
-__global__ void __maxnreg__(kFermiRegisters) Normalise(const float* templates, float* normals, float* means, int count, int bins) {
+__global__ void __maxnreg__(kFermiRegisters)
+    Normalise(const float* templates, float* normals, float* means, int count, int bins) {
   const int mine = blockIdx.x * kWarps + threadIdx.x / 32;
   if (mine >= count) return;
   const float more = exp10f(kFloor / 10) - exp10f(kTemplateFloor / 10);
@@ -56,7 +57,8 @@ __global__ void __maxnreg__(kFermiRegisters)
   __shared__ float my_profile[kMostBins + kShifts - 1], my_normals[kWarps][kMostBins];
   const int warp = threadIdx.x / 32, mine = blockIdx.x * kWarps + warp;
   for (int i = threadIdx.x; i < bins + kShifts - 1; i += kThreads) my_profile[i] = profile[i];
-  for (int bin = threadIdx.x % 32; bin < bins && mine < count; bin += 32) my_normals[warp][bin] = normals[mine * bins + bin];
+  for (int bin = threadIdx.x % 32; bin < bins && mine < count; bin += 32)
+    my_normals[warp][bin] = normals[mine * bins + bin];
   __syncthreads();
   if (mine >= count) return;
   const float *const normal = my_normals[warp], *const at = my_profile;
@@ -116,7 +118,8 @@ __global__ void __maxnreg__(kFermiRegisters) Least(const Match* matches, int* fo
 std::vector<float> Templates(int count, int bins, int index) {
   Random random(800 + index);
   std::vector<float> values(static_cast<std::size_t>(count) * bins);
-  for (float& value : values) value = random.Next() % 8 == 0 ? random.Uniform(5, 25) : kTemplateFloor + random.Uniform(-3, 3);
+  for (float& value : values)
+    value = random.Next() % 8 == 0 ? random.Uniform(5, 25) : kTemplateFloor + random.Uniform(-3, 3);
   return values;
 }
 
@@ -127,7 +130,8 @@ std::vector<float> Profile(const std::vector<float>& templates, int count, int b
   std::vector<float> profile(bins + kShifts - 1);
   for (float& value : profile) value = kFloor + random.Uniform(-2, 2);
   for (int bin = 0; bin < bins; ++bin) {
-    if (templates[from + bin] > kClear) profile[shift + bin] = templates[from + bin] + 1.3f + random.Uniform(-0.5f, 0.5f);
+    if (templates[from + bin] > kClear)
+      profile[shift + bin] = templates[from + bin] + 1.3f + random.Uniform(-0.5f, 0.5f);
   }
   return profile;
 }
@@ -167,8 +171,10 @@ double ErrorOnHost(const float* normal, const float* profile, double gain, int b
   return errors / weights;
 }
 
-/// Least error of a template over all shifts, then over all gains; `error_of_choice` is that of the shift and the gain that were chosen.
-double LeastError(const float* normal, const std::vector<float>& profile, int bins, const Match& choice, double& error_of_choice) {
+/// Least error of a template over all shifts, then over all gains; `error_of_choice` is that of the shift and the gain
+/// that were chosen.
+double LeastError(const float* normal, const std::vector<float>& profile, int bins, const Match& choice,
+                  double& error_of_choice) {
   double least = INFINITY;
   int best = 0;
   const auto louder = [&](int shift) { return Mean(normal, &profile[shift], bins) - Mean(normal, normal, bins); };
@@ -190,9 +196,11 @@ int main(int argc, char** argv) {
   Pipeline<Set> pipeline(options);
   pipeline.Stage("normalise", Normalise, ctas, kThreads,
                  [=](const Set& set, auto launch) { launch(set.templates, set.normals, set.means, count, bins); });
-  pipeline.Stage("compare", Compare, ctas, kThreads,
-                 [=](const Set& set, auto launch) { launch(set.normals, set.means, set.profile, set.matches, count, bins); });
-  pipeline.Stage("least", Least, 1, kThreads, [=](const Set& set, auto launch) { launch(set.matches, set.found, count); });
+  pipeline.Stage("compare", Compare, ctas, kThreads, [=](const Set& set, auto launch) {
+    launch(set.normals, set.means, set.profile, set.matches, count, bins);
+  });
+  pipeline.Stage("least", Least, 1, kThreads,
+                 [=](const Set& set, auto launch) { launch(set.matches, set.found, count); });
   pipeline.Run();
 
   int index = 0;
@@ -202,8 +210,8 @@ int main(int argc, char** argv) {
     const int found = pipeline.Result(set.found)[0];
     const double more = std::pow(10, kFloor / 10.0) - std::pow(10, kTemplateFloor / 10.0);
     for (int i = 0; i < count; ++i) {
-      // Errors are sums of numbers up to 1000 and above 0, so relative. Templates as the device has normalised them, once that has been
-      // checked: whether a bin is clear of noise must not depend on the last bit.
+      // Errors are sums of numbers up to 1000 and above 0, so relative. Templates as the device has normalised them,
+      // once that has been checked: whether a bin is clear of noise must not depend on the last bit.
       const float* const normal = &normals[i * bins];
       for (int at = i * bins; at < (i + 1) * bins; ++at) {
         Near("normal", at, normals[at], 10 * std::log10(std::pow(10, set.templates.host[at] / 10.0) + more), 0, 1e-4);

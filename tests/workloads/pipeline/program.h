@@ -1,7 +1,8 @@
-// Shared by the programs of tests/workloads/pipeline. Each is a pipeline of tasks: data sets go through the same kernels, one after the
-// other. A data set has buffers and a CUDA stream of its own; kernel j of it begins after kernel j-1 of it, and kernels of different
-// data sets have nothing to do with each other. All inputs are on the device before the first kernel is launched, and nothing is
-// copied until the last one has ended. Every result of every data set is compared with what the host computes.
+// Shared by the programs of tests/workloads/pipeline. Each is a pipeline of tasks: data sets go through the same
+// kernels, one after the other. A data set has buffers and a CUDA stream of its own; kernel j of it begins after kernel
+// j-1 of it, and kernels of different data sets have nothing to do with each other. All inputs are on the device before
+// the first kernel is launched, and nothing is copied until the last one has ended. Every result of every data set is
+// compared with what the host computes.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +15,8 @@
 
 #include "workload.h"
 
-/// What the command line says. All programs have --sets=N, --serial (one stream for all data sets), --alone (times of the kernels
-/// alone) and --order (of the launches: data set after data set, or stage after stage).
+/// What the command line says. All programs have --sets=N, --serial (one stream for all data sets), --alone (times of
+/// the kernels alone) and --order (of the launches: data set after data set, or stage after stage).
 class Options {
  public:
   Options(const char* name, int argc, char** argv, std::vector<Number> numbers, std::vector<const char*> flags = {})
@@ -44,7 +45,8 @@ class Options {
   /// The numbers and flags of this run, as they can be given again.
   std::string Text() const {
     std::string text = name_;
-    for (std::size_t i = 0; i < numbers_.size(); ++i) text += std::string(" --") + numbers_[i].name + "=" + std::to_string(values_[i]);
+    for (std::size_t i = 0; i < numbers_.size(); ++i)
+      text += std::string(" --") + numbers_[i].name + "=" + std::to_string(values_[i]);
     for (const std::string& flag : given_) text += " --" + flag;
     return text + (stage_after_stage_ ? " --order=stages" : "");
   }
@@ -97,21 +99,25 @@ struct Input {
   const DeviceArray<T> device;
 };
 
-/// Registers with which 1024 threads fit on an SM of Fermi: the limit (__maxnreg__) of kernels that would take more otherwise.
+/// Registers with which 1024 threads fit on an SM of Fermi: the limit (__maxnreg__) of kernels that would take more
+/// otherwise.
 constexpr int kFermiRegisters = 32;
 
 /// CTAs of `kernel` that one SM of Fermi (compute capability 2.0) has room for at once.
 inline int CtasOnFermi(const void* kernel, int threads) {
-  constexpr int kCtas = 8, kWarps = 48, kSharedBytes = 48 << 10, kRegisters = 32768, kSharedUnit = 128, kRegisterUnit = 64;
+  constexpr int kCtas = 8, kWarps = 48, kSharedBytes = 48 << 10, kRegisters = 32768, kSharedUnit = 128,
+                kRegisterUnit = 64;
   const auto round_up = [](int value, int unit) { return (value + unit - 1) / unit * unit; };
   cudaFuncAttributes attributes;
   CU(cudaFuncGetAttributes(&attributes, kernel));
-  const int warps = round_up(threads, 32) / 32, shared = round_up(static_cast<int>(attributes.sharedSizeBytes), kSharedUnit);
+  const int warps = round_up(threads, 32) / 32,
+            shared = round_up(static_cast<int>(attributes.sharedSizeBytes), kSharedUnit);
   const int registers = warps * round_up(attributes.numRegs * 32, kRegisterUnit);
   return std::min({kCtas, kWarps / warps, shared > 0 ? kSharedBytes / shared : kCtas, kRegisters / registers});
 }
 
-/// A run of a program. `Set` is a data set: its buffers, made by Set(options, index), where equal indices make equal data sets.
+/// A run of a program. `Set` is a data set: its buffers, made by Set(options, index), where equal indices make equal
+/// data sets.
 template <class Set>
 class Pipeline {
  public:
@@ -132,8 +138,8 @@ class Pipeline {
 
   const std::deque<Set>& sets() const { return sets_; }
 
-  /// The next stage: a kernel without dynamic shared memory, launched by calling what `give` is handed with the kernel's arguments for
-  /// a data set.
+  /// The next stage: a kernel without dynamic shared memory, launched by calling what `give` is handed with the
+  /// kernel's arguments for a data set.
   template <class... Parameters, class Give>
   void Stage(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block, Give give) {
     const auto launch = [=](const Set& set, cudaStream_t stream) {
@@ -171,10 +177,11 @@ class Pipeline {
   int Finish() const {
     std::printf("%s: %zu launches", options_.Text().c_str(), sets_.size() * stages_.size());
     for (const StageInfo& stage : stages_) {
-      std::printf(", %s %d x %d (%.1f SMs, here %.1f)", stage.name, stage.ctas, stage.threads, stage.fermi_sms, stage.sms_here);
+      std::printf(", %s %d x %d (%.1f SMs, here %.1f)", stage.name, stage.ctas, stage.threads, stage.fermi_sms,
+                  stage.sms_here);
     }
-    std::printf(", class %s, here %s, result %016llx, ", Class(&StageInfo::fermi_sms).c_str(), Class(&StageInfo::sms_here).c_str(),
-                static_cast<unsigned long long>(Digest(digests_)));
+    std::printf(", class %s, here %s, result %016llx, ", Class(&StageInfo::fermi_sms).c_str(),
+                Class(&StageInfo::sms_here).c_str(), static_cast<unsigned long long>(Digest(digests_)));
     return Verdict();
   }
 
@@ -182,7 +189,8 @@ class Pipeline {
   struct StageInfo {
     const char* name;
     int ctas, threads;
-    double fermi_sms, sms_here;  ///< that the grid needs to be resident as a whole: equation 1 of the paper, on Fermi and on this device
+    double fermi_sms, sms_here;  ///< that the grid needs to be resident as a whole: equation 1 of the paper, on Fermi
+                                 ///< and on this device
     std::function<void(const Set&, cudaStream_t)> launch;
   };
 

@@ -1,6 +1,6 @@
-// SRAD (Rodinia; the ninth program, ours: the paper's text names eight of nine): a step of speckle-reducing anisotropic diffusion on an
-// image: how freely each pixel may mix with its neighbours, from how much they differ, and the mixing itself. A plane of coefficients
-// goes from one kernel to the next, which reads the image once more, too.
+// SRAD (Rodinia; the ninth program, ours: the paper's text names eight of nine): a step of speckle-reducing anisotropic
+// diffusion on an image: how freely each pixel may mix with its neighbours, from how much they differ, and the mixing
+// itself. A plane of coefficients goes from one kernel to the next, which reads the image once more, too.
 #include "pipeline/program.h"
 
 constexpr int kThreadsX = 32, kThreadsY = 4;
@@ -78,13 +78,15 @@ struct Set {
 
 /// The same step in double, from a padded copy of the image.
 struct Want {
-  Want(const Set& set, int width, int height) : width(width), height(height), coefficients(set.image.host.size()), out(coefficients) {
+  Want(const Set& set, int width, int height)
+      : width(width), height(height), coefficients(set.image.host.size()), out(coefficients) {
     const auto image = [&](int x, int y) {
       return static_cast<double>(set.image.host[std::clamp(y, 0, height - 1) * width + std::clamp(x, 0, width - 1)]);
     };
     for (int y = 0; y < height; ++y) {
       for (int x = 0; x < width; ++x) {
-        const double here = image(x, y), sides[4] = {image(x, y - 1), image(x, y + 1), image(x - 1, y), image(x + 1, y)};
+        const double here = image(x, y),
+                     sides[4] = {image(x, y - 1), image(x, y + 1), image(x - 1, y), image(x + 1, y)};
         double squares = 0, laplacian = 0;
         for (double side : sides) {
           squares += (side / here - 1) * (side / here - 1);
@@ -98,13 +100,16 @@ struct Want {
     for (int y = 0; y < height; ++y) {
       for (int x = 0; x < width; ++x) {
         const double here = image(x, y), mine = Coefficient(x, y);
-        out[y * width + x] = here + kStep / 4 *
-                                        (mine * (image(x, y - 1) - here) + Coefficient(x, y + 1) * (image(x, y + 1) - here) +
-                                         mine * (image(x - 1, y) - here) + Coefficient(x + 1, y) * (image(x + 1, y) - here));
+        out[y * width + x] =
+            here + kStep / 4 *
+                       (mine * (image(x, y - 1) - here) + Coefficient(x, y + 1) * (image(x, y + 1) - here) +
+                        mine * (image(x - 1, y) - here) + Coefficient(x + 1, y) * (image(x + 1, y) - here));
       }
     }
   }
-  double Coefficient(int x, int y) const { return coefficients[std::min(y, height - 1) * width + std::min(x, width - 1)]; }
+  double Coefficient(int x, int y) const {
+    return coefficients[std::min(y, height - 1) * width + std::min(x, width - 1)];
+  }
   int width, height;
   std::vector<double> coefficients, out;
 };
@@ -124,7 +129,8 @@ int main(int argc, char** argv) {
     const Want want(set, width, height);
     const std::vector<float> coefficients = pipeline.Result(set.coefficients), out = pipeline.Result(set.out);
     for (std::size_t at = 0; at < out.size(); ++at) {
-      // Differences are divided by `speckle`, some 0.1: coefficients lose up to a hundred times what a float does, the image less.
+      // Differences are divided by `speckle`, some 0.1: coefficients lose up to a hundred times what a float does, the
+      // image less.
       Near("coefficient", static_cast<long>(at), coefficients[at], want.coefficients[at], 0, 1e-4);
       Near("out", static_cast<long>(at), out[at], want.out[at], 0, 1e-4);
     }

@@ -1,12 +1,15 @@
-// TDFIR (HPEC Challenge, time-domain finite impulse responses): a bank of filters of complex numbers, each over a signal of its own, and
-// then the power of what comes out. A CTA of 64 threads makes as many outputs of one filter; its taps and the inputs that they meet are
-// in shared memory, where each is used by all threads: it computes, and more SMs make it faster by as much.
+// TDFIR (HPEC Challenge, time-domain finite impulse responses): a bank of filters of complex numbers, each over a
+// signal of its own, and then the power of what comes out. A CTA of 64 threads makes as many outputs of one filter; its
+// taps and the inputs that they meet are in shared memory, where each is used by all threads: it computes, and more SMs
+// make it faster by as much.
 #include "pipeline/program.h"
 
 constexpr int kThreads = 64, kMostTaps = 128;
 
-/// out[n] = sum over k of taps[k] * in[n - k]; before its beginning the signal is zero. Grid: parts of the signal, filters.
-__global__ void __launch_bounds__(kThreads) Filter(const float2* in, const float2* taps, float2* out, int samples, int tap_count) {
+/// out[n] = sum over k of taps[k] * in[n - k]; before its beginning the signal is zero. Grid: parts of the signal,
+/// filters.
+__global__ void __launch_bounds__(kThreads)
+    Filter(const float2* in, const float2* taps, float2* out, int samples, int tap_count) {
   __shared__ float2 my_taps[kMostTaps], window[kMostTaps - 1 + kThreads];
   const int begin = blockIdx.x * kThreads, filter = blockIdx.y, history = tap_count - 1, at = begin + threadIdx.x;
   for (int k = threadIdx.x; k < tap_count; k += kThreads) my_taps[k] = taps[filter * tap_count + k];
@@ -53,8 +56,9 @@ struct Set {
 };
 
 int main(int argc, char** argv) {
-  const Options options("tdfir", argc, argv,
-                        {{"filters", 14, 24, 1, 1024}, {"samples", 896, 2048, 1, 65'536}, {"taps", 12, 64, 1, kMostTaps}});
+  const Options options(
+      "tdfir", argc, argv,
+      {{"filters", 14, 24, 1, 1024}, {"samples", 896, 2048, 1, 65'536}, {"taps", 12, 64, 1, kMostTaps}});
   const int filters = options["filters"], samples = options["samples"], tap_count = options["taps"];
   const Input<float2> taps(ComplexValues(static_cast<std::size_t>(filters) * tap_count, 1));
   const Input<float> gains(UniformValues(filters, 0.5f, 2, 2));
@@ -62,8 +66,9 @@ int main(int argc, char** argv) {
   const float2* const device_taps = taps;
   const float* const device_gains = gains;
   const dim3 ctas(Ctas(samples, kThreads), filters);
-  pipeline.Stage("filter", Filter, ctas, kThreads,
-                 [=](const Set& set, auto launch) { launch(set.signals, device_taps, set.filtered, samples, tap_count); });
+  pipeline.Stage("filter", Filter, ctas, kThreads, [=](const Set& set, auto launch) {
+    launch(set.signals, device_taps, set.filtered, samples, tap_count);
+  });
   pipeline.Stage("power", Power, ctas, kThreads,
                  [=](const Set& set, auto launch) { launch(set.filtered, device_gains, set.power, samples); });
   pipeline.Run();
@@ -79,7 +84,8 @@ int main(int argc, char** argv) {
         real += static_cast<double>(tap.x) * x.x - static_cast<double>(tap.y) * x.y;
         imaginary += static_cast<double>(tap.x) * x.y + static_cast<double>(tap.y) * x.x;
       }
-      // At most 256 products of numbers below 1, whose sum is below 64 but by the rarest of chances: 1e-4 is more than floats lose.
+      // At most 256 products of numbers below 1, whose sum is below 64 but by the rarest of chances: 1e-4 is more than
+      // floats lose.
       Near("real", at, filtered[at].x, real, 0, 1e-4);
       Near("imaginary", at, filtered[at].y, imaginary, 0, 1e-4);
       Near("power", at, power[at], gains.host[filter] * (real * real + imaginary * imaginary), 1e-4, 1e-3);

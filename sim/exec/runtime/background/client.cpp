@@ -86,7 +86,8 @@ struct BackgroundCompiler::Link {
     request.fetch_ahead = job.options.fetch_ahead;
     request.few_lanes = job.options.few_lanes;
     std::strncpy(request.cpu.data(), job.options.cpu.c_str(), request.cpu.size() - 1);
-    if (job.kernel.size() > bg::kMaxName) return Refuse(job, "a kernel with a name of " + std::to_string(job.kernel.size()) + " bytes");
+    if (job.kernel.size() > bg::kMaxName)
+      return Refuse(job, "a kernel with a name of " + std::to_string(job.kernel.size()) + " bytes");
     request.name_bytes = static_cast<std::uint32_t>(job.kernel.size());
     int file = -1;
     {
@@ -114,9 +115,10 @@ struct BackgroundCompiler::Link {
     int pair[2];
     failed = true;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) return false;
-    const bool started = bg::SpawnDetached({options.service, options.library, options.cache_directory, std::to_string(options.cache_bytes),
-                                            std::to_string(options.threads), std::to_string(options.begins_for)},
-                                           pair[1]);
+    const bool started = bg::SpawnDetached(
+        {options.service, options.library, options.cache_directory, std::to_string(options.cache_bytes),
+         std::to_string(options.threads), std::to_string(options.begins_for)},
+        pair[1]);
     close(pair[1]);
     if (!started) {
       close(pair[0]);
@@ -245,7 +247,8 @@ void BackgroundCompiler::AfterForkInParent() {
   mutex_.unlock();
 }
 
-/// The child has neither of the threads. What they were in the middle of stays as it is, for good; the next job makes new ones.
+/// The child has neither of the threads. What they were in the middle of stays as it is, for good; the next job makes
+/// new ones.
 void BackgroundCompiler::AfterForkInChild() {
   if (link_) {
     if (link_->socket >= 0) close(link_->socket);

@@ -25,8 +25,8 @@ class BackgroundCompiler final : ForkAware {
     std::string cache_directory;
     std::uint64_t cache_bytes = 0;
     unsigned threads = 1;
-    /// Processor time, in seconds: after the program's end, so long the service begins what it has been asked for. What it has begun by
-    /// then it brings to an end.
+    /// Processor time, in seconds: after the program's end, so long the service begins what it has been asked for. What
+    /// it has begun by then it brings to an end.
     unsigned begins_for = 20;
   };
   struct Job {

@@ -21,8 +21,8 @@
 namespace gridloom::exec::background {
 namespace {
 
-/// What text does not tell: the line of each instruction, and of each function its line and the target it was linked from. In the order in
-/// which functions are written, which is not that of Module::functions where parts were linked.
+/// What text does not tell: the line of each instruction, and of each function its line and the target it was linked
+/// from. In the order in which functions are written, which is not that of Module::functions where parts were linked.
 template <typename Visit>
 void VisitNotes(ptx::Module& module, Visit visit) {
   for (const ptx::ModuleItem& item : module.items) {
@@ -93,10 +93,12 @@ Result<std::unique_ptr<ptx::Module>> UnpackModule(std::string_view packed) {
   DiagnosticSink sink;
   std::unique_ptr<ptx::Module> module = ptx::ParseModule(packed.substr(0, counts[0]), sink);
   if (sink.has_errors())
-    return Error{"a printed module does not read back: " + FormatDiagnostics(sink, "module", packed.substr(0, counts[0])).substr(0, 400)};
+    return Error{"a printed module does not read back: " +
+                 FormatDiagnostics(sink, "module", packed.substr(0, counts[0])).substr(0, 400)};
   packed.remove_prefix(counts[0]);
   NumberAs(*module, packed.substr(0, counts[2]));
-  if (NumberedNames(*module) != packed.substr(0, counts[2])) return Error{"a printed module numbers its symbols in another way"};
+  if (NumberedNames(*module) != packed.substr(0, counts[2]))
+    return Error{"a printed module numbers its symbols in another way"};
   packed.remove_prefix(counts[2]);
   std::size_t read = 0;
   VisitNotes(*module, [&](std::uint32_t& note) {
@@ -104,7 +106,8 @@ Result<std::unique_ptr<ptx::Module>> UnpackModule(std::string_view packed) {
     ++read;
   });
   if (read != counts[1])
-    return Error{"a printed module reads back with " + std::to_string(read) + " notes in place of " + std::to_string(counts[1])};
+    return Error{"a printed module reads back with " + std::to_string(read) + " notes in place of " +
+                 std::to_string(counts[1])};
   return module;
 }
 
@@ -125,7 +128,8 @@ int MakeFile(std::string_view contents) {
 
 Result<std::string> ReadFile(int fd) {
   struct stat status {};
-  if (fd < 0 || fstat(fd, &status) != 0 || status.st_size < 0 || static_cast<std::uint64_t>(status.st_size) > kMaxFileBytes)
+  if (fd < 0 || fstat(fd, &status) != 0 || status.st_size < 0 ||
+      static_cast<std::uint64_t>(status.st_size) > kMaxFileBytes)
     return Error{"no file, or one too large"};
   std::string contents(static_cast<std::size_t>(status.st_size), '\0');
   for (std::size_t at = 0; at < contents.size();) {
@@ -172,8 +176,9 @@ std::string Receive(int socket, int& fd) {
   do got = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
   while (got < 0 && errno == EINTR);
   if (got <= 0) return {};
-  if (const cmsghdr* const rights = CMSG_FIRSTHDR(&header);
-      rights && rights->cmsg_level == SOL_SOCKET && rights->cmsg_type == SCM_RIGHTS && rights->cmsg_len == CMSG_LEN(sizeof(int)))
+  if (const cmsghdr* const rights = CMSG_FIRSTHDR(&header); rights && rights->cmsg_level == SOL_SOCKET &&
+                                                            rights->cmsg_type == SCM_RIGHTS &&
+                                                            rights->cmsg_len == CMSG_LEN(sizeof(int)))
     std::memcpy(&fd, CMSG_DATA(rights), sizeof fd);
   message.resize(static_cast<std::size_t>(got));
   return message;

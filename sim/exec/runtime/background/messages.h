@@ -1,5 +1,6 @@
-// What a program and its compile service (service.cpp) say to each other over a socket of type SOCK_SEQPACKET. Texts and objects travel as
-// sealed memory files beside the messages. Both ends are of one build: the service checks it before it reads anything else.
+// What a program and its compile service (service.cpp) say to each other over a socket of type SOCK_SEQPACKET. Texts
+// and objects travel as sealed memory files beside the messages. Both ends are of one build: the service checks it
+// before it reads anything else.
 #pragma once
 
 #include <array>
@@ -34,8 +35,9 @@ struct Reply {
   std::uint32_t error_bytes = 0;
 };
 
-/// What has been read of a module: text, and what text does not tell: the lines that instructions have in the text they came from, the
-/// targets of linked functions, and the order in which functions and variables are numbered, by which code refers to them.
+/// What has been read of a module: text, and what text does not tell: the lines that instructions have in the text they
+/// came from, the targets of linked functions, and the order in which functions and variables are numbered, by which
+/// code refers to them.
 std::string PackModule(const ptx::Module& module);
 Result<std::unique_ptr<ptx::Module>> UnpackModule(std::string_view packed);
 

@@ -1,6 +1,6 @@
-// gridloom-compile: makes machine code for one program, beside it and for some time after its end (client.h). It is a process of its own,
-// so that LLVM neither holds up the end of the program nor takes it along, and so that what has begun is not lost. It has what the program
-// gave it: a socket, and nothing else.
+// gridloom-compile: makes machine code for one program, beside it and for some time after its end (client.h). It is a
+// process of its own, so that LLVM neither holds up the end of the program nor takes it along, and so that what has
+// begun is not lost. It has what the program gave it: a socket, and nothing else.
 //   gridloom-compile LIBRARY CACHE-DIRECTORY CACHE-BYTES THREADS BEGINS-FOR-SECONDS
 #include <sys/resource.h>
 #include <unistd.h>
@@ -29,8 +29,8 @@ using namespace gridloom;
 using namespace gridloom::exec;
 using namespace gridloom::exec::background;
 
-// After the program's end. Limits are of processor time, as at the lowest priority a busy machine leaves little of each second. They end
-// what never comes to an end: by far the largest kernels take a minute.
+// After the program's end. Limits are of processor time, as at the lowest priority a busy machine leaves little of each
+// second. They end what never comes to an end: by far the largest kernels take a minute.
 constexpr double kMostSecondsOfAThread = 600;
 constexpr auto kMostWallTime = std::chrono::hours(1);
 constexpr auto kLookEvery = std::chrono::seconds(1);
@@ -50,7 +50,8 @@ struct Job {
 
 class Service {
  public:
-  Service(CompilerLoader& loader, CodeCache& cache, double begins_for) : loader_(loader), cache_(cache), begins_for_(begins_for) {}
+  Service(CompilerLoader& loader, CodeCache& cache, double begins_for)
+      : loader_(loader), cache_(cache), begins_for_(begins_for) {}
 
   /// Takes jobs until the program hangs up.
   void Listen() {
@@ -61,7 +62,8 @@ class Service {
       if (message.size() < sizeof job.request) continue;
       std::memcpy(&job.request, message.data(), sizeof job.request);
       job.name = message.substr(sizeof job.request);
-      if (job.name.size() != job.request.name_bytes || std::string_view(job.request.interface.data()) != kCompilerInterface) {
+      if (job.name.size() != job.request.name_bytes ||
+          std::string_view(job.request.interface.data()) != kCompilerInterface) {
         Answer(job, "the compile service is of another build than the program's library");
         continue;
       }
@@ -99,7 +101,8 @@ class Service {
     const auto start = std::chrono::steady_clock::now();
     const double most = kMostSecondsOfAThread * static_cast<double>(threads);
     do std::this_thread::sleep_for(kLookEvery);
-    while (std::chrono::steady_clock::now() - start < kMostWallTime && ProcessorSeconds() - ended_at_ < most && !OthersHaveMadeAll());
+    while (std::chrono::steady_clock::now() - start < kMostWallTime && ProcessorSeconds() - ended_at_ < most &&
+           !OthersHaveMadeAll());
   }
 
  private:
@@ -107,7 +110,8 @@ class Service {
   bool OthersHaveMadeAll() {
     const std::lock_guard lock(mutex_);
     const bool more = !jobs_.empty() && ProcessorSeconds() - ended_at_ < begins_for_;
-    return !more && !making_.empty() && std::ranges::all_of(making_, [this](const CacheKey& key) { return cache_.Load(key).has_value(); });
+    return !more && !making_.empty() &&
+           std::ranges::all_of(making_, [this](const CacheKey& key) { return cache_.Load(key).has_value(); });
   }
 
   void Make(Job& job) {
@@ -187,8 +191,10 @@ class Service {
 
 int main(int argc, char** argv) {
   if (argc != 6) {
-    std::fputs("gridloom-compile is started by programs that run under Gridloom, to make machine code of their kernels beside them.\n",
-               stderr);
+    std::fputs(
+        "gridloom-compile is started by programs that run under Gridloom, to make machine code of their kernels beside "
+        "them.\n",
+        stderr);
     return 2;
   }
   CompilerLoader loader{std::string(argv[1])};

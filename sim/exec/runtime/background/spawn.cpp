@@ -26,7 +26,8 @@ int Become(void* context) {
   auto& plan = *static_cast<Plan*>(context);
   sigset_t none;
   sigemptyset(&none);
-  for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);  // this process's own table: CLONE_SIGHAND is not set
+  for (int number = 1; number < NSIG; ++number)
+    signal(number, SIG_DFL);  // this process's own table: CLONE_SIGHAND is not set
   sigprocmask(SIG_SETMASK, &none, nullptr);
   setsid();
   const int socket = plan.socket == kServiceSocket ? plan.socket : dup2(plan.socket, kServiceSocket);
@@ -53,8 +54,8 @@ int MakeOther(void* context) {
 
 bool SpawnDetached(const std::vector<std::string>& words, int socket) {
 #if defined(__SANITIZE_THREAD__)
-  // Its tables of threads, handlers and files, which clone, signal and open change, are in the memory that the processes share: what it
-  // says of the program after that is wrong.
+  // Its tables of threads, handlers and files, which clone, signal and open change, are in the memory that the
+  // processes share: what it says of the program after that is wrong.
   return false;
 #endif
   std::vector<char*> pointers;

@@ -60,8 +60,10 @@ class FunctionCheck {
   FunctionCheck(const Bytecode& code, const ByteFunction& function) : code_(code), function_(function) {}
 
   Status Run() const {
-    if (function_.frame_bytes > kMostFrameBytes || function_.blocks.empty()) return Error{"a frame too large, or no blocks"};
-    if (!Typed(function_.parameters, function_.parameter_types, true) || !Typed(function_.results, function_.result_types, true))
+    if (function_.frame_bytes > kMostFrameBytes || function_.blocks.empty())
+      return Error{"a frame too large, or no blocks"};
+    if (!Typed(function_.parameters, function_.parameter_types, true) ||
+        !Typed(function_.results, function_.result_types, true))
       return Error{"parameters or results outside of the frame"};
     for (std::size_t i = 0; i < function_.blocks.size(); ++i)
       if (!BlockIsRight(function_.blocks[i])) return Error{"block " + std::to_string(i) + " is out of bounds"};
@@ -77,7 +79,9 @@ class FunctionCheck {
     if ((operand & kConstantOperand) == 0) return Writes(operand, bytes);
     return IsPlace(operand & ~kConstantOperand, bytes, function_.constants.size());
   }
-  bool Writes(std::uint32_t operand, std::uint32_t bytes) const { return IsPlace(operand, bytes, function_.frame_bytes); }
+  bool Writes(std::uint32_t operand, std::uint32_t bytes) const {
+    return IsPlace(operand, bytes, function_.frame_bytes);
+  }
   bool Reads(std::uint32_t operand, ByteType type) const { return Reads(operand, RegisterBytes(type)); }
   bool Writes(std::uint32_t operand, ByteType type) const { return Writes(operand, RegisterBytes(type)); }
   /// Of whatever type.
@@ -103,18 +107,24 @@ class FunctionCheck {
 
   // --- blocks ---
 
-  bool AreSteps(std::uint32_t first, std::uint32_t last) const { return first <= last && last <= function_.steps.size(); }
-  bool EdgeIsRight(const ByteEdge& edge) const { return edge.block < function_.blocks.size() && AreSteps(edge.first, edge.last); }
+  bool AreSteps(std::uint32_t first, std::uint32_t last) const {
+    return first <= last && last <= function_.steps.size();
+  }
+  bool EdgeIsRight(const ByteEdge& edge) const {
+    return edge.block < function_.blocks.size() && AreSteps(edge.first, edge.last);
+  }
 
   bool BlockIsRight(const ByteBlock& block) const {
     using End = ByteBlock::End;
     if (!AreSteps(block.first, block.last) || !AreSteps(block.after_first, block.after_last)) return false;
     const auto any = [this](std::uint32_t operand) { return IsOperand(operand); };
     switch (block.end) {
-      case End::kBranch: return Reads(block.condition, ByteType::kI1) && EdgeIsRight(block.edges[0]) && EdgeIsRight(block.edges[1]);
+      case End::kBranch:
+        return Reads(block.condition, ByteType::kI1) && EdgeIsRight(block.edges[0]) && EdgeIsRight(block.edges[1]);
       case End::kMeet:
         return function_.has_meetings && block.count != 0 && block.count <= ByteBlock::kMostMeetInputs &&
-               ListIs(block.list, block.count, any) && Reads(function_.lists[block.list], ByteType::kI32) && EdgeIsRight(block.edges[0]);
+               ListIs(block.list, block.count, any) && Reads(function_.lists[block.list], ByteType::kI32) &&
+               EdgeIsRight(block.edges[0]);
       case End::kBarrier: return ListIs(block.list, 4, any) && EdgeIsRight(block.edges[0]);
       case End::kJump:
       case End::kDropEnded: return EdgeIsRight(block.edges[0]);
@@ -151,7 +161,8 @@ class FunctionCheck {
         return whole != 0 && part != 0 && std::uint64_t{s.c} * whole <= part && Writes(s.dst, s.type) &&
                ListIs(s.b, s.c, [&](std::uint32_t operand) { return Reads(operand, s.from); });
       case ByteCode::kPart:
-        return whole > 1 && part != 0 && part <= 8 && s.imm < whole / part && Reads(s.a, s.from) && Writes(s.dst, s.type);
+        return whole > 1 && part != 0 && part <= 8 && s.imm < whole / part && Reads(s.a, s.from) &&
+               Writes(s.dst, s.type);
       case ByteCode::kSpecial: return SpecialIsRight(s);
       case ByteCode::kParam: return part != 0 && Reads(s.a, B::kI64) && Writes(s.dst, s.type);
       case ByteCode::kSymbol: return Writes(s.dst, B::kI64);
@@ -160,17 +171,22 @@ class FunctionCheck {
       case ByteCode::kIsSpace: return Reads(s.a, B::kI64) && Writes(s.dst, B::kI1);
       case ByteCode::kLoad:
       case ByteCode::kStore:
-        return part != 0 && s.c != 0 && s.c <= 128 && Reads(s.a, B::kI64) && ListIs(s.b, s.c, [&](std::uint32_t operand) {
+        return part != 0 && s.c != 0 && s.c <= 128 && Reads(s.a, B::kI64) &&
+               ListIs(s.b, s.c, [&](std::uint32_t operand) {
                  return s.code == ByteCode::kLoad ? Writes(operand, s.type) : Reads(operand, s.type);
                });
       case ByteCode::kAtomic:
-        return Reads(s.a, B::kI64) && Reads(s.b, s.type) && Reads(s.c, s.type) && (s.dst == kNoRegister || Writes(s.dst, s.type));
+        return Reads(s.a, B::kI64) && Reads(s.b, s.type) && Reads(s.c, s.type) &&
+               (s.dst == kNoRegister || Writes(s.dst, s.type));
       case ByteCode::kBallot: return Reads(s.a, B::kI1) && Writes(s.dst, B::kI32);
       case ByteCode::kActiveMask: return Writes(s.dst, B::kI32);
-      case ByteCode::kShuffle: return Reads(s.a, B::kI32) && Reads(s.b, B::kI32) && Reads(s.c, B::kI1) && Writes(s.dst, B::kI32);
+      case ByteCode::kShuffle:
+        return Reads(s.a, B::kI32) && Reads(s.b, B::kI32) && Reads(s.c, B::kI1) && Writes(s.dst, B::kI32);
       case ByteCode::kMet:
-        return function_.has_meetings && s.imm < 2 && (s.type == B::kI1 || part == 4) && Reads(s.a, s.type) && Writes(s.dst, s.type);
-      case ByteCode::kHelper: return s.a < kHelpers && ListIs(s.b, s.c, [this](std::uint32_t operand) { return IsOperand(operand); });
+        return function_.has_meetings && s.imm < 2 && (s.type == B::kI1 || part == 4) && Reads(s.a, s.type) &&
+               Writes(s.dst, s.type);
+      case ByteCode::kHelper:
+        return s.a < kHelpers && ListIs(s.b, s.c, [this](std::uint32_t operand) { return IsOperand(operand); });
       case ByteCode::kCall:
         return s.a < code_.functions.size() && IsList(s.b, s.c) && s.imm <= s.c &&
                Calls(code_.functions[s.a], List(s.b, s.c).first(s.imm), List(s.b, s.c).subspan(s.imm));
@@ -181,7 +197,9 @@ class FunctionCheck {
 
   bool SpecialIsRight(const ByteStep& s) const {
     const std::uint64_t where = s.imm >> 8;
-    const auto field = [&](std::size_t context, ByteType type) { return where + BytesOf(type) <= context && Writes(s.dst, type); };
+    const auto field = [&](std::size_t context, ByteType type) {
+      return where + BytesOf(type) <= context && Writes(s.dst, type);
+    };
     switch (static_cast<ByteSpecial>(s.imm & 0xff)) {
       case ByteSpecial::kTid: return where < 3 && Writes(s.dst, ByteType::kI32);
       case ByteSpecial::kLane: return Writes(s.dst, ByteType::kI32);
@@ -193,7 +211,8 @@ class FunctionCheck {
     return false;
   }
 
-  bool Calls(const ByteFunction& callee, std::span<const std::uint32_t> results, std::span<const std::uint32_t> arguments) const {
+  bool Calls(const ByteFunction& callee, std::span<const std::uint32_t> results,
+             std::span<const std::uint32_t> arguments) const {
     return Typed(results, callee.result_types, true) && Typed(arguments, callee.parameter_types, false);
   }
 
@@ -202,7 +221,8 @@ class FunctionCheck {
     if (!IsList(s.b, s.c) || results >= s.c) return false;
     const auto list = List(s.b, s.c);
     const auto right = [&](const Bytecode::Pointer& one) {
-      return one.signature != signature || Calls(code_.functions[one.function], list.first(results), list.subspan(results + 1));
+      return one.signature != signature ||
+             Calls(code_.functions[one.function], list.first(results), list.subspan(results + 1));
     };
     return Reads(list[results], ByteType::kI64) && std::ranges::all_of(code_.pointers, right);
   }

@@ -16,7 +16,7 @@
 namespace gridloom::exec {
 namespace {
 
-constexpr std::uint32_t kFuel = 64;          // trips of a loop that waits, before others have their turn: as in warp_function.h
+constexpr std::uint32_t kFuel = 64;  // trips of a loop that waits, before others have their turn: as in warp_function.h
 constexpr std::size_t kFrameReserve = 4096;  // of the host's stack, beside registers: the interpreter's own functions
 
 StepFn Resolve(const ByteStep& step) {
@@ -28,11 +28,12 @@ StepFn Resolve(const ByteStep& step) {
 /// Of the registers, the sets of blocks, and what meetings need.
 std::size_t FrameBytes(const ByteFunction& form) {
   const std::size_t blocks = form.blocks.size(), words = (blocks + 63) / 64;
-  return form.frame_bytes + words * 16 + blocks * 4 + (form.has_meetings ? sizeof(WarpMeetings) : 0) + 128 + kMostRegisterBytes;
+  return form.frame_bytes + words * 16 + blocks * 4 + (form.has_meetings ? sizeof(WarpMeetings) : 0) + 128 +
+         kMostRegisterBytes;
 }
 
-/// Helpers that change nothing but registers and the warp's own CTA, and wait for nobody outside of it. A fence is not among them: what
-/// comes before it may be looked at by whoever sees what comes after it, the host for one.
+/// Helpers that change nothing but registers and the warp's own CTA, and wait for nobody outside of it. A fence is not
+/// among them: what comes before it may be looked at by whoever sees what comes after it, the host for one.
 bool StaysInCta(Helper helper) {
   switch (helper) {
     case Helper::kTrap:
@@ -140,7 +141,8 @@ class Walk {
 
  private:
   void Steps(std::uint32_t first, std::uint32_t last) {
-    for (const DecodedStep *step = steps_ + first, *const end = steps_ + last; step != end; ++step) step->run(f_, step->step);
+    for (const DecodedStep *step = steps_ + first, *const end = steps_ + last; step != end; ++step)
+      step->run(f_, step->step);
   }
   void Copy(const ByteEdge& edge, std::uint32_t mask) {
     if (edge.first == edge.last) return;
@@ -231,7 +233,8 @@ class Walk {
     ForEachLane(mask, [&](std::uint32_t lane) { missing |= members[lane] & ~mask; });
     if (missing == 0 || (!lanes_.Any() && f_.meetings->waiting == 0)) return Jump(block, block.edges[0], mask);
     void* args[1 + ByteBlock::kMostMeetInputs] = {f_.meetings};
-    for (std::uint32_t i = 0; i < block.count; ++i) args[1 + i] = const_cast<std::uint8_t*>(f_.In<std::uint8_t>(inputs[i]));
+    for (std::uint32_t i = 0; i < block.count; ++i)
+      args[1 + i] = const_cast<std::uint8_t*>(f_.In<std::uint8_t>(inputs[i]));
     Helper_kMeet(f_.warp, mask, block.edges[0].block, block.imm, args);
     TakeReleased();
     return Dispatch();
@@ -293,17 +296,20 @@ Result<std::shared_ptr<const InterpretedCode>> InterpretedCode::Load(Bytecode co
       const StepFn run = Resolve(step);
       if (!run) {
         return Error{"no step " + std::to_string(static_cast<int>(step.code)) + " from type " +
-                     std::to_string(static_cast<int>(step.from)) + " to " + std::to_string(static_cast<int>(step.type))};
+                     std::to_string(static_cast<int>(step.from)) + " to " +
+                     std::to_string(static_cast<int>(step.type))};
       }
       function.steps.push_back({run, step});
     }
     const std::vector<std::uint8_t>& constants = function.form.constants;
     function.constant_memory = std::make_unique<std::uint8_t[]>(constants.size() + 64 + kMostRegisterBytes);
-    std::uint8_t* const at = function.constant_memory.get() + (64 - reinterpret_cast<std::uintptr_t>(function.constant_memory.get()) % 64);
+    std::uint8_t* const at =
+        function.constant_memory.get() + (64 - reinterpret_cast<std::uintptr_t>(function.constant_memory.get()) % 64);
     if (!constants.empty()) std::memcpy(at, constants.data(), constants.size());
     function.constants = at;
   }
-  loaded->can_begin_again_ = std::ranges::all_of(loaded->functions_, [](const DecodedFunction& one) { return CanBeUndone(one.form); });
+  loaded->can_begin_again_ =
+      std::ranges::all_of(loaded->functions_, [](const DecodedFunction& one) { return CanBeUndone(one.form); });
   return std::shared_ptr<const InterpretedCode>(std::move(loaded));
 }
 
@@ -318,8 +324,8 @@ InterpretedCode::Size InterpretedCode::size() const {
   for (const DecodedFunction& function : functions_) {
     size.steps += function.form.steps.size();
     size.blocks += function.form.blocks.size();
-    size.accesses +=
-        static_cast<std::uint64_t>(std::count_if(function.form.steps.begin(), function.form.steps.end(), [](const ByteStep& step) {
+    size.accesses += static_cast<std::uint64_t>(
+        std::count_if(function.form.steps.begin(), function.form.steps.end(), [](const ByteStep& step) {
           return step.code == ByteCode::kLoad || step.code == ByteCode::kStore || step.code == ByteCode::kAtomic;
         }));
   }
@@ -330,7 +336,8 @@ bool InterpretedCode::has_loops() const {
   for (const DecodedFunction& function : functions_) {
     for (std::uint32_t i = 0; i < function.form.blocks.size(); ++i) {
       const ByteBlock& block = function.form.blocks[i];
-      if (block.end != ByteBlock::End::kReturn && block.end != ByteBlock::End::kEnded && block.edges[0].block <= i) return true;
+      if (block.end != ByteBlock::End::kReturn && block.end != ByteBlock::End::kEnded && block.edges[0].block <= i)
+        return true;
     }
   }
   return false;
@@ -342,8 +349,8 @@ const DecodedFunction* InterpretedCode::At(std::uint64_t pointer, std::uint32_t 
   return nullptr;
 }
 
-void InterpretFunction(WarpCtx* warp, const InterpretedCode& code, const DecodedFunction& function, std::uint32_t mask, const Frame* caller,
-                       const std::uint32_t* results, const std::uint32_t* arguments) {
+void InterpretFunction(WarpCtx* warp, const InterpretedCode& code, const DecodedFunction& function, std::uint32_t mask,
+                       const Frame* caller, const std::uint32_t* results, const std::uint32_t* arguments) {
   const ByteFunction& form = function.form;
   const auto blocks = static_cast<std::uint32_t>(form.blocks.size());
   Frame frame;
@@ -380,10 +387,12 @@ void InterpretFunction(WarpCtx* warp, const InterpretedCode& code, const Decoded
     frame.meetings->pending_masks = frame.pending_masks;
   }
   for (std::size_t i = 0; caller && i < form.parameters.size(); ++i)
-    std::memcpy(frame.registers + form.parameters[i], caller->In<std::uint8_t>(arguments[i]), RegisterBytes(form.parameter_types[i]));
+    std::memcpy(frame.registers + form.parameters[i], caller->In<std::uint8_t>(arguments[i]),
+                RegisterBytes(form.parameter_types[i]));
   Walk(frame).Run();
   for (std::size_t i = 0; caller && i < form.results.size(); ++i)
-    std::memcpy(caller->Out<std::uint8_t>(results[i]), frame.registers + form.results[i], RegisterBytes(form.result_types[i]));
+    std::memcpy(caller->Out<std::uint8_t>(results[i]), frame.registers + form.results[i],
+                RegisterBytes(form.result_types[i]));
 }
 
 void InterpretWarp(WarpCtx* warp) {

@@ -1,5 +1,5 @@
-// Runs kernels as bytecode, for as long as their machine code is being made (docs/design/executor.md). Warps, barriers, helpers and faults
-// are those of machine code: only who carries out the instructions differs.
+// Runs kernels as bytecode, for as long as their machine code is being made (docs/design/executor.md). Warps, barriers,
+// helpers and faults are those of machine code: only who carries out the instructions differs.
 #pragma once
 
 #include <memory>
@@ -34,7 +34,8 @@ class InterpretedCode {
   };
   Size size() const;
   bool has_loops() const;
-  /// Whether a grid can begin again before its end, because its stores are all that it does to memory outside of its CTAs (UndoLog).
+  /// Whether a grid can begin again before its end, because its stores are all that it does to memory outside of its
+  /// CTAs (UndoLog).
   bool can_begin_again() const { return can_begin_again_; }
   /// What all functions take of a warp's stack, each once.
   std::size_t stack_bytes() const;
@@ -49,7 +50,7 @@ class InterpretedCode {
 void InterpretWarp(WarpCtx* warp);
 
 /// Runs `function` for the lanes of `mask`. `arguments` and `results` are operands of `caller`, null for a kernel.
-void InterpretFunction(WarpCtx* warp, const InterpretedCode& code, const DecodedFunction& function, std::uint32_t mask, const Frame* caller,
-                       const std::uint32_t* results, const std::uint32_t* arguments);
+void InterpretFunction(WarpCtx* warp, const InterpretedCode& code, const DecodedFunction& function, std::uint32_t mask,
+                       const Frame* caller, const std::uint32_t* results, const std::uint32_t* arguments);
 
 }  // namespace gridloom::exec

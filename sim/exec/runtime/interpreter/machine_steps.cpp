@@ -33,7 +33,8 @@ void RunSpecial(Frame& f, const ByteStep& s) {
     case ByteSpecial::kWarpWord: return Fill(out, Field<std::uint32_t>(f.warp, where));
     case ByteSpecial::kCtaWord: return Fill(out, Field<std::uint32_t>(f.warp->cta, where));
     case ByteSpecial::kLaunchWord: return Fill(out, Field<std::uint32_t>(f.warp->launch, where));
-    case ByteSpecial::kLaunchLong: return Fill(f.Out<std::uint64_t>(s.dst), Field<std::uint64_t>(f.warp->launch, where));
+    case ByteSpecial::kLaunchLong:
+      return Fill(f.Out<std::uint64_t>(s.dst), Field<std::uint64_t>(f.warp->launch, where));
   }
 }
 
@@ -43,7 +44,8 @@ void RunParam(Frame& f, const ByteStep& s) {
   const std::uint32_t bytes = BytesOf(s.type);
   std::uint8_t* const out = f.Out<std::uint8_t>(s.dst);
   for (unsigned i = 0; i < kWarpSize; ++i)
-    std::memcpy(out + std::size_t{i} * bytes, f.warp->launch->params + std::min<std::uint64_t>(offsets[i], Launch::kMaxParamBytes), bytes);
+    std::memcpy(out + std::size_t{i} * bytes,
+                f.warp->launch->params + std::min<std::uint64_t>(offsets[i], Launch::kMaxParamBytes), bytes);
 }
 
 void RunSymbol(Frame& f, const ByteStep& s) { Fill(f.Out<std::uint64_t>(s.dst), f.warp->launch->symbols[s.imm]); }
@@ -155,7 +157,8 @@ void RunIndirectCall(Frame& f, const ByteStep& s) {
   for (std::uint32_t left = f.mask; left != 0;) {
     std::uint64_t target = pointers[std::countr_zero(left)];
     std::uint32_t group = 0;
-    ForEachLane(left, [&](std::uint32_t lane) { group |= static_cast<std::uint32_t>(pointers[lane] == target) << lane; });
+    ForEachLane(left,
+                [&](std::uint32_t lane) { group |= static_cast<std::uint32_t>(pointers[lane] == target) << lane; });
     const DecodedFunction* const function = f.code->At(target, signature);
     if (!function) {
       void* const args[] = {&target};
@@ -192,7 +195,8 @@ void RunJoin(Frame& f, const ByteStep& s) {
   std::uint8_t* const out = f.Out<std::uint8_t>(s.dst);
   for (std::uint32_t p = 0; p < s.c; ++p) {
     const auto* const from = f.In<std::uint8_t>(list[p]);
-    for (unsigned i = 0; i < kWarpSize; ++i) std::memcpy(out + std::size_t{i} * whole + p * part, from + std::size_t{i} * part, part);
+    for (unsigned i = 0; i < kWarpSize; ++i)
+      std::memcpy(out + std::size_t{i} * whole + p * part, from + std::size_t{i} * part, part);
   }
 }
 

@@ -1,5 +1,5 @@
-// Loads, stores and atomics of the interpreter. Lanes inside of the window and aligned are served here; all others by the helpers that
-// machine code asks, too, which check lane by lane and name faults.
+// Loads, stores and atomics of the interpreter. Lanes inside of the window and aligned are served here; all others by
+// the helpers that machine code asks, too, which check lane by lane and name faults.
 #include <cstring>
 
 #include "sim/exec/runtime/fault.h"
@@ -61,8 +61,8 @@ GL_SIMD_FUNCTION(RowOf, FindRow, (const std::uint64_t* at, std::uint64_t bytes, 
 
 namespace {
 
-/// Host address of the first lane of a row of all lanes that may be touched as one: inside of the window, aligned, and in one page, so
-/// that whoever faults there is the first lane. 0: lane by lane.
+/// Host address of the first lane of a row of all lanes that may be touched as one: inside of the window, aligned, and
+/// in one page, so that whoever faults there is the first lane. 0: lane by lane.
 std::uint64_t RowAddress(const Frame& f, const std::uint64_t* at, Space space, std::uint32_t bytes, Row& row) {
   row = Row::kNone;
   if (f.mask != ~0u || space == Space::kLocal) return 0;
@@ -81,7 +81,8 @@ std::uint64_t RowAddress(const Frame& f, const std::uint64_t* at, Space space, s
   return inside && (host ^ (host + span - 1)) < kPage ? host : 0;
 }
 
-/// Whether lanes may be served here at all: elements whose accesses are single moves, and no vector that has to be seen whole.
+/// Whether lanes may be served here at all: elements whose accesses are single moves, and no vector that has to be seen
+/// whole.
 bool Simple(const ByteStep& step, std::uint32_t bytes) {
 #if defined(__SANITIZE_THREAD__)
   return false;  // an access that faults must not stand in code that the sanitizer knows
@@ -120,8 +121,8 @@ void LoadRow(Frame& f, const ByteStep& s, const T* from, Row row) {
   }
 }
 
-/// What a store is about to overwrite outside of its CTA is kept, if the grid may begin again. Shared and local memory, which generic
-/// addresses reach, too, is the next CTA's by the time that stores are undone.
+/// What a store is about to overwrite outside of its CTA is kept, if the grid may begin again. Shared and local memory,
+/// which generic addresses reach, too, is the next CTA's by the time that stores are undone.
 class Keeper {
  public:
   Keeper(const Frame& f, const ByteStep& s) : warp_(*f.warp), worker_(WarpOf(f.warp).cta->unit->worker) {
@@ -199,7 +200,9 @@ void RunLoad(Frame& f, const ByteStep& s) {
   Helper_kLoadSlow(f.warp, rest, s.line, SlowAccessImm(bytes, SpaceOf(s), IsStrong(s), 0), args);
   for (std::uint32_t e = 0; e < s.c; ++e) {
     T* const out = f.Out<T>(list[e]);
-    ForEachLane(rest, [&](std::uint32_t lane) { std::memcpy(out + lane, values + std::size_t{lane} * bytes + e * sizeof(T), sizeof(T)); });
+    ForEachLane(rest, [&](std::uint32_t lane) {
+      std::memcpy(out + lane, values + std::size_t{lane} * bytes + e * sizeof(T), sizeof(T));
+    });
   }
 }
 
@@ -209,7 +212,8 @@ void RunStore(Frame& f, const ByteStep& s) {
   const std::uint32_t bytes = static_cast<std::uint32_t>(sizeof(T)) * s.c;
   if (Simple(s, bytes) && !IsStrong(s)) {
     Row row;
-    if (const std::uint64_t host = RowAddress(f, f.In<std::uint64_t>(s.a), SpaceOf(s), bytes, row); host != 0 && row == Row::kConsecutive)
+    if (const std::uint64_t host = RowAddress(f, f.In<std::uint64_t>(s.a), SpaceOf(s), bytes, row);
+        host != 0 && row == Row::kConsecutive)
       return StoreRow<T>(f, s, reinterpret_cast<T*>(host));
   }
   Addresses at;
@@ -241,7 +245,8 @@ void RunAtomic(Frame& f, const ByteStep& s) {
   Addresses at;
   Locate(f, f.In<std::uint64_t>(s.a), AtomicSpace(s), 1, at);
   void* const args[] = {s.dst == kNoRegister ? nullptr : f.Out<std::uint8_t>(s.dst), at.host,
-                        const_cast<std::uint8_t*>(f.In<std::uint8_t>(s.b)), const_cast<std::uint8_t*>(f.In<std::uint8_t>(s.c))};
+                        const_cast<std::uint8_t*>(f.In<std::uint8_t>(s.b)),
+                        const_cast<std::uint8_t*>(f.In<std::uint8_t>(s.c))};
   Helper_kAtomic(f.warp, f.mask, s.line, s.imm, args);
 }
 

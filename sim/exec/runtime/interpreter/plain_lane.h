@@ -1,4 +1,5 @@
-// One lane of plain computation: what plain_steps.h does for 32 of them, and the types of their values. Included as that is.
+// One lane of plain computation: what plain_steps.h does for 32 of them, and the types of their values. Included as
+// that is.
 #pragma once
 
 namespace gridloom::exec {
@@ -22,13 +23,14 @@ struct PlainLane {
   template <typename T>
   using Signed = std::conditional_t<
       sizeof(T) == 1, std::int8_t,
-      std::conditional_t<sizeof(T) == 2, std::int16_t,
-                         std::conditional_t<sizeof(T) == 4, std::int32_t, std::conditional_t<sizeof(T) == 8, std::int64_t, S128>>>>;
+      std::conditional_t<
+          sizeof(T) == 2, std::int16_t,
+          std::conditional_t<sizeof(T) == 4, std::int32_t, std::conditional_t<sizeof(T) == 8, std::int64_t, S128>>>>;
   template <typename T>
   static constexpr unsigned kBits = sizeof(T) * 8;
 
-  /// The second operand of what may be commuted: of two NaNs in f64 a processor passes on its first operand, and which one that is,
-  /// compilers choose. In f32 all NaNs are the same in the end (lift_nan.h).
+  /// The second operand of what may be commuted: of two NaNs in f64 a processor passes on its first operand, and which
+  /// one that is, compilers choose. In f32 all NaNs are the same in the end (lift_nan.h).
   template <typename T>
   [[gnu::always_inline]] static T BehindNan(T first, T second) {
     if constexpr (std::is_same_v<T, double>) return __builtin_isunordered(first, first) ? first : second;
@@ -51,9 +53,11 @@ struct PlainLane {
       if constexpr (code == ByteCode::kAdd) return static_cast<T>(a + b);
       else if constexpr (code == ByteCode::kSub) return static_cast<T>(a - b);
       else if constexpr (code == ByteCode::kMul) return static_cast<T>(Wide(a) * Wide(b));
-      else if constexpr (code == ByteCode::kUDiv) return b == 0 ? T{0} : static_cast<T>(a / b);  // lanes that are off may divide by 0
+      else if constexpr (code == ByteCode::kUDiv)
+        return b == 0 ? T{0} : static_cast<T>(a / b);  // lanes that are off may divide by 0
       else if constexpr (code == ByteCode::kURem) return b == 0 ? T{0} : static_cast<T>(a % b);
-      else if constexpr (code == ByteCode::kSDiv) return b == 0 ? T{0} : sb == -1 ? static_cast<T>(T{0} - a) : static_cast<T>(sa / sb);
+      else if constexpr (code == ByteCode::kSDiv)
+        return b == 0 ? T{0} : sb == -1 ? static_cast<T>(T{0} - a) : static_cast<T>(sa / sb);
       else if constexpr (code == ByteCode::kSRem) return b == 0 || sb == -1 ? T{0} : static_cast<T>(sa % sb);
       else if constexpr (code == ByteCode::kShl) return static_cast<T>(a << distance);
       else if constexpr (code == ByteCode::kLShr) return static_cast<T>(a >> distance);
@@ -65,13 +69,15 @@ struct PlainLane {
       else if constexpr (code == ByteCode::kUMax) return a > b ? a : b;
       else if constexpr (code == ByteCode::kSMin) return sa < sb ? a : b;
       else if constexpr (code == ByteCode::kSMax) return sa > sb ? a : b;
-      else if constexpr (code == ByteCode::kUAddSat) return static_cast<T>(a + b) < a ? static_cast<T>(~T{0}) : static_cast<T>(a + b);
+      else if constexpr (code == ByteCode::kUAddSat)
+        return static_cast<T>(a + b) < a ? static_cast<T>(~T{0}) : static_cast<T>(a + b);
       else if constexpr (code == ByteCode::kUSubSat) return a < b ? T{0} : static_cast<T>(a - b);
       else {
         constexpr T kLeast = static_cast<T>(T{1} << (kBits<T> - 1));
         const T bound = static_cast<T>(sa < 0 ? kLeast : static_cast<T>(~kLeast));
         const T sum = static_cast<T>(code == ByteCode::kSAddSat ? a + b : a - b);
-        const T differ = code == ByteCode::kSAddSat ? static_cast<T>((a ^ sum) & (b ^ sum)) : static_cast<T>((a ^ b) & (a ^ sum));
+        const T differ =
+            code == ByteCode::kSAddSat ? static_cast<T>((a ^ sum) & (b ^ sum)) : static_cast<T>((a ^ b) & (a ^ sum));
         return static_cast<S>(differ) < 0 ? bound : sum;
       }
     }
@@ -98,7 +104,9 @@ struct PlainLane {
         return kSingle ? static_cast<T>(__builtin_ceilf(static_cast<float>(a))) : static_cast<T>(__builtin_ceil(a));
       else if constexpr (code == ByteCode::kTruncate)
         return kSingle ? static_cast<T>(__builtin_truncf(static_cast<float>(a))) : static_cast<T>(__builtin_trunc(a));
-      else return kSingle ? static_cast<T>(__builtin_nearbyintf(static_cast<float>(a))) : static_cast<T>(__builtin_nearbyint(a));
+      else
+        return kSingle ? static_cast<T>(__builtin_nearbyintf(static_cast<float>(a)))
+                       : static_cast<T>(__builtin_nearbyint(a));
     } else {
       if constexpr (code == ByteCode::kIAbs) return static_cast<Signed<T>>(a) < 0 ? static_cast<T>(T{0} - a) : a;
       else if constexpr (code == ByteCode::kPopCount) {
@@ -110,7 +118,8 @@ struct PlainLane {
         if (a == 0) return static_cast<T>(kBits<T>);
         if constexpr (sizeof(T) == 16) {
           const auto high = static_cast<std::uint64_t>(a >> 64);
-          return static_cast<T>(high != 0 ? __builtin_clzll(high) : 64 + __builtin_clzll(static_cast<std::uint64_t>(a)));
+          return static_cast<T>(high != 0 ? __builtin_clzll(high)
+                                          : 64 + __builtin_clzll(static_cast<std::uint64_t>(a)));
         } else {
           return static_cast<T>(static_cast<unsigned>(__builtin_clzll(a)) - (64 - kBits<T>));
         }
@@ -118,13 +127,15 @@ struct PlainLane {
         if (a == 0) return static_cast<T>(kBits<T>);
         if constexpr (sizeof(T) == 16) {
           const auto low = static_cast<std::uint64_t>(a);
-          return static_cast<T>(low != 0 ? __builtin_ctzll(low) : 64 + __builtin_ctzll(static_cast<std::uint64_t>(a >> 64)));
+          return static_cast<T>(low != 0 ? __builtin_ctzll(low)
+                                         : 64 + __builtin_ctzll(static_cast<std::uint64_t>(a >> 64)));
         } else {
           return static_cast<T>(__builtin_ctzll(a));
         }
       } else if constexpr (code == ByteCode::kReverseBits) {
         T out = 0;
-        for (unsigned i = 0; i < kBits<T>; ++i) out = static_cast<T>(out | static_cast<T>((a >> i & 1) << (kBits<T> - 1 - i)));
+        for (unsigned i = 0; i < kBits<T>; ++i)
+          out = static_cast<T>(out | static_cast<T>((a >> i & 1) << (kBits<T> - 1 - i)));
         return out;
       } else {
         T out = 0;

@@ -1,6 +1,6 @@
-// Plain computation on 32 lanes. The files that include this are compiled for one instruction set each; `Level` keeps their functions
-// apart. All give the same bits: no contraction, every operation correctly rounded. They include what is used here first, so that
-// nothing else is compiled for that set.
+// Plain computation on 32 lanes. The files that include this are compiled for one instruction set each; `Level` keeps
+// their functions apart. All give the same bits: no contraction, every operation correctly rounded. They include what
+// is used here first, so that nothing else is compiled for that set.
 #pragma once
 
 #include "sim/exec/runtime/interpreter/plain_lane.h"
@@ -94,10 +94,11 @@ struct PlainSteps {
   }
   /// The unsigned integer of as many bytes, to move lanes with.
   template <std::size_t bytes>
-  using Word = std::conditional_t<
-      bytes == 1, std::uint8_t,
-      std::conditional_t<bytes == 2, std::uint16_t,
-                         std::conditional_t<bytes == 4, std::uint32_t, std::conditional_t<bytes == 8, std::uint64_t, U128>>>>;
+  using Word =
+      std::conditional_t<bytes == 1, std::uint8_t,
+                         std::conditional_t<bytes == 2, std::uint16_t,
+                                            std::conditional_t<bytes == 4, std::uint32_t,
+                                                               std::conditional_t<bytes == 8, std::uint64_t, U128>>>>;
   /// All ones where the lane's bit is set.
   template <typename T>
   [[gnu::always_inline]] static void Spread(std::uint32_t bits, T (&wide)[32]) {
@@ -190,9 +191,11 @@ struct PlainSteps {
   }
   static StepFn FindHalf(const ByteStep& s) {
     using C = ByteCode;
-    if (StepFn found = FindHalfUnary<C::kFNeg, C::kFAbs, C::kSqrt, C::kFloor, C::kCeil, C::kTruncate, C::kRint>(s)) return found;
+    if (StepFn found = FindHalfUnary<C::kFNeg, C::kFAbs, C::kSqrt, C::kFloor, C::kCeil, C::kTruncate, C::kRint>(s))
+      return found;
     if (StepFn found = FindHalfBinary<C::kFAdd, C::kFSub, C::kFMul, C::kFDiv, C::kCopySign>(s)) return found;
-    return FindHalfCompare<C::kFOEq, C::kFOLt, C::kFOLe, C::kFONe, C::kFOrd, C::kFUEq, C::kFULt, C::kFULe, C::kFUNe, C::kFUno>(s);
+    return FindHalfCompare<C::kFOEq, C::kFOLt, C::kFOLe, C::kFONe, C::kFOrd, C::kFUEq, C::kFULt, C::kFULe, C::kFUNe,
+                           C::kFUno>(s);
   }
 
   template <ByteType type>
@@ -227,7 +230,9 @@ struct PlainSteps {
   static void RunBits(Frame& f, const ByteStep& s) {
     const std::uint32_t a = f.BitsIn(s.a), b = f.BitsIn(s.b);
     std::uint32_t& out = f.BitsOut(s.dst);
-    if constexpr (code == ByteCode::kAnd || code == ByteCode::kMul || code == ByteCode::kUMin || code == ByteCode::kSMax) out = a & b;
+    if constexpr (code == ByteCode::kAnd || code == ByteCode::kMul || code == ByteCode::kUMin ||
+                  code == ByteCode::kSMax)
+      out = a & b;
     else if constexpr (code == ByteCode::kOr || code == ByteCode::kUMax || code == ByteCode::kSMin) out = a | b;
     else if constexpr (code == ByteCode::kEq) out = ~(a ^ b);
     else if constexpr (code == ByteCode::kULt) out = ~a & b;
@@ -455,17 +460,20 @@ struct PlainSteps {
     if (s.code >= C::kZExt && s.code <= C::kSToF) return FindCast(s);  // half is a type like others there
     if (s.type == ByteType::kF16) return FindHalf(s);
     if (s.type == ByteType::kI1)
-      return FindBits<C::kAdd, C::kSub, C::kMul, C::kAnd, C::kOr, C::kXor, C::kUMin, C::kUMax, C::kSMin, C::kSMax, C::kEq, C::kNe, C::kULt,
-                      C::kULe, C::kSLt, C::kSLe>(s);
+      return FindBits<C::kAdd, C::kSub, C::kMul, C::kAnd, C::kOr, C::kXor, C::kUMin, C::kUMax, C::kSMin, C::kSMax,
+                      C::kEq, C::kNe, C::kULt, C::kULe, C::kSLt, C::kSLe>(s);
     const StepFn found[] = {
-        FindInt<PickBinary, C::kAdd, C::kSub, C::kMul, C::kUDiv, C::kSDiv, C::kURem, C::kSRem, C::kShl, C::kLShr, C::kAShr, C::kAnd, C::kOr,
-                C::kXor, C::kUMin, C::kUMax, C::kSMin, C::kSMax, C::kUAddSat, C::kUSubSat, C::kSAddSat, C::kSSubSat>(s),
-        FindInt<PickUnary, C::kIAbs, C::kPopCount, C::kCountLeading, C::kCountTrailing, C::kReverseBits, C::kReverseBytes>(s),
+        FindInt<PickBinary, C::kAdd, C::kSub, C::kMul, C::kUDiv, C::kSDiv, C::kURem, C::kSRem, C::kShl, C::kLShr,
+                C::kAShr, C::kAnd, C::kOr, C::kXor, C::kUMin, C::kUMax, C::kSMin, C::kSMax, C::kUAddSat, C::kUSubSat,
+                C::kSAddSat, C::kSSubSat>(s),
+        FindInt<PickUnary, C::kIAbs, C::kPopCount, C::kCountLeading, C::kCountTrailing, C::kReverseBits,
+                C::kReverseBytes>(s),
         FindInt<PickCompare, C::kEq, C::kNe, C::kULt, C::kULe, C::kSLt, C::kSLe>(s),
         FindInt<PickFunnel, C::kFShl, C::kFShr>(s),
         FindFloat<PickBinary, C::kFAdd, C::kFSub, C::kFMul, C::kFDiv, C::kCopySign>(s),
         FindFloat<PickUnary, C::kFNeg, C::kFAbs, C::kSqrt, C::kFloor, C::kCeil, C::kTruncate, C::kRint>(s),
-        FindFloat<PickCompare, C::kFOEq, C::kFOLt, C::kFOLe, C::kFONe, C::kFOrd, C::kFUEq, C::kFULt, C::kFULe, C::kFUNe, C::kFUno>(s),
+        FindFloat<PickCompare, C::kFOEq, C::kFOLt, C::kFOLe, C::kFONe, C::kFOrd, C::kFUEq, C::kFULt, C::kFULe, C::kFUNe,
+                  C::kFUno>(s),
         FindFloat<PickFma, C::kFma>(s),
         FindFloat<PickClass, C::kFClass>(s),
     };

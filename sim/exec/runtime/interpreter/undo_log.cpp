@@ -28,7 +28,8 @@ bool UnseenMemory::Find(const DeviceMemory& memory, std::uint64_t address, std::
   return true;
 }
 
-// Either Enter counts before Suspend looks, or it finds that a grid is to begin again: both are sequentially consistent.
+// Either Enter counts before Suspend looks, or it finds that a grid is to begin again: both are sequentially
+// consistent.
 void Onlookers::Enter() {
   entered_.fetch_add(1);
   inside_.fetch_add(1);
@@ -86,7 +87,8 @@ void UndoLog::Undo() {
     }
   }
   std::ranges::sort(records, std::greater(), [](const Record& record) { return record.header.number; });
-  for (const Record& record : records) std::memcpy(reinterpret_cast<void*>(record.header.address), record.bytes, record.header.bytes);
+  for (const Record& record : records)
+    std::memcpy(reinterpret_cast<void*>(record.header.address), record.bytes, record.header.bytes);
   parts_.clear();
 }
 

@@ -1,9 +1,10 @@
-// What the stores of interpreted CTAs have overwritten. When machine code comes while a grid's first CTAs are still interpreted, their
-// stores are undone and the grid begins again as machine code: a CTA that has begun cannot change over in its midst
-// (docs/design/executor.md, "Tiers"). Only grids whose effects are such stores have a log (InterpretedCode::can_begin_again), and nobody
-// may look at what they write before they have ended: kernels that wait for others, or use atomics or volatile accesses outside of shared
-// memory, are not among them. Stores to memory at which others can look at any time break the log (UnseenMemory), and so do other grids
-// that wait for what somebody writes (Onlookers).
+// What the stores of interpreted CTAs have overwritten. When machine code comes while a grid's first CTAs are still
+// interpreted, their stores are undone and the grid begins again as machine code: a CTA that has begun cannot change
+// over in its midst (docs/design/executor.md, "Tiers"). Only grids whose effects are such stores have a log
+// (InterpretedCode::can_begin_again), and nobody may look at what they write before they have ended: kernels that wait
+// for others, or use atomics or volatile accesses outside of shared memory, are not among them. Stores to memory at
+// which others can look at any time break the log (UnseenMemory), and so do other grids that wait for what somebody
+// writes (Onlookers).
 #pragma once
 
 #include <atomic>
@@ -16,9 +17,10 @@
 
 namespace gridloom::exec {
 
-/// Memory at which only what runs on the device can look, and copies that wait for it: neither the host at any time (pinned, registered
-/// and managed memory) nor other processes (memory that is mapped: a handle of it may be exported whenever the program likes). Knows the
-/// allocation that was asked for last; the launch's end forgets it. For one thread.
+/// Memory at which only what runs on the device can look, and copies that wait for it: neither the host at any time
+/// (pinned, registered and managed memory) nor other processes (memory that is mapped: a handle of it may be exported
+/// whenever the program likes). Knows the allocation that was asked for last; the launch's end forgets it. For one
+/// thread.
 class UnseenMemory {
  public:
   bool Contains(const DeviceMemory& memory, std::uint64_t address, std::uint64_t bytes) {
@@ -31,8 +33,8 @@ class UnseenMemory {
   std::uint64_t base_ = 0, bytes_ = 0;
 };
 
-/// Who may look at what grids of the device write while they run: grids that wait for others, in loops of volatile or atomic reads. Such
-/// a grid and one that begins again exclude each other. Thread-safe.
+/// Who may look at what grids of the device write while they run: grids that wait for others, in loops of volatile or
+/// atomic reads. Such a grid and one that begins again exclude each other. Thread-safe.
 class Onlookers {
  public:
   /// A grid that may wait begins. Returns when no stores are being undone.
@@ -65,14 +67,15 @@ class UndoLog {
     std::vector<std::uint64_t> remembered_;
   };
 
-  /// Called before a store of `bytes` bytes, at most kMostRow, to an address of device memory, which may turn out not to be there: in the
-  /// scope of a LaneAccess. What has been kept a short while ago is not kept again. False: it has been decided that the grid begins again,
-  /// and the store must not be done.
+  /// Called before a store of `bytes` bytes, at most kMostRow, to an address of device memory, which may turn out not
+  /// to be there: in the scope of a LaneAccess. What has been kept a short while ago is not kept again. False: it has
+  /// been decided that the grid begins again, and the store must not be done.
   [[nodiscard]] bool Keep(Part& part, std::uint64_t address, std::uint32_t bytes);
   static constexpr std::uint32_t kMostRow = 1024;
 
-  /// From now on the grid cannot begin again: something else than a store that is kept is about to be done, or there is too much of it.
-  /// False: it has been decided that it does, and nothing must be done any more. Either comes first, whichever worker asks.
+  /// From now on the grid cannot begin again: something else than a store that is kept is about to be done, or there is
+  /// too much of it. False: it has been decided that it does, and nothing must be done any more. Either comes first,
+  /// whichever worker asks.
   [[nodiscard]] bool Break() { return Become(State::kBroken); }
   /// From now on the grid begins again. False: it cannot.
   bool Decide() { return Become(State::kDecided); }

@@ -27,7 +27,9 @@ void AsyncCopies::BeginCta() {
   std::ranges::fill(chunks_, 0);
 }
 
-AsyncCopies::Thread& AsyncCopies::ThreadOf(std::uint32_t warp, std::uint32_t lane) { return threads_[warp * kWarpSize + lane]; }
+AsyncCopies::Thread& AsyncCopies::ThreadOf(std::uint32_t warp, std::uint32_t lane) {
+  return threads_[warp * kWarpSize + lane];
+}
 
 void AsyncCopies::Count(const Copy& copy, std::uint32_t step) {
   count_ += static_cast<std::int32_t>(step);
@@ -44,7 +46,8 @@ void AsyncCopies::Begin(Copy copy) {
 
 void AsyncCopies::Commit(std::uint32_t warp, std::uint32_t lane) { ++ThreadOf(warp, lane).group; }
 
-std::vector<AsyncCopies::Copy> AsyncCopies::Await(std::uint32_t warp, std::uint32_t lane, std::uint32_t groups, bool all) {
+std::vector<AsyncCopies::Copy> AsyncCopies::Await(std::uint32_t warp, std::uint32_t lane, std::uint32_t groups,
+                                                  bool all) {
   Thread& thread = ThreadOf(warp, lane);
   std::vector<Copy> ended;
   std::erase_if(thread.copies, [&](const Copy& copy) {

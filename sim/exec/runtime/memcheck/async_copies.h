@@ -22,7 +22,8 @@ class AsyncCopies {
 
   void Begin(Copy copy);
   void Commit(std::uint32_t warp, std::uint32_t lane);
-  /// All but the thread's newest `groups` committed groups; `all`: what it has not committed, too. Takes out those that have ended.
+  /// All but the thread's newest `groups` committed groups; `all`: what it has not committed, too. Takes out those that
+  /// have ended.
   std::vector<Copy> Await(std::uint32_t warp, std::uint32_t lane, std::uint32_t groups, bool all);
   /// An mbarrier tells of the end of all that the thread has begun.
   void Bind(std::uint32_t warp, std::uint32_t lane, const void* mbarrier);

@@ -15,6 +15,8 @@ inline std::uint32_t NumberOf(const Warp& warp) { return static_cast<std::uint32
 /// Bytes of a CTA's window that exist: windows of a cluster's CTAs lie a rounded distance apart.
 bool InSharedWindow(const Launch& launch, std::uint64_t offset, std::uint32_t bytes);
 
-inline bool IsAligned(std::uint64_t address, std::uint32_t bytes) { return (address & (std::bit_ceil(bytes) - 1)) == 0; }
+inline bool IsAligned(std::uint64_t address, std::uint32_t bytes) {
+  return (address & (std::bit_ceil(bytes) - 1)) == 0;
+}
 
 }  // namespace gridloom::exec

@@ -47,7 +47,8 @@ std::uint8_t* Memcheck::Check(Warp& warp, const LaneRequest& request) {
     case Space::kLocal: return CheckLocal(warp, request);
     case Space::kGeneric:
       if (shared_offset < cta.shared_bytes) return CheckShared(warp, request, shared_offset);
-      if (request.address - (warp.ctx.local_base + std::uint64_t{warp.ctx.local_stride} * request.lane) < warp.ctx.local_bytes)
+      if (request.address - (warp.ctx.local_base + std::uint64_t{warp.ctx.local_stride} * request.lane) <
+          warp.ctx.local_bytes)
         return CheckLocal(warp, request);
       break;
     case Space::kGlobal: break;
@@ -59,7 +60,8 @@ std::uint8_t* Memcheck::CheckShared(Warp& warp, const LaneRequest& request, std:
   const Launch& launch = LaunchOf(warp);
   LaneRequest shared = request;
   shared.space = Space::kShared;
-  if (!InSharedWindow(launch, offset, request.bytes)) return Bad(warp, MemcheckKind::kOutOfBounds, shared, offset, true);
+  if (!InSharedWindow(launch, offset, request.bytes))
+    return Bad(warp, MemcheckKind::kOutOfBounds, shared, offset, true);
   if (!IsAligned(request.address, request.bytes)) return Bad(warp, MemcheckKind::kMisaligned, shared, offset, true);
   auto* const at = reinterpret_cast<std::uint8_t*>(request.address);
   if (!CheckOf(warp).copies.empty()) CheckCopies(warp, shared, static_cast<std::uint32_t>(offset));
@@ -74,7 +76,8 @@ std::uint8_t* Memcheck::CheckShared(Warp& warp, const LaneRequest& request, std:
 }
 
 std::uint8_t* Memcheck::CheckLocal(Warp& warp, const LaneRequest& request) {
-  const std::uint64_t offset = request.address - (warp.ctx.local_base + std::uint64_t{warp.ctx.local_stride} * request.lane);
+  const std::uint64_t offset =
+      request.address - (warp.ctx.local_base + std::uint64_t{warp.ctx.local_stride} * request.lane);
   LaneRequest local = request;
   local.space = Space::kLocal;
   if (offset >= warp.ctx.local_bytes || request.bytes > warp.ctx.local_bytes - offset)
@@ -102,7 +105,8 @@ std::uint8_t* Memcheck::CheckGlobal(Warp& warp, const LaneRequest& request) {
   } else if (write && !last.writable) {
     return Bad(warp, MemcheckKind::kReadOnly, global, request.address, true);
   }
-  if (!IsAligned(request.address, request.bytes)) return Bad(warp, MemcheckKind::kMisaligned, global, request.address, true);
+  if (!IsAligned(request.address, request.bytes))
+    return Bad(warp, MemcheckKind::kMisaligned, global, request.address, true);
   if (last.written) CheckWritten(warp, global, last);
   return reinterpret_cast<std::uint8_t*>(request.address);
 }
@@ -114,25 +118,29 @@ std::optional<CheckedRegion> Memcheck::FindRegion(Warp& warp, const LaneRequest&
   switch (allocation->kind) {
     case MemoryKind::kPool: CheckUseOrder(warp, request, *allocation); [[fallthrough]];
     case MemoryKind::kDevice:
-      if (written_) return CheckedRegion{allocation->base, allocation->bytes, true, true, written_->Of(memory_, *allocation)};
+      if (written_)
+        return CheckedRegion{allocation->base, allocation->bytes, true, true, written_->Of(memory_, *allocation)};
       [[fallthrough]];
     case MemoryKind::kManaged:
     case MemoryKind::kPinned: return CheckedRegion{allocation->base, allocation->bytes, true, true};
-    case MemoryKind::kRegistered: return CheckedRegion{allocation->base, allocation->bytes, memory_.Accessible(address, 1, true), true};
+    case MemoryKind::kRegistered:
+      return CheckedRegion{allocation->base, allocation->bytes, memory_.Accessible(address, 1, true), true};
     case MemoryKind::kReserved:
       if (!memory_.Accessible(address, bytes, false)) return std::nullopt;
       return CheckedRegion{address, bytes, memory_.Accessible(address, bytes, true), false};
     case MemoryKind::kModule: {
       const auto* const program = allocation->OwnerAs<const ProgramImpl>();
       const GlobalInfo* const variable = program != nullptr ? VariableBefore(*program, address) : nullptr;
-      return variable != nullptr ? std::optional(CheckedRegion{variable->address, variable->bytes, true, true}) : std::nullopt;
+      return variable != nullptr ? std::optional(CheckedRegion{variable->address, variable->bytes, true, true})
+                                 : std::nullopt;
     }
     case MemoryKind::kInternal: break;
   }
   const std::uint64_t workspace = LaunchOf(warp).ctx.grid_workspace;
   if (workspace != 0 && address >= workspace && allocation->base == workspace)
     return CheckedRegion{allocation->base, allocation->bytes, true, true};
-  const auto block = heap_.Contains(address) ? heap_.FindBefore(address) : ServicesOf(warp).parameter_buffers->BlockBefore(address);
+  const auto block =
+      heap_.Contains(address) ? heap_.FindBefore(address) : ServicesOf(warp).parameter_buffers->BlockBefore(address);
   if (!block || block->freed) return std::nullopt;
   return CheckedRegion{block->base, block->bytes, true, false};  // another thread may free it
 }
@@ -143,7 +151,8 @@ void Memcheck::CheckUseOrder(Warp& warp, const LaneRequest& request, const Alloc
   if (wrong.empty()) return;
   Note(warp, MemcheckKind::kStreamOrder, request, request.address, 0, [&](MemcheckReport& report) {
     report.place =
-        DescribeMiss(request.address, request.bytes, allocation.base, allocation.bytes, NameAllocation(allocation)) + ", " + wrong;
+        DescribeMiss(request.address, request.bytes, allocation.base, allocation.bytes, NameAllocation(allocation)) +
+        ", " + wrong;
     report.allocation = allocation.id;
   });
 }
@@ -158,14 +167,17 @@ bool Memcheck::IsMapped(std::uint64_t address) const {
   return address < RoundUp(nearest->allocation.base + nearest->allocation.bytes, kPageBytes);
 }
 
-std::uint8_t* Memcheck::Bad(Warp& warp, MemcheckKind kind, const LaneRequest& request, std::uint64_t shown, bool fatal) {
+std::uint8_t* Memcheck::Bad(Warp& warp, MemcheckKind kind, const LaneRequest& request, std::uint64_t shown,
+                            bool fatal) {
   Note(warp, kind, request, shown, 0, [&](MemcheckReport& report) {
     report.place = Place(warp, kind, request);
     if (request.space == Space::kGlobal) report.allocation = NearestAllocation(memory_, request.address);
   });
   if (fatal) {
-    const FaultKind fault = kind == MemcheckKind::kMisaligned ? FaultKind::kMisalignedAddress : FaultKind::kIllegalAddress;
-    RecordFault(LaunchOf(warp), &warp, fault, request.lane, request.address, request.line, "stopped by what memcheck found:");
+    const FaultKind fault =
+        kind == MemcheckKind::kMisaligned ? FaultKind::kMisalignedAddress : FaultKind::kIllegalAddress;
+    RecordFault(LaunchOf(warp), &warp, fault, request.lane, request.address, request.line,
+                "stopped by what memcheck found:");
   }
   return HarmlessPlace();
 }
@@ -215,7 +227,8 @@ void FillRows(SharedAccessImm imm, std::uint32_t mask, const std::uint64_t* firs
 
 }  // namespace
 
-bool Memcheck::CheckShared(Warp& warp, std::uint32_t mask, std::uint32_t line, SharedAccessImm imm, const std::uint64_t* offsets) {
+bool Memcheck::CheckShared(Warp& warp, std::uint32_t mask, std::uint32_t line, SharedAccessImm imm,
+                           const std::uint64_t* offsets) {
   if (mask == ~0u && imm.pattern != SharedAccessImm::kAny && imm.kind == AccessKind::kRead && imm.strong == 0 &&
       LaunchOf(warp).ctas_per_unit == 1 && CheckOf(warp).copies.empty() &&
       CheckOf(warp).shadow.TryUsualRead(NumberOf(warp), line, imm, offsets))
@@ -223,7 +236,8 @@ bool Memcheck::CheckShared(Warp& warp, std::uint32_t mask, std::uint32_t line, S
   return mask == 0 || CheckUnusual(warp, mask, line, imm, offsets);
 }
 
-bool Memcheck::CheckUnusual(Warp& warp, std::uint32_t mask, std::uint32_t line, SharedAccessImm imm, const std::uint64_t* offsets) {
+bool Memcheck::CheckUnusual(Warp& warp, std::uint32_t mask, std::uint32_t line, SharedAccessImm imm,
+                            const std::uint64_t* offsets) {
   const Launch& launch = LaunchOf(warp);
   const bool any = imm.pattern == SharedAccessImm::kAny;
   SharedShadow::Access access;
@@ -251,7 +265,8 @@ bool Memcheck::CheckUnusual(Warp& warp, std::uint32_t mask, std::uint32_t line, 
   ForEachLane(mask, [&](std::uint32_t lane) {
     const std::uint64_t offset = access.OffsetOf(lane);
     CheckShared(warp,
-                {lane, line, Space::kShared, base + offset, imm.bytes, imm.kind, imm.strong != 0, nullptr, imm.kind == AccessKind::kRead},
+                {lane, line, Space::kShared, base + offset, imm.bytes, imm.kind, imm.strong != 0, nullptr,
+                 imm.kind == AccessKind::kRead},
                 offset);
   });
   return true;
@@ -262,7 +277,8 @@ void Memcheck::RememberSite(Warp& warp, std::uint32_t site, std::uint64_t addres
   if (site == 0 || std::size_t{site} * 2 + 1 >= check.sites.size()) return;
   const CheckedRegion& region = check.last;  // of the last lane that was looked up
   // The code takes an offset's alignment for the address's.
-  if (!region.Holds(address, bytes) || !region.lasting || region.written || !IsAligned(region.base, bytes) || (write && !region.writable))
+  if (!region.Holds(address, bytes) || !region.lasting || region.written || !IsAligned(region.base, bytes) ||
+      (write && !region.writable))
     return;
   check.sites[std::size_t{site} * 2] = region.base;
   check.sites[std::size_t{site} * 2 + 1] = region.bytes;

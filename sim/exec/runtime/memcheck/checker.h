@@ -1,5 +1,5 @@
-// memcheck: exact bounds of everything a kernel touches, and a collection of what was found. One per engine, shared by its
-// workers; what belongs to one CTA is in UnitCheck. docs/memcheck.md tells what is checked and what is not.
+// memcheck: exact bounds of everything a kernel touches, and a collection of what was found. One per engine, shared by
+// its workers; what belongs to one CTA is in UnitCheck. docs/memcheck.md tells what is checked and what is not.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +28,11 @@ struct Warp;
 struct CheckedRegion {
   std::uint64_t base = 0, bytes = 0;
   bool writable = true;
-  bool lasting = false;                             ///< stays as it is until the grid ends: generated code may remember it
+  bool lasting = false;  ///< stays as it is until the grid ends: generated code may remember it
   std::shared_ptr<WrittenBytes> written = nullptr;  ///< what of it has been written; null: not looked at
-  bool Holds(std::uint64_t address, std::uint64_t count) const { return address - base < bytes && count <= bytes - (address - base); }
+  bool Holds(std::uint64_t address, std::uint64_t count) const {
+    return address - base < bytes && count <= bytes - (address - base);
+  }
 };
 
 /// memcheck's part of a unit. Touched by its worker's thread alone.
@@ -72,7 +74,11 @@ struct LaneRequest {
 class Memcheck {
  public:
   Memcheck(const Engine::Options& options, const DeviceMemory& memory, const DeviceHeap& heap)
-      : limit_(options.memcheck_limit), on_finding_(options.on_memcheck), written_(options.global_shadow), memory_(memory), heap_(heap) {}
+      : limit_(options.memcheck_limit),
+        on_finding_(options.on_memcheck),
+        written_(options.global_shadow),
+        memory_(memory),
+        heap_(heap) {}
 
   /// Where a lane's access may take place: its address, or a harmless place when it is bad. A bad access that would end
   /// the grid without memcheck ends it here, too: the launch is stopped, and the caller leaves with LeaveIfStopped.
@@ -80,7 +86,8 @@ class Memcheck {
   void LeaveIfStopped(Warp& warp);
 
   /// Helper::kCheckShared. False: the access has to go lane by lane.
-  bool CheckShared(Warp& warp, std::uint32_t mask, std::uint32_t line, SharedAccessImm imm, const std::uint64_t* offsets);
+  bool CheckShared(Warp& warp, std::uint32_t mask, std::uint32_t line, SharedAccessImm imm,
+                   const std::uint64_t* offsets);
   /// Lets generated code do accesses of this site to the region at `address` by itself.
   void RememberSite(Warp& warp, std::uint32_t site, std::uint64_t address, std::uint32_t bytes, bool write);
 
@@ -96,8 +103,8 @@ class Memcheck {
   void PassSync(Warp& warp, std::uint32_t mask, PassSyncImm imm);
 
   /// A lane is about to do `op` with the mbarrier at `place`, which holds `word`.
-  void CheckMbarrier(Warp& warp, std::uint32_t lane, std::uint32_t line, MbarrierOp op, const void* place, std::uint64_t word,
-                     std::uint64_t operand);
+  void CheckMbarrier(Warp& warp, std::uint32_t lane, std::uint32_t line, MbarrierOp op, const void* place,
+                     std::uint64_t word, std::uint64_t operand);
   /// It has done it.
   void NoteMbarrier(Warp& warp, MbarrierOp op, const void* place, std::uint64_t word);
 
@@ -128,8 +135,8 @@ class Memcheck {
   // Kernel, kind, line, line of the other access, space.
   using Key = std::tuple<std::string, MemcheckKind, std::uint32_t, std::uint32_t, Space>;
 
-  /// Findings that are one error: of one kind in one kernel, and `what` is the same: the source line, or where that is not known, the
-  /// straight line of code with the instruction and the memory that it is near (PlaceOf).
+  /// Findings that are one error: of one kind in one kernel, and `what` is the same: the source line, or where that is
+  /// not known, the straight line of code with the instruction and the memory that it is near (PlaceOf).
   struct ErrorPlace {
     std::string kernel;
     MemcheckKind kind;
@@ -155,8 +162,10 @@ class Memcheck {
   ErrorPlace PlaceOf(const Launch& launch, const MemcheckReport& report, std::uint32_t other_line) const;
   /// `fill` completes the report of what was not known before.
   using Fill = std::function<void(MemcheckReport&)>;
-  void Note(Warp& warp, MemcheckKind kind, const LaneRequest& request, std::uint64_t shown, std::uint32_t other_line, const Fill& fill);
-  MemcheckAccess Describe(const Warp& warp, std::uint32_t lane, AccessKind kind, std::uint32_t bytes, std::uint32_t line) const;
+  void Note(Warp& warp, MemcheckKind kind, const LaneRequest& request, std::uint64_t shown, std::uint32_t other_line,
+            const Fill& fill);
+  MemcheckAccess Describe(const Warp& warp, std::uint32_t lane, AccessKind kind, std::uint32_t bytes,
+                          std::uint32_t line) const;
 
   const std::uint32_t limit_;
   const std::function<void(const MemcheckReport&)> on_finding_;
@@ -166,7 +175,8 @@ class Memcheck {
 
   mutable std::mutex mutex_;
   std::map<Key, std::size_t> index_;
-  std::map<ErrorPlace, std::size_t> by_place_;  // those of several instructions that are one error, as of an unrolled loop
+  std::map<ErrorPlace, std::size_t>
+      by_place_;  // those of several instructions that are one error, as of an unrolled loop
   std::vector<Finding> found_;
   std::uint64_t not_kept_ = 0;
 };

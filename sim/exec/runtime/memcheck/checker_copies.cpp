@@ -6,7 +6,9 @@
 namespace gridloom::exec {
 
 void Memcheck::BeginCopies(Warp& warp, std::uint32_t mask, std::uint32_t line, void* const* args) {
-  const auto input = [&](std::size_t n, std::uint32_t lane) { return static_cast<const std::uint64_t*>(args[n])[lane]; };
+  const auto input = [&](std::size_t n, std::uint32_t lane) {
+    return static_cast<const std::uint64_t*>(args[n])[lane];
+  };
   ForEachLane(mask, [&](std::uint32_t lane) {
     const std::uint64_t offset = input(0, lane), bytes = input(1, lane);
     if (offset >= ~0u || bytes >= ~0u - offset) return;  // out of bounds, and told
@@ -28,10 +30,12 @@ void Memcheck::OrderCopies(Warp& warp, std::uint32_t mask, std::uint64_t order, 
   ForEachLane(mask, [&](std::uint32_t lane) {
     if (order == kCopiesCommitted) return check.copies.Commit(number, lane);
     if (order == kCopiesToMbarrier)
-      return check.copies.Bind(number, lane, reinterpret_cast<const void*>(static_cast<const std::uint64_t*>(args[0])[lane]));
+      return check.copies.Bind(number, lane,
+                               reinterpret_cast<const void*>(static_cast<const std::uint64_t*>(args[0])[lane]));
     for (const AsyncCopies::Copy& copy : check.copies.Await(number, lane, groups, all)) {
       SharedShadow::Finding told;
-      check.shadow.Lane(number, lane, copy.line, AccessKind::kWrite, false, false, copy.begin, copy.end - copy.begin, told);
+      check.shadow.Lane(number, lane, copy.line, AccessKind::kWrite, false, false, copy.begin, copy.end - copy.begin,
+                        told);
     }
   });
 }
@@ -44,7 +48,8 @@ void Memcheck::CheckCopies(Warp& warp, const LaneRequest& request, std::uint32_t
   if (!copy) return;
   Note(warp, MemcheckKind::kUnfinishedCopy, request, offset, copy->line, [&](MemcheckReport& report) {
     report.place = SharedPlace(LaunchOf(warp), offset);
-    report.other = Describe(warp.cta->unit->warps[copy->warp], copy->lane, AccessKind::kWrite, copy->end - copy->begin, copy->line);
+    report.other = Describe(warp.cta->unit->warps[copy->warp], copy->lane, AccessKind::kWrite, copy->end - copy->begin,
+                            copy->line);
   });
 }
 

@@ -11,7 +11,8 @@
 
 namespace gridloom::exec {
 
-MemcheckAccess Memcheck::Describe(const Warp& warp, std::uint32_t lane, AccessKind kind, std::uint32_t bytes, std::uint32_t line) const {
+MemcheckAccess Memcheck::Describe(const Warp& warp, std::uint32_t lane, AccessKind kind, std::uint32_t bytes,
+                                  std::uint32_t line) const {
   MemcheckAccess access;
   access.kind = kind;
   access.bytes = bytes;
@@ -20,7 +21,8 @@ MemcheckAccess Memcheck::Describe(const Warp& warp, std::uint32_t lane, AccessKi
   const Launch& launch = LaunchOf(warp);
   access.ptx_line = PtxLineOf(launch, line);
   if (access.ptx_line == 0 || !launch.program) return access;
-  if (auto source = FindSource(launch.program->module(), launch.info ? launch.info->function : nullptr, access.ptx_line)) {
+  if (auto source =
+          FindSource(launch.program->module(), launch.info ? launch.info->function : nullptr, access.ptx_line)) {
     access.file = std::move(source->file);
     access.source_line = source->line;
   }
@@ -41,7 +43,8 @@ std::string LineOf(const Launch& launch, std::uint32_t line) {
 
 }  // namespace
 
-Memcheck::ErrorPlace Memcheck::PlaceOf(const Launch& launch, const MemcheckReport& report, std::uint32_t other_line) const {
+Memcheck::ErrorPlace Memcheck::PlaceOf(const Launch& launch, const MemcheckReport& report,
+                                       std::uint32_t other_line) const {
   ErrorPlace place{.kernel = report.kernel,
                    .kind = report.kind,
                    .what = {},
@@ -55,15 +58,17 @@ Memcheck::ErrorPlace Memcheck::PlaceOf(const Launch& launch, const MemcheckRepor
   place.what = LineOf(launch, access.ptx_line);
   if (report.space == Space::kGlobal) place.what += " " + GlobalNeighbour(memory_, heap_, report.address);
   else if (report.space == Space::kShared && launch.program && launch.ctas_per_unit == 1)
-    place.what += " " + std::to_string(SharedVariableAt(launch.program->module(), *launch.info->function, report.address).offset);
+    place.what +=
+        " " + std::to_string(SharedVariableAt(launch.program->module(), *launch.info->function, report.address).offset);
   return place;
 }
 
-void Memcheck::Note(Warp& warp, MemcheckKind kind, const LaneRequest& request, std::uint64_t shown, std::uint32_t other_line,
-                    const Fill& fill) {
+void Memcheck::Note(Warp& warp, MemcheckKind kind, const LaneRequest& request, std::uint64_t shown,
+                    std::uint32_t other_line, const Fill& fill) {
   const Launch& launch = LaunchOf(warp);
   const std::lock_guard lock(mutex_);
-  const auto [it, inserted] = index_.try_emplace(Key{launch.kernel_name, kind, request.line, other_line, request.space}, found_.size());
+  const auto [it, inserted] =
+      index_.try_emplace(Key{launch.kernel_name, kind, request.line, other_line, request.space}, found_.size());
   if (!inserted) {
     if (it->second < found_.size()) ++found_[it->second].report.times;
     else ++not_kept_;
@@ -104,14 +109,18 @@ void Memcheck::Race(Warp& warp, const LaneRequest& request, const SharedShadow::
 std::string Memcheck::Place(const Warp& warp, MemcheckKind kind, const LaneRequest& request) const {
   const Launch& launch = LaunchOf(warp);
   if (kind == MemcheckKind::kMisaligned)
-    return std::to_string(request.bytes) + "-byte accesses need a multiple of " + std::to_string(std::bit_ceil(request.bytes));
+    return std::to_string(request.bytes) + "-byte accesses need a multiple of " +
+           std::to_string(std::bit_ceil(request.bytes));
   if (request.space == Space::kShared) {
     return "the CTA has " + WithCommas(launch.ctx.total_shared_bytes) + " bytes of shared memory (" +
-           WithCommas(launch.info->static_shared_bytes) + " static, " + WithCommas(launch.ctx.dynamic_shared_bytes) + " dynamic)";
+           WithCommas(launch.info->static_shared_bytes) + " static, " + WithCommas(launch.ctx.dynamic_shared_bytes) +
+           " dynamic)";
   }
-  if (request.space == Space::kLocal) return "the thread has " + WithCommas(warp.ctx.local_bytes) + " bytes of local memory";
+  if (request.space == Space::kLocal)
+    return "the thread has " + WithCommas(warp.ctx.local_bytes) + " bytes of local memory";
   const CtaCtx& cta = warp.cta->ctx;
-  if (request.address - cta.shared_base < cta.shared_bytes) return "it lies in shared memory, and the instruction is for global memory";
+  if (request.address - cta.shared_base < cta.shared_bytes)
+    return "it lies in shared memory, and the instruction is for global memory";
   return GlobalPlace(memory_, heap_, request.address, request.bytes);
 }
 

@@ -26,7 +26,8 @@ constexpr std::uint8_t kNoBitValid = 0xff;
 
 void Memcheck::NoteInvalidRead(Warp& warp, const LaneRequest& request, std::uint32_t offset) {
   warp.ctx.invalid_reads = 1;
-  CheckOf(warp).invalid_reads[std::size_t{NumberOf(warp)} * kWarpSize + request.lane] = {request.line, offset, request.bytes};
+  CheckOf(warp).invalid_reads[std::size_t{NumberOf(warp)} * kWarpSize + request.lane] = {request.line, offset,
+                                                                                         request.bytes};
 }
 
 /// What an access does to what is known of global memory. Reads are not looked at: what is read may never be used.
@@ -42,7 +43,8 @@ void Memcheck::CheckWritten(Warp& warp, const LaneRequest& request, const Checke
   region.written->Write(offset, request.bytes);
 }
 
-void Memcheck::LoadedBits(Warp& warp, std::uint32_t mask, ShadowImm imm, const std::uint64_t* addresses, std::uint8_t* bits) {
+void Memcheck::LoadedBits(Warp& warp, std::uint32_t mask, ShadowImm imm, const std::uint64_t* addresses,
+                          std::uint8_t* bits) {
   std::memset(bits, 0, std::size_t{kWarpSize} * imm.bytes);
   const SharedShadow& shadow = CheckOf(warp).shadow;
   ForEachLane(mask, [&](std::uint32_t lane) {
@@ -52,10 +54,11 @@ void Memcheck::LoadedBits(Warp& warp, std::uint32_t mask, ShadowImm imm, const s
   });
 }
 
-/// In shared memory a byte without a valid bit counts as not written. Local memory is taken to be valid. Elsewhere, what is stored leaves
-/// the CTA: it has to have a valid byte, as structs have gaps and vectors elements that nobody uses.
-void Memcheck::StoredBits(Warp& warp, std::uint32_t mask, std::uint32_t line, ShadowImm imm, const std::uint64_t* addresses,
-                          const std::uint8_t* const* bits) {
+/// In shared memory a byte without a valid bit counts as not written. Local memory is taken to be valid. Elsewhere,
+/// what is stored leaves the CTA: it has to have a valid byte, as structs have gaps and vectors elements that nobody
+/// uses.
+void Memcheck::StoredBits(Warp& warp, std::uint32_t mask, std::uint32_t line, ShadowImm imm,
+                          const std::uint64_t* addresses, const std::uint8_t* const* bits) {
   const std::uint32_t bytes = std::uint32_t{imm.bytes} * imm.count;
   std::uint32_t leaves = 0;
   ForEachLane(mask, [&](std::uint32_t lane) {
@@ -78,9 +81,11 @@ void Memcheck::StoredBits(Warp& warp, std::uint32_t mask, std::uint32_t line, Sh
 
 /// Of the lane, or of another one that has given it the value.
 const UnitCheck::InvalidRead& InvalidReadOf(const Warp& warp, std::uint32_t lane) {
-  const UnitCheck::InvalidRead* const reads = CheckOf(warp).invalid_reads.data() + std::size_t{NumberOf(warp)} * kWarpSize;
+  const UnitCheck::InvalidRead* const reads =
+      CheckOf(warp).invalid_reads.data() + std::size_t{NumberOf(warp)} * kWarpSize;
   if (reads[lane].line != 0) return reads[lane];
-  const auto* const other = std::find_if(reads, reads + kWarpSize, [](const UnitCheck::InvalidRead& read) { return read.line != 0; });
+  const auto* const other =
+      std::find_if(reads, reads + kWarpSize, [](const UnitCheck::InvalidRead& read) { return read.line != 0; });
   return other == reads + kWarpSize ? reads[lane] : *other;
 }
 

@@ -30,19 +30,23 @@ bool WasFreed(const DeviceMemory& memory, const DeviceHeap& heap, std::uint64_t 
   return block && block->freed && address - block->base < std::max<std::uint64_t>(block->bytes, 1);
 }
 
-std::string GlobalPlace(const DeviceMemory& memory, const DeviceHeap& heap, std::uint64_t address, std::uint32_t bytes) {
+std::string GlobalPlace(const DeviceMemory& memory, const DeviceHeap& heap, std::uint64_t address,
+                        std::uint32_t bytes) {
   if (heap.Contains(address)) {
     const auto block = heap.FindBefore(address);
     if (!block) return "in the heap of malloc() in kernels, outside of all blocks";
-    return DescribeMiss(address, bytes, block->base, block->bytes, NameBlock(*block)) + (block->freed ? ", which has been freed" : "");
+    return DescribeMiss(address, bytes, block->base, block->bytes, NameBlock(*block)) +
+           (block->freed ? ", which has been freed" : "");
   }
   const auto nearest = address < kPageBytes ? std::nullopt : memory.FindNearest(address);
   const bool variables = nearest && nearest->allocation.kind == MemoryKind::kModule;
   if (const auto* const program = variables ? nearest->allocation.OwnerAs<const ProgramImpl>() : nullptr) {
     const GlobalInfo* variable = VariableBefore(*program, address);
-    if (!variable || variable->address < nearest->allocation.base) variable = VariableBefore(*program, nearest->allocation.base);
+    if (!variable || variable->address < nearest->allocation.base)
+      variable = VariableBefore(*program, nearest->allocation.base);
     if (variable && !memory.FindFreed(address) && IsNear(address, variable->address, variable->bytes))
-      return DescribeMiss(address, bytes, variable->address, variable->bytes, NameVariable(variable->name, variable->bytes));
+      return DescribeMiss(address, bytes, variable->address, variable->bytes,
+                          NameVariable(variable->name, variable->bytes));
   }
   return DescribePlace(memory, address, bytes);
 }
@@ -63,7 +67,8 @@ std::string GlobalNeighbour(const DeviceMemory& memory, const DeviceHeap& heap, 
   if (const auto freed = memory.FindFreed(address)) return std::to_string(freed->id);
   const auto nearest = memory.FindNearest(address);
   if (!nearest) return {};
-  const auto* const program = nearest->allocation.kind == MemoryKind::kModule ? nearest->allocation.OwnerAs<const ProgramImpl>() : nullptr;
+  const auto* const program =
+      nearest->allocation.kind == MemoryKind::kModule ? nearest->allocation.OwnerAs<const ProgramImpl>() : nullptr;
   const GlobalInfo* const variable = program ? VariableBefore(*program, address) : nullptr;
   return variable ? variable->name : std::to_string(nearest->allocation.id);
 }

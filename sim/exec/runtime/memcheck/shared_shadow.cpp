@@ -159,7 +159,8 @@ bool SharedShadow::Ordered(std::uint32_t warp, Trace trace, Trace mine) const {
 }
 
 bool SharedShadow::Readable(std::uint32_t warp, const Cell& cell, Trace mine) const {
-  return cell.writer >> kEpochShift >= first_epoch_ - 1 && Ordered(warp, cell.writer, mine) && Ordered(warp, cell.atomic, mine);
+  return cell.writer >> kEpochShift >= first_epoch_ - 1 && Ordered(warp, cell.writer, mine) &&
+         Ordered(warp, cell.atomic, mine);
 }
 
 bool SharedShadow::Writable(std::uint32_t warp, const Cell& cell, Trace mine) const {
@@ -192,8 +193,12 @@ Trace Merged(Trace before, Trace mine, Trace lanes) {
 
 }  // namespace
 
-void SharedShadow::RecordWrite(const Cell& cell, Trace mine) { cell.writer = Merged(cell.writer, mine, Trace{kLaneMask}); }
-void SharedShadow::RecordAtomic(const Cell& cell, Trace mine) { cell.atomic = Merged(cell.atomic, mine, Trace{kLaneMask}); }
+void SharedShadow::RecordWrite(const Cell& cell, Trace mine) {
+  cell.writer = Merged(cell.writer, mine, Trace{kLaneMask});
+}
+void SharedShadow::RecordAtomic(const Cell& cell, Trace mine) {
+  cell.atomic = Merged(cell.atomic, mine, Trace{kLaneMask});
+}
 
 void SharedShadow::Cells::Resize(std::size_t bytes) {
   const std::size_t cells = (bytes + (std::size_t{1} << shift) - 1) >> shift;
@@ -205,8 +210,8 @@ void SharedShadow::Cells::Clear() {
   for (auto* traces : {&writer, &reader, &other_reader, &atomic}) std::ranges::fill(*traces, 0);
 }
 
-/// From now on the block is known by bytes. It stays so until the next grid: a kernel whose CTAs touch bytes somewhere does it
-/// in all of them.
+/// From now on the block is known by bytes. It stays so until the next grid: a kernel whose CTAs touch bytes somewhere
+/// does it in all of them.
 void SharedShadow::Refine(std::size_t block) {
   if (blocks_[block].in_bytes) return;
   blocks_[block].in_bytes = true;
@@ -250,8 +255,8 @@ bool SharedShadow::Conflicts(std::uint32_t warp, Trace before, AccessKind kind, 
   return true;
 }
 
-bool SharedShadow::CheckCell(const Cell& cell, std::uint32_t warp, AccessKind kind, bool strong, bool silent, Trace mine,
-                             Finding& finding) {
+bool SharedShadow::CheckCell(const Cell& cell, std::uint32_t warp, AccessKind kind, bool strong, bool silent,
+                             Trace mine, Finding& finding) {
   const bool written = cell.writer >> kEpochShift >= first_epoch_ - 1;
   const auto reads_conflict = [&] {
     return Conflicts(warp, cell.reader, AccessKind::kRead, mine, finding) ||
@@ -286,12 +291,13 @@ bool SharedShadow::CheckCell(const Cell& cell, std::uint32_t warp, AccessKind ki
   return found;
 }
 
-bool SharedShadow::Lane(std::uint32_t warp, std::uint32_t lane, std::uint32_t line, AccessKind kind, bool strong, bool silent,
-                        std::uint32_t offset, std::uint32_t bytes, Finding& finding) {
+bool SharedShadow::Lane(std::uint32_t warp, std::uint32_t lane, std::uint32_t line, AccessKind kind, bool strong,
+                        bool silent, std::uint32_t offset, std::uint32_t bytes, Finding& finding) {
   RecordLoggedReads();
   used_[warp] = 1;
   if (strong || kind == AccessKind::kAtomic) {
-    for (Block& block : BlocksOf(offset, offset + bytes)) block.scanned = false;  // a write of what nobody has written yet is noted
+    for (Block& block : BlocksOf(offset, offset + bytes))
+      block.scanned = false;  // a write of what nobody has written yet is noted
     if (!strong) MarkAtomic(offset, offset + bytes, warp);
   } else {
     Mark(offset, offset + bytes, warp, kind == AccessKind::kWrite);

@@ -1,9 +1,10 @@
-// What memcheck knows about the shared memory of a CTA (or of all CTAs of a cluster): for every word, or byte, who wrote it
-// last and who read it, and for every warp which accesses of the others come before what it does next.
+// What memcheck knows about the shared memory of a CTA (or of all CTAs of a cluster): for every word, or byte, who
+// wrote it last and who read it, and for every warp which accesses of the others come before what it does next.
 //
-// Memory is known in *cells*: words, and in blocks where anything smaller than a word has been touched, bytes. What is known of a
-// whole block decides about most accesses: everything in it was written before, and nothing since the last barrier. Reads by rows
-// of lanes are only logged: who read a cell matters when it is written, and a barrier of all warps ends that.
+// Memory is known in *cells*: words, and in blocks where anything smaller than a word has been touched, bytes. What is
+// known of a whole block decides about most accesses: everything in it was written before, and nothing since the last
+// barrier. Reads by rows of lanes are only logged: who read a cell matters when it is written, and a barrier of all
+// warps ends that.
 //
 // Order is kept as vector clocks of warps. A warp's *epoch* counts what it gave to others (barrier arrivals, fences);
 // known(w, v) is the last epoch of v whose accesses are ordered before w's next one. Lanes of one warp are ordered by
@@ -22,8 +23,8 @@
 
 namespace gridloom::exec {
 
-/// Where the lanes of an access are. They may stand in rows: those of a row are at consecutive places, or all at the same one.
-/// (Not initialised: filled for each access, and clearing it first would cost more than the rest.)
+/// Where the lanes of an access are. They may stand in rows: those of a row are at consecutive places, or all at the
+/// same one. (Not initialised: filled for each access, and clearing it first would cost more than the rest.)
 struct LanePlaces {
   static constexpr std::uint32_t kShortest = 8, kMostRows = kWarpSize / kShortest;
   std::uint64_t least, most, bits;  ///< of the offsets of lanes that are on: the extremes, and all their bits together
@@ -65,11 +66,12 @@ class SharedShadow {
 
     std::uint64_t OffsetOf(std::uint32_t lane) const {
       if (offsets) return offsets[lane];
-      return places.first[lane / places.row_lanes] + (places.same ? 0 : std::uint64_t{lane % places.row_lanes} * what.bytes);
+      return places.first[lane / places.row_lanes] +
+             (places.same ? 0 : std::uint64_t{lane % places.row_lanes} * what.bytes);
     }
   };
-  /// The usual read, and nothing but that: by all lanes, in rows that begin at `first`, of places that were all written before the
-  /// last barrier. False says nothing; nothing is recorded then.
+  /// The usual read, and nothing but that: by all lanes, in rows that begin at `first`, of places that were all written
+  /// before the last barrier. False says nothing; nothing is recorded then.
   bool TryUsualRead(std::uint32_t warp, std::uint32_t line, SharedAccessImm what, const std::uint64_t* first);
   /// Records the access of a whole warp when nothing is wrong with it; otherwise records nothing and returns false.
   bool Try(const Access& access);
@@ -85,15 +87,18 @@ class SharedShadow {
     AccessKind other_kind = AccessKind::kWrite;
     std::uint32_t other_warp = 0, other_lane = 0, other_line = 0;
   };
-  /// Records one lane's access; true when `finding` says what is wrong with it. `silent`: a write of what is there already.
-  bool Lane(std::uint32_t warp, std::uint32_t lane, std::uint32_t line, AccessKind kind, bool strong, bool silent, std::uint32_t offset,
-            std::uint32_t bytes, Finding& finding);
+  /// Records one lane's access; true when `finding` says what is wrong with it. `silent`: a write of what is there
+  /// already.
+  bool Lane(std::uint32_t warp, std::uint32_t lane, std::uint32_t line, AccessKind kind, bool strong, bool silent,
+            std::uint32_t offset, std::uint32_t bytes, Finding& finding);
 
  private:
   // A trace of an access: epoch, warp, lane and PTX line in one word, so that older ones are smaller.
   using Trace = std::uint64_t;
-  static constexpr unsigned kLineBits = 22, kLaneShift = kLineBits, kWarpShift = kLaneShift + 6, kEpochShift = kWarpShift + 9;
-  static constexpr std::uint64_t kLaneMask = std::uint64_t{63} << kLaneShift, kWarpMask = std::uint64_t{511} << kWarpShift;
+  static constexpr unsigned kLineBits = 22, kLaneShift = kLineBits, kWarpShift = kLaneShift + 6,
+                            kEpochShift = kWarpShift + 9;
+  static constexpr std::uint64_t kLaneMask = std::uint64_t{63} << kLaneShift,
+                                 kWarpMask = std::uint64_t{511} << kWarpShift;
   static constexpr std::uint32_t kLastEpoch = (1u << (64 - kEpochShift)) - 2;
   static constexpr unsigned kBlockShift = 8;        ///< bytes of a block, as a power of two
   static constexpr std::size_t kMostReads = 16384;  ///< for which the log has room at most
@@ -164,7 +169,8 @@ class SharedShadow {
   void MakeRoomInLog();
   template <typename Visit>
   bool ForCells(const Access& access, Visit visit);
-  bool CheckCell(const Cell& cell, std::uint32_t warp, AccessKind kind, bool strong, bool silent, Trace mine, Finding& finding);
+  bool CheckCell(const Cell& cell, std::uint32_t warp, AccessKind kind, bool strong, bool silent, Trace mine,
+                 Finding& finding);
   void Name(Trace trace, AccessKind kind, Finding& finding) const;
   void Advance(std::uint32_t warp);
   void Renew(std::uint32_t warp);
@@ -180,11 +186,11 @@ class SharedShadow {
   std::uint32_t warps_ = 0;
   std::uint64_t identity_mask_ = 0;  // what tells two threads apart that need order between them
   std::uint32_t first_epoch_ = 2, last_epoch_ = 0;
-  bool exhausted_ = false;                                                 // out of epochs: no races are looked for in this CTA
-  std::vector<std::uint32_t> epoch_, known_, least_known_;                 // least_known_: the smallest of a warp's known epochs
-  std::vector<std::uint8_t> used_;                                         // the warp has made accesses in its epoch
+  bool exhausted_ = false;                                  // out of epochs: no races are looked for in this CTA
+  std::vector<std::uint32_t> epoch_, known_, least_known_;  // least_known_: the smallest of a warp's known epochs
+  std::vector<std::uint8_t> used_;                          // the warp has made accesses in its epoch
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> arrived_;  // barrier -> joined clocks
-  std::vector<std::uint32_t> fence_, exited_;                              // joined clocks of warps that made fences, that ended
+  std::vector<std::uint32_t> fence_, exited_;  // joined clocks of warps that made fences, that ended
 };
 
 inline SharedShadow::Trace SharedShadow::TraceOf(std::uint32_t warp, std::uint32_t lane, std::uint32_t line) const {
@@ -207,7 +213,8 @@ inline void SharedShadow::Mark(std::uint64_t first, std::uint64_t end, std::uint
   }
 }
 
-inline bool SharedShadow::TryUsualRead(std::uint32_t warp, std::uint32_t line, SharedAccessImm what, const std::uint64_t* first) {
+inline bool SharedShadow::TryUsualRead(std::uint32_t warp, std::uint32_t line, SharedAccessImm what,
+                                       const std::uint64_t* first) {
   if (logged_.size() - logged_count_ < LanePlaces::kMostRows) return false;
   const bool same = what.pattern == SharedAccessImm::kUniform;
   const std::uint32_t span = same ? what.bytes : std::uint32_t{what.row_lanes} * what.bytes;
@@ -218,7 +225,8 @@ inline bool SharedShadow::TryUsualRead(std::uint32_t warp, std::uint32_t line, S
     if (first[row] >= size_ || span > size_ - first[row] || (first[row] & (what.bytes - 1u)) != 0) return false;
     const auto offset = static_cast<std::uint32_t>(first[row]);
     for (Block& block : BlocksOf(offset, offset + span)) {
-      if (block.newest_write > known || block.newest_atomic > known || block.oldest_write < first_epoch_ - 1) return false;
+      if (block.newest_write > known || block.newest_atomic > known || block.oldest_write < first_epoch_ - 1)
+        return false;
       block.newest_read = std::max(block.newest_read, epoch);
     }
     out->first = offset;

@@ -1,5 +1,5 @@
-// The shadow of shared memory, a warp at a time. Lanes that stand in rows are looked at with vector instructions, eight cells
-// at once; others one by one, before anything is recorded.
+// The shadow of shared memory, a warp at a time. Lanes that stand in rows are looked at with vector instructions, eight
+// cells at once; others one by one, before anything is recorded.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -52,8 +52,9 @@ GL_INLINE void Store(std::uint64_t* to, const T& from) {
   std::memcpy(to, &from, sizeof from);
 }
 
-/// Calls visit(writer, reader, other_reader, lanes) for the cells of a run, eight at a time and what is left one by one: where their
-/// traces begin and, as a Chunk or a word, which lanes they belong to, counted from the run's first one.
+/// Calls visit(writer, reader, other_reader, lanes) for the cells of a run, eight at a time and what is left one by
+/// one: where their traces begin and, as a Chunk or a word, which lanes they belong to, counted from the run's first
+/// one.
 template <typename Visit>
 GL_INLINE void ForRun(const CellRun& run, Visit visit) {
   std::uint32_t at = 0;
@@ -70,17 +71,20 @@ GL_INLINE void ForRun(const CellRun& run, Visit visit) {
 /// All bits where a cell's lane is on. For a word or a chunk of words.
 template <typename T>
 GL_INLINE void OnOf(const CellRun& run, const T& lanes, T& on) {
-  on = run.gaps && !run.same ? T{} - (((T{} + std::uint64_t{run.lanes}) >> lanes) & std::uint64_t{1}) : T{} - std::uint64_t{1};
+  on = run.gaps && !run.same ? T{} - (((T{} + std::uint64_t{run.lanes}) >> lanes) & std::uint64_t{1})
+                             : T{} - std::uint64_t{1};
 }
 
 GL_INLINE void MarkUnordered(const CellRun& run, const Chunk& trace, const Chunk& mine, Chunk& bad) {
   bad |= trace >= run.ordered_below ? (trace ^ mine) & run.identity_mask : Chunk{};
 }
-GL_INLINE void MarkUnordered(const CellRun& run, const std::uint64_t& trace, const std::uint64_t& mine, std::uint64_t& bad) {
+GL_INLINE void MarkUnordered(const CellRun& run, const std::uint64_t& trace, const std::uint64_t& mine,
+                             std::uint64_t& bad) {
   bad |= trace >= run.ordered_below ? (trace ^ mine) & run.identity_mask : 0;
 }
 
-/// Cells are read or written by threads that nothing contradicts. Decides on the smallest known epoch: false may be wrong.
+/// Cells are read or written by threads that nothing contradicts. Decides on the smallest known epoch: false may be
+/// wrong.
 template <bool write>
 GL_INLINE void CheckRun(CellRun& run) {
   Chunk bad_chunk = {};
@@ -89,8 +93,8 @@ GL_INLINE void CheckRun(CellRun& run) {
     if constexpr (sizeof bad == sizeof(Chunk)) bad_chunk |= bad;
     else bad_word |= bad;
   };
-  const auto look = [&](const auto* writer, [[maybe_unused]] const auto* reader, [[maybe_unused]] const auto* other_reader,
-                        const auto& lanes) __attribute__((always_inline)) {
+  const auto look = [&](const auto* writer, [[maybe_unused]] const auto* reader,
+                        [[maybe_unused]] const auto* other_reader, const auto& lanes) __attribute__((always_inline)) {
     using T = std::remove_cvref_t<decltype(lanes)>;
     const T mine = (lanes << CellRun::kLaneShift) + run.mine;
     T on, trace, bad = {};
@@ -112,7 +116,8 @@ GL_INLINE void CheckRun(CellRun& run) {
 }
 
 GL_INLINE void RecordReadRunBody(const CellRun& run) {
-  const auto record = [&](const auto*, auto* reader, auto* other_reader, const auto& lanes) __attribute__((always_inline)) {
+  const auto record = [&](const auto*, auto* reader, auto* other_reader, const auto& lanes)
+      __attribute__((always_inline)) {
     using T = std::remove_cvref_t<decltype(lanes)>;
     const T mine = ((lanes << CellRun::kLaneShift) + run.mine) | run.several;
     T on, before, other;
@@ -187,7 +192,8 @@ GL_INLINE void ScanOffsetsBody(const std::uint64_t* offsets, std::uint32_t mask,
 
 }  // namespace
 
-GL_SIMD_FUNCTION(ScanOffsets, ScanOffsetsBody, (const std::uint64_t* offsets, std::uint32_t mask, std::uint32_t bytes, LanePlaces& out),
+GL_SIMD_FUNCTION(ScanOffsets, ScanOffsetsBody,
+                 (const std::uint64_t* offsets, std::uint32_t mask, std::uint32_t bytes, LanePlaces& out),
                  (offsets, mask, bytes, out))
 
 namespace {
@@ -201,15 +207,19 @@ GL_SIMD_FUNCTION(FindLeast, FindLeastBody, (const std::uint64_t* begin, const st
 
 }  // namespace
 
-/// Every cell of the block has been written in this CTA. A scan is good until the next write, which may have filled a gap.
-inline bool SharedShadow::AllWritten(Block& block) { return block.oldest_write >= first_epoch_ - 1 || (!block.scanned && Scan(block)); }
+/// Every cell of the block has been written in this CTA. A scan is good until the next write, which may have filled a
+/// gap.
+inline bool SharedShadow::AllWritten(Block& block) {
+  return block.oldest_write >= first_epoch_ - 1 || (!block.scanned && Scan(block));
+}
 
 bool SharedShadow::Scan(Block& block) {
   block.scanned = true;
   const auto index = static_cast<std::size_t>(&block - blocks_.data());
   const Cells& cells = block.in_bytes ? bytes_ : words_;
   const std::size_t begin = index << kBlockShift >> cells.shift;
-  const std::size_t end = (std::min<std::size_t>((index + 1) << kBlockShift, size_) + (1u << cells.shift) - 1) >> cells.shift;
+  const std::size_t end =
+      (std::min<std::size_t>((index + 1) << kBlockShift, size_) + (1u << cells.shift) - 1) >> cells.shift;
   Trace least = 0;
   FindLeast(cells.writer.data() + begin, cells.writer.data() + end, least);
   block.oldest_write = static_cast<std::uint32_t>(least >> kEpochShift);
@@ -229,15 +239,18 @@ bool SharedShadow::Row::Append(const Row& next) {
   return true;
 }
 
-/// Writes at most LanePlaces::kMostRows rows to `out` and returns how many. Rows that go on from one to the next become one.
+/// Writes at most LanePlaces::kMostRows rows to `out` and returns how many. Rows that go on from one to the next become
+/// one.
 inline std::uint32_t SharedShadow::RowsOf(const Access& access, Row* out) const {
   std::uint32_t count = 0;
-  const std::uint32_t length = access.places.row_lanes, bytes = access.what.bytes, step = access.places.same ? 0 : bytes;
+  const std::uint32_t length = access.places.row_lanes, bytes = access.what.bytes,
+                      step = access.places.same ? 0 : bytes;
   const Trace lane_zero = TraceOf(access.warp, 0, access.line);
   for (std::uint32_t begin = 0, number = 0; begin < kWarpSize; begin += length, ++number) {
     const std::uint32_t on = access.mask >> begin & (~0u >> (kWarpSize - length));
     if (on == 0) continue;
-    const auto first = static_cast<std::uint32_t>(std::countr_zero(on)), last = 31u - static_cast<std::uint32_t>(std::countl_zero(on));
+    const auto first = static_cast<std::uint32_t>(std::countr_zero(on)),
+               last = 31u - static_cast<std::uint32_t>(std::countl_zero(on));
     const auto base = static_cast<std::uint32_t>(access.places.first[number]);
     Row& row = out[count];
     row.first = base + first * step;
@@ -381,7 +394,8 @@ bool SharedShadow::TryLanes(const Access& access) {
 bool SharedShadow::TryStrong(const Access& access) {
   bool all_written = access.places.least <= access.places.most;
   if (all_written)
-    for (Block& block : BlocksOf(access.places.least, access.places.most + access.what.bytes)) all_written &= AllWritten(block);
+    for (Block& block : BlocksOf(access.places.least, access.places.most + access.what.bytes))
+      all_written &= AllWritten(block);
   const Trace unwritten_below = Trace{first_epoch_ - 1} << kEpochShift;
   return all_written || ForCells(access, [&](const Cell& cell, Trace) { return cell.writer >= unwritten_below; });
 }
@@ -391,7 +405,8 @@ bool SharedShadow::TryAtomic(const Access& access) {
   const std::uint64_t first = access.places.least, end = access.places.most + access.what.bytes;
   const std::uint32_t known = least_known_[access.warp];
   bool good = true;
-  for (Block& block : BlocksOf(first, end)) good &= block.newest_write <= known && block.newest_read <= known && AllWritten(block);
+  for (Block& block : BlocksOf(first, end))
+    good &= block.newest_write <= known && block.newest_read <= known && AllWritten(block);
   if (!good) {
     RecordLoggedReads();
     const Trace unwritten_below = Trace{first_epoch_ - 1} << kEpochShift;

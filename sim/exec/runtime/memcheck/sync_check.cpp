@@ -15,7 +15,9 @@ void ForLanesOf(std::uint32_t lanes, Visit visit) {
 
 }  // namespace
 
-bool SyncCheck::Wait::Names(std::uint32_t region) const { return std::ranges::find(imm.regions, region) != std::end(imm.regions); }
+bool SyncCheck::Wait::Names(std::uint32_t region) const {
+  return std::ranges::find(imm.regions, region) != std::end(imm.regions);
+}
 
 void SyncCheck::Prepare(std::uint32_t warps, std::uint32_t warps_per_cta) {
   waits_.resize(warps);
@@ -34,8 +36,8 @@ SyncCheck::Counted& SyncCheck::CountedAt(std::uint32_t warp, std::uint32_t regio
   return counted;
 }
 
-void SyncCheck::Enter(std::uint32_t warp, std::uint32_t lanes, std::uint32_t line, SyncCheckImm imm, const std::uint32_t* members,
-                      Findings& found) {
+void SyncCheck::Enter(std::uint32_t warp, std::uint32_t lanes, std::uint32_t line, SyncCheckImm imm,
+                      const std::uint32_t* members, Findings& found) {
   std::vector<Wait>& waits = waits_[warp];
   if (imm.counted) {
     Counted& counted = CountedAt(warp, imm.regions[0]);
@@ -54,14 +56,20 @@ void SyncCheck::Enter(std::uint32_t warp, std::uint32_t lanes, std::uint32_t lin
   }
   while (lanes != 0) {
     Wait wait{.members = members[FirstOf(lanes)], .line = line, .imm = imm};
-    ForLanesOf(lanes, [&](std::uint32_t lane) { wait.lanes |= static_cast<std::uint32_t>(members[lane] == wait.members) << lane; });
+    ForLanesOf(lanes, [&](std::uint32_t lane) {
+      wait.lanes |= static_cast<std::uint32_t>(members[lane] == wait.members) << lane;
+    });
     lanes &= ~wait.lanes;
     if (const std::uint32_t strangers = wait.lanes & ~wait.members; strangers != 0) {
-      found.push_back({.kind = MemcheckKind::kSyncMask, .thread = {warp, FirstOf(strangers)}, .line = line, .members = wait.members});
+      found.push_back({.kind = MemcheckKind::kSyncMask,
+                       .thread = {warp, FirstOf(strangers)},
+                       .line = line,
+                       .members = wait.members});
       wait.told = true;
     }
-    const auto same = std::ranges::find_if(
-        waits, [&](const Wait& other) { return imm.barrier && other.imm.barrier && other.line == line && !other.told; });
+    const auto same = std::ranges::find_if(waits, [&](const Wait& other) {
+      return imm.barrier && other.imm.barrier && other.line == line && !other.told;
+    });
     if (same != waits.end()) same->lanes |= wait.lanes;
     else waits.push_back(wait);
   }
@@ -125,7 +133,8 @@ void SyncCheck::PassCounted(std::uint32_t warp, std::uint32_t lanes, std::uint32
     counted.told = true;
     const bool came = barriers > *counted.expected;
     const Thread mine{warp, lane}, waited = came ? mine : counted.first, absent = came ? counted.first : mine;
-    found.push_back({.kind = MemcheckKind::kBarrierDivergence, .thread = waited, .line = counted.line, .other = absent});
+    found.push_back(
+        {.kind = MemcheckKind::kBarrierDivergence, .thread = waited, .line = counted.line, .other = absent});
   });
 }
 

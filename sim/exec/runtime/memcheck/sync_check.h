@@ -1,5 +1,5 @@
-// Barriers and .sync instructions that not all come to who have to. Threads say when they come to one, when they go on behind it, and when
-// they come to a region (compiler/sync_checks.h). For a unit; touched by its worker's thread alone.
+// Barriers and .sync instructions that not all come to who have to. Threads say when they come to one, when they go on
+// behind it, and when they come to a region (compiler/sync_checks.h). For a unit; touched by its worker's thread alone.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,8 @@ class SyncCheck {
   void BeginCta();
 
   /// Lanes of the warp come to a barrier or .sync instruction. `members`: of each lane.
-  void Enter(std::uint32_t warp, std::uint32_t lanes, std::uint32_t line, SyncCheckImm imm, const std::uint32_t* members, Findings& found);
+  void Enter(std::uint32_t warp, std::uint32_t lanes, std::uint32_t line, SyncCheckImm imm,
+             const std::uint32_t* members, Findings& found);
   /// Lanes go on.
   void Leave(std::uint32_t warp, std::uint32_t lanes, Findings& found);
   /// Lanes come to a region.
@@ -59,7 +60,9 @@ class SyncCheck {
     bool told = false;
   };
 
-  static bool IsCompany(const Wait& a, const Wait& b) { return !a.imm.barrier && !b.imm.barrier && a.members == b.members; }
+  static bool IsCompany(const Wait& a, const Wait& b) {
+    return !a.imm.barrier && !b.imm.barrier && a.members == b.members;
+  }
   Counted& CountedAt(std::uint32_t warp, std::uint32_t region);
   void PassCounted(std::uint32_t warp, std::uint32_t lanes, std::uint32_t region, Findings& found);
 

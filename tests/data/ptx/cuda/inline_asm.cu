@@ -1,5 +1,6 @@
 // What people write in asm(): blocks, local registers, labels, predicates, several statements on a line.
-__global__ void Inline(unsigned* out, unsigned a, unsigned b, unsigned long long l, float f, double d, unsigned short h) {
+__global__ void Inline(unsigned* out, unsigned a, unsigned b, unsigned long long l, float f, double d,
+                       unsigned short h) {
   unsigned r;
   asm("{ .reg .pred p; .reg .u32 t1, t2; setp.lt.u32 p, %1, %2; @p add.u32 t1, %1, 1; @!p mov.u32 t1, %2; mov.u32 t2, "
       "t1; mov.u32 %0, t2; }"
@@ -25,7 +26,8 @@ __global__ void Inline(unsigned* out, unsigned a, unsigned b, unsigned long long
 #if __CUDA_ARCH__ >= 800
   asm volatile("discard.global.L2 [%0], 128; applypriority.global.L2::evict_normal [%0], 128;" ::"l"(l));
 #endif
-  asm volatile("bar.sync 1, 64; barrier.sync.aligned 2; bar.arrive 3, 128; membar.gl; fence.acq_rel.gpu; fence.sc.sys;");
+  asm volatile(
+      "bar.sync 1, 64; barrier.sync.aligned 2; bar.arrive 3, 128; membar.gl; fence.acq_rel.gpu; fence.sc.sys;");
   asm volatile("ld.volatile.global.v2.u32 {%0, %1}, [%2+8];" : "=r"(out[10]), "=r"(out[11]) : "l"(l) : "memory");
   asm volatile("red.global.add.u32 [%0], 1; st.release.gpu.u32 [%0], %1;" ::"l"(l), "r"(a));
   asm volatile("pmevent 3; nanosleep.u32 20; brkpt;");

@@ -15,14 +15,17 @@ struct Pair {
   long long a;
   double b;
 };
-__device__ __noinline__ Pair Swap(Pair in, float x) { return {static_cast<long long>(in.b), static_cast<double>(in.a) + x}; }
+__device__ __noinline__ Pair Swap(Pair in, float x) {
+  return {static_cast<long long>(in.b), static_cast<double>(in.a) + x};
+}
 struct Base {
   __device__ virtual int Value(int x) { return x; }
 };
 struct Derived : Base {
   __device__ int Value(int x) override { return x + 1; }
 };
-extern "C" __global__ void Kernel(float4* out, const float4* in, int n, Pair pair, Base* object, bool flag, short half) {
+extern "C" __global__ void Kernel(float4* out, const float4* in, int n, Pair pair, Base* object, bool flag,
+                                  short half) {
   __shared__ float tile[256];
   const int i = __nvvm_read_ptx_sreg_ctaid_x() * __nvvm_read_ptx_sreg_ntid_x() + __nvvm_read_ptx_sreg_tid_x();
   tile[i & 255] = in[i].x * weights[i & 3];
@@ -37,7 +40,8 @@ extern "C" __global__ void Kernel(float4* out, const float4* in, int n, Pair pai
     case 5: v = v.wzyx; break;
   }
   pair = Swap(pair, v.x);
-  v.x += static_cast<float>(pair.a) + static_cast<float>(pair.b) + table[n & 1](n) + object->Value(n) + (flag ? half : 2);
+  v.x +=
+      static_cast<float>(pair.a) + static_cast<float>(pair.b) + table[n & 1](n) + object->Value(n) + (flag ? half : 2);
   __nvvm_atom_add_gen_i(&counter, 1);
   volatile char local[32];
   for (int k = 0; k < n; ++k) local[k] = k;

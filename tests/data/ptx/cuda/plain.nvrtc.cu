@@ -57,7 +57,8 @@ extern "C" __global__ void __launch_bounds__(128, 2) Control(float* out, int n, 
 }
 
 extern "C" __global__ void Warp(int* out, int v) {
-  out[0] = __shfl_xor_sync(~0u, v, 16) + __shfl_up_sync(~0u, v, 1) + __ballot_sync(~0u, v) + __any_sync(~0u, v) + __all_sync(~0u, v);
+  out[0] = __shfl_xor_sync(~0u, v, 16) + __shfl_up_sync(~0u, v, 1) + __ballot_sync(~0u, v) + __any_sync(~0u, v) +
+           __all_sync(~0u, v);
   out[1] = __syncthreads_count(v) + __syncthreads_and(v) + clock() + warpSize;
   unsigned r;
   asm("{ .reg .pred p; setp.lt.u32 p, %1, 5; @p bra DONE; mov.u32 %0, 7; DONE: mov.u32 %0, 9; }" : "=r"(r) : "r"(v));

@@ -4,8 +4,10 @@
 namespace cg = cooperative_groups;
 
 __global__ void Warp(int* out, int v, unsigned mask) {
-  out[0] = __shfl_sync(mask, v, 3) + __shfl_up_sync(mask, v, 1, 8) + __shfl_down_sync(mask, v, 2) + __shfl_xor_sync(mask, v, 16);
-  out[1] = __all_sync(mask, v) + __any_sync(mask, v) + __ballot_sync(mask, v) + __activemask() + __match_any_sync(mask, v);
+  out[0] = __shfl_sync(mask, v, 3) + __shfl_up_sync(mask, v, 1, 8) + __shfl_down_sync(mask, v, 2) +
+           __shfl_xor_sync(mask, v, 16);
+  out[1] =
+      __all_sync(mask, v) + __any_sync(mask, v) + __ballot_sync(mask, v) + __activemask() + __match_any_sync(mask, v);
   int all;
   out[2] = __match_all_sync(mask, v, &all) + all;
 #if __CUDA_ARCH__ >= 800

@@ -14,7 +14,8 @@ namespace gridloom::study {
 namespace {
 
 TEST_CASE("Settings_ReadNumbersListsAndNames") {
-  const auto settings = Settings::FromText("a: {x: 1.5, y: 2 3}\nlist: one, two\nb:\n  p.q: 4\n  r: {s: 5}\n", "test.yaml");
+  const auto settings =
+      Settings::FromText("a: {x: 1.5, y: 2 3}\nlist: one, two\nb:\n  p.q: 4\n  r: {s: 5}\n", "test.yaml");
   REQUIRE(settings.ok());
   CHECK(*settings->Number("a.x") == 1.5);
   CHECK(*settings->Numbers("a.y") == std::vector<double>{2, 3});
@@ -69,7 +70,8 @@ TEST_CASE("RateCache_KeepsNumbers_AndLeavesOutDamagedLines") {
 }
 
 TEST_CASE("Exhibit_AsCsv_QuotesAndKeepsDigits") {
-  const Exhibit exhibit{.name = "x", .title = "t", .columns = {"name", "value"}, .rows = {{"a, \"b\"", 0.1}, {nullptr, 3}}, .notes = {}};
+  const Exhibit exhibit{
+      .name = "x", .title = "t", .columns = {"name", "value"}, .rows = {{"a, \"b\"", 0.1}, {nullptr, 3}}, .notes = {}};
   CHECK(CsvOf(exhibit) == "name,value\r\n\"a, \"\"b\"\"\",0.1\r\n,3\r\n");
 }
 

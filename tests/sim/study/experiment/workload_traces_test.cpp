@@ -32,8 +32,8 @@ class Place {
   }
   /// A tool that writes down its arguments, a line for each, and leaves a trace.
   void MakeTool() const {
-    Script(environment.tool,
-           "printf '%s\\n' \"$@\" > " + Said().string() + "\ncp " + (environment.kept / "kernelet-bs.gltrace").string() + " \"$3\"\n");
+    Script(environment.tool, "printf '%s\\n' \"$@\" > " + Said().string() + "\ncp " +
+                                 (environment.kept / "kernelet-bs.gltrace").string() + " \"$3\"\n");
   }
   fs::path Said() const { return root_ / "said"; }
   std::string WhatWasSaid() const {
@@ -50,7 +50,8 @@ class Place {
 TEST_CASE("TraceOf_WithoutProgram_TakesWhatCanBeRead") {
   const Place place;
   const WorkloadRun run{.study = "kernelet", .name = "bs"};
-  const fs::path kept = place.environment.kept / "kernelet-bs.gltrace", trace = place.environment.work / "kernelet-bs.gltrace";
+  const fs::path kept = place.environment.kept / "kernelet-bs.gltrace",
+                 trace = place.environment.work / "kernelet-bs.gltrace";
   CHECK(*TraceOf(run, place.environment) == kept);
   fs::copy_file(kept, trace);
   CHECK(*TraceOf(run, place.environment) == trace);
@@ -58,7 +59,8 @@ TEST_CASE("TraceOf_WithoutProgram_TakesWhatCanBeRead") {
   CHECK(*TraceOf(run, place.environment) == kept);
   const auto missing = TraceOf({.study = "kernelet", .name = "nothing"}, place.environment);
   REQUIRE(!missing.ok());
-  CHECK(missing.error().message.find("there is no program " + (place.environment.programs / "kernelet/nothing").string()) == 0);
+  CHECK(missing.error().message.find("there is no program " +
+                                     (place.environment.programs / "kernelet/nothing").string()) == 0);
   // What was kept is of no other arguments.
   CHECK(!TraceOf({.study = "kernelet", .name = "bs", .arguments = {"--n=5"}}, place.environment).ok());
 }
@@ -79,7 +81,8 @@ TEST_CASE("TraceOf_RunsTheProgramUnderTheTool_Once") {
   REQUIRE(made.ok());
   CHECK(*made == trace);
   CHECK(fs::exists(trace));
-  CHECK(place.WhatWasSaid() == "run\n--trace\n" + trace.string() + ".unfinished\n--trace-kernels\nBlack\n--slice\n64\n--\n" +
+  CHECK(place.WhatWasSaid() == "run\n--trace\n" + trace.string() +
+                                   ".unfinished\n--trace-kernels\nBlack\n--slice\n64\n--\n" +
                                    (place.environment.programs / "kernelet/scholes").string() + "\n--n=5\na b\n");
   fs::remove(place.Said());
   CHECK(*TraceOf(run, place.environment) == trace);

@@ -10,7 +10,9 @@ namespace {
 class FixedRates final : public Rates {
  public:
   Result<double> Alone(std::size_t) override { return 2.0; }
-  Result<std::array<double, 2>> Together(std::size_t, std::uint32_t, std::size_t, std::uint32_t) override { return std::array{1.5, 1.5}; }
+  Result<std::array<double, 2>> Together(std::size_t, std::uint32_t, std::size_t, std::uint32_t) override {
+    return std::array{1.5, 1.5};
+  }
   std::uint32_t LeftOver(std::size_t, std::size_t) override { return room; }
   std::uint32_t Full(std::size_t) override { return 4; }
   std::uint32_t room = 0;
@@ -22,7 +24,8 @@ class PairFirst final : public policy::CoSchedulePlanner {
   std::optional<policy::CoSchedule> Find(std::span<const std::uint64_t> waiting) override {
     asked.emplace_back(waiting.begin(), waiting.end());
     if (waiting.size() < 2) return std::nullopt;
-    return policy::CoSchedule{.parts = {{{.profile = waiting[0], .ctas_per_sm = 2}, {.profile = waiting[1], .ctas_per_sm = 2}}}};
+    return policy::CoSchedule{
+        .parts = {{{.profile = waiting[0], .ctas_per_sm = 2}, {.profile = waiting[1], .ctas_per_sm = 2}}}};
   }
   std::uint64_t revision() const override { return 0; }
   std::vector<std::vector<std::uint64_t>> asked;
@@ -30,7 +33,8 @@ class PairFirst final : public policy::CoSchedulePlanner {
 
 const std::vector<Kind> kShortAndLong = {{.profile = 7, .ctas = 30}, {.profile = 9, .ctas = 60}};
 
-ArrivalResult Run(const std::vector<Kind>& kinds, Rates& rates, policy::CoSchedulePlanner* planner, const Arrivals& arrivals) {
+ArrivalResult Run(const std::vector<Kind>& kinds, Rates& rates, policy::CoSchedulePlanner* planner,
+                  const Arrivals& arrivals) {
   const auto result = SimulateArrivals(kinds, rates, planner, arrivals);
   REQUIRE(result.ok());
   return *result;
@@ -59,7 +63,8 @@ TEST_CASE("Arrivals_Pair_StaysUntilOneEnds") {
   FixedRates rates;
   PairFirst planner;
   const ArrivalResult result = Run(kShortAndLong, rates, &planner, {.instances = 2, .interarrival = 0});
-  // Short ones run beside the first long one until 20 and 40: nothing of it is left then. The second long one is alone for 30.
+  // Short ones run beside the first long one until 20 and 40: nothing of it is left then. The second long one is alone
+  // for 30.
   CHECK(result.cycles == Approx(70));
   CHECK(result.together == Approx(40));
   CHECK(planner.asked == std::vector<std::vector<std::uint64_t>>{{7, 9}, {7, 9}, {9}});

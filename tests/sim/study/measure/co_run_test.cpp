@@ -57,7 +57,8 @@ std::shared_ptr<const TracedKernel> Gather(int rounds) {
       cta.Warp();
       cta.Visit(0, timing::kAllLanes, static_cast<std::uint32_t>(rounds));
       for (int round = 0; round < rounds; ++round) {
-        const std::uint64_t at = ((number * 4 + warp) * static_cast<std::uint64_t>(rounds) + static_cast<std::uint64_t>(round)) * 8192;
+        const std::uint64_t at =
+            ((number * 4 + warp) * static_cast<std::uint64_t>(rounds) + static_cast<std::uint64_t>(round)) * 8192;
         cta.Access(at, 4);
         cta.Access(0x10000000 + at, 256);
       }
@@ -94,7 +95,8 @@ TEST_CASE("MeasureCoRun_KeepsQuotas_AndSaysWhatHasNoRoom") {
   const auto chain = Chain(50);
   // A chain leaves most issue slots free: two kernels do not slow each other, and twice the blocks are twice the rate.
   const double one = Measure(device, {{.kernel = chain, .ctas_per_sm = 1}}).parts[0].ctas_per_cycle;
-  const CoRunRates both = Measure(device, {{.kernel = chain, .ctas_per_sm = 1}, {.kernel = Chain(51), .ctas_per_sm = 2}});
+  const CoRunRates both =
+      Measure(device, {{.kernel = chain, .ctas_per_sm = 1}, {.kernel = Chain(51), .ctas_per_sm = 2}});
   CHECK(both.parts[0].ctas_per_cycle == Approx(one).epsilon(0.05));
   CHECK(both.parts[1].ctas_per_cycle == Approx(2 * one).epsilon(0.05));
   const CoRunPart many{.kernel = chain, .ctas_per_sm = 9};
@@ -145,9 +147,11 @@ TEST_CASE("WalkPaths_GenericAccesses_CountWhereTheyGo") {
     cta.Warp();
     cta.Visit(0);
     cta.Access(window + 256);
-    return WalkPaths(*TracedKernel::Make("generic", code.code(), {.ctas = 1, .threads_per_cta = 32}, {cta.Finish()}), device.timing);
+    return WalkPaths(*TracedKernel::Make("generic", code.code(), {.ctas = 1, .threads_per_cta = 32}, {cta.Finish()}),
+                     device.timing);
   };
-  const PathFacts global = facts(0), local = facts(trace::MemoryAccess::kLocalWindow), shared = facts(trace::MemoryAccess::kSharedWindow);
+  const PathFacts global = facts(0), local = facts(trace::MemoryAccess::kLocalWindow),
+                  shared = facts(trace::MemoryAccess::kSharedWindow);
   CHECK(global.memory_ratio == 1);
   CHECK(global.sectors_per_access == 4);
   CHECK(local.memory_ratio == 1);
@@ -211,7 +215,8 @@ class FixedPlan final : public policy::CoSchedulePlanner {
  public:
   std::optional<policy::CoSchedule> Find(std::span<const std::uint64_t> waiting) override {
     if (waiting.size() < 2) return std::nullopt;
-    return policy::CoSchedule{.parts = {{{.profile = 1, .ctas_per_sm = 4}, {.profile = 2, .ctas_per_sm = 4}}}, .profit = 0.1};
+    return policy::CoSchedule{.parts = {{{.profile = 1, .ctas_per_sm = 4}, {.profile = 2, .ctas_per_sm = 4}}},
+                              .profit = 0.1};
   }
   std::uint64_t revision() const override { return 0; }
 };
@@ -223,9 +228,10 @@ class MeasuredHere final : public Rates {
   Result<double> Alone(std::size_t kind) override {
     return Measure(device_, {{.kernel = kernels_[kind], .ctas_per_sm = 8}}).parts[0].ctas_per_cycle;
   }
-  Result<std::array<double, 2>> Together(std::size_t a, std::uint32_t ctas_a, std::size_t b, std::uint32_t ctas_b) override {
-    const CoRunRates rates =
-        Measure(device_, {{.kernel = kernels_[a], .ctas_per_sm = ctas_a}, {.kernel = kernels_[b], .ctas_per_sm = ctas_b}});
+  Result<std::array<double, 2>> Together(std::size_t a, std::uint32_t ctas_a, std::size_t b,
+                                         std::uint32_t ctas_b) override {
+    const CoRunRates rates = Measure(
+        device_, {{.kernel = kernels_[a], .ctas_per_sm = ctas_a}, {.kernel = kernels_[b], .ctas_per_sm = ctas_b}});
     return std::array{rates.parts[0].ctas_per_cycle, rates.parts[1].ctas_per_cycle};
   }
   std::uint32_t LeftOver(std::size_t, std::size_t) override { return 0; }
@@ -237,7 +243,8 @@ class MeasuredHere final : public Rates {
 };
 
 /// The same launches on the timing model under a policy: cycles from the first block on.
-double WholeModel(const sim::DeviceSpec& device, policy::Policy& policy, const std::vector<std::shared_ptr<const TracedKernel>>& kernels,
+double WholeModel(const sim::DeviceSpec& device, policy::Policy& policy,
+                  const std::vector<std::shared_ptr<const TracedKernel>>& kernels,
                   const std::vector<std::uint64_t>& ctas) {
   auto engine = timing::Engine::Create(device, policy);
   REQUIRE(engine.ok());
@@ -273,8 +280,8 @@ TEST_CASE("TwoLevels_AgreeWithTheTimingModelAlone") {
   policy::Kernelet alone;  // without a planner: as `leftover`
   const auto base = SimulateArrivals(kinds, rates, nullptr, all_at_once);
   REQUIRE(base.ok());
-  // The last blocks of a kernel share the device with the first of the next, which the upper level leaves out: 7 % here, where a kernel has
-  // 10 to 25 waves.
+  // The last blocks of a kernel share the device with the first of the next, which the upper level leaves out: 7 %
+  // here, where a kernel has 10 to 25 waves.
   CHECK(base->cycles == Approx(WholeModel(device, alone, kernels, ctas)).epsilon(0.08));
   CHECK(two_levels->cycles < base->cycles);
 }

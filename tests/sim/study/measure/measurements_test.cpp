@@ -45,7 +45,8 @@ TEST_CASE("Measurements_ThatFail_AreNamed_AndStopTheOthers") {
   const auto cache = EmptyCache();
   std::atomic<int> made = 0;
   Measurements measurements(*cache, 1, {});
-  const Measurement bad{.what = "pc alone", .key = "bad", .measure = []() -> Result<std::vector<double>> { return Error{"no room"}; }};
+  const Measurement bad{
+      .what = "pc alone", .key = "bad", .measure = []() -> Result<std::vector<double>> { return Error{"no room"}; }};
   const Status failed = measurements.Make({bad, Number("after", 1, made)});
   REQUIRE(!failed.ok());
   CHECK(failed.error().message == "pc alone: no room");

@@ -21,8 +21,10 @@ sim::DeviceSpec Device() {
   return *device;
 }
 
-/// `ctas` blocks of 4 warps, each of which does `rounds` dependent additions; `extra` more instructions make it another kernel.
-std::shared_ptr<trace::CtaSource> Launch(const std::string& name, std::uint64_t ctas, std::uint32_t rounds = 50, int extra = 0) {
+/// `ctas` blocks of 4 warps, each of which does `rounds` dependent additions; `extra` more instructions make it another
+/// kernel.
+std::shared_ptr<trace::CtaSource> Launch(const std::string& name, std::uint64_t ctas, std::uint32_t rounds = 50,
+                                         int extra = 0) {
   timing::CodeBuilder code(name);
   code.Block();
   for (int i = 0; i < 4 + extra; ++i) code.Op(trace::OpClass::kInt, {1}, {1});
@@ -31,7 +33,8 @@ std::shared_ptr<trace::CtaSource> Launch(const std::string& name, std::uint64_t 
     cta.Warp();
     cta.Visit(0, timing::kAllLanes, rounds);
   }
-  return timing::SameCtas(code.code(), {.ctas = ctas, .threads_per_cta = 128, .registers_per_thread = 16, .shared_bytes = 0}, cta.Finish());
+  return timing::SameCtas(
+      code.code(), {.ctas = ctas, .threads_per_cta = 128, .registers_per_thread = 16, .shared_bytes = 0}, cta.Finish());
 }
 
 /// A launch of which no block comes.
@@ -48,8 +51,9 @@ class Nothing final : public trace::CtaSource {
 
 struct Fixture {
   explicit Fixture(std::string_view policy, const std::string& profiles = {}, std::size_t most_kinds = 1024) {
-    auto made = PolicySupply::Create(
-        Device(), {.profiles = profiles, .tell = [this](const std::string& what) { told.push_back(what); }, .most_kinds = most_kinds});
+    auto made = PolicySupply::Create(Device(), {.profiles = profiles,
+                                                .tell = [this](const std::string& what) { told.push_back(what); },
+                                                .most_kinds = most_kinds});
     REQUIRE(made.ok());
     supply = std::move(made).value();
     auto given = supply->Make(policy);
@@ -134,7 +138,8 @@ TEST_CASE("Profile_WithAFile_IsLookedUp_AndWhatItLacksIsSaidOnce") {
   CHECK(f.Profile(Launch("a", 100)) == 1);
   for (int i = 0; i < 2; ++i) CHECK(f.Profile(Launch("b", 100)) == 0);
   REQUIRE(f.told.size() == 1);
-  CHECK(f.told[0] == "kernel b has no profile, and is scheduled without one: " + path + " has none of it with blocks of 4 warps");
+  CHECK(f.told[0] ==
+        "kernel b has no profile, and is scheduled without one: " + path + " has none of it with blocks of 4 warps");
   CHECK(f.supply->cost().kernels == 0);
   std::remove(path.c_str());
 }
@@ -142,13 +147,16 @@ TEST_CASE("Profile_WithAFile_IsLookedUp_AndWhatItLacksIsSaidOnce") {
 TEST_CASE("Profile_OfATenantWithKernelsWithoutEnd_KeepsThoseItHas_AndOthersHaveTheirs") {
   constexpr std::size_t kMost = 3;
   Fixture f("kernelet", {}, kMost);
-  const auto own = [&](std::size_t i, std::uint32_t tenant) { return f.Profile(Launch("k" + std::to_string(i), 10), tenant); };
+  const auto own = [&](std::size_t i, std::uint32_t tenant) {
+    return f.Profile(Launch("k" + std::to_string(i), 10), tenant);
+  };
   std::vector<std::uint64_t> first;
   for (std::size_t i = 0; i < 10; ++i) first.push_back(own(i, 1));
   for (std::size_t i = 0; i < 10; ++i) CHECK((first[i] != 0) == (i < kMost));
   CHECK(f.supply->cost().kernels == kMost);
   REQUIRE(f.told.size() == kMost);
-  CHECK(f.told[0] == "kernel k3 has no profile, and is scheduled without one: its tenant has 3 kinds of kernels already");
+  CHECK(f.told[0] ==
+        "kernel k3 has no profile, and is scheduled without one: its tenant has 3 kinds of kernels already");
   CHECK(own(0, 1) == first[0]);
   CHECK(own(1, 2) == first[1]);  // what others' launches are known by is shared
   for (std::size_t i = 20; i < 20 + kMost; ++i) CHECK(own(i, 2) != 0);

@@ -20,7 +20,8 @@ class ReplayFolder {
  public:
   ReplayFolder() {
     static int number = 0;
-    root_ = std::filesystem::temp_directory_path() / ("gridloom_replay_" + std::to_string(getpid()) + "_" + std::to_string(number++));
+    root_ = std::filesystem::temp_directory_path() /
+            ("gridloom_replay_" + std::to_string(getpid()) + "_" + std::to_string(number++));
     std::filesystem::create_directories(root_);
     WriteTrace("one.gltrace", 6);
   }

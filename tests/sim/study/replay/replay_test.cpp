@@ -126,9 +126,10 @@ TEST_CASE("Plan_ChoicesOfHardware_AreVariantsOfEachDevice_AndTheirKeysVaryThoseT
   const auto plan = PlanReplays(options);
   INFO((plan.ok() ? "" : plan.error().message));
   REQUIRE(plan.ok());
-  CHECK(Labels(*plan) ==
-        std::vector<std::string>{"gtx480", "gtx480 + lazy-ctas hardware.lazy-ctas.watch=1", "gtx480 + lazy-ctas hardware.lazy-ctas.watch=2",
-                                 "v100", "v100 + lazy-ctas hardware.lazy-ctas.watch=1", "v100 + lazy-ctas hardware.lazy-ctas.watch=2"});
+  CHECK(Labels(*plan) == std::vector<std::string>{"gtx480", "gtx480 + lazy-ctas hardware.lazy-ctas.watch=1",
+                                                  "gtx480 + lazy-ctas hardware.lazy-ctas.watch=2", "v100",
+                                                  "v100 + lazy-ctas hardware.lazy-ctas.watch=1",
+                                                  "v100 + lazy-ctas hardware.lazy-ctas.watch=2"});
   CHECK(plan->base_device == "gtx480");
   std::set<std::string> keys;
   for (const Cell& cell : plan->cells) keys.insert(cell.key);
@@ -178,11 +179,14 @@ TEST_CASE("Plan_MistakesAboutHardware_AreNamedAsTheyWereGiven") {
     CHECK(!CheckNames(options).ok());
     return ErrorOf(options);
   };
-  CHECK(error({"lazy-cats"}, {}).find("there is no proposed part 'lazy-cats'; did you mean 'lazy-ctas'?") != std::string::npos);
+  CHECK(error({"lazy-cats"}, {}).find("there is no proposed part 'lazy-cats'; did you mean 'lazy-ctas'?") !=
+        std::string::npos);
   CHECK(error({"lazy-ctas"}, {{"hardware.lazy-ctas.wach", {"2"}}}) ==
-        "gtx480 + lazy-ctas hardware.lazy-ctas.wach=2: --set hardware.lazy-ctas.wach=2: the part lazy-ctas has no key 'wach'; did you mean "
+        "gtx480 + lazy-ctas hardware.lazy-ctas.wach=2: --set hardware.lazy-ctas.wach=2: the part lazy-ctas has no key "
+        "'wach'; did you mean "
         "'watch'?");
-  CHECK(error({"lazy-ctas"}, {{"hardware.lazy-ctas.watch", {"0"}}}).find("is '0'; expected a number from 1 to 1024") != std::string::npos);
+  CHECK(error({"lazy-ctas"}, {{"hardware.lazy-ctas.watch", {"0"}}}).find("is '0'; expected a number from 1 to 1024") !=
+        std::string::npos);
   CHECK(error({}, {{"hardware.lazy-ctas.watch", {"2"}}}) ==
         "--set hardware.lazy-ctas.watch=2: the device has no part lazy-ctas; --hardware lazy-ctas gives it one");
   CHECK(error({}, {{"hardware.lazy-cats.watch", {"2"}}}) ==
@@ -405,7 +409,8 @@ TEST_CASE("Replay_LaunchesOfMoreInstructionsThanItIsToldToSimulate_AreRefused") 
   const ReplayFolder folder;
   trace::Instruction add;
   add.op = trace::OpClass::kInt;
-  const trace::KernelCode code{.name = "waits", .instructions = {add}, .operands = {}, .blocks = {{0, 1}}, .register_count = 0};
+  const trace::KernelCode code{
+      .name = "waits", .instructions = {add}, .operands = {}, .blocks = {{0, 1}}, .register_count = 0};
   const auto write = [&](const std::string& name, std::uint64_t turns, std::uint64_t ctas) {
     trace::CtaTrace cta;
     cta.warps = {{0, 1, 0, 0}};
@@ -427,7 +432,8 @@ TEST_CASE("Replay_LaunchesOfMoreInstructionsThanItIsToldToSimulate_AreRefused") 
   write("long.gltrace", (std::uint64_t{1} << 32) - 1, 2);
   ReplayOptions options = folder.Options();
   options.report.clear();
-  options.workloads = WorkloadsOf({folder.Path("few.gltrace"), folder.Path("many.gltrace"), folder.Path("long.gltrace")}, false);
+  options.workloads =
+      WorkloadsOf({folder.Path("few.gltrace"), folder.Path("many.gltrace"), folder.Path("long.gltrace")}, false);
   options.devices = {"gtx480"};
   options.policies = {"leftover"};
   for (const bool kernels_only : {false, true}) {
@@ -446,7 +452,8 @@ TEST_CASE("Replay_LaunchesOfMoreInstructionsThanItIsToldToSimulate_AreRefused") 
     REQUIRE(run.ok());
     CHECK(run->cells[0].ok());
     CHECK(run->cells[1].problem.find("more than 4000000000 warp instructions") != std::string::npos);
-    options.workloads = WorkloadsOf({folder.Path("few.gltrace"), folder.Path("many.gltrace"), folder.Path("long.gltrace")}, false);
+    options.workloads =
+        WorkloadsOf({folder.Path("few.gltrace"), folder.Path("many.gltrace"), folder.Path("long.gltrace")}, false);
   }
 }
 
@@ -469,7 +476,8 @@ TEST_CASE("SpeedUp_RefersToTheBaseline") {
 
 TEST_CASE("Docs_NameEveryColumn") {
   std::ifstream file("docs/reports.md"), timing("docs/timing.md");
-  const std::string docs = std::string(std::istreambuf_iterator<char>(file), {}) + std::string(std::istreambuf_iterator<char>(timing), {});
+  const std::string docs =
+      std::string(std::istreambuf_iterator<char>(file), {}) + std::string(std::istreambuf_iterator<char>(timing), {});
   for (const auto& columns : {RunColumns(), KernelColumns(), ProgramColumns(), IntervalColumns()}) {
     for (const report::Column& column : columns) {
       INFO("| `" << column.name << "` | " << column.unit << " | " << column.meaning << " |");

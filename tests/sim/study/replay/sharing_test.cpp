@@ -96,7 +96,8 @@ TEST_CASE("Report_OfAMix_HasItsProgramsInEveryForm") {
   CHECK(json["runs"][3]["programs"][1]["slowdown"].get<double>() > 0);
   const std::string programs = folder.Read("report/programs.csv"), runs = folder.Read("report/runs.csv");
   CHECK(std::ranges::count(programs, '\n') == 9);
-  CHECK(programs.starts_with("workload,device,policy,program,program_cycles,program_seconds,alone_seconds,slowdown\r\n"));
+  CHECK(
+      programs.starts_with("workload,device,policy,program,program_cycles,program_seconds,alone_seconds,slowdown\r\n"));
   CHECK(std::ranges::count(runs, '\n') == 5);
   const std::string html = folder.Read("report/report.html");
   for (const char* text : {"Programs that share the device", "System throughput (STP)", "under leftover", "slowdown"})

@@ -39,7 +39,8 @@ Page FullPage(const std::string& name) {
   page.Add(Paragraph(name));
   page.Add(Code(name));
   page.Add(Figures({{name, name, name}}));
-  page.Add(Table(name, {{name, name, name, Kind::kText}, {"n", "", "", Kind::kCount}}, {Json{name, 7}, Json{nullptr, 0.5}}));
+  page.Add(
+      Table(name, {{name, name, name, Kind::kText}, {"n", "", "", Kind::kCount}}, {Json{name, 7}, Json{nullptr, 0.5}}));
   page.Add(Bars(name, name, {{name, {{name, name, 2.5}}}}, 1));
   page.Add(Divided(name, {name}, {{name, {1}}}));
   Axis axis;
@@ -52,8 +53,8 @@ Page FullPage(const std::string& name) {
 
 TEST_CASE("Page_NeedsNoNetworkAndNoOtherFile") {
   const std::string html = FullPage("kernel").Html();
-  for (const char* outside :
-       {"http:", "https:", "src=", "@import", "url(", "<link rel=\"stylesheet", "fetch(", "XMLHttpRequest", "import("}) {
+  for (const char* outside : {"http:", "https:", "src=", "@import", "url(", "<link rel=\"stylesheet", "fetch(",
+                              "XMLHttpRequest", "import("}) {
     INFO(outside);
     CHECK(html.find(outside) == std::string::npos);
   }
@@ -69,7 +70,8 @@ TEST_CASE("Page_HostileNames_StayTexts") {
   CHECK(Count(hostile, "</script") == Count(tame, "</script"));
   CHECK(Count(hostile, "<!--") == 0);
   const Json data = DataOf(hostile);
-  const std::string shown = std::string(kHostile).substr(0, std::string(kHostile).size() - 1) + "\xef\xbf\xbd";  // what is not UTF-8
+  const std::string shown =
+      std::string(kHostile).substr(0, std::string(kHostile).size() - 1) + "\xef\xbf\xbd";  // what is not UTF-8
   CHECK(data["title"] == shown);
   CHECK(data["sections"][0]["blocks"][3]["rows"][0][0] == shown);
 }
@@ -92,14 +94,16 @@ TEST_CASE("Page_BlocksKeepTheirValues") {
 
 TEST_CASE("Csv_QuotesWhatNeedsIt_AndNumbersReadBackTheSame") {
   const std::vector<Column> columns{{"name", "", "", Kind::kText}, {"value", "", "", Kind::kReal}};
-  CHECK(Csv(columns, {Json{"plain", 1}, Json{"a,b \"c\"\nd", nullptr}}) == "name,value\r\nplain,1\r\n\"a,b \"\"c\"\"\nd\",\r\n");
+  CHECK(Csv(columns, {Json{"plain", 1}, Json{"a,b \"c\"\nd", nullptr}}) ==
+        "name,value\r\nplain,1\r\n\"a,b \"\"c\"\"\nd\",\r\n");
   const double value = 0.1 + 0.2;
   const std::string text = Csv(columns, {Json{"x", value}});
   CHECK(std::stod(text.substr(text.find("x,") + 2)) == value);
 }
 
 TEST_CASE("Csv_TextsThatLookLikeFormulas_AreMadeTexts") {
-  for (const char* text : {"=1+1", "+1", "-1", "@SUM(A1)", "\tx"}) CHECK(CsvCell(Json(text)) == "'" + std::string(text));
+  for (const char* text : {"=1+1", "+1", "-1", "@SUM(A1)", "\tx"})
+    CHECK(CsvCell(Json(text)) == "'" + std::string(text));
   CHECK(CsvCell(Json("=\"a\",b")) == "\"'=\"\"a\"\",b\"");
   CHECK(CsvCell(Json(-1)) == "-1");
   CHECK(CsvCell(Json(-0.5)) == "-0.5");
@@ -110,7 +114,8 @@ TEST_CASE("Csv_TextsThatLookLikeFormulas_AreMadeTexts") {
 TEST_CASE("Page_NamesCannotEndItsElements") {
   Page page("</title><script>alert(1)</script>", "\"'<!--");
   page.Section("s");
-  page.Add(Table("</script><img src=x onerror=alert(1)>", {{"<b>", "\"", "'", Kind::kText}}, {Json{"</script>\u2028\xff"}}));
+  page.Add(
+      Table("</script><img src=x onerror=alert(1)>", {{"<b>", "\"", "'", Kind::kText}}, {Json{"</script>\u2028\xff"}}));
   const std::string html = page.Html();
   const auto count = [&](const std::string& part) {
     std::size_t found = 0;
@@ -124,7 +129,8 @@ TEST_CASE("Page_NamesCannotEndItsElements") {
 }
 
 TEST_CASE("WriteFile_ReplacesAsAWhole_AndSaysWhyItCannot") {
-  const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("gridloom_report_" + std::to_string(::getpid()));
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("gridloom_report_" + std::to_string(::getpid()));
   std::filesystem::create_directories(folder);
   const std::string path = (folder / "file").string();
   REQUIRE(WriteFile(path, "first").ok());

@@ -16,8 +16,10 @@ namespace fs = std::filesystem;
 
 TEST_CASE("Sweep_ReadsItsFile") {
   const auto sweep = ParseSweep(
-      "title: study\ntraces: [a.gltrace, /x/b.gltrace]\nmixes:\n  both: [a.gltrace, b.gltrace]\ndevices: [v100, ./mine.yaml]\n"
-      "policies: serial\nhardware: [none, lazy-ctas+other]\nparameters:\n  timing.l1.mshrs: [16, 32]\nslurm:\n  partition: main\n  cpus: "
+      "title: study\ntraces: [a.gltrace, /x/b.gltrace]\nmixes:\n  both: [a.gltrace, b.gltrace]\ndevices: [v100, "
+      "./mine.yaml]\n"
+      "policies: serial\nhardware: [none, lazy-ctas+other]\nparameters:\n  timing.l1.mshrs: [16, 32]\nslurm:\n  "
+      "partition: main\n  cpus: "
       "2\n  options: [\"--nice=5\"]\n",
       "/sweeps/s.yaml");
   INFO((sweep.ok() ? "" : sweep.error().message));
@@ -41,7 +43,8 @@ TEST_CASE("Sweep_MistakesAreNamedWithTheirLine") {
     return sweep.ok() ? std::string() : sweep.error().message;
   };
   CHECK(error("traces: [a]\npolices: [serial]\n") == "s.yaml:2: unknown key 'polices'; did you mean 'policies'?");
-  CHECK(error("traces: [a]\nslurm:\n  partitions: x\n") == "s.yaml:3: unknown key 'slurm.partitions'; did you mean 'slurm.partition'?");
+  CHECK(error("traces: [a]\nslurm:\n  partitions: x\n") ==
+        "s.yaml:3: unknown key 'slurm.partitions'; did you mean 'slurm.partition'?");
   CHECK(error("traces: [a]\nslurm: {cpus: two}\n") == "s.yaml:2: slurm.cpus is 'two'; expected a number");
   CHECK(error("traces: [a, [b]]\n") == "s.yaml:1: a list is not expected here");
   CHECK(error("traces: [a, {b: c}]\n") == "s.yaml:1: a map is not expected in a list");
@@ -79,9 +82,11 @@ TEST_CASE("Slurm_ScriptQuotesWhatItIsGiven") {
   request.partition = "long";
   request.memory = "2G";
   request.options = {"--nice=5"};
-  const std::string script = BatchScript(request, "my study!", "/shared/50% done", {"/opt/grid loom", "sweep", "--task"});
+  const std::string script =
+      BatchScript(request, "my study!", "/shared/50% done", {"/opt/grid loom", "sweep", "--task"});
   CHECK(script ==
-        "#!/bin/bash\n# Written by gridloom sweep.\n#SBATCH --job-name=gridloom-my_study_\n#SBATCH --output=\"/shared/50%% "
+        "#!/bin/bash\n# Written by gridloom sweep.\n#SBATCH --job-name=gridloom-my_study_\n#SBATCH "
+        "--output=\"/shared/50%% "
         "done/slurm/%A_%a.log\"\n"
         "#SBATCH --partition=long\n#SBATCH --mem=2G\n#SBATCH --cpus-per-task=1\n#SBATCH --nice=5\n"
         "exec '/opt/grid loom' sweep --task \"$SLURM_ARRAY_TASK_ID\"\n");
@@ -101,7 +106,8 @@ class FakeSlurm {
   ~FakeSlurm() { setenv("PATH", before_.c_str(), 1); }
   void Says(const std::string& program, const std::string& text, int exit_code = 0) {
     folder_.Write("answer-" + program, text);
-    folder_.Write("bin/" + program, "#!/bin/sh\ncat '" + folder_.Path("answer-" + program) + "'\nexit " + std::to_string(exit_code) + "\n");
+    folder_.Write("bin/" + program, "#!/bin/sh\ncat '" + folder_.Path("answer-" + program) + "'\nexit " +
+                                        std::to_string(exit_code) + "\n");
     fs::permissions(folder_.Path("bin/" + program), fs::perms::owner_all);
   }
 
@@ -142,7 +148,8 @@ TEST_CASE("Slurm_UnfinishedTasks_AreThoseOfTheJob") {
 
 TEST_CASE("Sweep_LinesOfTheBatchScript_CannotBeAdded") {
   const std::string start = "traces: [a.gltrace]\n";
-  for (const char* line : {"slurm: {partition: \"x\\nrm -rf /\"}", "slurm: {options: [\"--x\\n evil\"]}", "report: \"a\\nb\""}) {
+  for (const char* line :
+       {"slurm: {partition: \"x\\nrm -rf /\"}", "slurm: {options: [\"--x\\n evil\"]}", "report: \"a\\nb\""}) {
     const auto sweep = ParseSweep(start + line, "s.yaml");
     REQUIRE(!sweep.ok());
     CHECK(sweep.error().message.find("control characters") != std::string::npos);
