@@ -11,7 +11,6 @@
 namespace gridloom::cuda {
 
 // ---- resources of a device
-// --------------------------------------------------------------------------------------------
 
 inline constexpr CUdevResourceType CU_DEV_RESOURCE_TYPE_INVALID{0}, CU_DEV_RESOURCE_TYPE_SM{1};
 
@@ -45,7 +44,6 @@ inline constexpr unsigned CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING = 1,
 inline constexpr unsigned CU_GREEN_CTX_DEFAULT_STREAM = 1;
 
 // ---- tensor maps, core dumps
-// ------------------------------------------------------------------------------------------------
 
 enum CUtensorMapAllocClass : int {
   CU_TENSOR_MAP_ALLOC_CLASS_AUTO = 0,
@@ -56,7 +54,6 @@ using CUcoredumpCallbackHandle = struct CUcoredumpCallbackEntry_st*;
 using CUcoredumpStatusCallback = void (*)(void* user_data, int pid, CUdevice device);
 
 // ---- graphs that are captured anew
-// -------------------------------------------------------------------------------------------
 
 enum CUgraphRecaptureStatus : int {
   CU_GRAPH_RECAPTURE_ELIGIBLE_FOR_UPDATE = 0,
@@ -67,7 +64,6 @@ using CUgraphRecaptureCallback = CUresult (*)(void* data, CUgraphNode node, cons
                                               const CUgraphNodeParams* recaptured, CUgraphRecaptureStatus status);
 
 // ---- only passed to functions that are refused
-// ---------------------------------------------------------------------------
 
 using CUlogicalEndpointId = std::uint32_t;
 enum CUlogicalEndpointIpcHandleType : int {};

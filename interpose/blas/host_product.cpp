@@ -16,7 +16,6 @@ namespace {
 using Wide = __int128;
 
 // ---- whether all that a product names is there
-// --------------------------------------------------------------------------
 
 /// Plain memory of the device, all of it in one allocation. What has pages of its own kind is left to the kernel.
 bool IsMemory(const exec::DeviceMemory& memory, Wide first, Wide last) {
@@ -68,7 +67,6 @@ bool IsMemory(const exec::DeviceMemory& memory, const Factor& factor, Index rows
 }
 
 // ---- the product
-// --------------------------------------------------------------------------------------------------------
 
 template <typename Value>
 class HostProduct {

@@ -128,7 +128,6 @@ CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr s
 }
 
 // ---- arrays
-// ------------------------------------------------------------------------------------------------------------------
 
 CUresult cuMemcpyDtoA_v2(CUarray dst, std::size_t offset, CUdeviceptr src, std::size_t bytes) {
   return ArrayNow(dst, offset, nullptr, 0, End::kDevice, src, bytes);
@@ -154,7 +153,6 @@ CUresult cuMemcpyAtoHAsync_v2(void* dst, CUarray src, std::size_t offset, std::s
 }
 
 // ---- two and three dimensions
-// ------------------------------------------------------------------------------------------------
 
 CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D* copy) {
   GL_CU_REQUIRE(copy != nullptr);
@@ -191,7 +189,6 @@ CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* copy, CUstream stream) {
 }
 
 // ---- batches: in order, which is one of the orders the interface allows
-// --------------------------------------------------------
 
 CUresult cuMemcpyBatchAsync(CUdeviceptr* dsts, CUdeviceptr* srcs, std::size_t* sizes, std::size_t count,
                             CUmemcpyAttributes* attrs, std::size_t* indices, std::size_t attr_count,
@@ -230,7 +227,6 @@ CUresult cuMemcpy3DBatchAsync_v2(std::size_t count, CUDA_MEMCPY3D_BATCH_OP* ops,
 }
 
 // ---- single copies with attributes: the order that every copy has is the strictest that they can ask for
-// ------------------------
 
 CUresult cuMemcpyWithAttributesAsync(CUdeviceptr dst, CUdeviceptr src, std::size_t size, CUmemcpyAttributes* attributes,
                                      CUstream stream) {

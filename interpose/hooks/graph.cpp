@@ -79,7 +79,6 @@ CUresult cuGraphNodeFindInClone(CUgraphNode* found, CUgraphNode original_handle,
 }
 
 // ---- edges
-// -------------------------------------------------------------------------------------------------------------------
 
 CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, std::size_t count) {
   return ForEachEdge(graph, from, to, count, &Graph::AddEdge);
@@ -98,7 +97,6 @@ CUresult cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode* from, co
 }
 
 // ---- queries
-// -----------------------------------------------------------------------------------------------------------------
 
 CUresult cuGraphGetNodes(CUgraph handle, CUgraphNode* nodes, std::size_t* count) {
   std::shared_ptr<Graph> graph;
@@ -233,7 +231,6 @@ CUresult cuGraphDebugDotPrint(CUgraph handle, const char* path, unsigned) {
 }
 
 // ---- conditions
-// --------------------------------------------------------------------------------------------------------------
 
 CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* handle, CUgraph graph_handle, CUcontext,
                                         unsigned default_value, unsigned flags) {
@@ -247,7 +244,6 @@ CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* handle, CUgrap
 }
 
 // ---- user objects
-// ------------------------------------------------------------------------------------------------------------
 
 CUresult cuUserObjectCreate(CUuserObject* handle, void* object, CUhostFn destroy, unsigned references, unsigned flags) {
   GL_CU_REQUIRE(handle != nullptr && destroy != nullptr && references != 0 && references <= 0x7fffffff &&
@@ -301,7 +297,6 @@ CUresult cuGraphReleaseUserObject(CUgraph handle, CUuserObject object_handle, un
 }
 
 // ---- memory of graphs
-// --------------------------------------------------------------------------------------------------------
 
 CUresult cuDeviceGetGraphMemAttribute(CUdevice ordinal, CUgraphMem_attribute attribute, void* value) {
   Device* device = nullptr;

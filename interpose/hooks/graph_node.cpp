@@ -163,7 +163,6 @@ CUresult cuGraphAddNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode* 
 }
 
 // ---- parameters
-// --------------------------------------------------------------------------------------------------------------
 
 CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS_v2* params) {
   GL_CU_REQUIRE(params != nullptr);
@@ -281,7 +280,6 @@ CUresult cuGraphNodeGetParams(CUgraphNode handle, CUgraphNodeParams* params) {
 }
 
 // ---- attributes of kernel nodes
-// ------------------------------------------------------------------------------------------------
 
 CUresult cuGraphKernelNodeGetAttribute(CUgraphNode handle, CUkernelNodeAttrID attribute, CUkernelNodeAttrValue* value) {
   GL_CU_REQUIRE(value != nullptr);

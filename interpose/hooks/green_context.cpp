@@ -73,7 +73,6 @@ CUresult cuGreenCtxStreamCreate(CUstream* stream, CUgreenCtx handle, unsigned fl
 }
 
 // ---- events of all that a context does
-// -----------------------------------------------------------------------------------
 
 namespace {
 

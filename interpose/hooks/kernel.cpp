@@ -248,7 +248,6 @@ CUresult cuFuncGetModule(CUmodule* module, CUfunction function) {
 }
 
 // ---- occupancy
-// -----------------------------------------------------------------------------------------------------------
 
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, CUfunction function, int block_size,
                                                               std::size_t dynamic_bytes, unsigned flags) {

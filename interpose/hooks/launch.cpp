@@ -107,7 +107,6 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream) {
 }
 
 // ---- the launch interface of CUDA 3: block shape and parameters are state of the function
-// ------------------------------------
 
 namespace {
 

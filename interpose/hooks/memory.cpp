@@ -127,7 +127,6 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, std::size_t* bytes, CUdevice
 }
 
 // ---- host memory
-// ---------------------------------------------------------------------------------------------------------
 
 CUresult cuMemHostAlloc(void** pointer, std::size_t bytes, unsigned flags) {
   constexpr unsigned kKnown = kMemHostAllocPortable | kMemHostAllocDeviceMap | kMemHostAllocWriteCombined;

@@ -168,7 +168,6 @@ CUresult cuModuleGetSurfRef(CUsurfref* surfref, CUmodule handle, const char* nam
 }
 
 // ---- libraries: device code without a context
-// ------------------------------------------------------------------------------
 
 CUresult cuLibraryLoadData(CUlibrary* library, const void* image, CUjit_option* jit_keys, void** jit_values,
                            unsigned jit_count, CUlibraryOption*, void**, unsigned) {

@@ -167,7 +167,6 @@ CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute,
 }
 
 // ---- managed memory: hints change nothing where host and device share memory, but are remembered
-// ------------------------------
 
 namespace {
 

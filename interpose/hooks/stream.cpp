@@ -139,7 +139,6 @@ CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback callback, void* d
 }
 
 // ---- attributes
-// ----------------------------------------------------------------------------------------------------------
 
 CUresult cuStreamGetAttribute(CUstream handle, CUstreamAttrID attribute, CUstreamAttrValue* value) {
   StreamPtr stream;
@@ -181,7 +180,6 @@ CUresult cuStreamCopyAttributes(CUstream dst, CUstream src) {
 }
 
 // ---- batch memory operations
-// -----------------------------------------------------------------------------------------------
 
 CUresult cuStreamBatchMemOp_v2(CUstream handle, unsigned count, CUstreamBatchMemOpParams* items, unsigned flags) {
   StreamPtr stream;

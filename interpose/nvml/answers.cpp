@@ -85,7 +85,6 @@ int Store(unsigned* to, unsigned value) {
 }
 
 // ---- The library
-// --------------------------------------------------------------------------------------------------------
 
 /// Asks the broker which device it is that it shares, if there is a broker; work is counted from then on.
 int Init() {
@@ -151,7 +150,6 @@ int SystemGetCudaDriverVersion(int* version) {
 }
 
 // ---- Finding the device
-// -------------------------------------------------------------------------------------------------
 
 std::string BusId(const char* format) {
   char text[32];
@@ -206,7 +204,6 @@ int GetHandleByPciBusId(const char* id, Handle* device) {
 }
 
 // ---- What the device is
-// -------------------------------------------------------------------------------------------------
 
 int GetName(Handle device, char* text, unsigned length) {
   return With(device, text, [&](const auto& facts) { return CopyText(facts.spec.name, text, length); });
@@ -336,7 +333,6 @@ int GetFieldValues(Handle device, int count, FieldValue* values) {
 }
 
 // ---- Who uses it
-// --------------------------------------------------------------------------------------------------------
 
 /// Only a broker knows; without one the device is idle for whoever looks. What the device's memory did nobody counts.
 int GetUtilization(Handle device, Utilization* utilization) {

@@ -57,7 +57,6 @@ Result<CUmodule> Load(const std::string& text) {
 }  // namespace
 
 // ---- RealImage
-// ----------------------------------------------------------------------------------------------------------
 
 std::shared_ptr<RealImage> RealImage::Of(const Result<image::ImageSet>& images) {
   auto made = std::make_shared<RealImage>();
@@ -96,7 +95,6 @@ Result<const passes::Rewritten*> RealImage::Sliced() {
 }
 
 // ---- SlicedFunction
-// -----------------------------------------------------------------------------------------------------
 
 bool SlicedFunction::Allows(std::uint32_t threads, std::uint32_t dynamic_shared_bytes) const {
   if (threads == 0 || threads > max_threads)
@@ -109,7 +107,6 @@ bool SlicedFunction::Allows(std::uint32_t threads, std::uint32_t dynamic_shared_
 }
 
 // ---- RealKernel
-// ---------------------------------------------------------------------------------------------------------
 
 CUfunction RealKernel::Original() const {
   CUfunction function = nullptr;
@@ -228,7 +225,6 @@ void RealKernel::Unload(std::uint64_t context) {
 }
 
 // ---- SliceParams
-// --------------------------------------------------------------------------------------------------------
 
 SliceParams::SliceParams(const SlicedFunction& sliced, const passes::GridShape& grid, std::uint64_t grid_id,
                          void** params, void** extra)

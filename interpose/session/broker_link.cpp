@@ -108,7 +108,6 @@ void BrokerLink::MemoryInfo(std::uint64_t used, std::uint64_t* free, std::uint64
 }
 
 // ---- launches
-// -----------------------------------------------------------------------------------------------------------
 
 BrokeredLaunch::~BrokeredLaunch() { link_.client().End(ticket_, done_, faulted_); }
 

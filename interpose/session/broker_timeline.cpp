@@ -82,7 +82,6 @@ class RemoteCtas final : public trace::CtaSink {
 }  // namespace
 
 // ---- the channel
-// --------------------------------------------------------------------------------------------------------
 
 TimingChannel::TimingChannel(protocol::Fd socket) : socket_(std::move(socket)) {
   // Signals are the program's: none is delivered to our thread.
@@ -148,7 +147,6 @@ void TimingChannel::ReadAnswers() {
 }
 
 // ---- works
-// --------------------------------------------------------------------------------------------------------------
 
 BrokerTimeline::BrokerTimeline(protocol::Fd socket, sim::DeviceSpec device, std::string policy)
     : channel_(std::make_shared<TimingChannel>(std::move(socket))),

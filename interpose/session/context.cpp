@@ -209,7 +209,6 @@ void Context::Enqueue(Stream& stream, const TaskPtr& task, std::span<const TaskP
 }
 
 // ---- launches that wait for others
-// -------------------------------------------------------------------------------------
 
 void Context::EnqueueInBatch(Stream& stream, KernelOp launch, bool last) {
   TaskPtr oldest;
@@ -400,7 +399,6 @@ bool Context::DeleteStorage(void* key) {
 }
 
 // ---- the thread's stack
-// ------------------------------------------------------------------------------------------------
 
 thread_local constinit ThreadState t_state __attribute__((tls_model("initial-exec"))) = {};
 

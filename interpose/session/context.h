@@ -79,8 +79,6 @@ class Context final : public exec::AllocationOwner {
   NarrowTasks* narrow_tasks() const { return narrow_tasks_.get(); }
 
   // ---- streams
-  // --------------------------------------------------------------------------------------------------------
-  Stream& legacy_stream() { return *legacy_; }
   /// The default stream of the calling thread.
   StreamPtr per_thread_stream();
   /// `green`: of this context, or null.
@@ -142,7 +140,6 @@ class Context final : public exec::AllocationOwner {
   static std::uint64_t Lane(const Stream& stream) { return stream.id(); }
 
   // ---- life
-  // -----------------------------------------------------------------------------------------------------------
   bool destroyed() const { return destroyed_.load(std::memory_order_acquire); }
   /// Waits for all work, runs the destructors of context-local storage and gives everything back.
   void Destroy();
@@ -155,7 +152,6 @@ class Context final : public exec::AllocationOwner {
   int retain_count = 0;  ///< primary: guarded by the device's mutex
 
   // ---- context-local storage (runtime export table)
-  // -----------------------------------------------------------------------
   using StorageDestructor = void (*)(cuda::CUcontext context, void* key, void* value);
   void PutStorage(void* key, void* value, StorageDestructor destructor);
   bool GetStorage(void* key, void** value) const;

@@ -80,7 +80,6 @@ DeviceChild::DeviceChild(DeviceGrid& parent_grid, std::shared_ptr<DeviceChild> p
 DeviceChild::~DeviceChild() = default;
 
 // ---- the tree
-// -----------------------------------------------------------------------------------------------------------
 
 void LaunchTree::Push(DeviceChildPtr child) {
   ready_.push_back(std::move(child));
@@ -179,7 +178,6 @@ void LaunchTree::Finish(DeviceGrid& root) {
 }
 
 // ---- a grid
-// -------------------------------------------------------------------------------------------------------------
 
 DeviceGrid::~DeviceGrid() = default;
 

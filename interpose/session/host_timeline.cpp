@@ -229,7 +229,6 @@ void HostTimeline::Close(std::uint64_t group) {
 }
 
 // ---- waits
-// --------------------------------------------------------------------------------------------------------------
 
 std::vector<std::uint64_t> HostTimeline::LastOf(Stream& stream) {
   const std::lock_guard lock(mutex_);

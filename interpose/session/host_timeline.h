@@ -32,7 +32,6 @@ class HostTimeline {
   bool timed() const { return timing_ != nullptr; }
 
   // ---- works
-  // ------------------------------------------------------------------------------------------------------------
   /// The operation is put into the stream. Kernels and events are told their numbers.
   void Add(Stream& stream, Operation& operation);
   /// A graph is launched in the stream, or as part of another one. Its works follow, until Close.
@@ -51,7 +50,6 @@ class HostTimeline {
   void Leave(std::uint64_t address, std::uint64_t bytes);
 
   // ---- the host waits or asks; call after the same was done for the execution
-  // -----------------------------------------------
   void Wait(std::uint64_t work);
   void Wait(Stream& stream);
   void WaitAll(Context& context);

@@ -35,7 +35,6 @@ std::string Triple(const exec::Dim3& d) { return Format("(%u,%u,%u)", d.x, d.y, 
 }  // namespace
 
 // ---- LaunchedTask, TaskQueue
-// --------------------------------------------------------------------------------------------
 
 void LaunchedTask::Run() noexcept {
   if (!queue_.Put(shared_from_this())) TaskPool::Get().Finish(shared_from_this());
@@ -104,7 +103,6 @@ void TaskQueue::WakeAll() {
 }
 
 // ---- Master
-// -------------------------------------------------------------------------------------------------------------
 
 Master::Master(Context& context, std::shared_ptr<const MasterCode> code, const tasks::TableShape& shape,
                TaskQueue& queue, unsigned masters)

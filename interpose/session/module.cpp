@@ -51,7 +51,6 @@ bool SameShape(const exec::Dim3& a, const exec::Dim3& b) { return a.x == b.x && 
 }  // namespace
 
 // ---- Kernel
-// -------------------------------------------------------------------------------------------------------------
 
 std::size_t Kernel::Bound::own_params() const {
   return info->param_bytes.size() - (sliced_already ? sliced->hidden.size() : 0);
@@ -132,7 +131,6 @@ void Kernel::ForgetContext(Context& context) {
 }
 
 // ---- Code
-// ---------------------------------------------------------------------------------------------------------------
 
 Code::Code(Device& device, std::vector<PtxSource> sources, bool from_runtime, std::string library,
            std::unique_ptr<const RefusedCode> refused)
@@ -338,7 +336,6 @@ std::shared_ptr<TextureReference> Code::FindTextureReference(std::string_view na
 }
 
 // ---- Library
-// ------------------------------------------------------------------------------------------------------------
 
 std::shared_ptr<Module> Library::ModuleIn(Context& context) {
   const std::lock_guard lock(mutex_);

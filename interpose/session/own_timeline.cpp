@@ -39,7 +39,6 @@ OwnTimeline::OwnTimeline(std::unique_ptr<timing::LiveTimeline> timeline,
       works_(*timeline_, host_, overlapped, [this](std::uint64_t work) { return NodeOf(work); }) {}
 
 // ---- numbers
-// --------------------------------------------------------------------------------------------------------------
 
 timing::NodeId OwnTimeline::NodeOf(std::uint64_t work) const {
   const std::lock_guard lock(mutex_);
@@ -72,7 +71,6 @@ timing::Place OwnTimeline::PlaceOf(const HostAction& action) {
 }
 
 // ---- works
-// ----------------------------------------------------------------------------------------------------------------
 
 /// What is to be known of it is the partner alone: a work in storage, or 0.
 std::uint64_t OwnTimeline::BeforeCopy(const HostAction& action) {
@@ -191,7 +189,6 @@ Status OwnTimeline::Fits(const trace::LaunchShape& shape) const {
 }
 
 // ---- answers
-// --------------------------------------------------------------------------------------------------------------
 
 std::optional<bool> OwnTimeline::Ask(std::span<const std::uint64_t> works, bool sees) {
   switch (timeline_->Poll(host_, NodesOf(works))) {

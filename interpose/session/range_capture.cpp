@@ -78,7 +78,6 @@ passes::RangeForm PassFormOf(Ranges form) {
 }
 
 // ---- settings
-// -----------------------------------------------------------------------------------------------------------
 
 RangeCapture::Wanted RangeCapture::WantedNow() {
   Wanted wanted{.traced = {}, .timed = LiveTiming::RangesWanted()};
@@ -126,7 +125,6 @@ Status RangeCapture::CheckSetting() {
 }
 
 // ---- launches
-// -----------------------------------------------------------------------------------------------------------
 
 /// Reasons that are known before anything has run.
 std::string RangeCapture::WhyNot(const KernelOp& op, Origin origin) {

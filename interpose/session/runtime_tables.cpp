@@ -49,7 +49,6 @@ Slot Entry() {
 Slot Size(std::size_t bytes) { return reinterpret_cast<Slot>(bytes); }
 
 // ---- the runtime's own interface: modules of 11.x runtimes, identity of primary contexts
-// -----------------------------------------
 
 /// The handle that cuDevicePrimaryCtxRetain will give, without making it current or counting a reference.
 CUresult PrimaryContext(CUcontext* context, CUdevice ordinal) {
@@ -79,7 +78,6 @@ CUresult LoadCompilers() { return CUDA_SUCCESS; }
 Slot g_interface[13];
 
 // ---- tools: flags that say which call-backs a tracing tool wants; none does
-// ------------------------------------------------------
 
 // Never written: a set flag would make the runtime report through slots that lead nowhere.
 unsigned char g_callback_flags[4096], g_other_flags[64];
@@ -96,7 +94,6 @@ CUresult Nothing() { return CUDA_SUCCESS; }
 Slot g_hooks[7], g_tools[4];
 
 // ---- values the runtime keeps per context; the hottest of all entries: one look-up per runtime call
-// -------------------------------
 
 Context* FindOwner(CUcontext handle) {
   return handle == nullptr ? CurrentContext() : Process::Get().FindContext(handle);
@@ -127,7 +124,6 @@ unsigned NoChecks() { return 0; }
 Slot g_checks[4];
 
 // ---- contexts and streams as the CUDA libraries see them; cuBLAS asks before results that the host reads
-// ---------------------------
 
 CUresult NotKnown() { return CUDA_ERROR_NOT_SUPPORTED; }
 /// cuBLAS leaves the first argument undefined: the context is the current one.
@@ -152,7 +148,6 @@ CUresult StreamState(CUcontext, const void*, std::uint64_t* state) {
 Slot g_contexts[95];
 
 // ---- the functions of a module; cuFFT, which does not know the name of the one kernel in an image, asks for them
-// ------------------
 
 /// Calls `visit` for each kernel of the module and gives their number. What the last argument of the callback means is
 /// not known; cuFFT does not look at it.
@@ -179,7 +174,6 @@ constexpr std::size_t kTracingSlots = 64;
 Slot g_tracing[kTracingSlots];
 
 // ---- slots nobody was seen to call: whoever does is told that it failed, and the user which one it was
-// -----------------------------
 
 constexpr const char kOfFunctions[] = "of kernels", kOfTracing[] = "for tracing tools";
 template <std::size_t kSlot, const char* kTable>
@@ -195,7 +189,6 @@ void FillUnknown(Slot (&table)[sizeof...(kSlots)], std::index_sequence<kSlots...
 }
 
 // ---- start-up check
-// ------------------------------------------------------------------------------------------------------------
 
 Slot g_handshake[3];
 CUresult Handshake(std::uint32_t version, std::uint64_t unix_seconds, std::uint8_t* result) {

@@ -285,7 +285,6 @@ CUresult CheckResource(const CUDA_RESOURCE_DESC& resource) {
 }
 
 // ---- references
-// -----------------------------------------------------------------------------------------------------------
 
 namespace {
 

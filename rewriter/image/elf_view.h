@@ -1,7 +1,7 @@
 // The little of ELF that finding device code takes: sections and symbols of 64-bit little-endian files.
 //
-// A reader of our own, because the driver shim lives in other people's processes and wants no shared libraries there,
-// and libelf's static archive cannot be linked into a shared one; also so that broken files are our errors to report.
+// A reader of our own, because the driver shim lives in other people's processes and wants no shared libraries there;
+// also so that broken files are our errors to report. What writes files uses libelf (elf_file.h).
 #pragma once
 
 #include <cstdint>

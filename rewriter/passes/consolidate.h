@@ -2,15 +2,15 @@
 // KLAP: Kernel Launch Aggregation and Promotion for Optimizing Dynamic Parallelism, MICRO 2016; M. Olabi and others, A
 // Compiler Framework for Optimizing Dynamic Parallelism on GPUs, CGO 2022).
 //
-//   before:  call (b), cudaGetParameterBufferV2, (k, grid, block, shared);   after:  call (b),
-//   gridloom_consolidated_buffer, (…, slot);
-//            st.u64 [b], …;                                                          st.u64 [b], …;   (the thread's own
-//            memory) call (r), cudaLaunchDeviceV2, (b, stream);                              call (r),
-//            gridloom_consolidated_k, (b);
+//   before:  call (b), cudaGetParameterBufferV2, (k, grid, block, shared);
+//            st.u64 [b], …;
+//            call (r), cudaLaunchDeviceV2, (b, stream);
+//   after:   call (b), gridloom_consolidated_buffer, (…, slot);
+//            st.u64 [b], …;                               (the thread's own memory)
+//            call (r), gridloom_consolidated_k, (b);
 //
 // warp:   the lanes that launch together put their launches into a table, and one of them launches k_gl_merged, which
-// has a block for each
-//         block of theirs (merged_kernel.h)
+//         has a block for each block of theirs (merged_kernel.h)
 // block:  tables go into a list, and the last thread of the block launches those in it (deferred_launches.h)
 // grid:   the same with the last block of the grid
 // Below a threshold the launching thread does a child's work itself (serial_kernel.h).

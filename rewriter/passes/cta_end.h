@@ -1,9 +1,8 @@
 // Code that one thread of a CTA runs when all threads of it have ended their work, whichever way they ended. Two ways
 // of waiting:
-//   barrier  every thread waits at a barrier that the kernel does not use, then thread 0 goes on. Not when a thread may
-//   come to
-//            the end while others go on to a barrier or a .sync instruction: those would wait for one that waits at the
-//            end.
+//   barrier  every thread waits at a barrier that the kernel does not use, then thread 0 goes on. Not when a thread
+//            may come to the end while others go on to a barrier or a .sync instruction: those would wait for one that
+//            waits at the end.
 //   counter  a word of shared memory counts the threads that are left; the last one goes on, and nobody waits.
 // Threads that end in device functions come back to the kernel first (lower_exits.h).
 #pragma once

@@ -262,7 +262,7 @@ void IndexRewriter::ReplaceOperands(Instruction& instruction, Replacement& repla
 }
 
 // mov.v4.u32 {%r1, %r2, %r3, %r4}, %ctaid;  the fourth is 0 (ISA 10.5, 10.6). The destination may be one vector
-// register.
+//                                           register.
 void IndexRewriter::ReplaceVectorMove(const Instruction& move, Replacement& replacement) {
   const Operand& to = move.operands[0];
   const bool half = ptx::BitsOf(move.type()) == 16;

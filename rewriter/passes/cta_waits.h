@@ -22,11 +22,9 @@ struct CtaWait {
 /// A wait is a loop that a branch decides to leave or to go on with, where the branch depends (through registers,
 /// memory or calls) on a read inside that loop that another CTA's writes can change:
 ///   - a volatile, relaxed, acquire or mmio load, one with .cv, a surface load, or the result of an atomic operation,
-///   in global
-///     or generic memory; malloc, which may wait for a free;
+///     in global or generic memory; malloc, which may wait for a free;
 ///   - a plain load there when the loop contains a fence, or when the address is the same in every round: in a program
-///   without
-///     data races (ISA 8.7) such a load sees no other CTA's write, but unoptimised code is often written so.
+///     without data races (ISA 8.7) such a load sees no other CTA's write, but unoptimised code is often written so.
 /// The loops that are looked at are not only natural ones: any cycle of the flow graph, irreducible or one of several
 /// paths through a loop's header (`continue`), unless each round of it passes a counter's exit test, that is, unless it
 /// ends whatever other CTAs do. Two atomic idioms that wait for no one in particular are let through: see

@@ -1,8 +1,9 @@
 // Launches that wait in a list for the end of the block, or of the grid, whose threads have made them.
 //
 //   at the beginning of a block   its lists are empty; grid: the grid takes a place among those that run, or is there
-//   already at its end                    one thread launches what is in its lists; grid: in the grid's lists, when the
-//   block is the last one to end
+//                                 already
+//   at its end                    one thread launches what is in its lists; grid: in the grid's lists, when the block
+//                                 is the last one to end
 //
 // A list has tables (merged_kernel.h), each of what the lanes of a warp launched together. Tables with blocks of one
 // shape become one launch.

@@ -8,12 +8,13 @@
 //
 //   .entry gl_master(.param .u64 table,        // TaskTable: column after column, `rows` entries of `entry_bytes` each
 //                    .param .u64 control,      // in device memory: whether to end, and what each warp runs
-//                    (task_records.h, Control) .param .u32 rows,         // at most 32 .param .u32 entry_bytes, .param
-//                    .u32 pool_bytes)   // of dynamic shared memory: a power of two, 512 to 65,536, or 0
+//                                              // (task_records.h, Control)
+//                    .param .u32 rows,         // at most 32
+//                    .param .u32 entry_bytes,
+//                    .param .u32 pool_bytes)   // of dynamic shared memory: a power of two, 512 to 65,536, or 0
 //
 //   .global .u32 gl_task_facts[]   // of each task: bytes of static shared memory, how it waits (task_records.h,
-//   Barrier), whether it needs
-//                                  // whole warps, bytes of parameters
+//                                  // Barrier), whether it needs whole warps, bytes of parameters
 //
 // Launched with as many blocks as the table has columns, each of 64 to 1,024 threads.
 #pragma once

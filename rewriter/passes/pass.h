@@ -3,14 +3,12 @@
 // Contract of every pass:
 //   - It gets a module that parses and verifies, and leaves one; it may change anything in it, or nothing.
 //   - Per kernel it says what it did. A refused kernel is left as it was, with the reason and the place; what it shares
-//   with
-//     other kernels (functions, variables) still does for it what it did.
+//     with other kernels (functions, variables) still does for it what it did.
 //   - A changed kernel does what it did before when its hidden parameters have the values their roles call for.
 //   - It keeps nothing between modules, reads nothing else and may run on several threads at once. The same module
-//   gives the
-//     same result.
+//     gives the same result.
 //   - New statements carry the source location of the statement they stand for, so that a fault is still named by its
-//   line.
+//     line.
 #pragma once
 
 #include <cstdint>

@@ -3,13 +3,12 @@
 //   before:  .entry k(…) { … @%p exit; … ret; }
 //   after:   .entry k(…) { … @%p bra END; … END: wait until no other thread of the CTA is left;
 //                          if this is the one that does it: { low, high = …; gridloom_release_range(A, low, high,
-//                          flags); } }
+//                                                                                                         flags); } }
 //
 // All threads of a CTA have ended their work before the release, whichever way they ended. Two ways of waiting:
 //   barrier  every thread waits at a barrier that the kernel does not use, then thread 0 releases. Not when a thread
-//   may come to
-//            the end while others go on to a barrier or a .sync instruction: those would wait for one that waits at the
-//            end.
+//            may come to the end while others go on to a barrier or a .sync instruction: those would wait for one that
+//            waits at the end.
 //   counter  a word of shared memory counts the threads that are left; the last one releases, and nobody waits.
 // Threads that end in device functions come back to the kernel first (lower_exits.h). A kernel is refused when it is
 // irregular, or when a function in which threads end is called through a pointer.

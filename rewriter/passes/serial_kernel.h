@@ -1,8 +1,9 @@
 // A kernel that the thread which would launch it does itself: CTA after CTA, thread after thread.
 //
-//   before:  .entry k(.param .u64 a, .param .u32 n)             { … ld.param.u32 %r1, [n]; … mov.u32 %r2, %tid.x; …
-//   ret; } after:   .func gridloom_serial_k(.param .b64 buffer)        { load a and n; for each CTA and thread { …
-//   mov.u32 %r2, %gl_tid_x; … } ret; }
+//   before:  .entry k(.param .u64 a, .param .u32 n)
+//            { … ld.param.u32 %r1, [n]; … mov.u32 %r2, %tid.x; … ret; }
+//   after:   .func gridloom_serial_k(.param .b64 buffer)
+//            { load a and n; for each CTA and thread { … mov.u32 %r2, %gl_tid_x; … } ret; }
 #pragma once
 
 #include <string>

@@ -1,8 +1,10 @@
 // The code of a kernel as that of a task: thread and block numbers, parameters, shared memory and barriers come from
 // the record of the warp that runs it (task_records.h), since the grid it runs in is the MasterKernel's.
 //
-//   before:  .entry k(.param .u64 p) { .shared .f32 s[32]; … mov.u32 %r1, %tid.x; ld.param.u64 %rd1, [p]; st.shared.f32
-//   [s], %f1; bar.sync 0; … ret; } after:   .func gl_task_k(.param .b32 gl_warp)
+//   before:  .entry k(.param .u64 p)
+//            { .shared .f32 s[32]; … mov.u32 %r1, %tid.x; ld.param.u64 %rd1, [p]; st.shared.f32 [s], %f1; bar.sync 0; …
+//              ret; }
+//   after:   .func gl_task_k(.param .b32 gl_warp)
 //            { … %r1 = first thread of the warp + %laneid, in its row of the block; ld.global.u64 %rd1, [parameters];
 //              st.shared.f32 [%gl_shared], %f1; bar.sync %gl_barrier, %gl_threads; … ret; }
 #pragma once

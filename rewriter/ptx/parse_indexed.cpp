@@ -32,7 +32,7 @@ const char* Widening(ScalarType type) {
 }  // namespace
 
 // register-subscript := register ( '+' constant )?        between '[' and ']'; `out` is the array's name, and becomes
-// that of the address
+//                                                         that of the address
 bool Parser::ParseRegisterSubscript(Operand& out, const Variable& array) {
   IndexedVariable indexed{
       .array = out.text, .index = token_.text, .element_bytes = BytesOf(array.type), .space = array.space};

@@ -165,7 +165,8 @@ bool Parser::ParseSelector(Operand& out) {
 }
 
 // subscript := '[' ( constant | register-subscript ) ']'       element of an array (ISA 6.4.2): the same as array +
-// index * element size In a mov it is that address, in a load or store the memory there.
+//                                                              index * element size
+// In a mov it is that address, in a load or store the memory there.
 bool Parser::ParseSubscript(Operand& out, OperandContext context) {
   Advance();
   const Symbol symbol = symbols_.Find(out.text);

@@ -235,9 +235,10 @@ bool Parser::ParseFile(TextDirective& out) {
   return true;
 }
 
-// section := ( '.section' name | '.nv_intermediate_source_section' ) '{' any balanced text '}'       the text is kept
-// as written In it, what stands between a '.source_begin' and a line that begins with '.source_end' is in another
-// language: it is not looked at.
+// section := ( '.section' name | '.nv_intermediate_source_section' ) '{' any balanced text '}'
+// The text is kept as written.
+// In it, what stands between a '.source_begin' and a line that begins with '.source_end' is in another language: it is
+// not looked at.
 bool Parser::ParseSection(TextDirective& out) {
   const bool named = AtWord(".section");
   Advance();

@@ -42,7 +42,6 @@ std::string AuditLine(const timespec& time, std::string_view event, const nlohma
 }
 
 // ---- the throttle
-// -----------------------------------------------------------------------------------------------------
 
 double AuditThrottle::LinesAt(const Bucket& bucket, std::uint64_t now) const {
   const double seconds = static_cast<double>(now - bucket.since) / kNsPerS;
@@ -105,7 +104,6 @@ void AuditThrottle::Forget(std::uint64_t now) {
 }
 
 // ---- the files
-// --------------------------------------------------------------------------------------------------------
 
 Result<AuditLog> AuditLog::Open(StateFolder& folder, const AuditBounds& bounds) {
   AuditLog log(folder, bounds);

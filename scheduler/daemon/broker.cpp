@@ -147,7 +147,6 @@ Result<std::unique_ptr<policy::Policy>> Broker::RealPolicy(const std::string& na
 std::uint64_t Broker::now() { return protocol::NowNs(); }
 
 // ---- the loop
-// ---------------------------------------------------------------------------------------------------------
 
 Status Broker::Run() {
   std::uint64_t looked = now();

@@ -54,7 +54,6 @@ void StateWriter::Finish() {
 }
 
 // ---- from the broker's thread
-// -----------------------------------------------------------------------------------------
 
 bool StateWriter::Admit(std::string_view event, std::string_view subject) {
   const std::lock_guard lock(mutex_);
@@ -116,7 +115,6 @@ std::uint64_t StateWriter::lost() const {
 }
 
 // ---- the writer's thread
-// ----------------------------------------------------------------------------------------------
 
 std::optional<std::uint64_t> StateWriter::Due() const {
   std::optional<std::uint64_t> due;

@@ -4,7 +4,7 @@
 //   {"version": 1,
 //    "sm": {"sms": 14, "schedulers": 2, …},                 SmModel
 //    "kernels": [{"kernel": "_Z3addPf", "warps": 8, …}]}    KernelProfile; keys that are left out keep their initial
-//    values
+//                                                           values
 #pragma once
 
 #include <string>

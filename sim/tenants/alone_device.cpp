@@ -34,7 +34,6 @@ constexpr std::uint64_t kAlonePayBackEvery = 256;
 }  // namespace
 
 // ---- the device
-// -----------------------------------------------------------------------------------------------------------
 
 AloneDevice::AloneDevice(Options options) : options_(std::move(options)), engine_(options_.account) {}
 
@@ -226,7 +225,6 @@ std::shared_ptr<TenantSource> AloneDevice::SourceOf(std::shared_ptr<const trace:
 }
 
 // ---- a program
-// ------------------------------------------------------------------------------------------------------------
 
 AloneProgram::~AloneProgram() {
   if (!finished_) device_->Abandon(host_);

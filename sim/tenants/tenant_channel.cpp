@@ -186,7 +186,6 @@ Error TenantChannel::NoMemory(const std::string& what) const {
 }
 
 // ---- frames
-// -------------------------------------------------------------------------------------------------------------
 
 Status TenantChannel::Handle(const protocol::Frame& frame) {
   const trace::ByteReader in(frame.bytes);
@@ -406,7 +405,6 @@ Status TenantChannel::HandleEndLaunch(trace::ByteReader in) {
 }
 
 // ---- the socket
-// -----------------------------------------------------------------------------------------------------------
 
 void TenantChannel::Put(const trace::ByteWriter& content) {
   const std::vector<std::uint8_t> frame = protocol::FrameBytes(FrameKind::kAnswer, content.bytes());

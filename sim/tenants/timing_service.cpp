@@ -161,7 +161,6 @@ void TimingService::Report(std::uint64_t session, const std::string& why) {
 }
 
 // ---- sessions
-// -----------------------------------------------------------------------------------------------------------
 
 Result<protocol::Fd> TimingService::Join(const sched::SimulatedSession& session) {
   GL_TRY(ends, protocol::MakeChannel());
@@ -342,7 +341,6 @@ void TimingService::AttendHosts() {
 }
 
 // ---- what there is to see
-// ---------------------------------------------------------------------------------------------
 
 void TimingService::Ended(timing::HostId host, const timing::WorkResult& work, const timing::Counters& during) {
   const double mhz = timeline_->parameters().timing().clock.sm_mhz;

@@ -35,7 +35,6 @@ struct DecodedCode;
 struct MemoryInstruction;
 
 // ---- kernels and CTAs: between windows
-// ------------------------------------------------------------------------------------
 
 /// A launch that may run.
 struct KernelReady {
@@ -192,7 +191,6 @@ class CtaPlacer {
 };
 
 // ---- SMs: while a window is simulated
-// -------------------------------------------------------------------------------------
 
 /// An access that a warp is about to issue; its registers are ready.
 struct GatedAccess {
@@ -305,7 +303,6 @@ class LineGate {
 };
 
 // ---- L2 and DRAM: while a window is simulated; cycles are those of their clocks
-// --------------------------------------------
 
 struct L2Access {
   std::uint32_t partition = 0, slice = 0;  ///< `slice` of the partition
@@ -382,7 +379,6 @@ class DramEvents {
 };
 
 // ---- time of its own
-// ------------------------------------------------------------------------------------------------------
 
 /// Something that acts at times of its own: storage, links, tables in memory. Between windows.
 class TimedSource {
@@ -396,7 +392,6 @@ class TimedSource {
 };
 
 // ---- looking on
-// -----------------------------------------------------------------------------------------------------------
 
 /// Looks on: nothing that it does reaches the model. Called by one thread, between windows.
 class Observer {

@@ -70,7 +70,6 @@ void HostFunctions() {
 void DeleteNumber(void* object) { delete static_cast<int*>(object); }
 
 // ---- graphs
-// ------------------------------------------------------------------------------------------------------------
 
 CUgraphNode AddKernel(CUgraph graph) {
   static CUdeviceptr in, out;
@@ -222,7 +221,6 @@ void UserObjects() {
 }
 
 // ---- memory
-// ------------------------------------------------------------------------------------------------------------
 
 void Allocations() {
   CUdeviceptr memory = 0;
@@ -299,7 +297,6 @@ void Mappings() {
 }
 
 // ---- arrays and textures
-// -----------------------------------------------------------------------------------------------
 
 CUDA_ARRAY3D_DESCRIPTOR ImageDescriptor() {
   CUDA_ARRAY3D_DESCRIPTOR descriptor = {};
@@ -347,7 +344,6 @@ void Textures() {
 }
 
 // ---- code
-// --------------------------------------------------------------------------------------------------------------
 
 const std::string& Ptx() {
   static const std::string text = AffinePtx("affine", 2);
@@ -391,7 +387,6 @@ void Links() {
 }
 
 // ---- contexts and threads
-// ----------------------------------------------------------------------------------------------
 
 /// With what goes with it.
 void Contexts() {

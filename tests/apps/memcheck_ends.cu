@@ -1,6 +1,7 @@
 // Errors of kernels, and then an end of the process of one kind or another.
-// usage: memcheck_ends ERROR END    ERROR: none, write, unrolled, assert, trap, deadlock, surface, call; END: return,
-// _exit, quick_exit, _Exit, abort, throw, signal
+// usage: memcheck_ends ERROR END
+// ERROR: none, write, unrolled, assert, trap, deadlock, surface, call
+// END: return, _exit, quick_exit, _Exit, abort, throw, signal
 #include <cuda_runtime.h>
 #include <unistd.h>
 

@@ -1,11 +1,8 @@
 // compile_time: how long kernels of a PTX file take from PTX to object code, each in the processor time of the best of
-// several runs; with
-// --bytecode 1 to what the interpreter runs, with the bytes of a warp's frames. What loading LLVM takes (40 ms, once a
-// process) is not in it.
+// several runs; with --bytecode 1 to what the interpreter runs, with the bytes of a warp's frames. What loading LLVM
+// takes (40 ms, once a process) is not in it.
 //   build/compile_time --ptx FILE [--kernel NAME] [--block X] [--cpu x86-64-v3|x86-64] [--memcheck 1] [--bytecode 1]
-//   [--runs N] [--ir FILE]
-//   [--object FILE]
-//                      [--llvm "-time-passes"]
+//                      [--runs N] [--ir FILE] [--object FILE] [--llvm "-time-passes"]
 #include <llvm/IR/PassTimingInfo.h>
 #include <llvm/Support/CommandLine.h>
 

@@ -1,6 +1,7 @@
 // Kernels that do not end by themselves, for tests of the broker. BROKER_KERNELS says which:
 //   compute, poll, barriers  one that runs for ever: without a wait, at a word that nobody writes, from barrier to
-//   barrier N                        N kernels in streams of their own, each of which ends when all of them have begun
+//                            barrier
+//   N                        N kernels in streams of their own, each of which ends when all of them have begun
 // Says what the wait for them answers, and what a call answers behind it.
 #include <cstdio>
 #include <cstdlib>

@@ -98,7 +98,6 @@ bool RawTenant::Dropped(double seconds) const {
 }
 
 // ---- the channel to the timing model
-// ------------------------------------------------------------------------------------
 
 bool TimingTalk::Send(FrameKind kind, const ByteWriter& content) const {
   return protocol::SendFrame(channel_, kind, content.bytes());

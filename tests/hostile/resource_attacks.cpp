@@ -23,7 +23,6 @@ namespace {
 using protocol::Fd;
 
 // ---- descriptors
-// --------------------------------------------------------------------------------------------------------
 
 /// More connections than the daemon has descriptors for.
 std::vector<Fd> TakeAllDescriptors(Target& target) {
@@ -78,7 +77,6 @@ void LimitsAfterAFailedJoin(Target& target) {
 }
 
 // ---- the page
-// -----------------------------------------------------------------------------------------------------------
 
 Fd HttpConnection(std::uint16_t port) {
   Fd connection(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -128,7 +126,6 @@ void HalfOpenHttp(Target& target) {
 }
 
 // ---- names
-// --------------------------------------------------------------------------------------------------------------
 
 void TenantFlood(Target& target) {
   constexpr std::size_t kNames = 1200;
@@ -142,7 +139,6 @@ void TenantFlood(Target& target) {
 }
 
 // ---- the disk
-// -----------------------------------------------------------------------------------------------------------
 
 void SlowDisk(Target& target) {
   for (int i = 0; i < 3; ++i) {  // accounts and limits change, and are written
@@ -153,7 +149,6 @@ void SlowDisk(Target& target) {
 }
 
 // ---- numbers of processes
-// -----------------------------------------------------------------------------------------------
 
 /// A process that is the next one to have this number; -1: the system does not let us choose.
 pid_t ForkAs(pid_t number) {
@@ -217,7 +212,6 @@ void ReusedProcess(Target& target) {
 }
 
 // ---- the socket
-// ---------------------------------------------------------------------------------------------------------
 
 /// Somebody who may write into the folder has put a socket of their own in the place of the daemon's.
 void SocketOfAnother(Target& target) {

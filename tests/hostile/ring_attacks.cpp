@@ -201,7 +201,6 @@ void EndlessRecords(Target& target) {
 }
 
 // ---- one tenant's word about another's kernels
-// ----------------------------------------------------------------------------
 
 /// A launch of a kernel whose CTAs are known to be short: how many are granted at once.
 std::uint64_t FirstGrant(protocol::Client& client, std::uint64_t kernel, std::uint64_t ctas) {

@@ -116,7 +116,6 @@ void QuestionsWithoutEnd(Target& target) {
 }
 
 // ---- processes that are killed
-// ------------------------------------------------------------------------------------------
 
 void Kills(Target& target) {
   for (int i = 0; i < 12; ++i) {

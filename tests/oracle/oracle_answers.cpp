@@ -1,8 +1,8 @@
 // What Gridloom says of the PTX that scripts/oracle makes.
 //
 //   oracle_answers words FILE         line and reason of each instruction that is not run, of a PTX file or all PTX in
-//   a program or library oracle_answers run TIERS FILE     what each kernel of the file writes, in hexadecimal: a line
-//   "NAME WORD WORD …"
+//                                     a program or library
+//   oracle_answers run TIERS FILE     what each kernel of the file writes, in hexadecimal: a line "NAME WORD WORD …"
 //
 // Kernels take two addresses: 256 bytes to read (from standard input, in hexadecimal, words of 32 bits) and 64 bytes to
 // write.

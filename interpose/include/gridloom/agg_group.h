@@ -4,8 +4,8 @@
 // Programs are compiled with -rdc=true and linked with -lcudadevrt.
 //
 //   __global__ void Parent(int* data, int count) {
-//     gridloom::LaunchAggGroup(Child, dim3(count / 32), dim3(32), 0, data, count);      // as Child<<<count / 32,
-//     32>>>(data, count)
+//     gridloom::LaunchAggGroup(Child, dim3(count / 32), dim3(32), 0, data, count);
+//     // as Child<<<count / 32, 32>>>(data, count)
 //   }
 //
 // Gridloom knows these functions by name. Every other driver runs what they are defined as here: a launch that is

@@ -5,8 +5,9 @@
 //   namespace pagoda = gridloom::pagoda;
 //   __global__ void Scale(float* data, float by) { data[pagoda::getTid()] *= by; }
 //
-//   const pagoda::TaskId task = pagoda::taskSpawn(64, 1, 0, false, Scale, data, 2.0f);   // as Scale<<<1,
-//   64>>>(data, 2.0f) pagoda::wait(task);
+//   // as Scale<<<1, 64>>>(data, 2.0f)
+//   const pagoda::TaskId task = pagoda::taskSpawn(64, 1, 0, false, Scale, data, 2.0f);
+//   pagoda::wait(task);
 //
 // Under `gridloom run --policy pagoda` the shim answers (docs/narrow-tasks.md). Everywhere else, without Gridloom too,
 // tasks are launches into 32 streams. Nothing has to be linked but the CUDA runtime and, with old C libraries, -ldl.

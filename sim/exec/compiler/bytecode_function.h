@@ -69,7 +69,6 @@ class ByteFunctionMaker {
 
   // --- bytecode_plain.cpp ---
   void MakePlain(llvm::Instruction& instruction);
-  void MakeBinary(llvm::Instruction& instruction);
   void MakeCompare(llvm::CmpInst& compare);
   void MakeCast(llvm::CastInst& cast);
   void MakeBitCast(llvm::CastInst& cast);

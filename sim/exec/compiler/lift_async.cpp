@@ -467,7 +467,8 @@ constexpr MapField kMapFields[] = {
 }  // namespace
 
 // tensormap.replace.tile.field{.ss}.b1024.type [map], {axis,} value: a store to the field; what it makes of the map is
-// looked at when the map is used. tensormap.cp_fenceproxy.…  [to], [from], 128 copies.
+// looked at when the map is used.
+// tensormap.cp_fenceproxy.…  [to], [from], 128 copies.
 template <>
 void FunctionLifter::Lift<semantic::Tensormap>(const Instruction& inst) {
   if (inst.Has(Mod::kCpFenceproxy)) {

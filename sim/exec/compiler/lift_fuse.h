@@ -4,17 +4,14 @@
 // and neg that may take part as a call of `gl.float…`; once registers are SSA values, FuseProducts decides as ptxas
 // does, and the marks become plain IR. What it decides:
 //  * add and sub without a rounding modifier fuse with a product of the same type and .ftz that has no rounding
-//  modifier and no .sat; also
-//    through mov and neg (not neg.bf16x2), not through abs.
+//    modifier and no .sat; also through mov and neg (not neg.bf16x2), not through abs.
 //  * A product is fused with all that use it, or not at all: it stays where anything else reads it.
 //  * Product and sum are in one basic block. Guards of arithmetic are no branches; guards of everything else are, as
-//  are calls, fences, and
-//    divisions and roots that ptxas expands to code with branches (MarkBranches).
+//    are calls, fences, and divisions and roots that ptxas expands to code with branches (MarkBranches).
 //  * What is constant in f32 or f64 is computed first, each operation rounded by itself: a product of two constants is
-//  a constant. In f16
-//    and bf16 it is an operation as any other.
+//    a constant. In f16 and bf16 it is an operation as any other.
 //  * Of two products one is fused: the one that no other instruction reads; among equals the first operand. The other
-//  one stays.
+//    one stays.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -43,9 +40,9 @@ llvm::Value* MarkFloat(llvm::IRBuilder<>& builder, const FloatOperation& operati
 void MarkBranches(llvm::IRBuilder<>& builder);
 
 /// Expands all marks of a module, products and sums together where ptxas fuses them. `portable` as in FloatEmitter.
-///   before:  %m = call float @gl.float.2.32(i32 mul.f32, float %a, float %b);  %s = call float @gl.float.2.32(i32
-///   sub.f32, float %c, float %m) after:   %n = fneg float %a;  %s = call float @llvm.fma.f32(float %n, float %b, float
-///   %c)
+///   before:  %m = call float @gl.float.2.32(i32 mul.f32, float %a, float %b);
+///            %s = call float @gl.float.2.32(i32 sub.f32, float %c, float %m)
+///   after:   %n = fneg float %a;  %s = call float @llvm.fma.f32(float %n, float %b, float %c)
 void FuseProducts(llvm::Module& module, bool portable);
 
 }  // namespace gridloom::exec

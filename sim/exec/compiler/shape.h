@@ -39,7 +39,6 @@ struct Shape {
 
   bool uniform() const { return kind == ShapeKind::kUniform; }
   bool vector() const { return kind == ShapeKind::kVector; }
-  bool has_base() const { return kind == ShapeKind::kAffine || kind == ShapeKind::kIndexed; }
   friend bool operator==(const Shape&, const Shape&) = default;
 };
 

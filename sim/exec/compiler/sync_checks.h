@@ -6,8 +6,8 @@
 //   gl.leave_sync()            they go on
 //   …
 //   gl.pass_sync()             at its regions: places that all threads come to behind it, and also those that have
-//   passed it by. Who
-//                              comes there while others of the warp still wait for it will not come to it any more.
+//                              passed it by. Who comes there while others of the warp still wait for it will not
+//                              come to it any more.
 //
 // A place at which there is nothing to do but to end is no region: threads may end instead of coming to a barrier.
 #pragma once

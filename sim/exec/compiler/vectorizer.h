@@ -5,7 +5,8 @@
 // next.
 //
 //   kernel  void @gl_kernel(ptr warp), or, where no warp waits for another, a loop over the CTA's warps (CtaEntry in
-//   abi.h) device  R    @f.warp(ptr warp, i32 mask, 32-lane arguments…)
+//           abi.h)
+//   device  R    @f.warp(ptr warp, i32 mask, 32-lane arguments…)
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>

@@ -20,9 +20,8 @@
 //
 // Rules for generated code:
 //  * the inline switch may be used only in kernels that CompiledKernel calls `simple_barriers`: every wait in them is
-//  the full
-//    barrier 0, and they never call kBarrier, kBarrierWait, kWarpYield or kNanosleep (a warp that got control for
-//    another reason than a barrier would take it for one, unless the kernel `gives_way`);
+//    the full barrier 0, and they never call kBarrier, kBarrierWait, kWarpYield or kNanosleep (a warp that got control
+//    for another reason than a barrier would take it for one, unless the kernel `gives_way`);
 //  * a function that contains it is `noredzone` and keeps the stack 16-byte aligned;
 //  * with kInlineRingSwitch false no kernel has simple barriers: all of them go through Helper::kBarrier.
 #pragma once

@@ -5,16 +5,20 @@
 //   MultiplyAdd<exact>(a, b, c) a b + c, rounded once; whether the product is known to be exact as a float
 //   MultiplyAdd(a, b, c)        likewise of doubles
 //   Canonical(floats)           what is no number as 0x7fffffff, as PTX has it of other instructions, whatever the
-//   instruction set RepeatFour(from)            four floats, as often as the vector holds them RepeatElement<n>(floats)
-//   of each four floats number n, four times WidenHalves(from)           kWidth halves as floats NarrowToHalves(from,
-//   to)    and back Words8(from), Words16(from) kWidth unsigned integers as words GatherQuads<bytes, n>(rows, to): of
-//   each of kWidth / 4 lines of 16 bytes, which lie one after the other, four elements: number n of fours
+//                               instruction set
+//   RepeatFour(from)            four floats, as often as the vector holds them
+//   RepeatElement<n>(floats)    of each four floats number n, four times
+//   WidenHalves(from)           kWidth halves as floats
+//   NarrowToHalves(from, to)    and back
+//   Words8(from), Words16(from) kWidth unsigned integers as words
+//   GatherQuads<bytes, n>(rows, to): of each of kWidth / 4 lines of 16 bytes, which lie one after the other, four
+//                               elements: number n of fours
 //
 //   Lines, kLanes               a vector of 16 bytes of each of so many chunks
 //   LoadLines(chunk, next)      those of two chunks (kLanes = 2), or of one
 //
 //   Interleave<bytes>(a, b, low, high): elements of a and b in turn, 16 bytes by 16 bytes, of their first halves and of
-//   their second ones
+//                               their second ones
 //
 // Shuffles are intrinsics there, as compilers make them of __builtin_shufflevector element by element now and then.
 // Each struct lies in an unnamed namespace, so that no two files share code.

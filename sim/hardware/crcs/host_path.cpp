@@ -37,7 +37,6 @@ ByteRange HostPath::Reading::NextOnHost(std::uint32_t read_bytes) const {
 }
 
 // ---- what there is to do
-// --------------------------------------------------------------------------------------------------
 
 void HostPath::Give(const timing::WorkView& work) {
   const timing::MemoryUse& use = work.use;
@@ -174,7 +173,6 @@ void HostPath::Handle(const Event& event) {
 }
 
 // ---- from storage to the device
-// -------------------------------------------------------------------------------------------
 
 void HostPath::SetOrder(WorkId id, Reading& reading) const {
   if (settings_.order != Order::kRandom && (settings_.order != Order::kRecorded || reading.ranks == nullptr)) return;
@@ -332,7 +330,6 @@ void HostPath::PageDone(Cycle at, WorkId id, Copy& copy, std::uint64_t page) {
 }
 
 // ---- from the device to storage
-// -------------------------------------------------------------------------------------------
 
 void HostPath::BringIfMayBe(Cycle at, WorkId id, const Copy& copy, std::uint64_t page) {
   if (!MayWrite(id, copy, page)) return;
@@ -374,7 +371,6 @@ void HostPath::OnDropped(const Event& event) {
 }
 
 // ---- on the device
-// --------------------------------------------------------------------------------------------------------
 
 void HostPath::Move(Cycle at, WorkId id, const Copy& copy) {
   mover_free_ = std::max(at, mover_free_) +

@@ -79,7 +79,6 @@ void CrcsPart::Count(std::span<std::uint64_t> values) const {
 }
 
 // ---- works
-// ----------------------------------------------------------------------------------------------------------------
 
 void CrcsPart::OnWorkGiven(const timing::WorkView& view) {
   Work& work = works_[view.id];
@@ -159,7 +158,6 @@ void CrcsPart::OnTransferred(Cycle at, WorkId work, std::uint64_t address, std::
 }
 
 // ---- kernels and CTAs
-// -----------------------------------------------------------------------------------------------------
 
 void CrcsPart::OnKernelReady(Cycle now, const timing::KernelReady& ready) {
   const Work& work = works_.at(ready.launch);
@@ -343,7 +341,6 @@ void CrcsPart::OnKernelEnd(Cycle now, std::uint32_t launch) {
 }
 
 // ---- what follows
-// ---------------------------------------------------------------------------------------------------------
 
 void CrcsPart::Run(Cycle end) {
   while (agenda_.next() < end && CanFollow(0)) {
@@ -394,7 +391,6 @@ void CrcsPart::EndKernel(const Event& event) {
 }
 
 // ---- who is told
-// ----------------------------------------------------------------------------------------------------------
 
 void CrcsPart::Ask(std::uint32_t sm, Cycle at) {
   if (sms_[sm].asked == at) return;

@@ -56,7 +56,6 @@ void Checker::Attach(timing::Ports& ports, timing::DeviceInput& input) {
 void Checker::Count(std::span<std::uint64_t> values) const { std::ranges::copy(counts_, values.begin()); }
 
 // ---- works
-// ----------------------------------------------------------------------------------------------------------------
 
 void Checker::OnWorkGiven(const timing::WorkView& view) {
   clocks_.Give(view);
@@ -82,7 +81,6 @@ void Checker::OnWorkEnd(Cycle now, WorkId work) {
 }
 
 // ---- what they did
-// --------------------------------------------------------------------------------------------------------
 
 /// All that happened up to that cycle; SMs, partitions and copies may be further.
 void Checker::Check(Cycle until) {

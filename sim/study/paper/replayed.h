@@ -4,7 +4,7 @@
 //   static constexpr std::string_view kWhat     part of the key that it is kept by; empty for a paper's only outcome
 //   static Result<Outcome> Of(const Replayed&)  takes it from a replay
 //   void Keep(auto& numbers)                    names its numbers, in the order in which they are kept: numbers(cycles,
-//   launches);
+//                                               launches);
 //                                               numbers.List(kernels, [](auto& of, auto& kernel) { of(kernel.began,
 //                                               kernel.ended); })
 #pragma once

@@ -7,7 +7,6 @@
 namespace gridloom::timing {
 
 // ---- asking
-// -------------------------------------------------------------------------------------------------------------
 
 /// With the lock held. The question is answered at once where that can be.
 void LiveTimeline::Ask(Question question) {
@@ -77,7 +76,6 @@ LiveTimeline::Answer LiveTimeline::Poll(HostId host, std::span<const NodeId> nod
 }
 
 // ---- answering, with the lock held
-// -----------------------------------------------------------------------------------------
 
 /// What there is to say when nothing more comes of waiting.
 LiveTimeline::Answer LiveTimeline::Now(const Question& question) const {

@@ -33,7 +33,6 @@ bool LiveTimeline::Safe(HostId of, Cycle submitted) const {
 }
 
 // ---- what the device gets
-// -----------------------------------------------------------------------------------------------
 
 Result<Cycle> LiveTimeline::Feed() {
   undecided_.reset();
@@ -223,7 +222,6 @@ Result<WorkId> LiveTimeline::FeedKernel(WorkOrder order, Node& node, LaunchedBy 
 }
 
 // ---- what came of it
-// ------------------------------------------------------------------------------------------------------
 
 void LiveTimeline::Fail(const std::string& why) {
   if (problem_.empty()) problem_ = why;
@@ -285,7 +283,6 @@ void LiveTimeline::CollectStream(std::uint32_t number) {
 }
 
 // ---- the loop
-// -------------------------------------------------------------------------------------------------------------
 
 /// What runs on the device of hosts that were dropped ends.
 void LiveTimeline::CancelDropped() {

@@ -83,7 +83,6 @@ LiveTimeline::~LiveTimeline() {
 }
 
 // ---- hosts
-// --------------------------------------------------------------------------------------------------------------
 
 LiveTimeline::Host* LiveTimeline::Find(HostId host) {
   const auto found = hosts_.find(host);
@@ -200,7 +199,6 @@ void LiveTimeline::Advance(HostId id, Cycle cycles) {
 }
 
 // ---- works
-// --------------------------------------------------------------------------------------------------------------
 
 NodeId LiveTimeline::Append(Place place, Node node) {
   const std::lock_guard lock(mutex_);
@@ -325,7 +323,6 @@ Status LiveTimeline::Decide(NodeId kernel, Tracking tracking, std::shared_ptr<tr
 }
 
 // ---- what there is to see
-// -----------------------------------------------------------------------------------------------
 
 std::optional<Cycle> LiveTimeline::EndOf(NodeId node) const {
   const std::lock_guard lock(mutex_);

@@ -100,7 +100,6 @@ class LiveTimeline {
   LiveTimeline& operator=(const LiveTimeline&) = delete;
 
   // ---- hosts
-  // ------------------------------------------------------------------------------------------------------------
   /// A host that begins now, at the time up to which the device is simulated.
   HostId AddHost();
   /// It submits no more; what it submitted goes on. Its waits return.
@@ -117,7 +116,6 @@ class LiveTimeline {
   void Advance(HostId host, Cycle cycles);
 
   // ---- works
-  // ------------------------------------------------------------------------------------------------------------
   /// Fails when a CTA does not fit on the device.
   Result<NodeId> AddKernel(Place place, std::shared_ptr<trace::CtaSource> source);
   NodeId AddCopy(Place place, CopyDirection direction, std::uint64_t bytes);
@@ -137,7 +135,6 @@ class LiveTimeline {
   Status Decide(NodeId kernel, Tracking tracking, std::shared_ptr<trace::CtaSource> source);
 
   // ---- answers
-  // ----------------------------------------------------------------------------------------------------------
   /// The host waits for the end of works; its clock goes on when it has them all. False when it had to give up
   /// (patience_ms, problem()): the clock stays. Costs a call.
   bool WaitFor(HostId host, std::span<const NodeId> nodes);

@@ -70,7 +70,6 @@ std::vector<Model> Models(const std::string& only) {
 }
 
 // ---- replays
-// ----------------------------------------------------------------------------------------------------------------
 
 std::uint64_t VisitsOf(const std::shared_ptr<trace::TraceFile>& file) {
   std::uint64_t visits = 0;
@@ -94,7 +93,6 @@ bool ReplayFile(const Model& model, Bytes bytes) {
 }
 
 // ---- sessions
-// ---------------------------------------------------------------------------------------------------------------
 
 /// One timing model, and the sessions that it has.
 class Service {
@@ -164,7 +162,6 @@ class Service {
 };
 
 // ---- all of it
-// --------------------------------------------------------------------------------------------------------------
 
 class Runner {
  public:

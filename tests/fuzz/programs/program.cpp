@@ -17,7 +17,6 @@ std::uint64_t Below(Random& random, std::uint64_t end) { return random() % end; 
 bool OneIn(Random& random, std::uint64_t n) { return Below(random, n) == 0; }
 
 // ---- programs by chance
-// ---------------------------------------------------------------------------------------------------
 
 Instruction RandomInstruction(KernelCode& code, Random& random) {
   Instruction instruction;
@@ -228,7 +227,6 @@ Program ReadProgram(const std::shared_ptr<TraceFile>& file) {
 }
 
 // ---- as files and frames
-// ---------------------------------------------------------------------------------------------------
 
 namespace {
 

@@ -28,7 +28,6 @@ T Choose(std::mt19937_64& random, std::initializer_list<T> values) {
 }
 
 // ---- kernels
-// --------------------------------------------------------------------------------------------------------------
 
 /// Blocks of the kernels below: one memory instruction each, then a barrier, then the end.
 enum Block : std::uint32_t {
@@ -196,7 +195,6 @@ WorkId AddTracked(Program& program, WorkOrder order, const Touched& touched, con
 }
 
 // ---- programs
-// -------------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -415,7 +413,6 @@ std::string RandomCrcsKeys(std::mt19937_64& random) {
 }
 
 // ---- runs
-// -----------------------------------------------------------------------------------------------------------------
 
 std::uint64_t ProgramRun::Count(std::string_view name) const {
   for (const CounterInfo& counter : hardware::CountersOf(device)) {
