@@ -16,7 +16,7 @@ namespace gridloom::exec {
 struct BytecodeResult {
   std::string error;  ///< not empty: what the interpreter cannot run
   Bytecode code;
-  bool needs_fiber = false;
+  bool needs_fiber = false;  ///< as KernelFacts has it
 };
 
 /// Bytecode of `kernel` and of every device function it needs. `spmd` is optimised (OptimizeSpmd); meetings and

@@ -84,10 +84,9 @@ void Compile(const ptx::Module& module, const char* name, const CompileOptions& 
   OptimizeSpmd(spmd, lifted.address_taken, options, *machine);  // memcheck needs the lines
   if (!with_lines) llvm::StripDebugInfo(spmd.ir());
   if (options.keep_ir) out.ir += "; ---- SPMD form, optimised\n" + Print(spmd.ir());
-  const VectorizeResult vectorized =
-      Vectorize(spmd, lifted.kernel, lifted.address_taken, options, lifted.static_shared_bytes);
-  if (!vectorized.error.empty()) {
-    out.error = vectorized.error;
+  out.facts() = lifted.facts;
+  if (const Status done = Vectorize(spmd, lifted.kernel, lifted.address_taken, options, out); !done.ok()) {
+    out.error = done.error().message;
     return;
   }
   if (options.keep_ir) out.ir += "; ---- warp form\n" + Print(spmd.ir());
@@ -96,14 +95,6 @@ void Compile(const ptx::Module& module, const char* name, const CompileOptions& 
   if (options.keep_ir) out.ir += "; ---- warp form, optimised\n" + Print(spmd.ir());
   out.object = EmitObject(spmd.ir(), *machine, out.error);
   out.frame_bytes = FrameBytes(out.object);
-  out.static_shared_bytes = lifted.static_shared_bytes;
-  out.local_bytes = lifted.local_bytes;
-  out.recursive = lifted.recursive;
-  out.needs_fiber = vectorized.needs_fiber;
-  out.simple_barriers = vectorized.simple_barriers;
-  out.gives_way = vectorized.gives_way;
-  out.by_cta = vectorized.by_cta;
-  out.check_sites = vectorized.check_sites;
 }
 
 void Interpret(const ptx::Module& module, const char* name, const CompileOptions& options, InterpretedKernel& out) {
@@ -131,10 +122,8 @@ void Interpret(const ptx::Module& module, const char* name, const CompileOptions
   BytecodeResult made = MakeBytecode(spmd, lifted.kernel, lifted.address_taken, options);
   out.refuses = std::move(made.error);
   out.code = std::move(made.code);
+  out.facts() = lifted.facts;
   out.needs_fiber = made.needs_fiber;
-  out.static_shared_bytes = lifted.static_shared_bytes;
-  out.local_bytes = lifted.local_bytes;
-  out.recursive = lifted.recursive;
 }
 
 }  // namespace

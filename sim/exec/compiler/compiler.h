@@ -33,27 +33,34 @@ struct CompileOptions {
   bool keep_ir = false;  ///< fill CompiledKernel::ir
 };
 
-struct CompiledKernel {
-  std::vector<std::uint8_t> object;  ///< ELF relocatable object, entry symbol "gl_kernel" (a WarpEntry, or a CtaEntry)
+/// What who runs a kernel has to know of its code. The lifter and the vectorizer, or the maker of bytecode, find it
+/// out; the cache of code keeps it beside the code.
+struct KernelFacts {
   std::uint32_t static_shared_bytes = 0;
-  std::uint32_t local_bytes = 0;  ///< per thread, kernel and callees without recursion
+  std::uint32_t local_bytes = 0;  ///< per thread: the deepest chain of frames, each function once if recursive
   std::uint32_t frame_bytes = 0;  ///< stack frames of kernel and device functions together, each once
+  std::uint32_t check_sites = 0;  ///< memcheck: numbers given to global accesses, 0 included
   bool needs_fiber = false;       ///< has barriers or spin loops: warps of a CTA must be able to switch
   bool simple_barriers = false;   ///< only full-CTA barrier 0: the in-line ring switch suffices
   bool gives_way = false;         ///< its warps give way to each other between barriers: the ring must count them
   bool recursive = false;
-  bool by_cta = false;            ///< its entry is a CtaEntry
-  std::uint32_t check_sites = 0;  ///< memcheck: numbers given to global accesses, 0 included
-  std::string ir;                 ///< SPMD and warp IR as text when asked for
-  std::string error;              ///< not empty: compilation failed; one sentence with file:line
+  bool by_cta = false;  ///< its entry is a CtaEntry
+
+  /// These alone, of one that has them beside its code.
+  KernelFacts& facts() { return *this; }
+  const KernelFacts& facts() const { return *this; }
+};
+
+struct CompiledKernel : KernelFacts {
+  std::vector<std::uint8_t> object;  ///< ELF relocatable object, entry symbol "gl_kernel" (a WarpEntry, or a CtaEntry)
+  std::string ir;                    ///< SPMD and warp IR as text when asked for
+  std::string error;                 ///< not empty: compilation failed; one sentence with file:line
   std::uint32_t error_line = 0;
 };
 
 /// A kernel for the interpreter (contract/bytecode.h).
-struct InterpretedKernel {
+struct InterpretedKernel : KernelFacts {
   Bytecode code;
-  std::uint32_t static_shared_bytes = 0, local_bytes = 0;  ///< as CompiledKernel's
-  bool needs_fiber = false, recursive = false;
   std::string error;    ///< not empty: compilation would fail, too
   std::string refuses;  ///< not empty: what the interpreter cannot run, though machine code can
 };

@@ -137,8 +137,8 @@ LiftedKernel ModuleLifter::Run() {
   FuseProducts(out_.ir(), options_.cpu == "x86-64");
   ExpandFlushes(out_.ir());
   std::unordered_set<const ptx::Function*> reached;
-  result.local_bytes = StackBytes(kernel_, reached, result.recursive);
-  result.static_shared_bytes = shared_.static_end;
+  result.facts.local_bytes = StackBytes(kernel_, reached, result.facts.recursive);
+  result.facts.static_shared_bytes = shared_.static_end;
   return result;
 }
 

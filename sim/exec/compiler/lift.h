@@ -13,11 +13,9 @@
 namespace gridloom::exec {
 
 struct LiftedKernel {
-  std::string error;             ///< not empty: refused; one sentence that names the PTX construct
-  std::uint32_t error_line = 0;  ///< PTX line of it
-  std::uint32_t static_shared_bytes = 0;
-  std::uint32_t local_bytes = 0;  ///< per thread: the deepest chain of frames, each function once if recursive
-  bool recursive = false;
+  std::string error;                 ///< not empty: refused; one sentence that names the PTX construct
+  std::uint32_t error_line = 0;      ///< PTX line of it
+  KernelFacts facts;                 ///< static_shared_bytes, local_bytes and recursive
   llvm::Function* kernel = nullptr;  ///< `void gl_spmd_kernel()`
   /// Functions an indirect call may reach, by their number in the symbol table (FunctionPointer(number)).
   std::vector<std::pair<std::uint32_t, llvm::Function*>> address_taken;

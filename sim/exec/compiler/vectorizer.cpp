@@ -154,18 +154,17 @@ bool WaitsForChildren(const std::vector<llvm::Function*>& functions, const SpmdM
   });
 }
 
-VectorizeResult Vectorize(SpmdModule& spmd, llvm::Function* kernel, const AddressTaken& address_taken,
-                          const CompileOptions& options, std::uint32_t static_shared_bytes) {
+Status Vectorize(SpmdModule& spmd, llvm::Function* kernel, const AddressTaken& address_taken,
+                 const CompileOptions& options, KernelFacts& facts) {
   const ThreadEnds thread_ends(spmd, address_taken);
   WarpModule module(spmd, options, address_taken, thread_ends);
-  module.static_shared_bytes = static_shared_bytes;
+  module.static_shared_bytes = facts.static_shared_bytes;
   const llvm::StringRef features = kernel->getFnAttribute("target-features").getValueAsString();
   module.avx512 = features.contains("+avx512f");
   module.few_lanes = options.record == Recording::kNone ? options.few_lanes : 8;  // records are of whole warps
   module.pieces = module.avx512 ? 1 : features.contains("+avx2") ? 2 : 4;
   std::vector<llvm::Function*> sources = DeviceFunctions(spmd, kernel);
   sources.push_back(kernel);
-  VectorizeResult result;
   bool any_barrier = false;
   module.simple_barriers = OnlyFullBarriers(sources, spmd, any_barrier);
 
@@ -183,10 +182,10 @@ VectorizeResult Vectorize(SpmdModule& spmd, llvm::Function* kernel, const Addres
   };
   yields |= WaitsForChildren(sources, spmd);
   if (yields || !kInlineRingSwitch || UsesMarker(sources, spmd, sleeps)) module.simple_barriers = false;
-  result.needs_fiber = any_barrier || yields;
-  result.simple_barriers = any_barrier && module.simple_barriers;
-  result.gives_way = module.gives_way;
-  result.by_cta = module.by_cta = !result.needs_fiber && GainsByCta(*kernel, options);
+  facts.needs_fiber = any_barrier || yields;
+  facts.simple_barriers = any_barrier && module.simple_barriers;
+  facts.gives_way = module.gives_way;
+  facts.by_cta = module.by_cta = !facts.needs_fiber && GainsByCta(*kernel, options);
   for (std::size_t i = 0; i < sources.size(); ++i) {
     llvm::Function* target = DeclareWarpForm(*sources[i], sources[i] == kernel, module.by_cta);
     target->setAttributes(target->getAttributes().addFnAttributes(
@@ -197,16 +196,15 @@ VectorizeResult Vectorize(SpmdModule& spmd, llvm::Function* kernel, const Addres
   for (auto& function : functions) {
     function->Emit();
     if (!module.error.empty()) {
-      result.error = module.error;
-      return result;
+      return Error{module.error};
     }
   }
-  result.check_sites = module.check_sites;
+  facts.check_sites = module.check_sites;
   functions.clear();
   for (llvm::Function* source : sources) source->setSubprogram(nullptr);  // the warp form has it now
   for (llvm::Function* source : sources) source->deleteBody();
   for (llvm::Function* source : sources) source->eraseFromParent();
-  return result;
+  return {};
 }
 
 }  // namespace gridloom::exec

@@ -12,23 +12,14 @@
 #include <llvm/IR/IRBuilder.h>
 
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
+#include "rewriter/support/result.h"
 #include "sim/exec/compiler/compiler.h"
 #include "sim/exec/compiler/spmd.h"
 
 namespace gridloom::exec {
-
-struct VectorizeResult {
-  std::string error;  ///< not empty: what cannot be vectorised
-  bool needs_fiber = false;
-  bool simple_barriers = false;
-  bool gives_way = false;         ///< its warps give way between barriers (give_way.h)
-  bool by_cta = false;            ///< the kernel became a CtaEntry
-  std::uint32_t check_sites = 0;  ///< memcheck: numbers given to global accesses, 0 included
-};
 
 /// Functions whose address is taken, with the number their pointers carry.
 using AddressTaken = std::vector<std::pair<std::uint32_t, llvm::Function*>>;
@@ -40,8 +31,9 @@ bool HasBarriers(const std::vector<llvm::Function*>& functions, const SpmdModule
 bool WaitsForChildren(const std::vector<llvm::Function*>& functions, const SpmdModule& spmd);
 
 /// Adds the warp form of `kernel` and of every device function it needs to `spmd`'s module and removes the SPMD form.
-/// `static_shared_bytes`: shared memory every launch has at least, so that accesses proven below it need no check.
-VectorizeResult Vectorize(SpmdModule& spmd, llvm::Function* kernel, const AddressTaken& address_taken,
-                          const CompileOptions& options, std::uint32_t static_shared_bytes);
+/// `facts` has what the lifter knows (accesses proven to be below static_shared_bytes need no check) and gets what its
+/// warps do. Fails with what cannot be vectorised.
+Status Vectorize(SpmdModule& spmd, llvm::Function* kernel, const AddressTaken& address_taken,
+                 const CompileOptions& options, KernelFacts& facts);
 
 }  // namespace gridloom::exec

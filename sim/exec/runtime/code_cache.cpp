@@ -121,41 +121,51 @@ std::optional<FileHeader> Unseal(const CacheKey& key, std::string_view& bytes) {
   return header;
 }
 
+void Put(const KernelFacts& facts, FileHeader& header) {
+  header.static_shared_bytes = facts.static_shared_bytes;
+  header.local_bytes = facts.local_bytes;
+  header.frame_bytes = facts.frame_bytes;
+  header.check_sites = facts.check_sites;
+  header.needs_fiber = facts.needs_fiber;
+  header.simple_barriers = facts.simple_barriers;
+  header.gives_way = facts.gives_way;
+  header.recursive = facts.recursive;
+  header.by_cta = facts.by_cta;
+}
+
+KernelFacts FactsOf(const FileHeader& header) {
+  return {.static_shared_bytes = header.static_shared_bytes,
+          .local_bytes = header.local_bytes,
+          .frame_bytes = header.frame_bytes,
+          .check_sites = header.check_sites,
+          .needs_fiber = header.needs_fiber != 0,
+          .simple_barriers = header.simple_barriers != 0,
+          .gives_way = header.gives_way != 0,
+          .recursive = header.recursive != 0,
+          .by_cta = header.by_cta != 0};
+}
+
 CachedKernel Unpack(const CacheKey& key, std::string_view bytes) {
   const std::optional<FileHeader> header = Unseal(key, bytes);
   if (!header) return {};
   if (header->holds == Holds::kMachineCode) {
     CompiledKernel kernel;
+    kernel.facts() = FactsOf(*header);
     kernel.object.assign(bytes.begin(), bytes.end());
-    kernel.static_shared_bytes = header->static_shared_bytes;
-    kernel.local_bytes = header->local_bytes;
-    kernel.frame_bytes = header->frame_bytes;
-    kernel.needs_fiber = header->needs_fiber != 0;
-    kernel.simple_barriers = header->simple_barriers != 0;
-    kernel.recursive = header->recursive != 0;
-    kernel.gives_way = header->gives_way != 0;
-    kernel.by_cta = header->by_cta != 0;
-    kernel.check_sites = header->check_sites;
     return kernel;
   }
   std::optional<Bytecode> code = ReadBytecode(bytes);
   if (header->holds != Holds::kBytecode || !code) return {};
   InterpretedKernel kernel;
+  kernel.facts() = FactsOf(*header);
   kernel.code = std::move(*code);
-  kernel.static_shared_bytes = header->static_shared_bytes;
-  kernel.local_bytes = header->local_bytes;
-  kernel.needs_fiber = header->needs_fiber != 0;
-  kernel.recursive = header->recursive != 0;
   return kernel;
 }
 
 std::string PackBytecode(const CacheKey& key, const InterpretedKernel& kernel) {
   FileHeader header{};
   header.holds = Holds::kBytecode;
-  header.static_shared_bytes = kernel.static_shared_bytes;
-  header.local_bytes = kernel.local_bytes;
-  header.needs_fiber = kernel.needs_fiber;
-  header.recursive = kernel.recursive;
+  Put(kernel, header);
   return Sealed(header, key, WriteBytecode(kernel.code));
 }
 
@@ -194,15 +204,7 @@ CacheKey MakeCacheKey(const std::array<std::uint64_t, 2>& code, const CompileOpt
 std::string PackKernel(const CacheKey& key, const CompiledKernel& kernel) {
   FileHeader header{};
   header.holds = Holds::kMachineCode;
-  header.static_shared_bytes = kernel.static_shared_bytes;
-  header.local_bytes = kernel.local_bytes;
-  header.frame_bytes = kernel.frame_bytes;
-  header.needs_fiber = kernel.needs_fiber;
-  header.simple_barriers = kernel.simple_barriers;
-  header.recursive = kernel.recursive;
-  header.gives_way = kernel.gives_way;
-  header.by_cta = kernel.by_cta;
-  header.check_sites = kernel.check_sites;
+  Put(kernel, header);
   return Sealed(header, key, {reinterpret_cast<const char*>(kernel.object.data()), kernel.object.size()});
 }
 

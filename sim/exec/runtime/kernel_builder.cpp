@@ -39,20 +39,13 @@ void PlaceShared(const SharedLayout& shared, LoadedKernel& loaded) {
 Result<LoadedKernel> Loaded(const CompiledKernel& compiled, std::unique_ptr<CodeObject> code,
                             const CompileOptions& options, const SharedLayout& shared) {
   LoadedKernel loaded;
+  loaded.facts() = compiled.facts();
   const auto entry = reinterpret_cast<std::uintptr_t>(code->Find("gl_kernel"));
   if (entry == 0 || entry >= code->code_end()) return Error{"the compiled object defines no function gl_kernel"};
   loaded.code = std::move(code);
   if (compiled.by_cta) loaded.cta_entry = reinterpret_cast<CtaEntry>(entry);
   else loaded.entry = reinterpret_cast<WarpEntry>(entry);
-  loaded.static_shared_bytes = compiled.static_shared_bytes;
   PlaceShared(shared, loaded);
-  loaded.local_bytes = compiled.local_bytes;
-  loaded.frame_bytes = compiled.frame_bytes;
-  loaded.needs_fiber = compiled.needs_fiber;
-  loaded.simple_barriers = compiled.simple_barriers;
-  loaded.gives_way = compiled.gives_way;
-  loaded.recursive = compiled.recursive;
-  loaded.check_sites = compiled.check_sites;
   loaded.options = options;
   return loaded;
 }
@@ -110,14 +103,11 @@ std::optional<LoadedKernel> KernelBuilder::LoadBytecode(ProgramImpl& program, co
   if (tiers_ == Tiers::kOn && (ExpectedNs(**code) < most_wait || (*code)->stack_bytes() > kMostFrameBytes))
     return std::nullopt;
   LoadedKernel loaded;
+  loaded.facts() = made.facts();
   loaded.interpreted = std::move(*code);
   loaded.entry = &InterpretWarp;
-  loaded.static_shared_bytes = made.static_shared_bytes;
   PlaceShared(LayoutShared(program.module_as_read(), *kernel.function), loaded);
-  loaded.local_bytes = made.local_bytes;
   loaded.frame_bytes = static_cast<std::uint32_t>(loaded.interpreted->stack_bytes()) + kInterpreterFrames;
-  loaded.needs_fiber = made.needs_fiber;
-  loaded.recursive = made.recursive;
   loaded.options = options;
   if (tiers_ == Tiers::kOn) loaded.tier = std::make_shared<TierState>();
   return loaded;

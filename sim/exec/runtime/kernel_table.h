@@ -33,19 +33,14 @@ struct TierState {
 };
 
 /// A kernel ready to run.
-struct LoadedKernel {
+struct LoadedKernel : KernelFacts {
   std::unique_ptr<CodeObject> code;
   WarpEntry entry = nullptr;
   std::shared_ptr<const InterpretedCode> interpreted;  ///< in place of `code`: bytecode, and `entry` is InterpretWarp
   std::shared_ptr<TierState> tier;  ///< of an interpreted kernel that machine code will take over from
   CtaEntry cta_entry = nullptr;     ///< in place of `entry`: runs all warps of a CTA
-  std::uint32_t static_shared_bytes = 0;
   std::uint32_t dynamic_shared_offset = 0;
-  std::uint32_t reserved_shared_bytes = 0;  ///< zeroed when a CTA begins (SharedLayout)
-  std::uint32_t local_bytes = 0;
-  std::uint32_t frame_bytes = 0;
-  bool needs_fiber = false, simple_barriers = false, gives_way = false, recursive = false;
-  std::uint32_t check_sites = 0;
+  std::uint32_t reserved_shared_bytes = 0;       ///< zeroed when a CTA begins (SharedLayout)
   std::vector<std::uint32_t> instruction_lines;  ///< by the numbers in records; empty when nothing is recorded
   bool cache_hit = false;
   CompileOptions options;  ///< it was compiled with

@@ -79,8 +79,8 @@ std::string Lifted(const ptx::Module& module, const ptx::Function& kernel, const
   llvm::raw_string_ostream stream(text);
   llvm::StripDebugInfo(spmd.ir());  // names of functions, which code does not have
   spmd.ir().print(stream, nullptr);
-  stream << lifted.error.empty() << lifted.error_line << ' ' << lifted.static_shared_bytes << ' ' << lifted.local_bytes
-         << ' ' << lifted.recursive;
+  stream << lifted.error.empty() << lifted.error_line << ' ' << lifted.facts.static_shared_bytes << ' '
+         << lifted.facts.local_bytes << ' ' << lifted.facts.recursive;
   for (const auto& [number, function] : lifted.address_taken) stream << ' ' << number;
   return stream.str();
 }

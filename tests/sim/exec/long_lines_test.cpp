@@ -38,13 +38,11 @@ std::size_t SizeOf(const std::string& text) {
   llvm::LLVMContext context;
   SpmdModule spmd(context, "k");
   spmd.ir().setDataLayout(machine->createDataLayout());
-  const LiftedKernel lifted = LiftKernel(*module, *module->FindFunction("k"), {}, spmd);
+  LiftedKernel lifted = LiftKernel(*module, *module->FindFunction("k"), {}, spmd);
   REQUIRE(lifted.error.empty());
   SetTarget(spmd.ir(), *machine);
   OptimizeSpmd(spmd, lifted.address_taken, {}, *machine);
-  const VectorizeResult vectorized =
-      Vectorize(spmd, lifted.kernel, lifted.address_taken, {}, lifted.static_shared_bytes);
-  REQUIRE(vectorized.error.empty());
+  REQUIRE(Vectorize(spmd, lifted.kernel, lifted.address_taken, {}, lifted.facts).ok());
   return spmd.ir().getInstructionCount();
 }
 

@@ -297,8 +297,8 @@ SpmdRunner::SpmdRunner(std::string_view ptx, std::string_view kernel, const Comp
   const LiftedKernel lifted = LiftKernel(*module, *function, options, spmd);
   error_ = lifted.error;
   error_line_ = lifted.error_line;
-  local_bytes_ = lifted.local_bytes;
-  recursive_ = lifted.recursive;
+  local_bytes_ = lifted.facts.local_bytes;
+  recursive_ = lifted.facts.recursive;
   if (!error_.empty()) return;
   SetTarget(spmd.ir(), *machine);
   llvm::raw_string_ostream ir(ir_);
