@@ -5,10 +5,13 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <string_view>
 
 #include "scheduler/daemon/http_server.h"
 
 namespace gridloom::broker {
+
+extern const std::string_view kPageHtml;  // page.html of this folder, compiled in (cmake/embed.cmake)
 
 using Json = nlohmann::ordered_json;
 
@@ -92,29 +95,6 @@ std::string Label(const std::string& text) {
   return label;
 }
 
-constexpr const char* kPage = R"page(<!doctype html><meta charset="utf-8"><title>Gridloom broker</title>
-<style>body{font:14px system-ui;margin:2em;color:#222}table{border-collapse:collapse;margin:1em 0}th,td{padding:.3em .8em;text-align:right;
-border-bottom:1px solid #ddd}th:first-child,td:first-child{text-align:left}.bar{background:#4a7;height:.8em;display:inline-block}</style>
-<h1>Gridloom broker</h1><p id="head"></p><table id="tenants"></table><table id="sessions"></table><script>
-const token=new URLSearchParams(location.search).get('token');let last=null;
-const cell=(row,text,head)=>{const c=document.createElement(head?'th':'td');c.textContent=text;row.append(c);return c};
-const table=(id,head,rows)=>{const t=document.getElementById(id);t.replaceChildren();const h=t.insertRow();head.forEach(x=>cell(h,x,true));
-rows.forEach(r=>{const row=t.insertRow();r.forEach(x=>cell(row,x))});return t};
-const known=(x,n)=>x===undefined?'-':x.toFixed(n);const mib=b=>(b/1048576).toFixed(1)+' MiB';
-async function tick(){try{const r=await fetch('state',{headers:{Authorization:'Bearer '+token}});if(!r.ok)throw new Error(r.status);
-const s=await r.json();document.getElementById('head').textContent=`device ${s.device}, policy ${s.policy}, up ${s.uptime_seconds.toFixed(0)} s, `+
-`${s.pumps?(s.pump_seconds/s.pumps*1e6).toFixed(1):0} us a decision`+(s.simulated?`, simulated until ${(s.simulated.now_seconds*1e3).toFixed(3)} ms`:'')+
-(s.simulated?['stp','antt','fairness'].map(k=>`, ${k} ${known(s.simulated[k],3)}`).join(''):'');
-const dt=last?s.uptime_seconds-last.uptime_seconds:0;
-const t=table('tenants',['tenant','processes','weight','cap','priority','memory','limit','launches','device s','slowdown','device %'],s.tenants.map(x=>{
-const o=last&&last.tenants.find(y=>y.name==x.name);const p=dt&&o?(x.device_seconds-o.device_seconds)/dt*100:0;
-return[x.name,x.sessions,x.limits.weight,x.limits.cap*100+' %',x.limits.priority,mib(x.memory_bytes),mib(x.limits.memory_bytes),x.launches,
-x.device_seconds.toFixed(2),known(x.slowdown,2),p.toFixed(1)]}));
-[...t.rows].slice(1).forEach(r=>{const b=document.createElement('span');b.className='bar';b.style.width=r.lastChild.textContent+'px';r.lastChild.append(' ',b)});
-table('sessions',['pid','tenant','program','memory','launches','in flight','kernel'],s.sessions.map(x=>[x.pid,x.tenant,x.program,
-mib(x.memory_bytes),x.launches,x.in_flight,x.kernel+(x.ending?' (ends)':'')]));last=s}catch(e){document.getElementById('head').textContent='no answer: '+e.message}
-setTimeout(tick,1000)}tick()</script>)page";
-
 /// What the broker's thread has said of its state, until the server's thread takes it.
 struct StateBox {
   std::mutex mutex;
@@ -125,7 +105,7 @@ struct StateBox {
 /// between two of them: all who wait when a question goes out share its answer, and its text.
 class WebServer final : public Web, private HttpHandler {
  public:
-  explicit WebServer(Broker& broker) : broker_(broker), page_(std::make_shared<const std::string>(kPage)) {}
+  explicit WebServer(Broker& broker) : broker_(broker), page_(std::make_shared<const std::string>(kPageHtml)) {}
   ~WebServer() override { server_.reset(); }
 
   Status Listen() {
