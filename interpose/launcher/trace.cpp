@@ -195,8 +195,9 @@ class TraceCommand final : public Command {
     const auto instructions = static_cast<double>(all.warp_instructions);
     std::snprintf(per, sizeof per, "%.3f",
                   all.warp_instructions == 0 ? 0.0 : static_cast<double>(file.bytes()) / instructions);
-    Print(path_ + ": trace, " + SizeText(file.bytes()) + ", " + exec::WithCommas(contents.launches) + " launches, " +
-          exec::WithCommas(file.actions().size()) + " calls of the host\n\n" + table.Text(2) + "\n" + per +
+    Print(path_ + ": trace, " + SizeText(file.bytes()) + ", " + exec::WithCommas(contents.launches) +
+          (contents.launches == 1 ? " launch, " : " launches, ") + exec::WithCommas(file.actions().size()) +
+          (file.actions().size() == 1 ? " call" : " calls") + " of the host\n\n" + table.Text(2) + "\n" + per +
           " bytes per warp instruction\n");
     if (const std::string text = EventsText(all); !text.empty()) Print("events: " + text + "\n");
     Print(contents.ranges.Text());

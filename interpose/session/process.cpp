@@ -18,6 +18,7 @@
 #include "interpose/session/pool.h"
 #include "interpose/session/program_scan.h"
 #include "interpose/session/settings.h"
+#include "interpose/session/summary.h"
 #include "interpose/session/task.h"
 #include "interpose/session/texture.h"
 #include "rewriter/support/quantity.h"
@@ -128,6 +129,7 @@ CUresult Process::MakeDevices() {
   const Settings& settings = TheSettings();
   eager_loading_ = settings.module_loading && strcasecmp(settings.module_loading->c_str(), "EAGER") == 0;
   launch_blocking_ = IsOn(settings.launch_blocking);
+  if (IsOn(settings.summary)) Summary::Get();  // which also says that no kernel ran
   if (const Status joined = BrokerLink::Start(); !joined.ok()) {
     Log(LogLevel::kError, joined.error().message);
     return CUDA_ERROR_MPS_CONNECTION_FAILED;

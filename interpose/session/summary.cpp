@@ -92,9 +92,12 @@ std::string Summary::Text() const {
   std::vector<std::pair<std::string, Line>> rows(lines_.begin(), lines_.end());
   std::ranges::sort(rows, [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
   const bool sliced = SliceSize() != 0;
-  std::string text = Format("\ngridloom: %zu kernel%s ran\n%-40s %9s %12s %12s %12s", rows.size(),
-                            rows.size() == 1 ? "" : "s", "kernel", "launches", "CTAs", "time ms", "compile ms");
-  text += sliced ? Format(" %10s\n", "slices") : "\n";
+  std::string text = "\ngridloom: no kernel ran\n";
+  if (!rows.empty()) {
+    text = Format("\ngridloom: %zu kernel%s ran\n%-40s %9s %12s %12s %12s", rows.size(), rows.size() == 1 ? "" : "s",
+                  "kernel", "launches", "CTAs", "time ms", "compile ms");
+    text += sliced ? Format(" %10s\n", "slices") : "\n";
+  }
   for (const auto& [name, line] : rows) {
     text += Format("%-40s %9llu %12llu %12.3f %12.3f", ShortKernelName(name, 40).c_str(),
                    static_cast<unsigned long long>(line.launches), static_cast<unsigned long long>(line.ctas),

@@ -198,7 +198,8 @@ Status TraceFile::Index() {
   if (bytes_.size() < sizeof header)
     return Bad(name_ + " is no trace: it has " + std::to_string(bytes_.size()) + " bytes");
   std::memcpy(&header, bytes_.data(), sizeof header);
-  if (std::memcmp(header.magic, kFileMagic, sizeof header.magic) != 0) return Bad(name_ + " is no trace of Gridloom's");
+  if (std::memcmp(header.magic, kFileMagic, sizeof header.magic) != 0)
+    return Bad(name_ + " is no trace of Gridloom's; `gridloom run --trace FILE -- ./app` writes one");
   if (header.version < kOldestReadVersion || header.version > kFormatVersion) {
     return Bad(name_ + " is a trace of format version " + std::to_string(header.version) +
                "; this Gridloom reads versions " + std::to_string(kOldestReadVersion) + " to " +

@@ -18,8 +18,8 @@ PROGRAM = ('#include <cstdio>\nextern "C" int Go();\nextern "C" int Look();\n'
            'int main(int count, char**) { std::printf("%d\\n", count > 1 ? Look() : Go()); }\n')
 
 
-def run(folder, *program):
-    done = subprocess.run([GRIDLOOM, "run", "--", *program], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+def run(folder, *program, options=()):
+    done = subprocess.run([GRIDLOOM, "run", *options, "--", *program], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     return done.stdout.decode(), done.stderr.decode()
 
 
@@ -41,6 +41,8 @@ with tempfile.TemporaryDirectory() as folder:
     assert "It is in libscale.so.3 and has the kernels " in err and " and 1 more." in err and "(int*)" in err, err
     assert err.count("It is in libscale.so.3") == 1, err  # once, not at each launch
     assert "can only be rebuilt by its makers: take a device that it has PTX for (`gridloom inspect libscale.so.3` says which)" in err, err
+    out, err = run(folder, "./program", options=("--summary",))
+    assert err.endswith("\ngridloom: no kernel ran\n"), err
     build(*options, "-o", "whole", "library.cu", "program.cpp")
     out, err = run(folder, "./whole")
     assert out.strip() == "209" and "It is in whole and has the kernels " in err and "makers" not in err and "-gencode" in err, (out, err)

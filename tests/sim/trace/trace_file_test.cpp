@@ -590,7 +590,8 @@ TEST_CASE("TraceFile_ForeignFiles_AreRefusedByName") {
     return file ? std::string() : file.error().message;
   };
   CHECK(open("") == "some.file is no trace: it has 0 bytes");
-  CHECK(open("#!/bin/sh and more than sixteen bytes") == "some.file is no trace of Gridloom's");
+  CHECK(open("#!/bin/sh and more than sixteen bytes") ==
+        "some.file is no trace of Gridloom's; `gridloom run --trace FILE -- ./app` writes one");
   CHECK(open(std::string("GLTRACE\0\x0c\0\0\0\0\0\0\0", 16)) ==
         "some.file is a trace of format version 12; this Gridloom reads versions 5 to 11");
   CHECK(!TraceFile::Open("/nonexistent/trace").ok());
