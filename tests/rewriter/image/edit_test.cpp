@@ -3,6 +3,8 @@
 #include <elf.h>
 
 #include <catch2/catch.hpp>
+#include <iterator>
+#include <random>
 
 #include "tests/rewriter/image/image_bytes.h"
 
@@ -99,6 +101,34 @@ TEST_CASE("EditImages_ElfWithoutRoomOrSegments_IsAnError") {
   const auto edited = EditImages(elf, ReplaceSm90(Noise(4000, 1)));
   REQUIRE(!edited.ok());
   CHECK(edited.error().message == "it has no segment to spare for longer device code");
+}
+
+TEST_CASE("EditImages_DamagedElf_IsAnErrorOrAFile") {
+  const Buffer object = testing::MakeElf(ET_REL, EM_X86_64,
+                                         {{".nv_fatbin", MakeContainer({EntrySpec{}})},
+                                          {".symtab", Buffer(72)},
+                                          {".rela.data", Buffer(72)},
+                                          {".data", Buffer(16)}});
+  const PtxEdit grow = ReplaceSm90(Noise(4000, 1));
+  REQUIRE(EditImages(object, grow).ok());
+  const std::size_t table = object.size() - 7 * sizeof(Elf64_Shdr);
+  std::mt19937 random(1);
+  const auto below = [&](std::size_t end) { return std::uniform_int_distribution<std::size_t>(0, end - 1)(random); };
+  int errors = 0;
+  for (int i = 0; i < 4000; ++i) {
+    Buffer damaged = object;
+    for (std::size_t change = 0; change <= below(4); ++change) {
+      const bool in_header = below(3) == 0;
+      const std::size_t at = in_header ? below(sizeof(Elf64_Ehdr)) : table + below(object.size() - table);
+      constexpr unsigned char kValues[] = {0, 1, 2, 4, 5, 8, 11, 0x7f, 0x80, 0xff};  // types of sections among them
+      damaged[at] = below(2) == 0 ? std::byte{kValues[below(std::size(kValues))]} : static_cast<std::byte>(random());
+    }
+    const auto edited = EditImages(damaged, grow);
+    errors += !edited.ok();
+    if (edited.ok()) CHECK(edited->size() < 100 * object.size());
+  }
+  CHECK(errors > 400);
+  CHECK(errors < 3600);
 }
 
 /// The texts of the parts, one after the other.

@@ -113,6 +113,7 @@ Buffer MakeElf(std::uint16_t type, std::uint16_t machine, const std::vector<Sect
   std::string_view(ELFMAG).copy(reinterpret_cast<char*>(header.e_ident), SELFMAG);
   header.e_ident[EI_CLASS] = ELFCLASS64;
   header.e_ident[EI_DATA] = ELFDATA2LSB;
+  header.e_ident[EI_VERSION] = EV_CURRENT;
   header.e_ident[EI_ABIVERSION] = abi_version;
   header.e_type = type;
   header.e_machine = machine;
