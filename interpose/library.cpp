@@ -1,13 +1,13 @@
 // What makes the shim a library that can run kernels: the executor is its default backend. What runs when the library
 // is loaded does nothing but hide the driver's names, store a function pointer, one more in the toolkit's assembler,
 // and a variable of Python's environment.
+#include "interpose/base/at_end.h"
 #include "interpose/hooks/driver_library.h"
 #include "interpose/hooks/ptxas.h"
 #include "interpose/hooks/xla.h"
-#include "interpose/session/at_end.h"
-#include "interpose/session/backend.h"
+#include "interpose/objects/backend.h"
+#include "interpose/observe/memcheck.h"
 #include "interpose/session/exec_backend.h"
-#include "interpose/session/memcheck.h"
 
 namespace {
 

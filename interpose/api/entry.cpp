@@ -1,10 +1,11 @@
 #include "interpose/api/entry.h"
 
-#include "interpose/session/errors.h"
-#include "interpose/session/green_context.h"
-#include "interpose/session/log.h"
-#include "interpose/session/memcheck.h"
-#include "interpose/session/process.h"
+#include "interpose/base/log.h"
+#include "interpose/objects/current_context.h"
+#include "interpose/objects/errors.h"
+#include "interpose/objects/green_context.h"
+#include "interpose/objects/process.h"
+#include "interpose/observe/memcheck.h"
 
 namespace gridloom::api {
 

@@ -9,11 +9,11 @@
 
 #include "interpose/api/cuda_types.h"
 #include "interpose/api/driver_api.h"
+#include "interpose/base/large_stack.h"
+#include "interpose/base/thread_state.h"
 #include "interpose/real/code.h"
 #include "interpose/real/launch.h"
 #include "interpose/real/memory.h"
-#include "interpose/session/large_stack.h"
-#include "interpose/session/thread_state.h"
 
 namespace gridloom::api {
 

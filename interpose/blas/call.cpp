@@ -8,9 +8,9 @@
 #include <string>
 
 #include "api_exports.h"
+#include "interpose/base/log.h"
 #include "interpose/blas/host_product.h"
-#include "interpose/session/log.h"
-#include "interpose/session/module.h"
+#include "interpose/objects/module.h"
 
 // The kernels' PTX, as text that ends with a zero byte.
 asm(".section .rodata\n"

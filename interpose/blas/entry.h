@@ -1,8 +1,8 @@
 // What every generated function of cuBLAS does: pass the call on when there is a real GPU, let no exception out.
 #pragma once
 
+#include "interpose/base/log.h"
 #include "interpose/blas/call.h"
-#include "interpose/session/log.h"
 
 namespace gridloom::blas {
 

@@ -1,9 +1,9 @@
 // cublas*gemm*: C = alpha op(A) op(B) + beta C.
 #include <cstring>
 
+#include "interpose/base/log.h"
 #include "interpose/blas/functions.h"
 #include "interpose/blas/matrices.h"
-#include "interpose/session/log.h"
 
 namespace gridloom::blas {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <vector>
 
-#include "interpose/session/log.h"
-#include "interpose/session/settings.h"
+#include "interpose/base/log.h"
+#include "interpose/base/settings.h"
 
 namespace gridloom::blas {
 namespace {

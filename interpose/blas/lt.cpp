@@ -3,9 +3,9 @@
 #include <cstring>
 #include <string>
 
+#include "interpose/base/log.h"
 #include "interpose/blas/functions.h"
 #include "interpose/blas/matrices.h"
-#include "interpose/session/log.h"
 
 namespace gridloom::blas {
 namespace {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "api_exports.h"
+#include "interpose/base/log.h"
 #include "interpose/fft/plan.h"
 #include "interpose/hooks/own_kernels.h"
-#include "interpose/session/log.h"
 
 // The kernels' PTX, as text that ends with a zero byte.
 asm(".section .rodata\n"

@@ -7,9 +7,9 @@
 #include <set>
 #include <string>
 
+#include "interpose/base/log.h"
 #include "interpose/fft/plan.h"
 #include "interpose/hooks/own_kernels.h"
-#include "interpose/session/log.h"
 
 namespace gridloom::fft {
 namespace {

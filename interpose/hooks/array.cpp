@@ -1,8 +1,8 @@
 // Arrays and mipmapped arrays.
-#include "interpose/session/array.h"
+#include "interpose/objects/array.h"
 
 #include "hooks/support.h"
-#include "interpose/session/capture.h"
+#include "interpose/launch/capture.h"
 
 namespace gridloom::hooks {
 

@@ -1,10 +1,10 @@
 // Control of stream capture.
-#include "interpose/session/capture.h"
+#include "interpose/launch/capture.h"
 
 #include <algorithm>
 
 #include "hooks/support.h"
-#include "interpose/session/recapture.h"
+#include "interpose/launch/recapture.h"
 
 namespace gridloom::hooks {
 

@@ -1,6 +1,6 @@
 // Contexts: creation, the thread's stack, limits, synchronisation.
 #include "hooks/support.h"
-#include "interpose/session/capture.h"
+#include "interpose/launch/capture.h"
 
 namespace gridloom::hooks {
 

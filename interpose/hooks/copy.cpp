@@ -1,8 +1,9 @@
 // Copies.
-#include "interpose/session/copy.h"
+#include "interpose/launch/copy.h"
 
 #include "hooks/support.h"
-#include "interpose/session/capture.h"
+#include "interpose/launch/capture.h"
+#include "interpose/launch/submit.h"
 
 namespace gridloom::hooks {
 

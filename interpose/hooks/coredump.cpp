@@ -1,7 +1,7 @@
 // Who is to be told of the device's core dumps. It makes none, so nobody ever is; handles are good until they are given
 // back.
 #include "hooks/support.h"
-#include "interpose/session/handle_table.h"
+#include "interpose/objects/handle_table.h"
 
 namespace gridloom::hooks {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "hooks/support.h"
 #include "interpose/api/newer_types.h"
-#include "interpose/session/sm_share.h"
+#include "interpose/objects/sm_share.h"
 
 namespace gridloom::hooks {
 namespace {

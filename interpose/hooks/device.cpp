@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "hooks/support.h"
-#include "interpose/session/array.h"
-#include "interpose/session/pool.h"
+#include "interpose/objects/array.h"
+#include "interpose/objects/pool.h"
 
 namespace gridloom::hooks {
 

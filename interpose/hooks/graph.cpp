@@ -3,7 +3,7 @@
 #include <fstream>
 
 #include "hooks/graph_support.h"
-#include "interpose/session/pool.h"
+#include "interpose/objects/pool.h"
 
 namespace gridloom::hooks {
 

@@ -2,8 +2,8 @@
 #include <cstring>
 
 #include "hooks/graph_support.h"
-#include "interpose/session/conditional.h"
-#include "interpose/session/slicing.h"
+#include "interpose/launch/slicing.h"
+#include "interpose/objects/conditional.h"
 
 namespace gridloom::hooks {
 

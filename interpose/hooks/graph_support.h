@@ -2,8 +2,8 @@
 #pragma once
 
 #include "hooks/support.h"
-#include "interpose/session/graph.h"
-#include "interpose/session/node_params.h"
+#include "interpose/launch/node_params.h"
+#include "interpose/objects/graph.h"
 
 namespace gridloom::hooks {
 

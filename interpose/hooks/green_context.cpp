@@ -1,10 +1,11 @@
 // Green contexts: creation, streams, events.
-#include "interpose/session/green_context.h"
+#include "interpose/objects/green_context.h"
 
 #include "hooks/support.h"
-#include "interpose/session/capture.h"
-#include "interpose/session/host_timeline.h"
-#include "interpose/session/log.h"
+#include "interpose/base/log.h"
+#include "interpose/launch/capture.h"
+#include "interpose/launch/submit.h"
+#include "interpose/observe/host_timeline.h"
 
 namespace gridloom::hooks {
 

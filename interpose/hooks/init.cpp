@@ -3,10 +3,10 @@
 
 #include "hooks/support.h"
 #include "interpose/api/driver_api.h"
-#include "interpose/session/errors.h"
-#include "interpose/session/log.h"
-#include "interpose/session/settings.h"
-#include "interpose/session/thread_state.h"
+#include "interpose/base/log.h"
+#include "interpose/base/settings.h"
+#include "interpose/base/thread_state.h"
+#include "interpose/objects/errors.h"
 
 namespace gridloom::hooks {
 

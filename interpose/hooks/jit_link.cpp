@@ -18,10 +18,11 @@
 #include "api_exports.h"
 #include "interpose/api/entry.h"
 #include "interpose/hooks/lto_keeper.h"
-#include "interpose/session/context.h"
-#include "interpose/session/link_job.h"
-#include "interpose/session/process.h"
-#include "interpose/session/ptx_sources.h"
+#include "interpose/objects/context.h"
+#include "interpose/objects/current_context.h"
+#include "interpose/objects/link_job.h"
+#include "interpose/objects/process.h"
+#include "interpose/objects/ptx_sources.h"
 #include "rewriter/support/whole_file.h"
 
 namespace {

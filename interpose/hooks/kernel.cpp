@@ -3,8 +3,8 @@
 #include <limits>
 
 #include "hooks/support.h"
-#include "interpose/session/launch.h"
-#include "interpose/session/module.h"
+#include "interpose/launch/launch.h"
+#include "interpose/objects/module.h"
 
 namespace gridloom::hooks {
 

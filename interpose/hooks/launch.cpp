@@ -1,11 +1,12 @@
 // Every entry point that starts a kernel. All of them end in session::Launch or, for graphs, in nodes that
 // session::MakeKernelOp made.
-#include "interpose/session/launch.h"
+#include "interpose/launch/launch.h"
 
 #include <cstring>
 
 #include "hooks/support.h"
-#include "interpose/session/graph.h"
+#include "interpose/launch/submit.h"
+#include "interpose/objects/graph.h"
 
 namespace gridloom::hooks {
 

@@ -1,7 +1,7 @@
 // cuLink*.
 
 #include "hooks/support.h"
-#include "interpose/session/link_job.h"
+#include "interpose/objects/link_job.h"
 #include "rewriter/support/whole_file.h"
 
 namespace gridloom::hooks {

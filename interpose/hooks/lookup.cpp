@@ -1,16 +1,11 @@
-#include "interpose/hooks/lookup.h"
-
-#include <dlfcn.h>
-#include <link.h>
-
+// What a program's dlsym finds: answers of the shim's first.
 #include <algorithm>
 #include <array>
-#include <cstring>
-#include <string>
 #include <string_view>
 
 #include "interpose/blas/answers.h"
 #include "interpose/fft/answers.h"
+#include "interpose/hooks/answer.h"
 #include "interpose/hooks/driver_library.h"
 #include "interpose/hooks/jit_link.h"
 #include "interpose/hooks/nvrtc.h"
@@ -22,13 +17,6 @@
 
 namespace gridloom::hooks {
 namespace {
-
-using Dlsym = void* (*)(void*, const char*);
-
-Dlsym RealDlsym() {
-  static const auto real = reinterpret_cast<Dlsym>(dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5"));
-  return real;
-}
 
 /// "__nvJitLinkCreate_13_0", as the toolkit's header calls it, is nvJitLinkCreate of that version.
 std::string_view WithoutVersion(std::string_view name) {
@@ -49,25 +37,6 @@ void* FindAnswer(std::string_view name) {
 }
 
 }  // namespace
-
-void* LoadedFunction(const char* library, const char* name) {
-  struct Search {
-    const char* part;
-    std::string path;
-  } search{library, {}};
-  const auto look = [](dl_phdr_info* info, std::size_t, void* data) {
-    auto& wanted = *static_cast<Search*>(data);
-    if (info->dlpi_name == nullptr || std::strstr(info->dlpi_name, wanted.part) == nullptr) return 0;
-    wanted.path = info->dlpi_name;
-    return 1;
-  };
-  dl_iterate_phdr(look, &search);
-  void* const handle = search.path.empty() ? nullptr : dlopen(search.path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
-  if (handle == nullptr) return nullptr;
-  void* const function = RealDlsym()(handle, name);
-  dlclose(handle);  // whoever loaded it keeps it
-  return function;
-}
 
 }  // namespace gridloom::hooks
 

@@ -6,7 +6,7 @@
 #include <set>
 #include <variant>
 
-#include "interpose/hooks/lookup.h"
+#include "interpose/hooks/answer.h"
 #include "rewriter/ptx/parser.h"
 #include "rewriter/ptx/printer.h"
 

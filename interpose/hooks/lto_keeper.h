@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "interpose/session/ptx_sources.h"
+#include "interpose/objects/ptx_sources.h"
 
 namespace gridloom::hooks {
 

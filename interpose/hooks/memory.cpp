@@ -5,12 +5,12 @@
 #include <algorithm>
 
 #include "hooks/support.h"
-#include "interpose/session/broker_link.h"
-#include "interpose/session/capture.h"
-#include "interpose/session/free.h"
-#include "interpose/session/host_timeline.h"
-#include "interpose/session/memcheck.h"
-#include "interpose/session/pool.h"
+#include "interpose/launch/capture.h"
+#include "interpose/objects/free.h"
+#include "interpose/objects/pool.h"
+#include "interpose/observe/broker_link.h"
+#include "interpose/observe/host_timeline.h"
+#include "interpose/observe/memcheck.h"
 #include "sim/exec/extent.h"
 
 namespace gridloom::hooks {

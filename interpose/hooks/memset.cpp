@@ -2,7 +2,8 @@
 // behavior") or to memory that the program said so of (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS); one that can start at once
 // runs on the calling thread.
 #include "hooks/support.h"
-#include "interpose/session/copy.h"
+#include "interpose/launch/copy.h"
+#include "interpose/launch/submit.h"
 #include "sim/exec/extent.h"
 
 namespace gridloom::hooks {

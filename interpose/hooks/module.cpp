@@ -1,14 +1,14 @@
 // Modules and libraries: loading, and what is found in them.
-#include "interpose/session/module.h"
+#include "interpose/objects/module.h"
 
 #include <cstring>
 
 #include "hooks/support.h"
-#include "interpose/session/capture.h"
-#include "interpose/session/jit_options.h"
-#include "interpose/session/refused_code.h"
-#include "interpose/session/task.h"
-#include "interpose/session/texture.h"
+#include "interpose/base/task.h"
+#include "interpose/launch/capture.h"
+#include "interpose/objects/jit_options.h"
+#include "interpose/objects/refused_code.h"
+#include "interpose/objects/texture.h"
 #include "rewriter/support/whole_file.h"
 
 namespace gridloom::hooks {

@@ -19,7 +19,7 @@
 #include <utility>
 
 #include "interpose/api/entry.h"
-#include "interpose/session/ptx_sources.h"
+#include "interpose/objects/ptx_sources.h"
 #include "rewriter/image/kept_ptx.h"
 
 namespace {

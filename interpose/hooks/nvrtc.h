@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "interpose/hooks/lookup.h"
+#include "interpose/hooks/answer.h"
 
 namespace gridloom::hooks {
 

@@ -2,7 +2,7 @@
 
 #include "api_exports.h"
 #include "interpose/api/entry.h"
-#include "interpose/session/process.h"
+#include "interpose/objects/process.h"
 
 namespace gridloom::hooks {
 

@@ -8,8 +8,8 @@
 #include <new>
 
 #include "interpose/api/cuda_types.h"
-#include "interpose/hooks/lookup.h"
-#include "interpose/session/module.h"
+#include "interpose/hooks/answer.h"
+#include "interpose/objects/module.h"
 
 namespace gridloom::hooks {
 

@@ -4,9 +4,10 @@
 #include "hooks/support.h"
 #include "interpose/hooks/pool.h"
 #include "interpose/hooks/vmm.h"
-#include "interpose/session/allocation_notes.h"
-#include "interpose/session/operation.h"
-#include "interpose/session/residency.h"
+#include "interpose/launch/submit.h"
+#include "interpose/objects/allocation_notes.h"
+#include "interpose/objects/operation.h"
+#include "interpose/objects/residency.h"
 #include "sim/exec/extent.h"
 #include "sim/exec/program.h"
 

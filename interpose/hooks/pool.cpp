@@ -2,10 +2,11 @@
 #include "interpose/hooks/pool.h"
 
 #include "hooks/support.h"
-#include "interpose/session/capture.h"
-#include "interpose/session/free.h"
-#include "interpose/session/memcheck.h"
-#include "interpose/session/operation.h"
+#include "interpose/launch/capture.h"
+#include "interpose/launch/submit.h"
+#include "interpose/objects/free.h"
+#include "interpose/objects/operation.h"
+#include "interpose/observe/memcheck.h"
 
 namespace gridloom::hooks {
 

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "hooks/support.h"
-#include "interpose/session/pool.h"
+#include "interpose/objects/pool.h"
 
 namespace gridloom::hooks {
 

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "interpose/api/entry.h"
-#include "interpose/hooks/lookup.h"
-#include "interpose/session/assembler_options.h"
-#include "interpose/session/log.h"
+#include "interpose/base/log.h"
+#include "interpose/hooks/answer.h"
+#include "interpose/objects/assembler_options.h"
 #include "rewriter/image/kept_ptx.h"
 
 namespace gridloom::hooks {

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "interpose/api/entry.h"
-#include "interpose/session/assembler_options.h"
-#include "interpose/session/log.h"
+#include "interpose/base/log.h"
+#include "interpose/objects/assembler_options.h"
 #include "rewriter/image/kept_ptx.h"
 #include "rewriter/image/ptx_text.h"
 #include "rewriter/support/whole_file.h"

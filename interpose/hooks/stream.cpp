@@ -2,10 +2,11 @@
 #include <cstring>
 
 #include "hooks/support.h"
-#include "interpose/session/capture.h"
-#include "interpose/session/copy.h"
-#include "interpose/session/host_timeline.h"
-#include "interpose/session/memcheck.h"
+#include "interpose/launch/capture.h"
+#include "interpose/launch/copy.h"
+#include "interpose/launch/submit.h"
+#include "interpose/observe/host_timeline.h"
+#include "interpose/observe/memcheck.h"
 
 namespace gridloom::hooks {
 

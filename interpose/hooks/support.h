@@ -4,9 +4,10 @@
 #include <memory>
 
 #include "hooks.h"
-#include "interpose/session/context.h"
-#include "interpose/session/green_context.h"
-#include "interpose/session/process.h"
+#include "interpose/objects/context.h"
+#include "interpose/objects/current_context.h"
+#include "interpose/objects/green_context.h"
+#include "interpose/objects/process.h"
 
 /// Returns the status of a call from the hook unless it succeeded.
 #define GL_CU_TRY(call)                                                                                   \

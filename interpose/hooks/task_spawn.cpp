@@ -1,8 +1,8 @@
 // What interpose/include/gridloom/pagoda.h asks the shim for; CUresult as numbers. NOT_SUPPORTED: the header launches
 // itself.
 #include "interpose/api/entry.h"
-#include "interpose/session/context.h"
-#include "interpose/session/spawned_tasks.h"
+#include "interpose/launch/spawned_tasks.h"
+#include "interpose/objects/context.h"
 
 using namespace gridloom;
 using namespace gridloom::cuda;

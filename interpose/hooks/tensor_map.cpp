@@ -7,7 +7,7 @@
 
 #include "hooks/support.h"
 #include "interpose/api/tensor_map_types.h"
-#include "interpose/session/log.h"
+#include "interpose/base/log.h"
 
 namespace gridloom::hooks {
 

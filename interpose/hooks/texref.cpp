@@ -1,9 +1,9 @@
 // Texture and surface references, the module-scope variables of programs before CUDA 12. Kernels launched after a
-// change see it (session/texture.h).
+// change see it (objects/texture.h).
 #include <algorithm>
 
 #include "hooks/support.h"
-#include "interpose/session/texture.h"
+#include "interpose/objects/texture.h"
 
 namespace gridloom::hooks {
 

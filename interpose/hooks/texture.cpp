@@ -1,5 +1,5 @@
 // Texture and surface objects.
-#include "interpose/session/texture.h"
+#include "interpose/objects/texture.h"
 
 #include "hooks/support.h"
 

@@ -9,11 +9,11 @@
 #include <string>
 #include <string_view>
 
+#include "interpose/base/settings.h"
 #include "interpose/nvml/broker_view.h"
 #include "interpose/nvml/nvml.h"
 #include "interpose/nvml/processes.h"
-#include "interpose/session/process.h"
-#include "interpose/session/settings.h"
+#include "interpose/objects/process.h"
 
 namespace gridloom::nvml {
 namespace {

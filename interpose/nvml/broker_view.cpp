@@ -5,8 +5,8 @@
 #include <mutex>
 #include <thread>
 
-#include "interpose/session/broker_link.h"
-#include "interpose/session/log.h"
+#include "interpose/base/log.h"
+#include "interpose/observe/broker_link.h"
 #include "scheduler/cli/ask.h"
 
 namespace gridloom::nvml {

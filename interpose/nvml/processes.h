@@ -10,7 +10,7 @@
 
 #include "interpose/nvml/broker_view.h"
 #include "interpose/nvml/nvml.h"
-#include "interpose/session/process.h"
+#include "interpose/objects/process.h"
 
 namespace gridloom::nvml {
 

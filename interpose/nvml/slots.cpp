@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "interpose/api/entry.h"
+#include "interpose/base/log.h"
 #include "interpose/nvml/nvml.h"
 #include "interpose/real/driver.h"
-#include "interpose/session/log.h"
 
 #if !defined(__x86_64__)
 #error "slots.cpp: say how a function jumps through a table"

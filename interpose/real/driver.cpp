@@ -13,13 +13,13 @@
 #include <vector>
 
 #include "interpose/api/entry.h"
+#include "interpose/base/at_end.h"
+#include "interpose/base/log.h"
+#include "interpose/base/settings.h"
+#include "interpose/observe/memcheck.h"
 #include "interpose/real/code.h"
 #include "interpose/real/launch.h"
 #include "interpose/real/memory.h"
-#include "interpose/session/at_end.h"
-#include "interpose/session/log.h"
-#include "interpose/session/memcheck.h"
-#include "interpose/session/settings.h"
 
 namespace gridloom::api {
 

@@ -4,9 +4,9 @@
 #include <array>
 #include <cstring>
 
+#include "interpose/base/log.h"
+#include "interpose/objects/errors.h"
 #include "interpose/real/call.h"
-#include "interpose/session/errors.h"
-#include "interpose/session/log.h"
 #include "rewriter/ptx/printer.h"
 
 namespace gridloom::api {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "interpose/api/cuda_types.h"
-#include "interpose/session/ptx_sources.h"
+#include "interpose/objects/ptx_sources.h"
 #include "rewriter/passes/extract.h"
 #include "rewriter/passes/pipeline.h"
 #include "rewriter/passes/slice_range.h"

@@ -10,12 +10,12 @@
 #include <span>
 #include <thread>
 
+#include "interpose/base/log.h"
+#include "interpose/base/slice_size.h"
+#include "interpose/observe/broker_link.h"
 #include "interpose/real/call.h"
 #include "interpose/real/code.h"
 #include "interpose/real/memory.h"
-#include "interpose/session/broker_link.h"
-#include "interpose/session/log.h"
-#include "interpose/session/slicing.h"
 
 namespace gridloom::api {
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "interpose/objects/array.h"
+#include "interpose/observe/broker_link.h"
 #include "interpose/real/call.h"
-#include "interpose/session/array.h"
-#include "interpose/session/broker_link.h"
 
 namespace gridloom::api {
 

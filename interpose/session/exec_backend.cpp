@@ -2,17 +2,16 @@
 
 #include <cstdlib>
 
-#include "interpose/session/broker_link.h"
-#include "interpose/session/fill_order.h"
-#include "interpose/session/live_timing.h"
-#include "interpose/session/log.h"
-#include "interpose/session/memcheck.h"
-#include "interpose/session/narrow_tasks.h"
-#include "interpose/session/range_capture.h"
-#include "interpose/session/range_checking.h"
-#include "interpose/session/reordering.h"
-#include "interpose/session/settings.h"
-#include "interpose/session/slicing.h"
+#include "interpose/base/log.h"
+#include "interpose/base/settings.h"
+#include "interpose/base/slice_size.h"
+#include "interpose/launch/narrow_tasks.h"
+#include "interpose/launch/reordering.h"
+#include "interpose/observe/broker_link.h"
+#include "interpose/observe/live_timing.h"
+#include "interpose/observe/memcheck.h"
+#include "interpose/observe/range_capture.h"
+#include "interpose/observe/range_checking.h"
 #include "rewriter/support/quantity.h"
 
 namespace gridloom::session {
@@ -36,6 +35,19 @@ class ExecBackend final : public Backend {
   std::unique_ptr<exec::Engine> engine_;
 };
 
+/// What was asked for, and what else there is.
+settings::FeatureSet TheFeatures() {
+  using settings::Feature;
+  settings::FeatureSet features = AskedFeatures();
+  if (LiveTiming::RangesWanted()) features.Add(Feature::kTimedRanges);
+  const BrokerLink* const link = BrokerLink::Get();
+  if (link == nullptr) return features;
+  if (link->connected()) features.Add(Feature::kBroker);
+  if (link->timed()) features.Add(Feature::kBrokerTime);
+  else if (link->connected()) features.Add(Feature::kBrokerWithoutTime);
+  return features;
+}
+
 /// $XDG_CACHE_HOME/gridloom, or ~/.cache/gridloom; empty for `off` and where there is no home.
 std::string CacheDirectory() {
   const Settings& settings = TheSettings();
@@ -54,9 +66,10 @@ Result<std::unique_ptr<Backend>> MakeExecBackend(const sim::DeviceSpec& device, 
   if (const auto size = ParseSliceSize(settings.slice); !size.ok()) return size.error();
   GL_TRY_STATUS(RangeChecks::CheckSetting());
   GL_TRY_STATUS(RangeCapture::CheckSetting());
-  GL_TRY_STATUS(FillOrder::CheckSetting());
   GL_TRY_STATUS(Reordering::CheckSetting());
   GL_TRY_STATUS(NarrowTasks::CheckSettings());
+  GL_TRY_STATUS(settings::CheckExclusions(TheFeatures()));
+  GL_TRY_STATUS(settings::CheckNeeds(TheFeatures()));
   GL_TRY_STATUS(LiveTiming::CheckSettings());
   exec::DeviceMemory::Options memory_options;
   memory_options.limit_bytes = memory_bytes;

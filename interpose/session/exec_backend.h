@@ -1,7 +1,7 @@
 // The executor as the shim's backend.
 #pragma once
 
-#include "interpose/session/backend.h"
+#include "interpose/objects/backend.h"
 
 namespace gridloom::session {
 

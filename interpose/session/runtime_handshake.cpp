@@ -7,9 +7,9 @@
 #include <cstring>
 #include <vector>
 
-#include "interpose/session/process.h"
+#include "interpose/base/settings.h"
+#include "interpose/objects/process.h"
 #include "interpose/session/runtime_tables.h"
-#include "interpose/session/settings.h"
 
 namespace gridloom::session {
 

@@ -8,11 +8,12 @@
 #include <vector>
 
 #include "hooks.h"
-#include "interpose/session/context.h"
-#include "interpose/session/device.h"
-#include "interpose/session/large_stack.h"
-#include "interpose/session/log.h"
-#include "interpose/session/process.h"
+#include "interpose/base/large_stack.h"
+#include "interpose/base/log.h"
+#include "interpose/objects/context.h"
+#include "interpose/objects/current_context.h"
+#include "interpose/objects/device.h"
+#include "interpose/objects/process.h"
 
 namespace gridloom::session {
 

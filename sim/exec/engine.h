@@ -27,7 +27,7 @@
 
 namespace gridloom::exec {
 
-/// What ended a launch. Values map one to one on driver errors (interpose/session/errors.cpp).
+/// What ended a launch. Values map one to one on driver errors (interpose/objects/errors.cpp).
 enum class FaultKind : std::uint8_t {
   kNone,
   kIllegalAddress,      ///< 700

@@ -2,8 +2,8 @@
 #include <cstring>
 #include <thread>
 
+#include "interpose/base/settings.h"
 #include "interpose/session/runtime_tables.h"
-#include "interpose/session/settings.h"
 #include "tests/interpose/fixture.h"
 
 using namespace gridloom;

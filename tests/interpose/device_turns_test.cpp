@@ -1,5 +1,5 @@
 // One work alone on the device, and others beside each other.
-#include "interpose/session/device_turns.h"
+#include "interpose/observe/device_turns.h"
 
 #include <atomic>
 #include <catch2/catch.hpp>

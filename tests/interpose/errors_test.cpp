@@ -7,8 +7,8 @@
 #include <fstream>
 #include <thread>
 
-#include "interpose/session/ptx_sources.h"
-#include "interpose/session/refused_code.h"
+#include "interpose/objects/ptx_sources.h"
+#include "interpose/objects/refused_code.h"
 #include "rewriter/image/fatbin.h"
 #include "rewriter/image/fatbin_layout.h"
 #include "rewriter/image/image_set.h"

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <cstdlib>
 
-#include "interpose/session/backend.h"
+#include "interpose/objects/backend.h"
 
 namespace gridloom::test {
 

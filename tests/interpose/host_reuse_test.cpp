@@ -1,5 +1,5 @@
 // Which copies touch the same memory of the host's.
-#include "interpose/session/host_reuse.h"
+#include "interpose/observe/host_reuse.h"
 
 #include <catch2/catch.hpp>
 #include <map>

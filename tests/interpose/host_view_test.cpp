@@ -1,5 +1,5 @@
 // When a host may look at results: which waits, after which works.
-#include "interpose/session/host_view.h"
+#include "interpose/observe/host_view.h"
 
 #include <catch2/catch.hpp>
 

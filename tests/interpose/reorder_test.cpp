@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "interpose/session/reordering.h"
+#include "interpose/launch/reordering.h"
 #include "tests/interpose/fixture.h"
 
 using namespace gridloom;

@@ -13,8 +13,8 @@
 #include <thread>
 #include <vector>
 
-#include "interpose/session/recycled.h"
-#include "interpose/session/task.h"
+#include "interpose/base/recycled.h"
+#include "interpose/base/task.h"
 
 using namespace gridloom::session;
 

@@ -27,7 +27,7 @@ class CheckedRun {
  public:
   /// `json`: where the findings go, as `--memcheck-json` names it; empty: nowhere.
   static Result<CheckedRun> Make(std::string json);
-  /// The file in which each process of the run says what it finds (interpose/session/memcheck.h).
+  /// The file in which each process of the run says what it finds (interpose/observe/memcheck.h).
   const std::string& journal() const { return journal_; }
   /// Says what processes have found that could not sum it up themselves, and writes the JSON. Whether there was
   /// anything.

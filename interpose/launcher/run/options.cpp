@@ -178,250 +178,47 @@ Result<std::string> CheckLoss(const std::string& text) {
   return Error{"--on-broker-loss is '" + text + "'; expected embedded or fail"};
 }
 
+constexpr Result<std::string> (*AnyText)(const std::string&) = nullptr;
+
+/// "VARIABLE=VALUE,...", and last of all the option's own.
+std::vector<Assignment> AssignmentsOf(std::string_view list, std::string_view variable, std::string_view value) {
+  std::vector<Assignment> assignments;
+  std::istringstream items{std::string(list)};
+  for (std::string item; std::getline(items, item, ',');) {
+    const std::size_t at = item.find('=');
+    assignments.emplace_back(item.substr(0, at), item.substr(at + 1));
+  }
+  if (!variable.empty()) assignments.emplace_back(variable, value);
+  return assignments;
+}
+
+/// A meaning of the table without its links: ` ([page](where))` goes, of `[words](where)` the words stay.
+std::string WithoutLinks(std::string text) {
+  for (std::size_t open = text.find('['); open != std::string::npos; open = text.find('[', open + 1)) {
+    const std::size_t middle = text.find("](", open), close = text.find(')', open);
+    if (middle == std::string::npos || close == std::string::npos || close < middle) continue;
+    if (open >= 2 && text.compare(open - 2, 2, " (") == 0 && text.compare(close, 2, "))") == 0)
+      text.erase(open - 2, close + 2 - (open - 2));
+    else text = text.substr(0, open) + text.substr(open + 1, middle - open - 1) + text.substr(close + 1);
+  }
+  return text;
+}
+
+RunOption MakeOption(std::string_view flags, std::string_view placeholder, std::vector<Assignment> set,
+                     Result<std::string> (*check)(const std::string&), std::string_view meaning) {
+  RunOption option{flags, placeholder, WithoutLinks(std::string(meaning)), std::move(set), check};
+  option.value_optional = placeholder.starts_with('[');
+  if (option.value_optional) option.placeholder = placeholder.substr(1, placeholder.size() - 2);
+  return option;
+}
+
 const std::vector<RunOption>& Options() {
   static const std::vector<RunOption> options{
-      {"--device,-d",
-       "NAME|FILE",
-       "virtual GPU: a name that `gridloom devices` lists, a YAML file, or `real` for the GPU of this machine",
-       {{"GRIDLOOM_DEVICE", "{}"}},
-       CheckDevice},
-      {"--memory",
-       "SIZE",
-       "device memory: 4G, 512M, or a share of this machine's such as 50%",
-       {{"GRIDLOOM_MEMORY", "{}"}},
-       CheckMemory},
-      {"--threads",
-       "N",
-       "host threads that run kernels (default: one per core)",
-       {{"GRIDLOOM_THREADS", "{}"}},
-       CheckThreads},
-      {"--driver-version",
-       "VERSION",
-       "driver version that the program sees (default: 13.0), for programs of newer toolkits that compare it",
-       {{"GRIDLOOM_DRIVER_VERSION", "{}"}},
-       CheckVersion},
-      {"--slice",
-       "N",
-       "run every grid as slices of at most N thread blocks; what cannot be sliced runs whole, and --summary says why",
-       {{"GRIDLOOM_SLICE", "{}"}},
-       CheckSlice},
-      {"--aggregate",
-       "",
-       "launches by kernels that nothing waits for become groups of thread blocks, which may join kernels that run "
-       "(--hardware dtbl); "
-       "--summary says which do not, and why",
-       {{"GRIDLOOM_AGGREGATE", "1"}},
-       nullptr},
-      {"--consolidate",
-       "FORM",
-       "launches by kernels that nothing waits for become one for many; FORM is warp, block or grid, with :N behind it "
-       "for launches of "
-       "fewer "
-       "than N threads to be the work of the launching thread; --summary says which do not, and why",
-       {{"GRIDLOOM_CONSOLIDATE", "{}"}},
-       CheckConsolidate},
-      {"--check-ranges",
-       "FORM",
-       "profile every grid first, and compare the ranges it reports with the pages it touches; FORM is interval or "
-       "strided",
-       {{"GRIDLOOM_CHECK_RANGES", "{}"}},
-       CheckForm},
-      {"--check-range-launches",
-       "N",
-       "--check-ranges, in the first N launches of each kernel (default: in all); later ones run as they are",
-       {{"GRIDLOOM_CHECK_RANGE_LAUNCHES", "{}"}},
-       CheckRangeLaunches},
-      {"--reorder",
-       "SEED[:FORM]",
-       "mix the thread blocks of launches that follow each other, in an order drawn with SEED that their ranges allow; "
-       "FORM is strided "
-       "(default) or interval",
-       {{"GRIDLOOM_REORDER", "{}"}},
-       CheckReorder},
-      {"--memcheck",
-       "",
-       "check every access of every kernel and name each bad one; exit code 1 when there are any",
-       {{"GRIDLOOM_MEMCHECK", "1"}},
-       nullptr},
-      {"--leak-check",
-       "",
-       "--memcheck, and at exit name the memory that was not freed and the objects that were not destroyed",
-       {{"GRIDLOOM_MEMCHECK", "1"}, {"GRIDLOOM_LEAK_CHECK", "1"}},
-       nullptr},
-      {"--memcheck-limit",
-       "N",
-       "--memcheck, and report at most N different errors (default: 100)",
-       {{"GRIDLOOM_MEMCHECK", "1"}, {"GRIDLOOM_MEMCHECK_LIMIT", "{}"}},
-       CheckCount},
-      {"--memcheck-checks",
-       "KIND,…",
-       "--memcheck, and report findings of these kinds only: out-of-bounds, use-after-free, misaligned, read-only, "
-       "uninitialised, race, "
-       "invalid-free, unfinished-copy, barrier-divergence, sync-mask, sync-missing, shuffle-source, stream-order, "
-       "mbarrier, call, fault, "
-       "leak, "
-       "object-leak",
-       {{"GRIDLOOM_MEMCHECK", "1"}, {"GRIDLOOM_MEMCHECK_CHECKS", "{}"}},
-       CheckKinds},
-      {"--memcheck-suppressions",
-       "FILE",
-       "--memcheck, and do not report the findings that FILE names",
-       {{"GRIDLOOM_MEMCHECK", "1"}, {"GRIDLOOM_MEMCHECK_SUPPRESSIONS", "{}"}},
-       CheckSuppressions},
-      {"--memcheck-host-stacks",
-       "",
-       "--memcheck, and say where the program allocated and freed the memory and launched the kernel",
-       {{"GRIDLOOM_MEMCHECK", "1"}, {"GRIDLOOM_MEMCHECK_HOST_STACKS", "1"}},
-       nullptr},
-      {"--memcheck-json",
-       "FILE",
-       "--memcheck, and write what it found as JSON at exit; `-` for stderr",
-       {{"GRIDLOOM_MEMCHECK", "1"}, {"GRIDLOOM_MEMCHECK_JSON", "{}"}},
-       CheckJson},
-      {"--initcheck",
-       "",
-       "--memcheck, and tell of copies to the host, and atomic operations, of global memory that nobody has written",
-       {{"GRIDLOOM_MEMCHECK", "1"}, {"GRIDLOOM_INITCHECK", "1"}},
-       nullptr},
-      {"--report-api-errors",
-       "",
-       "--memcheck, and count calls of CUDA that fail as errors, too",
-       {{"GRIDLOOM_MEMCHECK", "1"}, {"GRIDLOOM_REPORT_API_ERRORS", "1"}},
-       nullptr},
-      {"--error-exitcode",
-       "N",
-       "exit code when memcheck found something (default: 1; 0: the program's own)",
-       {{"GRIDLOOM_ERROR_EXITCODE", "{}"}},
-       CheckExitCode},
-      {"--trace",
-       "FILE",
-       "write a trace of the program's launches, for replay on the timing model",
-       {{"GRIDLOOM_TRACE", "{}"}},
-       CheckOutput},
-      {"--trace-kernels",
-       "TEXT,...",
-       "trace only kernels with one of these texts in their names",
-       {{"GRIDLOOM_TRACE_KERNELS", "{}"}},
-       nullptr},
-      {"--trace-launches",
-       "RANGE",
-       "trace only launches with these numbers from 0: 7, 7- or 7-20",
-       {{"GRIDLOOM_TRACE_LAUNCHES", "{}"}},
-       CheckTracedLaunches},
-      {"--trace-ctas",
-       "N",
-       "trace at most about N CTAs of each launch, evenly spread",
-       {{"GRIDLOOM_TRACE_CTAS", "{}"}},
-       CheckTracedCtas},
-      {"--ranges",
-       "FORM,...",
-       "with --trace, trace each launch's profiler and its kernel with release code, too; with --policy crcs-... or "
-       "--hardware crcs, the "
-       "ranges that time is simulated with; FORM is interval or strided",
-       {{"GRIDLOOM_RANGES", "{}"}},
-       CheckRanges},
-      {"--record-order",
-       "",
-       "with --trace or --timing, note in which order the program fills the pinned memory that it copies to the device",
-       {{"GRIDLOOM_RECORD_ORDER", "1"}},
-       nullptr},
-      {"--timing",
-       "",
-       "simulate time on the device, too: events then read simulated time, and a table shows what the kernels took",
-       {{"GRIDLOOM_TIMING", "1"}},
-       nullptr},
-      {"--policy,-p",
-       "NAME",
-       "--timing, with launches scheduled by this policy (default: leftover); `pagoda`, which simulates nothing: "
-       "launches of few threads "
-       "run as "
-       "tasks of a kernel that stays, and --summary says which do not, and why",
-       {{"GRIDLOOM_TIMING", "1"}, {"GRIDLOOM_POLICY", "{}"}},
-       CheckPolicy},
-      {"--task-threads",
-       "N",
-       "--policy pagoda, with launches of fewer than N threads in all as tasks (default: 512)",
-       {{"GRIDLOOM_POLICY", std::string(kTaskPolicy)}, {"GRIDLOOM_TASK_THREADS", "{}"}},
-       CheckTaskThreads},
-      {"--profiles",
-       "FILE",
-       "--timing, with profiles of kernels from a file, for a policy that needs them (default: kernels are profiled as "
-       "they come)",
-       {{"GRIDLOOM_TIMING", "1"}, {"GRIDLOOM_PROFILES", "{}"}},
-       CheckProfiles},
-      {"--timing-device",
-       "NAME|FILE",
-       "--timing, simulated on another device than the one that the program sees: a program of today on a GPU of old",
-       {{"GRIDLOOM_TIMING", "1"}, {"GRIDLOOM_TIMING_DEVICE", "{}"}},
-       CheckTimedDevice},
-      {"--hardware",
-       "NAME,...",
-       "--timing, with these proposed parts in place of the device's own (`gridloom hardware` lists them), or `none`",
-       {{"GRIDLOOM_TIMING", "1"}, {"GRIDLOOM_HARDWARE", "{}"}},
-       nullptr},
-      {"--device-launches",
-       "FORM",
-       "--timing, with kernels that launch kernels as on today's GPUs (cdp; the default) or as thread blocks that join "
-       "others (dtbl), or "
-       "either "
-       "in no time (cdp-ideal, dtbl-ideal)",
-       {{"GRIDLOOM_TIMING", "1"}, {"GRIDLOOM_DEVICE_LAUNCHES", "{}"}},
-       nullptr},
-      {"--set",
-       "KEY=VALUE,...",
-       "--timing, with these values for keys of the device file, or hardware.PART.KEY",
-       {{"GRIDLOOM_TIMING", "1"}, {std::string(kTimingSet), "{}"}},
-       nullptr},
-      {"--storage",
-       "RATE",
-       "--timing, with inputs read from storage at this rate before they are copied, and results written: 500MB/s, "
-       "7GB/s",
-       {{"GRIDLOOM_TIMING", "1"}, {std::string(kTimingSet), "timing.host.storage_mb_s={}"}},
-       CheckStorage},
-      {"--timing-json",
-       "FILE",
-       "--timing, and write its table as JSON at exit; `-` for stderr",
-       {{"GRIDLOOM_TIMING", "1"}, {"GRIDLOOM_TIMING_JSON", "{}"}},
-       CheckJson},
-      {"--timing-threads",
-       "N",
-       "host threads that simulate time (default: 1); simulated times are the same",
-       {{"GRIDLOOM_TIMING_THREADS", "{}"}},
-       CheckTimingThreads},
-      {"--connect",
-       "SOCKET",
-       "join the broker (`gridloom daemon`) on the usual socket, or on the one given as --connect=SOCKET",
-       {{"GRIDLOOM_CONNECT", "{}"}},
-       CheckSocket,
-       true},
-      {"--tenant", "NAME", "broker: the tenant to be (default: the user's own)", {{"GRIDLOOM_TENANT", "{}"}}, nullptr},
-      {"--token-file",
-       "FILE",
-       "broker: file with the secret of that tenant",
-       {{"GRIDLOOM_TOKEN_FILE", "{}"}},
-       AbsolutePath},
-      {"--on-broker-loss",
-       "CHOICE",
-       "when the broker goes: embedded (go on without it; the default) or fail (end with an error)",
-       {{"GRIDLOOM_ON_BROKER_LOSS", "{}"}},
-       CheckLoss},
-      {"--summary,-s",
-       "",
-       "at the end, show which kernels ran, how often and how long",
-       {{"GRIDLOOM_SUMMARY", "1"}},
-       nullptr},
-      {"--quiet,-q",
-       "",
-       "no messages of Gridloom's but errors",
-       {{"GRIDLOOM_SUMMARY", "0"}, {"GRIDLOOM_LOG", "error"}},
-       nullptr},
-      {"--log", "LEVEL", "off, error, warn (default), info, debug or trace", {{"GRIDLOOM_LOG", "{}"}}, CheckLevel},
-      {"--log-file", "FILE", "append the log to a file instead of stderr", {{"GRIDLOOM_LOG_FILE", "{}"}}, CheckOutput},
-      {"--cache",
-       "FOLDER|off",
-       "where compiled kernels are kept (default: ~/.cache/gridloom)",
-       {{"GRIDLOOM_CACHE_DIR", "{}"}},
-       CheckCache},
+#define GL_OPTION(field, variable, value, flags, placeholder, also, check, meaning) \
+  MakeOption(flags, placeholder, AssignmentsOf(also, variable, value), check, meaning),
+#define GL_SHORT(flags, placeholder, sets, check, meaning) \
+  MakeOption(flags, placeholder, AssignmentsOf(sets, "", ""), check, meaning),
+#include "interpose/settings/settings.def"
   };
   return options;
 }

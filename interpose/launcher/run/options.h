@@ -1,5 +1,5 @@
 // Options of `gridloom run`: each becomes environment variables that the driver shim reads. LD_PRELOAD with the same
-// variables set by hand does the same as `gridloom run`.
+// variables set by hand does the same as `gridloom run`. The list is interpose/settings/settings.def.
 #pragma once
 
 #include <span>
@@ -17,7 +17,7 @@ using Assignment = std::pair<std::string, std::string>;
 struct RunOption {
   std::string_view flags;        ///< as CLI11 takes them: "--quiet,-q"
   std::string_view placeholder;  ///< of its value; empty for a flag
-  std::string_view help;
+  std::string help;
   std::vector<Assignment> set;  ///< variables and values; "{}" stands for the option's value
   /// Checks a value before anything is started and returns it as the shim gets it. Null: any text is right.
   Result<std::string> (*check)(const std::string& value);

@@ -14,8 +14,8 @@
 #include "interpose/launcher/installation.h"
 #include "interpose/launcher/run/checked_run.h"
 #include "interpose/launcher/run/options.h"
+#include "interpose/settings/features.h"
 #include "rewriter/support/terminal.h"
-#include "scheduler/policy/builtin.h"
 #include "scheduler/protocol/socket.h"
 #include "sim/device/device_files.h"
 #include "sim/study/measure/timed_device.h"
@@ -76,9 +76,9 @@ class RunProgram final : public Command {
     for (std::size_t i = 0; i < RunOptions().size(); ++i) {
       const RunOption& option = RunOptions()[i];
       if (option.placeholder.empty()) {
-        app.add_flag(std::string(option.flags), values_[i].given, std::string(option.help));
+        app.add_flag(std::string(option.flags), values_[i].given, option.help);
       } else {
-        auto* added = app.add_option(std::string(option.flags), values_[i].text, std::string(option.help));
+        auto* added = app.add_option(std::string(option.flags), values_[i].text, option.help);
         added->type_name(std::string(option.placeholder));
         if (option.value_optional) added->expected(0, 1);
         values_[i].option = added;
@@ -99,8 +99,8 @@ class RunProgram final : public Command {
     if (!environment.ok()) return Fail(environment.error().message);
     if (dry_run_) return Show(*environment);
     for (const Assignment& assignment : *environment) setenv(assignment.first.c_str(), assignment.second.c_str(), 1);
-    if (IsOn(*environment, "GRIDLOOM_MEMCHECK") || IsOn(*environment, "GRIDLOOM_LEAK_CHECK"))
-      return RunChecked(*environment);
+    const auto set = [&](std::string_view variable) { return ValueOf(*environment, variable); };
+    if (settings::AskedFor(set).Has(settings::Feature::kMemcheck)) return RunChecked(*environment);
     execvp(program_[0].c_str(), Pointers(program_).data());
     return ExplainFailure(program_[0], errno);
   }
@@ -158,17 +158,11 @@ class RunProgram final : public Command {
     return value;
   }
 
-  /// Whether a setting that is empty or 0 when it is off will be on for the program.
-  static bool IsOn(const std::vector<Assignment>& environment, std::string_view variable) {
-    const std::string value = ValueOf(environment, variable);
-    return !value.empty() && value != "0";
-  }
-
   /// What parts and keys the simulated device gets can be said to be wrong before the program runs. Whether it goes by
   /// ranges of CTAs.
   static Result<bool> CheckTimedDevice(const std::vector<Assignment>& environment) {
     const auto value = [&](std::string_view variable) { return ValueOf(environment, variable); };
-    if (!IsOn(environment, "GRIDLOOM_TIMING")) return false;
+    if (!settings::IsOn(value("GRIDLOOM_TIMING"))) return false;
     const std::string seen = value("GRIDLOOM_DEVICE"), timed = value("GRIDLOOM_TIMING_DEVICE");
     const std::string name = !timed.empty() ? timed : !seen.empty() ? seen : std::string(sim::kDefaultDevice);
     if (name == "real") return false;
@@ -182,54 +176,6 @@ class RunProgram final : public Command {
     return study::RangesOf(device).has_value();
   }
 
-  /// Ranges of nothing, or in the way of something else. `timed`: the simulated device goes by them.
-  static Status CheckRanges(const std::vector<Assignment>& environment, bool timed) {
-    const bool asked = IsOn(environment, "GRIDLOOM_RANGES");
-    if (!asked && !timed) return {};
-    if (!timed && !IsOn(environment, "GRIDLOOM_TRACE"))
-      return Error{
-          "--ranges is for a trace, or for timing on a device that goes by them: add --trace, --policy crcs-ppcs or "
-          "--hardware crcs"};
-    constexpr std::pair<std::string_view, std::string_view> kOthers[] = {{"GRIDLOOM_CHECK_RANGES", "--check-ranges"},
-                                                                         {"GRIDLOOM_MEMCHECK", "--memcheck"},
-                                                                         {"GRIDLOOM_SLICE", "--slice"},
-                                                                         {"GRIDLOOM_REORDER", "--reorder"},
-                                                                         {"GRIDLOOM_CONNECT", "--connect"}};
-    for (const auto& [variable, option] : kOthers) {
-      if (!IsOn(environment, variable)) continue;
-      if (asked) return Error{"--ranges and " + std::string(option) + " exclude each other: leave one of them out"};
-      return Error{"the ranges of CTAs, which policies crcs-... and the part crcs go by, are not captured with " +
-                   std::string(option) + ": leave that out, or choose another policy and hardware"};
-    }
-    return {};
-  }
-
-  /// Tasks of a resident kernel run on the executor, and only as they are.
-  static Status CheckTasks(const std::vector<Assignment>& environment) {
-    if (ValueOf(environment, "GRIDLOOM_POLICY") != kTaskPolicy) return {};
-    if (ValueOf(environment, "GRIDLOOM_DEVICE") == "real")
-      return Error{
-          "--policy pagoda is for virtual devices: on a real GPU launches stay as they are; leave out --policy or "
-          "--device real"};
-    constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
-        {"GRIDLOOM_TIMING", "--timing"},   {"GRIDLOOM_MEMCHECK", "--memcheck"},
-        {"GRIDLOOM_TRACE", "--trace"},     {"GRIDLOOM_RANGES", "--ranges"},
-        {"GRIDLOOM_SLICE", "--slice"},     {"GRIDLOOM_CHECK_RANGES", "--check-ranges"},
-        {"GRIDLOOM_REORDER", "--reorder"}, {"GRIDLOOM_CONNECT", "--connect"}};
-    for (const auto& [variable, option] : kOthers) {
-      if (variable == "GRIDLOOM_TIMING" && policy::FindPolicy(kTaskPolicy).ok()) continue;  // the model has it
-      if (IsOn(environment, variable))
-        return Error{"--policy pagoda and " + std::string(option) + " exclude each other: leave one of them out"};
-    }
-    return {};
-  }
-
-  static Status CheckRecordOrder(const std::vector<Assignment>& environment) {
-    const auto on = [&](std::string_view variable) { return IsOn(environment, variable); };
-    if (!on("GRIDLOOM_RECORD_ORDER") || on("GRIDLOOM_TRACE") || on("GRIDLOOM_TIMING")) return {};
-    return Error{"--record-order is for a trace or a timing: add --trace or --timing"};
-  }
-
   Result<std::vector<Assignment>> Environment() const {
     std::vector<Assignment> environment;
     for (std::size_t i = 0; i < RunOptions().size(); ++i) {
@@ -239,11 +185,13 @@ class RunProgram final : public Command {
       GL_TRY(assignments, Assignments(RunOptions()[i], values_[i].text));
       for (Assignment& assignment : assignments) Add(std::move(assignment), environment);
     }
-    GL_TRY_STATUS(CheckTasks(environment));
+    auto features = settings::AskedFor([&](std::string_view variable) { return ValueOf(environment, variable); });
+    const auto by_ranges = CheckTimedDevice(environment);
+    if (by_ranges.ok() && *by_ranges) features.Add(settings::Feature::kTimedRanges);
+    GL_TRY_STATUS(settings::CheckExclusions(features));
     GL_TRY_STATUS(CheckBroker(environment));
-    GL_TRY(by_ranges, CheckTimedDevice(environment));
-    GL_TRY_STATUS(CheckRanges(environment, by_ranges));
-    GL_TRY_STATUS(CheckRecordOrder(environment));
+    if (!by_ranges.ok()) return by_ranges.error();
+    GL_TRY_STATUS(settings::CheckNeeds(features));
     const auto shim = FindLibrary(kShim);
     if (!shim) {
       return Error{"cannot find " + std::string(kShim) + " beside " + ToolDirectory().string() +

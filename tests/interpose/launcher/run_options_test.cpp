@@ -91,12 +91,24 @@ TEST_CASE("Assignments_WrongValues_AreNamedBeforeAnythingStarts") {
 TEST_CASE("RunOptions_SetOnlyVariablesThatTheShimReads") {
   const std::set<std::string> read{
 #define GL_SETTING(field, variable, meaning) variable,
-#include "interpose/session/settings.def"
-#undef GL_SETTING
+#include "interpose/settings/settings.def"
   };
   for (const RunOption& option : RunOptions()) {
     for (const Assignment& assignment : option.set) CHECK(read.contains(assignment.first));
   }
+}
+
+TEST_CASE("RunOptions_HelpIsThePagesTextWithoutLinks") {
+  for (const RunOption& option : RunOptions()) {
+    CHECK(!option.help.empty());
+    CHECK(option.help.find("](") == std::string::npos);
+    CHECK(option.help.find(".md") == std::string::npos);
+  }
+  CHECK(Option("--memcheck").help ==
+        "check every access of every kernel and name each bad one; exit code 1 when there are any");
+  CHECK(Option("--policy").help.find("default: leftover. `pagoda`") != std::string::npos);
+  CHECK(Option("--connect").value_optional);
+  CHECK(Option("--connect").placeholder == "SOCKET");
 }
 
 }  // namespace

@@ -1,0 +1,44 @@
+#include "interpose/base/at_end.h"
+
+#include <mutex>
+#include <vector>
+
+namespace gridloom::session {
+namespace {
+
+struct Functions {
+  std::mutex mutex;
+  std::vector<void (*)()> list;
+};
+
+/// Never destroyed: it is used after all static destructors.
+Functions& TheFunctions() {
+  static Functions* const functions = new Functions;
+  return *functions;
+}
+
+__attribute__((destructor)) void RunThem() { RunAtEnd(); }
+
+}  // namespace
+
+void AtEnd(void (*function)()) {
+  Functions& functions = TheFunctions();
+  const std::lock_guard lock(functions.mutex);
+  functions.list.push_back(function);
+}
+
+void RunAtEnd() {
+  Functions& functions = TheFunctions();
+  for (;;) {
+    void (*function)() = nullptr;
+    {
+      const std::lock_guard lock(functions.mutex);
+      if (functions.list.empty()) return;
+      function = functions.list.back();
+      functions.list.pop_back();
+    }
+    function();
+  }
+}
+
+}  // namespace gridloom::session
