@@ -28,10 +28,13 @@ std::string WithoutTags(std::string name) {
 }  // namespace
 
 std::string ShortKernelName(const std::string& name, std::size_t width) {
-  // A kernel that `consolidate` has added.
-  constexpr std::string_view kMerged = "_gl_merged";
-  if (name.ends_with(kMerged))
-    return ShortKernelName(name.substr(0, name.size() - kMerged.size()), width - 9) + " (merged)";
+  // Kernels that `consolidate` and `profile` have added.
+  constexpr std::pair<std::string_view, std::string_view> kAdded[] = {{"_gl_merged", " (merged)"},
+                                                                      {"__profile", " (profile)"}};
+  for (const auto& [suffix, said] : kAdded) {
+    if (name.ends_with(suffix))
+      return ShortKernelName(name.substr(0, name.size() - suffix.size()), width - said.size()).append(said);
+  }
   const std::string whole = WithoutTags(DemangledName(name));
   std::string shown;
   int depth = 0;

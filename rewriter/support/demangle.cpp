@@ -269,8 +269,15 @@ std::string DemangledName(std::string_view name) {
   const std::size_t inner = name.starts_with(kLocal) ? name.find("__Z") : std::string_view::npos;
   const std::string_view mangled = inner != std::string_view::npos ? name.substr(inner + 1) : name;
   if (!mangled.starts_with("_Z")) return Printable(name);  // "Mix" is no type either
-  const std::string text = Demangled(mangled);
-  if (text.empty()) return Printable(name);
+  std::string text = Demangled(mangled);
+  if (text.empty()) {
+    // A kernel that a pass has made of another one: _Z1kPi__profile.
+    const std::size_t end = mangled.rfind("__");
+    if (end == std::string_view::npos || end + 2 == mangled.size()) return Printable(name);
+    text = Demangled(mangled.substr(0, end));
+    if (text.empty()) return Printable(name);
+    text += " (" + std::string(mangled.substr(end + 2)) + ")";
+  }
   return (inner != std::string_view::npos ? "static " : "") + Printable(text);
 }
 

@@ -100,6 +100,13 @@ TEST_CASE("DemangledName_IsAsTheSourceSpellsIt") {
   CHECK(DemangledName("_Z3\x1b[mv") == "\\x1b[m()");
 }
 
+TEST_CASE("DemangledName_OfAnAddedKernelSaysOfWhichAndWhat") {
+  CHECK(DemangledName("_Z4HeatPKfS0_Pf__profile") == "Heat(float const*, float const*, float*) (profile)");
+  CHECK(DemangledName("__nv_static_29__89ba12d2_9_a_cu__Z3addPi__profile") == "static add(int*) (profile)");
+  CHECK(DemangledName("add__profile") == "add__profile");
+  CHECK(DemangledName("_Z3addPi__") == "_Z3addPi__");
+}
+
 TEST_CASE("DemangledName_OfLocalNamesDropsTheirNumbers") {
   CHECK(DemangledName("_Z3runIZ4mainE1A_0EvT_") == DemangledName("_Z3runIZ4mainE1AEvT_"));
   CHECK(DemangledName("_Z3runIZ4mainE1A__12_EvT_") == "void run<main::A>(main::A)");
