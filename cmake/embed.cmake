@@ -5,7 +5,7 @@ function(gridloom_embed target)
     string(REPLACE "=" ";" pair ${pair})
     list(GET pair 0 file)
     list(GET pair 1 symbol)
-    set(source ${CMAKE_CURRENT_SOURCE_DIR}/${file})
+    cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} OUTPUT_VARIABLE source)
     set(output ${CMAKE_CURRENT_BINARY_DIR}/${symbol}.cpp)
     add_custom_command(
       OUTPUT ${output} DEPENDS ${source} ${CMAKE_SOURCE_DIR}/cmake/embed_file.cmake

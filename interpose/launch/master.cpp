@@ -248,7 +248,7 @@ std::string Master::NameOf(const exec::LaunchFault& fault) const {
   };
   passes::task::Control::Warp warp;
   std::memcpy(&warp,
-              reinterpret_cast<const void*>(control_ + passes::task::Control::kWarps +
+              reinterpret_cast<const void*>(control_ + sizeof(passes::task::Control) +
                                             std::uint64_t{fault.thread.x / 32} * sizeof warp),
               sizeof warp);
   for (const auto& [id, task] : running_) {

@@ -14,10 +14,6 @@ namespace {
 std::uint32_t SharedBytesOf(const Task& task) { return (task.static_bytes + 15) / 16 * 16 + task.dynamic_bytes; }
 std::uint64_t WarpsOf(const Extent& block) { return (block.count() + 31) / 32; }
 
-void Put(std::vector<std::byte>& entry, std::uint32_t field, std::uint32_t value) {
-  std::memcpy(entry.data() + field, &value, sizeof value);
-}
-
 }  // namespace
 
 std::optional<const char*> WhyNotTask(const Task& task, const TableShape& shape) {
@@ -30,7 +26,7 @@ std::optional<const char*> WhyNotTask(const Task& task, const TableShape& shape)
   if (task.grid.count() > 0x7FFFFFFF / 32) return "it has too many blocks";
   if (SharedBytesOf(task) > shape.pool_bytes)
     return "its block needs more shared memory than the MasterKernel's blocks have for tasks";
-  if (Entry::kParams + task.params.size() > shape.entry_bytes)
+  if (sizeof(Entry) + task.params.size() > shape.entry_bytes)
     return "its parameters are larger than an entry of the TaskTable";
   return std::nullopt;
 }
@@ -64,23 +60,22 @@ std::optional<TaskId> TaskTable::Spawn(const Task& task) {
     free = FreeEntry();
     if (!free) return std::nullopt;
   }
-  std::vector<std::byte> entry(Entry::kParams + (task.params.size() + 3) / 4 * 4);
-  // A number is that of an entry. Without a task before it, whoever comes next lets this one begin.
-  Put(entry, Entry::kReady, waiting_ ? *waiting_ + Entry::kFirstTask : 0xFFFFFFFF);
-  Put(entry, Entry::kKernel, task.kernel);
-  Put(entry, Entry::kBlocks, static_cast<std::uint32_t>(task.grid.count()));
-  Put(entry, Entry::kThreads, static_cast<std::uint32_t>(task.block.count()));
-  Put(entry, Entry::kSharedBytes, SharedBytesOf(task));
   const bool counts = task.barrier == Barrier::kNamed && task.block.count() % 32 != 0;
-  Put(entry, Entry::kBarrier, static_cast<std::uint32_t>(counts ? Barrier::kCounting : task.barrier));
-  Put(entry, Entry::kGridX, task.grid.x);
-  Put(entry, Entry::kGridY, task.grid.y);
-  Put(entry, Entry::kGridZ, task.grid.z);
-  Put(entry, Entry::kBlockX, task.block.x);
-  Put(entry, Entry::kBlockY, task.block.y);
-  Put(entry, Entry::kBlockZ, task.block.z);
-  Put(entry, Entry::kDynamicBytes, task.dynamic_bytes);
-  if (!task.params.empty()) std::memcpy(entry.data() + Entry::kParams, task.params.data(), task.params.size());
+  // Without a task before it, whoever comes next lets this one begin. A number is that of an entry.
+  const Entry head{.ready = waiting_ ? *waiting_ + Entry::kFirstTask : Entry::kThere,
+                   .sched = 0,
+                   .kernel = task.kernel,
+                   .blocks = static_cast<std::uint32_t>(task.grid.count()),
+                   .threads = static_cast<std::uint32_t>(task.block.count()),
+                   .shared_bytes = SharedBytesOf(task),
+                   .barrier = static_cast<std::uint32_t>(counts ? Barrier::kCounting : task.barrier),
+                   .grid = {task.grid.x, task.grid.y, task.grid.z},
+                   .block = {task.block.x, task.block.y, task.block.z},
+                   .dynamic_bytes = task.dynamic_bytes,
+                   .unused = {}};
+  std::vector<std::byte> entry(sizeof head + (task.params.size() + 3) / 4 * 4);
+  std::memcpy(entry.data(), &head, sizeof head);
+  if (!task.params.empty()) std::memcpy(entry.data() + sizeof head, task.params.data(), task.params.size());
   taken_[*free] = true;
   ++rounds_[*free];
   ++running_;
@@ -92,7 +87,7 @@ std::optional<TaskId> TaskTable::Spawn(const Task& task) {
 
 std::uint32_t TaskTable::ReadyOf(std::uint32_t entry) {
   std::byte word[4];
-  port_.Read(std::uint64_t{entry} * shape_.entry_bytes + Entry::kReady, word);
+  port_.Read(std::uint64_t{entry} * shape_.entry_bytes + offsetof(Entry, ready), word);
   std::uint32_t ready = 0;
   std::memcpy(&ready, word, sizeof ready);
   return ready;
@@ -106,13 +101,13 @@ void TaskTable::Flush() {
 bool TaskTable::TryFlush() {
   if (!waiting_) return true;
   // Its scheduler warp first lets the task before it begin.
-  if (ReadyOf(*waiting_) != 0xFFFFFFFF) return false;
+  if (ReadyOf(*waiting_) != Entry::kThere) return false;
   const std::uint64_t offset = std::uint64_t{*waiting_} * shape_.entry_bytes;
   // One copy after the other: if the second word arrived first, the task could have ended before the first one says
   // that it is to begin.
-  for (const std::uint32_t field : {Entry::kReady, Entry::kSched}) {
+  for (const std::size_t field : {offsetof(Entry, ready), offsetof(Entry, sched)}) {
     std::vector<std::byte> word(4);
-    Put(word, 0, 1);
+    std::memcpy(word.data(), &Entry::kRuns, sizeof Entry::kRuns);
     port_.Write(offset + field, word);
   }
   waiting_.reset();
@@ -125,7 +120,7 @@ void TaskTable::Update() {
   ++updates_;
   port_.Read(0, copy_);
   for (std::uint32_t entry = 0; entry < shape_.entries(); ++entry) {
-    if (!taken_[entry] || entry == waiting_ || Word(entry, Entry::kReady) != 0) continue;
+    if (!taken_[entry] || entry == waiting_ || Word(entry, offsetof(Entry, ready)) != 0) continue;
     Leave(entry);
   }
 }

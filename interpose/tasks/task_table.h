@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "rewriter/passes/task_records.h"
+#include "rewriter/kernels/task_records.h"
 
 namespace gridloom::tasks {
 

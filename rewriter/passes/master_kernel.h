@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-#include "rewriter/passes/task_records.h"
+#include "rewriter/kernels/task_records.h"
 #include "rewriter/ptx/ir.h"
 
 namespace gridloom::passes::task {

@@ -42,16 +42,20 @@ std::string With(std::string text, std::string_view what, std::string_view by) {
 void AddModuleText(ptx::Module& module, const std::string& text) {
   const std::string source = ".version 9.0\n.target sm_90\n.address_size 64\n" + text;
   DiagnosticSink sink;
-  const auto parsed = ptx::ParseModule(source, sink);
+  auto parsed = ptx::ParseModule(source, sink);
   GL_CHECK(!sink.has_errors(), FormatDiagnostics(sink, "text of a pass", source).c_str());
+  AddModule(module, std::move(*parsed));
+}
+
+void AddModule(ptx::Module& module, ptx::Module&& of) {
   const auto first = std::ranges::find_if(module.items, HasBody);
   std::vector<ModuleItem> declared(module.items.begin(), first), rest(first, module.items.end());
-  for (ptx::Variable& variable : parsed->variables) {
+  for (ptx::Variable& variable : of.variables) {
     if (module.FindVariable(variable.name) == nullptr)
       declared.emplace_back(&module.variables.emplace_back(std::move(variable)));
   }
   std::vector<Function*> defined;
-  for (Function& function : parsed->functions) {
+  for (Function& function : of.functions) {
     const Function* const there = module.FindFunction(function.name);
     if (there != nullptr && (there->body != nullptr || function.body == nullptr)) {
       // PTX wants a declaration in front of what uses a function.
@@ -66,7 +70,7 @@ void AddModuleText(ptx::Module& module, const std::string& text) {
     else defined.push_back(&added);
   }
   for (Function* const function : defined) rest.emplace_back(function);
-  module.strings.Absorb(std::move(parsed->strings));
+  module.strings.Absorb(std::move(of.strings));
   for (Function* const function : defined) Rebind(module, *function);
   module.items = std::move(declared);
   module.items.insert(module.items.end(), std::make_move_iterator(rest.begin()), std::make_move_iterator(rest.end()));

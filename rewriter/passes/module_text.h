@@ -1,4 +1,4 @@
-// Functions and variables of a pass's own, written as PTX.
+// Functions and variables of a pass's own: written as PTX, or those of rewriter/kernels.
 #pragma once
 
 #include <string>
@@ -10,9 +10,11 @@ namespace gridloom::passes {
 /// All `what` in a text become `by`.
 std::string With(std::string text, std::string_view what, std::string_view by);
 
-/// Adds what the text (a module without its head) has and the module does not: declarations and variables in front of
-/// the module's first function with a body, definitions behind everything. A name that both have is the module's; a
-/// declaration in the text may stand for a kernel. Text that does not parse is a broken invariant.
+/// Adds what another module has and the module does not: declarations and variables in front of the module's first
+/// function with a body, definitions behind everything. A name that both have is the module's; a declaration may stand
+/// for a kernel.
+void AddModule(ptx::Module& module, ptx::Module&& added);
+/// The same for text, a module without its head. That it does not parse is a broken invariant.
 void AddModuleText(ptx::Module& module, const std::string& text);
 
 }  // namespace gridloom::passes

@@ -1,6 +1,7 @@
 #include "rewriter/passes/task_code.h"
 
 #include <algorithm>
+#include <cstddef>
 
 #include "rewriter/analysis/cfg.h"
 #include "rewriter/analysis/uniformity.h"
@@ -242,8 +243,8 @@ class TaskRewriter {
   }
 
  private:
-  std::string Field(std::uint32_t offset) const { return "[" + warp_ + "+" + std::to_string(offset) + "]"; }
-  std::string Load(const std::string& to, std::uint32_t offset) const {
+  std::string Field(std::size_t offset) const { return "[" + warp_ + "+" + std::to_string(offset) + "]"; }
+  std::string Load(const std::string& to, std::size_t offset) const {
     return "ld.shared.u32 " + to + ", " + Field(offset) + ";\n";
   }
   std::string Fresh(ScalarType type, std::string_view hint) { return editor_.NewRegister(type, hint); }
@@ -318,15 +319,15 @@ class TaskRewriter {
 std::string TaskRewriter::ThreadNumber(char component, Replacement& replacement, SourceLoc loc) {
   const std::string to = Fresh(ScalarType::kU32, "tid"), thread = Fresh(ScalarType::kU32, "thread"),
                     size = Fresh(ScalarType::kU32, "row"), more = Fresh(ScalarType::kPred, "more_rows");
-  std::string text = Load(thread, Warp::kFirstThread) + "mov.u32 " + to + ", %laneid;\nadd.u32 " + thread + ", " +
-                     thread + ", " + to + ";\n" + Load(size, Warp::kBlockX);
+  std::string text = Load(thread, offsetof(Warp, first_thread)) + "mov.u32 " + to + ", %laneid;\nadd.u32 " + thread +
+                     ", " + thread + ", " + to + ";\n" + Load(size, offsetof(Warp, block_size));
   if (component == 'x') {
     text += "mov.u32 " + to + ", " + thread + ";\nsetp.ge.u32 " + more + ", " + thread + ", " + size + ";\n@" + more +
             " rem.u32 " + to + ", " + thread + ", " + size + ";\n";
   } else {
     const std::string rows = Fresh(ScalarType::kU32, "rows");
     text += "mov.u32 " + to + ", 0;\nsetp.ge.u32 " + more + ", " + thread + ", " + size + ";\n@" + more + " div.u32 " +
-            to + ", " + thread + ", " + size + ";\n" + Load(rows, Warp::kBlockY);
+            to + ", " + thread + ", " + size + ";\n" + Load(rows, offsetof(Warp, block_size) + 4);
     text += component == 'y' ? "rem.u32 " + to + ", " + to + ", " + rows + ";\n"
                              : "div.u32 " + to + ", " + to + ", " + rows + ";\n";
   }
@@ -339,16 +340,16 @@ std::string TaskRewriter::SpecialValue(std::string_view text, const Instruction&
   const auto ref = ptx::SpecialFromText(text);
   if (!ref) return {};
   const std::uint32_t component = ref->component == 0 ? 0 : static_cast<std::uint32_t>(ref->component - 'x');
-  std::uint32_t field = 0;
+  std::size_t field = 0;
   std::string value;
   switch (ref->special) {
     case Special::kTid:
       value = ref->component == 'w' ? "" : ThreadNumber(ref->component, replacement, instruction.loc);
       break;
-    case Special::kNtid: field = Warp::kBlockX + 4 * component; break;
-    case Special::kCtaid: field = Warp::kCtaX + 4 * component; break;
-    case Special::kNctaid: field = Warp::kGridX + 4 * component; break;
-    case Special::kDynamicSmemSize: field = Warp::kDynamicBytes; break;
+    case Special::kNtid: field = offsetof(Warp, block_size) + 4 * component; break;
+    case Special::kCtaid: field = offsetof(Warp, cta) + 4 * component; break;
+    case Special::kNctaid: field = offsetof(Warp, grid) + 4 * component; break;
+    case Special::kDynamicSmemSize: field = offsetof(Warp, dynamic_bytes); break;
     default: return {};
   }
   if (value.empty()) {
@@ -367,7 +368,7 @@ std::string TaskRewriter::SharedAddress(const Operand& symbol, const Instruction
   const auto place = shared_.find(symbol.variable);
   const std::uint64_t at = place != shared_.end() ? place->second : (needs_.static_bytes + 15) / 16 * 16;
   const std::string address = Fresh(ScalarType::kU32, "shared");
-  std::string text = Load(address, Warp::kShared) + "add.u32 " + address + ", " + address + ", " +
+  std::string text = Load(address, offsetof(Warp, shared)) + "add.u32 " + address + ", " + address + ", " +
                      std::to_string(static_cast<std::int64_t>(at) + symbol.offset) + ";\n";
   const bool wide = !instruction.Has(ptx::Trait::kReads | ptx::Trait::kWrites | ptx::Trait::kAtomic) &&
                     ptx::BitsOf(instruction.type()) == 64;
@@ -380,13 +381,13 @@ std::string TaskRewriter::SharedAddress(const Operand& symbol, const Instruction
 std::string TaskRewriter::ParamAddress(const Operand& symbol, SourceLoc loc, Replacement& replacement) {
   const std::string address = Fresh(ScalarType::kU64, "param");
   Emit(replacement,
-       "ld.shared.u64 " + address + ", " + Field(Warp::kParams) + ";\nadd.u64 " + address + ", " + address + ", " +
-           std::to_string(std::int64_t{params_.at(symbol.variable)} + symbol.offset) + ";\n",
+       "ld.shared.u64 " + address + ", " + Field(offsetof(Warp, params)) + ";\nadd.u64 " + address + ", " + address +
+           ", " + std::to_string(std::int64_t{params_.at(symbol.variable)} + symbol.offset) + ";\n",
        loc);
   return address;
 }
 
-/// One thread more waits; the one that completes them begins the next round (task_records.h, Slot::kWord).
+/// One thread more waits; the one that completes them begins the next round (task_records.h, Slot::word).
 constexpr const char* kWait = R"({
   .reg .u32 %slot, %old, %now, %live, %waits, %round;
   .reg .pred %last, %same;
@@ -437,7 +438,7 @@ LEFT:
 
 std::string WithPlace(std::string text, const std::string& warp) {
   for (const auto& [mark, value] :
-       {std::pair<std::string, std::string>{"WARP", warp}, {"SLOT", std::to_string(Warp::kSlot)}}) {
+       {std::pair<std::string, std::string>{"WARP", warp}, {"SLOT", std::to_string(offsetof(Warp, slot))}}) {
     for (std::size_t at = text.find(mark); at != std::string::npos; at = text.find(mark))
       text.replace(at, mark.size(), value);
   }
@@ -466,7 +467,7 @@ void TaskRewriter::RewriteBarrier(Instruction& barrier, Replacement& replacement
     return;
   }
   const std::string number = Fresh(ScalarType::kU32, "barrier"), threads = Fresh(ScalarType::kU32, "threads");
-  std::string text = Load(number, Warp::kBarrierId) + Load(threads, Warp::kThreads);
+  std::string text = Load(number, offsetof(Warp, barrier_id)) + Load(threads, offsetof(Warp, threads));
   if (!Is(barrier, "red")) {
     // Blocks whose last warp is not full count, too: lanes that are no threads of theirs do not come to the hardware's
     // barrier.

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "rewriter/analysis/call_graph.h"
-#include "rewriter/passes/task_records.h"
+#include "rewriter/kernels/task_records.h"
 #include "rewriter/ptx/ir.h"
 
 namespace gridloom::passes::task {

@@ -47,7 +47,7 @@ class Device final : public tasks::Port {
     Schedule(static_cast<std::uint32_t>(random_() % shape_.columns));
     if (!running_.empty() && random_() % 2 == 0) {
       const auto at = running_.begin() + static_cast<std::ptrdiff_t>(random_() % running_.size());
-      Word(*at, Entry::kReady) = 0;
+      Word(*at, offsetof(Entry, ready)) = 0;
       running_.erase(at);
     }
   }
@@ -74,16 +74,17 @@ class Device final : public tasks::Port {
   /// Algorithm 1, lines 3 to 28, with room for every task.
   void Schedule(std::uint32_t column) {
     for (std::uint32_t entry = column * shape_.rows; entry < (column + 1) * shape_.rows; ++entry) {
-      const std::uint32_t ready = Word(entry, Entry::kReady);
-      if (static_cast<std::int32_t>(ready) > 1 && Word(ready - Entry::kFirstTask, Entry::kReady) == 0xFFFFFFFF) {
-        Word(ready - Entry::kFirstTask, Entry::kReady) = 1;
-        Word(ready - Entry::kFirstTask, Entry::kSched) = 1;
-        Word(entry, Entry::kReady) = 0xFFFFFFFF;
+      const std::uint32_t ready = Word(entry, offsetof(Entry, ready));
+      if (static_cast<std::int32_t>(ready) > 1 &&
+          Word(ready - Entry::kFirstTask, offsetof(Entry, ready)) == 0xFFFFFFFF) {
+        Word(ready - Entry::kFirstTask, offsetof(Entry, ready)) = 1;
+        Word(ready - Entry::kFirstTask, offsetof(Entry, sched)) = 1;
+        Word(entry, offsetof(Entry, ready)) = 0xFFFFFFFF;
       }
-      if (Word(entry, Entry::kSched) != 1) continue;
-      Word(entry, Entry::kSched) = 0;
-      const std::uint32_t number = Word(entry, Entry::kParams);
-      if (Word(entry, Entry::kParams + 4) != ~number || Word(entry, Entry::kKernel) != number % 7) ++wrong;
+      if (Word(entry, offsetof(Entry, sched)) != 1) continue;
+      Word(entry, offsetof(Entry, sched)) = 0;
+      const std::uint32_t number = Word(entry, sizeof(Entry));
+      if (Word(entry, sizeof(Entry) + 4) != ~number || Word(entry, offsetof(Entry, kernel)) != number % 7) ++wrong;
       ++runs[number];
       running_.push_back(entry);
     }

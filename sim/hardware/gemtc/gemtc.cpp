@@ -215,7 +215,7 @@ class Gemtc final : public timing::Part,
       free_ += settings_.copy_call;
       const bool first = i == 0 && direction == timing::CopyDirection::kToDevice;
       const std::uint64_t bytes =
-          (first ? QueueLayout::kTasks : 0) + QueueLayout::kTaskBytes * (settings_.copies_each ? 1 : tasks);
+          (first ? sizeof(Queue) : 0) + sizeof(QueuedTask) * (settings_.copies_each ? 1 : tasks);
       copy_ = AddCopy(free_, direction, bytes, std::exchange(after, {}));
     }
   }

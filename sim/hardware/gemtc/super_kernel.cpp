@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "rewriter/kernels/kernels.h"
+#include "rewriter/passes/module_text.h"
+#include "rewriter/passes/task_calls.h"
 #include "rewriter/ptx/parser.h"
-#include "rewriter/support/check.h"
 
 namespace gridloom::hardware::gemtc {
 namespace {
@@ -12,87 +16,28 @@ namespace {
 constexpr const char* kName = "gl_super";
 constexpr const char* kFunction = "gl_task_";
 
-/// The first thread of a block takes a task; all threads of the block do it.
-constexpr const char* kTake = R"(
-.visible .entry gl_super(.param .u64 queue)
-{
-  .reg .u64 %queue, %entry;
-  .reg .u32 %n, %m, %thread, %task, %count, %kernel, %threads;
-  .reg .pred %p, %q, %leads;
-  .shared .align 4 .u32 gl_super_task;
-  ld.param.u64 %queue, [queue];
-  cvta.to.global.u64 %queue, %queue;
-  mov.u32 %thread, %tid.x;
-  setp.eq.u32 %leads, %thread, 0;
-LOOP:
-  @!%leads bra JOIN;
-LOCK:
-  atom.global.cas.b32 %n, [%queue+0], 0, 1;
-  setp.ne.u32 %p, %n, 0;
-  @%p bra LOCK;
-  membar.gl;
-  ld.volatile.global.u32 %task, [%queue+4];
-  ld.volatile.global.u32 %count, [%queue+8];
-  setp.lt.u32 %q, %task, %count;
-  add.u32 %m, %task, 1;
-  @%q st.volatile.global.u32 [%queue+4], %m;
-  @!%q mov.u32 %task, 0xFFFFFFFF;
-  membar.gl;
-  mov.u32 %n, 0;
-  st.volatile.global.u32 [%queue+0], %n;
-  mov.u32 %m, gl_super_task;
-  st.shared.u32 [%m], %task;
-JOIN:
-  bar.sync 0;
-  mov.u32 %m, gl_super_task;
-  ld.shared.u32 %task, [%m];
-  setp.eq.u32 %p, %task, 0xFFFFFFFF;
-  @%p bra END;
-  mul.wide.u32 %entry, %task, 64;
-  add.u64 %entry, %queue, %entry;
-  ld.global.u32 %kernel, [%entry+64];
-  ld.global.u32 %threads, [%entry+68];
-  setp.ge.u32 %p, %thread, %threads;
-  @%p bra FINISHED;
-)";
+std::string NameOf(std::uint32_t function) { return kFunction + std::to_string(function); }
 
-constexpr const char* kAgain = R"(
-FINISHED:
-  bar.warp.sync 0xFFFFFFFF;
-  membar.gl;
-  bar.sync 0;
-  bra LOOP;
-END:
-  ret;
-}
-)";
-
+/// A module with functions in the place of tasks, of which only the calls matter.
 std::string ModuleText(unsigned sm) {
   std::string text = ".version 7.0\n.target sm_" + std::to_string(sm) + "\n.address_size 64\n";
-  for (std::uint32_t i = 0; i < kMostKernels; ++i) text += ".func " + (kFunction + std::to_string(i)) + "() { ret; }\n";
-  text += kTake;
-  for (std::uint32_t i = 0; i < kMostKernels; ++i) {
-    const std::string next = "NOT_" + std::to_string(i);
-    text += "  setp.ne.u32 %p, %kernel, " + std::to_string(i) + ";\n  @%p bra " + next + ";\n  call " + kFunction +
-            std::to_string(i) + ";\n  bra FINISHED;\n" + next + ":\n";
-  }
-  return text + kAgain;
+  for (std::uint32_t i = 0; i < kMostKernels; ++i) text += ".func " + NameOf(i) + "(.param .b32 task) { ret; }\n";
+  return text;
 }
 
 }  // namespace
 
 Result<std::shared_ptr<const SuperKernel>> MakeSuperKernel(unsigned sm, const sim::TimingSpec& timing) {
-  static_assert(QueueLayout::kHead == 4 && QueueLayout::kCount == 8 && QueueLayout::kTasks == 64 &&
-                QueueLayout::kThreads == 4);
   DiagnosticSink sink;
   const auto module = ptx::ParseModule(ModuleText(std::max(sm, 30u)), sink);
-  const ptx::Function* const kernel = module->FindFunction(kName);
-  GL_CHECK(kernel != nullptr, "the SuperKernel is no PTX");
+  passes::AddModule(*module, std::move(*kernels::Parse(kernels::kSuperPtx)));
+  ptx::Function& kernel = *module->FindFunction(kName);
+  std::vector<std::string> functions;
+  for (std::uint32_t i = 0; i < kMostKernels; ++i) functions.push_back(NameOf(i));
+  passes::task::CallTasks(*module, kernel, functions);
   auto made = std::make_shared<SuperKernel>();
-  resident::Names names;
-  GL_TRY(code, resident::Compile(*module, *kernel, kFunction, &names));
+  GL_TRY(code, resident::Compile(*module, kernel, kFunction));
   made->code = std::move(code);
-  made->task = names.registers.at("%task");
   GL_TRY(decoded, timing::Decode(made->code.code, timing));
   made->decoded = std::make_shared<const timing::DecodedCode>(std::move(decoded));
   return std::shared_ptr<const SuperKernel>(std::move(made));

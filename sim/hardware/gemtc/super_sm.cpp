@@ -1,6 +1,7 @@
 #include "sim/hardware/gemtc/super_sm.h"
 
 #include <bit>
+#include <cstddef>
 #include <cstring>
 #include <utility>
 
@@ -11,7 +12,7 @@ namespace gridloom::hardware::gemtc {
 SuperSm::SuperSm(std::shared_ptr<const SuperKernel> code, std::shared_ptr<const Batch> batch, std::uint32_t sm,
                  const std::vector<QueueWrite>& log, Cycle hears)
     : code_(std::move(code)), batch_(std::move(batch)), sm_(sm), log_(log), hears_(hears) {
-  words_[QueueLayout::kCount / 4] = static_cast<std::uint32_t>(batch_->blocks.size());
+  words_[offsetof(Queue, count) / 4] = static_cast<std::uint32_t>(batch_->blocks.size());
 }
 
 void SuperSm::AddBlock(std::uint32_t slot, std::uint32_t number) {
@@ -59,7 +60,10 @@ timing::FedPiece SuperSm::Next(Cycle now, const timing::FedWarp& place) {
 
 /// The warp has come to the call of a task: it runs the one of its number of the task's block.
 timing::FedPiece SuperSm::RunTask(Cycle now, Warp& warp, std::uint32_t number) {
-  const QueuedBlock& queued = batch_->blocks.at(warp.code->Narrow(code_->task));
+  // The number of the task that the block has taken is the SuperKernel's first variable in shared memory.
+  std::uint32_t task = 0;
+  std::memcpy(&task, asked_->shared.data(), sizeof task);
+  const QueuedBlock& queued = batch_->blocks.at(task);
   timing::FedBlock& runs = queued.task->blocks.at(queued.block);
   if (runs.number == timing::WarpFeed::kMostBlocks) {
     GL_CHECK(free_blocks_ != 0, "an SM runs more blocks of tasks than it has warps");
@@ -87,9 +91,9 @@ std::uint32_t SuperSm::Load(bool shared, std::uint64_t address, std::uint32_t by
     return value;
   }
   const std::uint64_t at = address - kQueueAt;
-  if (at < QueueLayout::kTasks) return words_.at(at / 4);
-  const QueuedBlock& queued = batch_->blocks.at((at - QueueLayout::kTasks) / QueueLayout::kTaskBytes);
-  const bool kernel = (at - QueueLayout::kTasks) % QueueLayout::kTaskBytes == QueueLayout::kKernel;
+  if (at < sizeof(Queue)) return words_.at(at / 4);
+  const QueuedBlock& queued = batch_->blocks.at((at - sizeof(Queue)) / sizeof(QueuedTask));
+  const bool kernel = (at - sizeof(Queue)) % sizeof(QueuedTask) == offsetof(QueuedTask, kernel);
   return kernel ? queued.kernel
                 : static_cast<std::uint32_t>(queued.task->blocks[queued.block].trace->warps.size()) * resident::kLanes;
 }

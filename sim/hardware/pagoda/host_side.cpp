@@ -6,7 +6,6 @@
 namespace gridloom::hardware::pagoda {
 namespace {
 
-constexpr std::uint32_t kThere = 0xFFFFFFFF;  // of Entry::kReady: parameters have been copied
 constexpr std::uint64_t kStatusBytes = 8, kWordBytes = 4;
 
 }  // namespace
@@ -152,7 +151,7 @@ void HostSide::Spawn(Cycle now) {
   ++in_batch_;
   ++counts_.tasks;
   taken_[*entry] = task;
-  const std::uint32_t ready = waiting_ ? *waiting_ + Entry::kFirstTask : kThere;
+  const std::uint32_t ready = waiting_ ? *waiting_ + Entry::kFirstTask : Entry::kThere;
   waiting_ = entry;
   std::vector<timing::WorkId> after = task->inputs;
   std::erase_if(after, [&](timing::WorkId input) { return !inputs_.contains(input); });
@@ -185,7 +184,7 @@ void HostSide::TellToEnd(Cycle now) {
 std::uint32_t HostSide::ReadyAt(Cycle now, std::uint32_t entry) {
   for (; read_ < log_->size() && (*log_)[read_].seen <= now; ++read_) {
     const TableWrite& write = (*log_)[read_];
-    if (write.field != Entry::kReady) continue;
+    if (write.field != offsetof(Entry, ready)) continue;
     ready_[write.entry] = write.value;
     if (write.sm == TableWrite::kHost) arrived_[write.entry] = true;
   }
@@ -207,7 +206,7 @@ void HostSide::OnCopyEnd(Cycle now, timing::WorkId id) {
   }
   const Cycle heard = std::max(now + settings_.sync, After(now));
   free_ = heard + settings_.spawn;
-  if (ReadyAt(now, copy.entry) != kThere) {
+  if (ReadyAt(now, copy.entry) != Entry::kThere) {
     // A new task lets it begin as well.
     if (!pending_.empty() && pending_.front().at <= now) {
       flushing_ = false;
@@ -230,13 +229,13 @@ void HostSide::Deliver(Cycle now, const OnItsWay& copy) {
     case Copy::kEntry:
       sm_of_column_[copy.entry / shape_.rows]->Bring(
           {.seen = seen, .entry = copy.entry, .ready = copy.ready, .task = copy.task});
-      log_->push_back({.seen = seen, .entry = copy.entry, .field = Entry::kReady, .value = copy.ready});
+      log_->push_back({.seen = seen, .entry = copy.entry, .field = offsetof(Entry, ready), .value = copy.ready});
       return;
     case Copy::kReadyWord:
-      log_->push_back({.seen = seen, .entry = copy.entry, .field = Entry::kReady, .value = 1});
+      log_->push_back({.seen = seen, .entry = copy.entry, .field = offsetof(Entry, ready), .value = 1});
       return;
     case Copy::kSchedWord:
-      log_->push_back({.seen = seen, .entry = copy.entry, .field = Entry::kSched, .value = 1});
+      log_->push_back({.seen = seen, .entry = copy.entry, .field = offsetof(Entry, sched), .value = 1});
       return;
     default: log_->push_back({.seen = seen, .entry = 0, .field = TableWrite::kControl, .value = 1});
   }

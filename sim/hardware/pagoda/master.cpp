@@ -29,14 +29,11 @@ Result<std::shared_ptr<const Master>> MakeMaster(unsigned sm, const sim::TimingS
   passes::task::AddMasterKernel(*module, tasks);
   const ptx::Function& kernel = *module->FindFunction(passes::task::kMasterName);
   auto master = std::make_shared<Master>();
-  resident::Names names;
-  GL_TRY(code, resident::Compile(*module, kernel, kFunction, &names));
+  resident::Numbers labels;
+  GL_TRY(code, resident::Compile(*module, kernel, kFunction, &labels));
   master->code = std::move(code);
-  master->row = names.registers.at("%row");
-  master->block = names.registers.at("%block");
-  master->first = names.registers.at("%first");
-  master->wait = names.blocks.at("WAIT");
-  master->scan = names.blocks.at("SCAN");
+  master->wait = labels.at("gl_wait");
+  master->scan = labels.at("gl_scan");
   GL_TRY(decoded, timing::Decode(master->code.code, timing));
   master->decoded = std::make_shared<const timing::DecodedCode>(std::move(decoded));
   return std::shared_ptr<const Master>(std::move(master));

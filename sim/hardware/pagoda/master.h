@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "rewriter/passes/task_records.h"
+#include "rewriter/kernels/task_records.h"
 #include "rewriter/support/result.h"
 #include "sim/hardware/pagoda/resident_code.h"
 #include "sim/timing/device_input.h"
@@ -44,9 +44,8 @@ struct MasterShape {
 struct Master {
   resident::ResidentCode code;
   std::shared_ptr<const timing::DecodedCode> decoded;
-  std::uint16_t row = 0, block = 0, first = 0;  ///< numbers of its registers %row, %block and %first
-  std::uint16_t wait = 0;                       ///< the block in which a warp without a task looks for one
-  std::uint16_t scan = 0;                       ///< the block with which a scheduler warp begins to look at its column
+  std::uint16_t wait = 0;  ///< the block in which a warp without a task looks for one
+  std::uint16_t scan = 0;  ///< the block with which a scheduler warp begins to look at its column
 };
 /// `sm`: the target's number, such as 52.
 Result<std::shared_ptr<const Master>> MakeMaster(unsigned sm, const sim::TimingSpec& timing);
@@ -64,9 +63,9 @@ struct TableWrite {
 /// runs.
 struct Task {
   timing::WorkId work = 0;
-  const timing::DeviceInput* input = nullptr;             ///< that it is loaded from
-  std::vector<timing::WorkId> inputs;                     ///< copies to the device that it comes behind
-  std::array<std::uint32_t, Entry::kParams / 4> words{};  ///< of its entry, but for the two that change
+  const timing::DeviceInput* input = nullptr;            ///< that it is loaded from
+  std::vector<timing::WorkId> inputs;                    ///< copies to the device that it comes behind
+  std::array<std::uint32_t, sizeof(Entry) / 4> words{};  ///< of its entry, but for the two that change
   std::vector<timing::FedBlock> blocks;
   std::shared_ptr<const timing::DecodedCode> code;
   Cycle started = timing::kNever;

@@ -8,8 +8,6 @@
 
 namespace gridloom::hardware::pagoda {
 
-using Record = passes::task::Warp;
-
 /// So many looks at a column find nothing before a scheduler warp's further ones are no longer simulated.
 constexpr std::uint32_t kLooksBeforeParking = 4;
 
@@ -60,13 +58,13 @@ void MasterSm::Hear(Cycle now) {
 
 void MasterSm::Apply(const TableWrite& write) {
   if (write.field == TableWrite::kControl) control_ = write.value;
-  else if (write.field == Entry::kReady || Owns(write.entry)) Word(write.entry, write.field) = write.value;
+  else if (write.field == offsetof(Entry, ready) || Owns(write.entry)) Word(write.entry, write.field) = write.value;
 }
 
 std::uint32_t& MasterSm::Word(std::uint32_t entry, std::uint32_t field) {
   const auto own = columns_.find(entry / shape_.rows);
   if (own == columns_.end()) return foreign_ready_[entry];
-  return (field == Entry::kReady ? own->second.ready : own->second.sched)[entry % shape_.rows];
+  return (field == offsetof(Entry, ready) ? own->second.ready : own->second.sched)[entry % shape_.rows];
 }
 
 timing::FedPiece MasterSm::Next(Cycle now, const timing::FedWarp& place) {
@@ -101,12 +99,17 @@ timing::FedPiece MasterSm::Next(Cycle now, const timing::FedWarp& place) {
           .wakes = wakes_};
 }
 
+/// The MasterKernel's tables, which begin with these records, are the first of its variables in shared memory.
+MasterSm::Record MasterSm::RecordOf(const Block& block, std::uint32_t warp) {
+  Record record;
+  std::memcpy(&record, block.shared.data() + warp * sizeof record, sizeof record);
+  return record;
+}
+
 /// The warp is about to look for a task, and there is none.
 bool MasterSm::IsIdle(const Block& block, std::uint32_t number) const {
   if (!block.warps[number]->IsAt(master_->wait)) return false;
-  std::uint32_t exec = 0;
-  std::memcpy(&exec, block.shared.data() + number * Record::kBytes + Record::kExec, sizeof exec);
-  return exec == 0;
+  return RecordOf(block, number).exec == Record::kFree;
 }
 
 std::uint32_t MasterSm::ReadyOf(std::uint32_t entry) const {
@@ -150,10 +153,10 @@ Cycle MasterSm::SkippedLook(Cycle now, Block& block) {
 
 /// The warp has come to the call of a task: it runs one of the kernel's.
 timing::FedPiece MasterSm::RunTask(Cycle now, Block& block, std::uint32_t number) {
-  const resident::ResidentWarp& warp = *block.warps[number];
+  const Record record = RecordOf(block, number);
   Column& column = columns_.at(block.column);
-  const std::shared_ptr<Task>& task = column.tasks.at(warp.Narrow(master_->row));
-  timing::FedBlock& runs = task->blocks.at(warp.Narrow(master_->block));
+  const std::shared_ptr<Task>& task = column.tasks.at(record.row);
+  timing::FedBlock& runs = task->blocks.at(record.block);
   if (runs.number == timing::WarpFeed::kMostBlocks) {
     GL_CHECK(free_blocks_ != 0, "an SM runs more blocks of tasks than it has warps");
     runs.number = static_cast<std::uint32_t>(std::countr_zero(free_blocks_));
@@ -163,8 +166,7 @@ timing::FedPiece MasterSm::RunTask(Cycle now, Block& block, std::uint32_t number
   }
   task->started = std::min(task->started, now);
   block.entered[number] = now;
-  return {
-      .kind = timing::FedPiece::Kind::kBlock, .block = &runs, .warp = warp.Narrow(master_->first) / resident::kLanes};
+  return {.kind = timing::FedPiece::Kind::kBlock, .block = &runs, .warp = record.first_thread / resident::kLanes};
 }
 
 void MasterSm::OnBlockEnd(std::uint32_t number, std::uint64_t warp_instructions, std::uint64_t thread_instructions) {
@@ -183,12 +185,12 @@ std::uint32_t MasterSm::Load(bool shared, std::uint64_t address, std::uint32_t b
     std::memcpy(&value, asked_->shared.data() + address, bytes);
     return value;
   }
-  if (address == kControlAt + passes::task::Control::kEnd) return control_;
+  if (address == kControlAt + offsetof(passes::task::Control, end)) return control_;
   const std::uint64_t at = address - kTableAt;
   const auto entry = static_cast<std::uint32_t>(at / shape_.entry_bytes),
              field = static_cast<std::uint32_t>(at % shape_.entry_bytes);
-  GL_CHECK(entry < shape_.entries() && field < Entry::kParams, "the MasterKernel reads beyond the TaskTable");
-  if (field == Entry::kReady || field == Entry::kSched) return Word(entry, field);
+  GL_CHECK(entry < shape_.entries() && field < sizeof(Entry), "the MasterKernel reads beyond the TaskTable");
+  if (field == offsetof(Entry, ready) || field == offsetof(Entry, sched)) return Word(entry, field);
   const std::shared_ptr<Task>& task = columns_.at(entry / shape_.rows).tasks[entry % shape_.rows];
   return task == nullptr ? 0 : task->words[field / 4];
 }
@@ -197,8 +199,9 @@ void MasterSm::Store(bool shared, std::uint64_t address, std::uint32_t bytes, st
   if (shared) {
     GL_CHECK(address + bytes <= asked_->shared.size(), "the MasterKernel writes beyond its shared memory");
     std::memcpy(asked_->shared.data() + address, &value, bytes);
-    if (address < Record::kBytes * shape_.warps && address % Record::kBytes == Record::kExec && value != 0) {
-      wakes_.push_back({.sm = sm_, .slot = slot_, .number = static_cast<std::uint32_t>(address / Record::kBytes)});
+    const bool is_exec = address < sizeof(Record) * shape_.warps && address % sizeof(Record) == offsetof(Record, exec);
+    if (is_exec && value != Record::kFree) {
+      wakes_.push_back({.sm = sm_, .slot = slot_, .number = static_cast<std::uint32_t>(address / sizeof(Record))});
     }
     return;
   }
@@ -208,10 +211,10 @@ void MasterSm::Store(bool shared, std::uint64_t address, std::uint32_t bytes, st
   const std::uint64_t at = address - kTableAt;
   const auto entry = static_cast<std::uint32_t>(at / shape_.entry_bytes),
              field = static_cast<std::uint32_t>(at % shape_.entry_bytes);
-  GL_CHECK(entry < shape_.entries() && (field == Entry::kReady || field == Entry::kSched),
+  GL_CHECK(entry < shape_.entries() && (field == offsetof(Entry, ready) || field == offsetof(Entry, sched)),
            "the MasterKernel writes beyond the TaskTable");
   const auto word = static_cast<std::uint32_t>(value);
-  if (field == Entry::kReady || Owns(entry)) Word(entry, field) = word;
+  if (field == offsetof(Entry, ready) || Owns(entry)) Word(entry, field) = word;
   writes_.push_back({.seen = now_ + hears_, .entry = entry, .field = field, .value = word, .sm = sm_});
 }
 

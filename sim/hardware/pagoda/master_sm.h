@@ -71,6 +71,8 @@ class MasterSm final : private resident::ResidentMemory {
     std::size_t block = 0;
   };
 
+  using Record = passes::task::Warp;
+  static Record RecordOf(const Block& block, std::uint32_t warp);
   void Hear(Cycle now);
   void Apply(const TableWrite& write);
   bool IsIdle(const Block& block, std::uint32_t number) const;

@@ -1,12 +1,13 @@
 #include "sim/hardware/pagoda/pagoda.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <unordered_map>
 #include <utility>
 
+#include "rewriter/kernels/task_records.h"
 #include "rewriter/passes/master_kernel.h"
-#include "rewriter/passes/task_records.h"
 #include "sim/hardware/pagoda/host_side.h"
 #include "sim/timing/device_input.h"
 #include "sim/timing/sm/occupancy.h"
@@ -178,18 +179,21 @@ class Pagoda final : public timing::Part,
   }
 
   static void Fill(Task& task, const trace::LaunchShape& shape, const KernelFacts& facts) {
-    const auto put = [&](std::uint32_t field, std::uint32_t value) { task.words[field / 4] = value; };
     using passes::task::Barrier;
     const Barrier named = shape.threads_per_cta % trace::kWarpSize == 0 ? Barrier::kNamed : Barrier::kCounting;
     const auto blocks = static_cast<std::uint32_t>(task.blocks.size());
-    put(Entry::kKernel, facts.number);
-    put(Entry::kBlocks, blocks);
-    put(Entry::kThreads, shape.threads_per_cta);
-    put(Entry::kSharedBytes, shape.shared_bytes);
-    put(Entry::kBarrier, static_cast<std::uint32_t>(facts.waits && shape.warps_per_cta() > 1 ? named : Barrier::kNone));
-    put(Entry::kGridX, blocks);
-    put(Entry::kBlockX, shape.threads_per_cta);
-    for (const std::uint32_t one : {Entry::kGridY, Entry::kGridZ, Entry::kBlockY, Entry::kBlockZ}) put(one, 1);
+    const Barrier barrier = facts.waits && shape.warps_per_cta() > 1 ? named : Barrier::kNone;
+    task.words = std::bit_cast<decltype(task.words)>(Entry{.ready = 0,
+                                                           .sched = 0,
+                                                           .kernel = facts.number,
+                                                           .blocks = blocks,
+                                                           .threads = shape.threads_per_cta,
+                                                           .shared_bytes = shape.shared_bytes,
+                                                           .barrier = static_cast<std::uint32_t>(barrier),
+                                                           .grid = {blocks, 1, 1},
+                                                           .block = {shape.threads_per_cta, 1, 1},
+                                                           .dynamic_bytes = 0,
+                                                           .unused = {}});
   }
 
   // ---- the MasterKernel

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
-#include <optional>
+#include <set>
 #include <utility>
 
 #include "rewriter/analysis/cfg.h"
@@ -14,13 +14,38 @@ namespace gridloom::hardware::resident {
 namespace {
 
 constexpr std::pair<std::string_view, Op> kOps[] = {
-    {"mov", Op::kMove},       {"cvta", Op::kMove},       {"add", Op::kAdd},          {"sub", Op::kSubtract},
-    {"mul", Op::kMultiply},   {"mad", Op::kMultiplyAdd}, {"div", Op::kDivide},       {"min", Op::kMinimum},
-    {"and", Op::kAnd},        {"or", Op::kOr},           {"xor", Op::kXor},          {"shl", Op::kShiftLeft},
-    {"shr", Op::kShiftRight}, {"brev", Op::kReverse},    {"clz", Op::kLeadingZeros}, {"bfind", Op::kFindHighest},
-    {"popc", Op::kCountOnes}, {"setp", Op::kCompare},    {"vote", Op::kBallot},      {"ld", Op::kLoad},
-    {"st", Op::kStore},       {"atom", Op::kAtomicAdd},  {"bra", Op::kBranch},       {"call", Op::kCall},
-    {"ret", Op::kReturn},     {"nanosleep", Op::kSleep}, {"bar", Op::kNothing},      {"membar", Op::kNothing},
+    {"mov", Op::kMove},
+    {"cvta", Op::kMove},
+    {"cvt", Op::kMove},
+    {"add", Op::kAdd},
+    {"sub", Op::kSubtract},
+    {"mul", Op::kMultiply},
+    {"mad", Op::kMultiplyAdd},
+    {"div", Op::kDivide},
+    {"min", Op::kMinimum},
+    {"and", Op::kAnd},
+    {"or", Op::kOr},
+    {"xor", Op::kXor},
+    {"not", Op::kNot},
+    {"selp", Op::kSelect},
+    {"bfe", Op::kExtractBits},
+    {"shl", Op::kShiftLeft},
+    {"shr", Op::kShiftRight},
+    {"brev", Op::kReverse},
+    {"clz", Op::kLeadingZeros},
+    {"bfind", Op::kFindHighest},
+    {"popc", Op::kCountOnes},
+    {"setp", Op::kCompare},
+    {"vote", Op::kBallot},
+    {"ld", Op::kLoad},
+    {"st", Op::kStore},
+    {"atom", Op::kAtomicAdd},
+    {"bra", Op::kBranch},
+    {"call", Op::kCall},
+    {"ret", Op::kReturn},
+    {"nanosleep", Op::kSleep},
+    {"bar", Op::kNothing},
+    {"membar", Op::kNothing},
 };
 
 constexpr std::pair<ptx::Mod, Comparison> kComparisons[] = {
@@ -47,8 +72,8 @@ class Compiler {
   }
 
   Result<ResidentCode> Run() {
+    FindLabels();
     FindBlocks();
-    NumberLabels();
     for (std::uint32_t i = 0; i < count(); ++i) {
       auto step = Decode(*cfg_.instructions()[i].instruction);
       if (!step.ok()) return Error{std::string(kernel_.name) + ": " + step.error().message};
@@ -60,18 +85,18 @@ class Compiler {
     return std::move(out_);
   }
 
-  Names TakeNames() {
-    for (const auto& [place, number] : numbers_) {
-      if (place.first->type != ptx::ScalarType::kPred && !IsWide(*place.first))
-        names_.registers.emplace(place.first->name, number);
-    }
-    return std::move(names_);
+  Numbers BlocksOfLabels() const {
+    Numbers numbers;
+    for (const auto& [label, at] : labels_) numbers.emplace(label->name, block_at_.at(at));
+    return numbers;
   }
 
  private:
   std::uint32_t count() const { return static_cast<std::uint32_t>(cfg_.instructions().size()); }
   const ptx::Instruction& At(std::uint32_t i) const { return *cfg_.instructions()[i].instruction; }
-  static bool IsMeeting(const ptx::Instruction& instruction) { return instruction.name == "bar"; }
+  static bool IsMeeting(const ptx::Instruction& instruction) {
+    return instruction.name == "bar" || instruction.name == "vote";
+  }
   /// What follows happens when its stores are accepted, the time has passed, the others have come, or an answer from L2
   /// has.
   static bool Delays(const ptx::Instruction& instruction) {
@@ -80,11 +105,14 @@ class Compiler {
     return block || asks || instruction.name == "membar" || instruction.name == "nanosleep";
   }
 
-  /// Those of the code table, and besides them one at each barrier and one behind what delays a warp.
+  /// Those of the code table, and besides them one at each label and barrier, and one behind what delays a warp.
   void FindBlocks() {
+    std::set<std::uint32_t> labelled;
+    for (const auto& [label, at] : labels_) labelled.insert(at);
     for (std::uint32_t i = 0; i < count(); ++i) {
       const trace::CodeTable::Entry& entry = table_.entries[first_ + i];
-      const bool leads = entry.block != trace::CodeTable::kNoBlock || IsMeeting(At(i)) || (i > 0 && Delays(At(i - 1)));
+      const bool leads = entry.block != trace::CodeTable::kNoBlock || labelled.contains(i) || IsMeeting(At(i)) ||
+                         (i > 0 && Delays(At(i - 1)));
       if (leads) {
         block_at_[i] = static_cast<std::uint16_t>(out_.blocks.size());
         out_.blocks.push_back({.first = i,
@@ -100,19 +128,27 @@ class Compiler {
 
   /// The register's number among those of its size.
   std::uint16_t Number(const ptx::Variable& variable, std::uint32_t index) {
-    const bool predicate = variable.type == ptx::ScalarType::kPred;
-    std::uint32_t& next = predicate ? out_.predicates : IsWide(variable) ? out_.wide : out_.narrow;
+    std::uint32_t& next = IsPredicate(variable) ? out_.predicates : IsWide(variable) ? out_.wide : out_.narrow;
     const auto [known, added] = numbers_.try_emplace({&variable, index}, static_cast<std::uint16_t>(next));
     if (added) ++next;
     return known->second;
   }
   static bool IsWide(const ptx::Variable& variable) { return ptx::BytesOf(variable.type) == 8; }
+  static bool IsPredicate(const ptx::Variable& variable) { return variable.type == ptx::ScalarType::kPred; }
+
+  void SetDestination(Step& step, const ptx::Operand& to) {
+    step.destination = Number(*to.variable, to.index);
+    step.wide = IsWide(*to.variable);
+    step.predicate = IsPredicate(*to.variable);
+  }
 
   Result<Source> SourceOf(const ptx::Operand& operand) {
     Source source;
     switch (operand.kind) {
       case ptx::OperandKind::kRegister:
-        source.kind = IsWide(*operand.variable) ? Source::Kind::kWide : Source::Kind::kNarrow;
+        source.kind = IsPredicate(*operand.variable) ? Source::Kind::kPredicate
+                      : IsWide(*operand.variable)    ? Source::Kind::kWide
+                                                     : Source::Kind::kNarrow;
         source.number = Number(*operand.variable, operand.index);
         return source;
       case ptx::OperandKind::kInt:
@@ -153,7 +189,7 @@ class Compiler {
       step.negated = instruction.guard->negated;
     }
     switch (step.op) {
-      case Op::kBranch: step.target = labels_.at(instruction.operands[0].label); return step;
+      case Op::kBranch: step.target = block_at_.at(labels_.at(instruction.operands[0].label)); return step;
       case Op::kReturn:
       case Op::kNothing: return step;
       case Op::kCall: return DecodeCall(instruction, step);
@@ -169,31 +205,37 @@ class Compiler {
     }
   }
 
+  /// Forms of known instructions that do something else: of signed numbers, upper halves.
+  static bool NotKnown(const Step& step, const ptx::Instruction& instruction) {
+    switch (step.op) {
+      case Op::kMove: return instruction.name == "cvt" && ptx::IsSigned(instruction.type(1));
+      case Op::kMultiplyWide:
+      case Op::kDivide:
+      case Op::kMinimum:
+      case Op::kShiftRight:
+      case Op::kExtractBits:
+        return step.is_signed || (step.wide && step.op != Op::kMultiplyWide && step.op != Op::kShiftRight);
+      case Op::kMultiply:
+      case Op::kMultiplyAdd: return !instruction.Has(ptx::Mod::kLo);
+      default: return false;
+    }
+  }
+
   Result<Step> DecodeArithmetic(const ptx::Instruction& instruction, Step step) {
-    const ptx::Operand& to = instruction.operands[0];
-    step.destination = Number(*to.variable, to.index);
-    step.wide = IsWide(*to.variable);
+    SetDestination(step, instruction.operands[0]);
     step.is_signed = instruction.type() == ptx::ScalarType::kS32 || instruction.type() == ptx::ScalarType::kS64;
     if (step.op == Op::kMultiply && instruction.Has(ptx::Mod::kWide)) step.op = Op::kMultiplyWide;
     Source* const sources[] = {&step.a, &step.b, &step.c};
-    std::size_t next = 0;
-    for (std::size_t i = 1; i < instruction.operands.size() && next < 3; ++i) {
-      const ptx::Operand& operand = instruction.operands[i];
-      if (operand.kind == ptx::OperandKind::kRegister && operand.variable->type == ptx::ScalarType::kPred) {
-        const std::uint16_t predicate = Number(*operand.variable, operand.index);
-        // setp's third source is what its result is joined with; a vote's only one is what is counted.
-        (step.op == Op::kCompare ? step.also : step.target) = predicate;
-        continue;
-      }
-      GL_TRY(source, SourceOf(operand));
-      *sources[next++] = source;
+    for (std::size_t i = 1; i < instruction.operands.size() && i <= 3; ++i) {
+      GL_TRY(source, SourceOf(instruction.operands[i]));
+      *sources[i - 1] = source;
     }
+    if (NotKnown(step, instruction)) return Error{"the model does not run the instruction " + instruction.FullName()};
     if (step.op != Op::kCompare) return step;
+    if (step.c.kind != Source::Kind::kNone) return Error{"the model does not join comparisons"};
     for (const auto& [mod, comparison] : kComparisons) {
       if (instruction.Has(mod)) step.comparison = comparison;
     }
-    if (step.also != Step::kNoPredicate && !instruction.Has(ptx::Mod::kAnd))
-      return Error{"the model joins comparisons by .and only"};
     return step;
   }
 
@@ -213,10 +255,8 @@ class Compiler {
     GL_TRY(base, SourceOf(address.address->base[0]));
     step.a = base;
     step.offset = address.address->offset;
-    if (!stores) {
-      step.destination = Number(*value.variable, value.index);
-      step.wide = IsWide(*value.variable);
-    }
+    if (instruction.vector_width() != 1) return Error{"the model accesses no vectors"};
+    if (!stores) SetDestination(step, value);
     if (step.op != Op::kLoad) {
       GL_TRY(data, SourceOf(stores ? value : instruction.operands[2]));
       step.b = data;
@@ -241,8 +281,7 @@ class Compiler {
     const ptx::Variable* const named = address.address->base[0].variable;
     for (const ptx::Variable& param : kernel_.params) {
       if (&param == named) {
-        step.destination = Number(*value.variable, value.index);
-        step.wide = IsWide(*value.variable);
+        SetDestination(step, value);
         return step;
       }
       ++step.target;
@@ -260,23 +299,17 @@ class Compiler {
   }
 
   /// Labels stand before instructions, in nested scopes too.
-  void NumberLabels() {
+  void FindLabels() {
     std::uint32_t at = 0;
     const auto walk = [&](const auto& self, const ptx::Block& block) -> void {
       for (const ptx::Statement& statement : block.statements) {
-        if (const auto* const label = std::get_if<ptx::Label*>(&statement)) {
-          if (const auto here = block_at_.find(at); here != block_at_.end()) {
-            labels_[*label] = here->second;
-            names_.blocks.emplace((*label)->name, here->second);
-          }
-        } else if (std::holds_alternative<ptx::Instruction>(statement)) {
-          ++at;
-        } else if (const auto* nested = std::get_if<std::unique_ptr<ptx::Block>>(&statement)) {
-          self(self, **nested);
-        }
+        if (const auto* const label = std::get_if<ptx::Label*>(&statement)) labels_[*label] = at;
+        else if (std::holds_alternative<ptx::Instruction>(statement)) ++at;
+        else if (const auto* nested = std::get_if<std::unique_ptr<ptx::Block>>(&statement)) self(self, **nested);
       }
     };
     walk(walk, *kernel_.body);
+    std::erase_if(labels_, [&](const auto& label) { return label.second == count(); });
   }
 
   const ptx::Function& kernel_;
@@ -288,18 +321,17 @@ class Compiler {
   std::vector<trace::BasicBlock> code_blocks_;
   std::map<std::uint32_t, std::uint16_t> block_at_;  // by its first instruction
   std::map<std::pair<const ptx::Variable*, std::uint32_t>, std::uint16_t> numbers_;
-  std::map<const ptx::Label*, std::uint16_t> labels_;  // blocks behind them
-  Names names_;
+  std::map<const ptx::Label*, std::uint32_t> labels_;  // the instructions behind them
   ResidentCode out_;
 };
 
 }  // namespace
 
 Result<ResidentCode> Compile(const ptx::Module& module, const ptx::Function& kernel, const std::string& called,
-                             Names* names) {
+                             Numbers* labels) {
   Compiler compiler(module, kernel, called);
   auto code = compiler.Run();
-  if (names != nullptr) *names = compiler.TakeNames();
+  if (code.ok() && labels != nullptr) *labels = compiler.BlocksOfLabels();
   return code;
 }
 

@@ -26,6 +26,9 @@ enum class Op : std::uint8_t {
   kAnd,
   kOr,
   kXor,
+  kNot,
+  kSelect,       ///< `a` where the predicate `c` holds, else `b`
+  kExtractBits,  ///< `c` bits of `a` from bit `b` on
   kShiftLeft,
   kShiftRight,
   kReverse,
@@ -53,7 +56,7 @@ enum class Comparison : std::uint8_t { kEqual, kNotEqual, kLess, kLessEqual, kGr
 enum class Special : std::uint8_t { kLane, kThread, kThreads, kBlock, kLanesBelow };
 
 struct Source {
-  enum class Kind : std::uint8_t { kNone, kNarrow, kWide, kImmediate, kSpecial };
+  enum class Kind : std::uint8_t { kNone, kNarrow, kWide, kPredicate, kImmediate, kSpecial };
   Kind kind = Kind::kNone;
   Special special = Special::kLane;
   std::uint16_t number = 0;  ///< of the register
@@ -65,12 +68,12 @@ struct Step {
   Op op = Op::kNothing;
   Comparison comparison = Comparison::kEqual;
   bool wide = false;       ///< the destination has 64 bits
+  bool predicate = false;  ///< it is a predicate
   bool is_signed = false;  ///< it compares signed numbers
   bool shared = false;     ///< of an access: shared memory, else global
   bool negated = false;    ///< its guard
   std::uint8_t bytes = 4;  ///< of an access
   std::uint16_t guard = kNoPredicate;
-  std::uint16_t also = kNoPredicate;  ///< kCompare: what the result is anded with
   std::uint16_t destination = 0;
   std::uint16_t target = 0;  ///< block; kCall: number of the function; kParameter: of the parameter
   std::int64_t offset = 0;   ///< of an access, added to its address, `a`
@@ -92,16 +95,12 @@ struct ResidentCode {
   std::uint32_t shared_bytes = 0;                      ///< static, up to where dynamic shared memory begins
 };
 
-/// Numbers by names.
+/// Of blocks, by names.
 using Numbers = std::map<std::string, std::uint16_t, std::less<>>;
-struct Names {
-  Numbers registers;  ///< of 32 bits
-  Numbers blocks;     ///< behind a label
-};
 
-/// Functions named `called`0, `called`1 … are those it may call. Fails on an instruction that the machine does not
-/// know.
+/// Functions named `called`0, `called`1 … are those it may call. `labels` are told the blocks that begin with them.
+/// Fails on an instruction that the machine does not know.
 Result<ResidentCode> Compile(const ptx::Module& module, const ptx::Function& kernel, const std::string& called,
-                             Names* names = nullptr);
+                             Numbers* labels = nullptr);
 
 }  // namespace gridloom::hardware::resident

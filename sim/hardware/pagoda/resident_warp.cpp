@@ -25,6 +25,9 @@ std::uint64_t Calculate(const Step& step, std::uint64_t a, std::uint64_t b, std:
     case Op::kAnd: return a & b;
     case Op::kOr: return a | b;
     case Op::kXor: return a ^ b;
+    case Op::kNot: return ~a;
+    case Op::kSelect: return c != 0 ? a : b;
+    case Op::kExtractBits: return narrow(b) >= 32 ? 0 : narrow(a) >> narrow(b) & ((std::uint64_t{1} << narrow(c)) - 1);
     case Op::kShiftLeft: return narrow(b) >= bits ? 0 : a << narrow(b);
     case Op::kShiftRight: return narrow(b) >= bits ? 0 : (step.wide ? a : narrow(a)) >> narrow(b);
     case Op::kReverse: {
@@ -160,6 +163,10 @@ bool ResidentWarp::IsUniform(const Source& source) const {
   switch (source.kind) {
     case Source::Kind::kNarrow: return narrow_[source.number].uniform;
     case Source::Kind::kWide: return wide_[source.number].uniform;
+    case Source::Kind::kPredicate: {
+      const std::uint32_t held = predicates_[source.number] & live_;
+      return held == 0 || held == live_;
+    }
     case Source::Kind::kSpecial: return source.special == Special::kThreads || source.special == Special::kBlock;
     default: return true;
   }
@@ -169,6 +176,7 @@ std::uint64_t ResidentWarp::Value(const Source& source, std::uint32_t lane) cons
   switch (source.kind) {
     case Source::Kind::kNarrow: return At(narrow_[source.number], lane);
     case Source::Kind::kWide: return At(wide_[source.number], lane);
+    case Source::Kind::kPredicate: return predicates_[source.number] >> lane & 1;
     case Source::Kind::kImmediate: return source.value;
     case Source::Kind::kSpecial: return ValueOfSpecial(source.special, lane);
     case Source::Kind::kNone: break;
@@ -196,8 +204,20 @@ void ResidentWarp::PutIn(Register<T>& reg, std::uint32_t lanes, bool uniform, Of
 
 template <typename Of>
 void ResidentWarp::Put(const Step& step, std::uint32_t lanes, bool uniform, Of of) {
-  if (step.wide) PutIn(wide_[step.destination], lanes, uniform, of);
+  if (step.predicate) PutPredicate(predicates_[step.destination], lanes, uniform, of);
+  else if (step.wide) PutIn(wide_[step.destination], lanes, uniform, of);
   else PutIn(narrow_[step.destination], lanes, uniform, of);
+}
+
+template <typename Of>
+void ResidentWarp::PutPredicate(std::uint32_t& predicate, std::uint32_t lanes, bool uniform, Of of) {
+  std::uint32_t held = 0;
+  for (std::uint32_t rest = lanes; rest != 0; rest &= rest - 1) {
+    const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
+    if ((of(lane) & 1) != 0) held |= uniform ? lanes : 1u << lane;
+    if (uniform) break;
+  }
+  predicate = (predicate & ~lanes) | held;
 }
 
 void ResidentWarp::Run(const Step& step, std::uint32_t lanes, ResidentMemory& memory, LaneWords& words) {
@@ -212,7 +232,7 @@ void ResidentWarp::Run(const Step& step, std::uint32_t lanes, ResidentMemory& me
     case Op::kCompare: Compare(step, lanes); break;
     case Op::kBallot: {
       GL_CHECK(lanes == live_, "lanes of a resident kernel vote apart");
-      const std::uint32_t vote = predicates_[step.target] & live_;
+      const std::uint32_t vote = predicates_[step.a.number] & live_;
       Put(step, lanes, true, [&](std::uint32_t) { return vote; });
       break;
     }
@@ -236,24 +256,12 @@ void ResidentWarp::Compute(const Step& step, std::uint32_t lanes) {
 
 void ResidentWarp::Compare(const Step& step, std::uint32_t lanes) {
   const bool wide = step.a.kind == Source::Kind::kWide;
-  const auto holds = [&](std::uint32_t lane) {
+  Put(step, lanes, IsUniform(step.a) && IsUniform(step.b), [&](std::uint32_t lane) -> std::uint32_t {
     const std::uint64_t a = Value(step.a, lane), b = Value(step.b, lane);
     if (wide) return Holds(step.comparison, a, b);
     if (step.is_signed) return Holds(step.comparison, static_cast<std::int32_t>(a), static_cast<std::int32_t>(b));
     return Holds(step.comparison, static_cast<std::uint32_t>(a), static_cast<std::uint32_t>(b));
-  };
-  std::uint32_t held = 0;
-  if (IsUniform(step.a) && IsUniform(step.b)) {
-    if (lanes != 0 && holds(static_cast<std::uint32_t>(std::countr_zero(lanes)))) held = lanes;
-  } else {
-    for (std::uint32_t rest = lanes; rest != 0; rest &= rest - 1) {
-      const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
-      if (holds(lane)) held |= 1u << lane;
-    }
-  }
-  if (step.also != Step::kNoPredicate) held &= predicates_[step.also];
-  std::uint32_t& to = predicates_[step.destination];
-  to = (to & ~lanes) | held;
+  });
 }
 
 /// Loads and stores of a warp happen at once; of additions to one word each sees those of the lanes below.

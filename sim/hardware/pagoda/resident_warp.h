@@ -66,9 +66,6 @@ class ResidentWarp {
   /// Whether all of its lanes are at the beginning of that block.
   bool IsAt(std::uint16_t block) const { return groups_.size() == 1 && groups_[0].block == block; }
 
-  /// Of the first lane that runs: for who knows the kernel's registers by name.
-  std::uint32_t Narrow(std::uint16_t number) const { return At(narrow_[number], FirstLane()); }
-
  private:
   /// Alike in all lanes, most of them are: then only the first is kept.
   template <typename T>
@@ -96,6 +93,8 @@ class ResidentWarp {
   void Put(const Step& step, std::uint32_t lanes, bool uniform, Of of);
   template <typename T, typename Of>
   void PutIn(Register<T>& reg, std::uint32_t lanes, bool uniform, Of of);
+  template <typename Of>
+  void PutPredicate(std::uint32_t& predicate, std::uint32_t lanes, bool uniform, Of of);
   void Compute(const Step& step, std::uint32_t lanes);
   void Compare(const Step& step, std::uint32_t lanes);
   void Access(const Step& step, std::uint32_t lanes, ResidentMemory& memory, LaneWords& words);
