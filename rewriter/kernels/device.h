@@ -53,6 +53,9 @@ __device__ inline void BlockFence() { __nvvm_membar_cta(); }
 __device__ inline void DeviceFence() { __nvvm_membar_gl(); }
 __device__ inline void SystemFence() { __nvvm_membar_sys(); }
 
+/// The compiler's own trap goes on to an exit, which passes take for an end of the thread.
+__device__ inline void Trap() { asm volatile("trap;"); }
+
 /// The number of the lowest bit that is set. There is one.
 __device__ inline Word LowestBit(Word bits) { return static_cast<Word>(__builtin_clz(__builtin_bitreverse32(bits))); }
 __device__ inline Word HighestBit(Word bits) { return 31 - static_cast<Word>(__builtin_clz(bits)); }
@@ -68,8 +71,8 @@ __device__ inline Word SharedAddress(const volatile void* address) {
       reinterpret_cast<std::uint64_t>((const volatile __attribute__((address_space(3))) void*)address));
 }
 template <typename Object>
-__device__ inline Object* SharedAt(Word address) {
-  return (Object*)(InShared<Object>)std::uint64_t{address};
+__device__ inline Object* SharedAt(std::uint64_t address) {
+  return (Object*)(InShared<Object>)address;
 }
 
 /// Counts down together with others; what is left.

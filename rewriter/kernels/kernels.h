@@ -9,7 +9,7 @@
 
 namespace gridloom::kernels {
 
-extern const std::string_view kMasterPtx, kSuperPtx;  ///< master.cu, super.cu
+extern const std::string_view kConsolidatePtx, kMasterPtx, kSuperPtx;  ///< consolidate.cu, master.cu, super.cu
 
 /// A module of its own for whoever changes it, in which only kernels are visible. The text is the build's: that it does
 /// not parse is a broken invariant.

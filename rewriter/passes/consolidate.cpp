@@ -61,9 +61,7 @@ class Consolidator {
     }
     for (Function* const function : functions) Edit(*function);
     for (const Function* const kernel : kernels_) AddKernel(*kernel, report);
-    if (kernels_.empty()) return report;
-    AddModuleText(module_, SlotFunctionText());
-    if (options_.scope != ConsolidateScope::kWarp) LaunchAtEnds(module_, kernels_, options_.scope);
+    if (!kernels_.empty() && options_.scope != ConsolidateScope::kWarp) LaunchAtEnds(module_, merged_, options_.scope);
     return report;
   }
 
@@ -185,11 +183,13 @@ class Consolidator {
 
   void Declare(const Instruction& call, const Function& kernel) {
     if (std::ranges::find(kernels_, &kernel) != kernels_.end()) return;
+    if (kernels_.empty()) {
+      std::string_view prefix = analysis::CalleeOf(call)->name;
+      prefix.remove_suffix(std::string_view("GetParameterBufferV2").size());
+      AddLaunchFunctions(module_, prefix, options_);
+    }
     kernels_.push_back(&kernel);
-    std::string_view name = analysis::CalleeOf(call)->name;
-    name.remove_suffix(std::string_view("GetParameterBufferV2").size());
-    prefixes_[&kernel] = name;
-    AddModuleText(module_, DeclarationsText(kernel, name, options_.scope));
+    AddModuleText(module_, DeclarationsText(kernel, options_.scope));
   }
 
   void UseSlot(FunctionEditor& editor, Instruction& call, const Function& kernel, Replacement& replacement) {
@@ -216,8 +216,9 @@ class Consolidator {
     const Function& merged = AddMergedKernel(module_, kernel);
     const bool serial = options_.threshold != 0 && why_not_serial_[std::string(kernel.name)].empty();
     if (serial) AddSerialFunction(module_, kernel);
-    AddModuleText(module_, DefinitionsText({&kernel, &merged, prefixes_[&kernel], module_.sm(), options_.scope,
-                                            serial ? options_.threshold : 0}));
+    AddModuleText(module_,
+                  DefinitionsText({&kernel, &merged, module_.sm(), options_.scope, serial ? options_.threshold : 0}));
+    merged_.push_back({&kernel, &merged});
     report.added.push_back({.name = std::string(merged.name), .of = std::string(kernel.name), .purpose = "merged"});
   }
 
@@ -230,7 +231,7 @@ class Consolidator {
   std::map<std::string, std::string, std::less<>> why_not_deferred_;       ///< by function
   std::map<std::string, std::string, std::less<>> why_not_serial_;         ///< by kernel
   std::vector<const Function*> kernels_;                                   ///< that are launched
-  std::map<const Function*, std::string> prefixes_;
+  std::vector<MergedKernel> merged_;                                       ///< the same, when they have been added
 };
 
 }  // namespace

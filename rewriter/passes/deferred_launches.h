@@ -26,10 +26,7 @@ std::string WhyNotDeferred(const analysis::CallGraph& calls, const std::set<std:
 
 /// Variables that hold the lists of launches of a kernel.
 std::string ListsText(const ptx::Function& kernel, ConsolidateScope scope);
-/// The function that launches what is in a list.
-std::string LaunchListText(const LaunchText& of);
-
 /// Has every kernel that may launch one of `kernels` launch what is in its lists at the end.
-void LaunchAtEnds(ptx::Module& module, const std::vector<const ptx::Function*>& kernels, ConsolidateScope scope);
+void LaunchAtEnds(ptx::Module& module, const std::vector<MergedKernel>& kernels, ConsolidateScope scope);
 
 }  // namespace gridloom::passes

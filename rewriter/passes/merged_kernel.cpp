@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "rewriter/kernels/launch_records.h"
 #include "rewriter/passes/cta_index.h"
 #include "rewriter/passes/edit.h"
 #include "rewriter/passes/module_text.h"
@@ -152,39 +153,6 @@ $gl_read:
 	}
 )";
 
-constexpr std::string_view kFreeTables = R"(
-.extern .func free(.param .b64 pointer);
-.func gridloom_free_tables(.param .b64 list, .param .b32 tables);
-.func gridloom_free_tables(.param .b64 list, .param .b32 tables)
-{
-	.reg .b64 %list, %at, %table;
-	.reg .b32 %left;
-	.reg .pred %none;
-	ld.param.b64 %list, [list];
-	ld.param.b32 %left, [tables];
-	mov.u64 %at, %list;
-EACH:
-	setp.eq.u32 %none, %left, 0;
-	@%none bra ALL;
-	ld.global.u64 %table, [%at+40];
-	{
-	.param .b64 a_pointer;
-	st.param.b64 [a_pointer], %table;
-	call free, (a_pointer);
-	}
-	add.u64 %at, %at, 16;
-	sub.u32 %left, %left, 1;
-	bra EACH;
-ALL:
-	{
-	.param .b64 a_pointer;
-	st.param.b64 [a_pointer], %list;
-	call free, (a_pointer);
-	}
-	ret;
-}
-)";
-
 std::string Search(std::string_view number, std::string_view size, std::string_view in) {
   return With(With(With(std::string(kSearch), "<n>", number), "<size>", size), "<in>", in);
 }
@@ -254,13 +222,14 @@ std::string WhyNotMerged(const analysis::CallGraph& calls, const Function& kerne
   return "";
 }
 
-std::uint32_t RecordBytes(const Function& kernel) { return 16 + (ptx::LayoutParams(kernel).bytes + 15) / 16 * 16; }
+std::uint32_t RecordBytes(const Function& kernel) {
+  return static_cast<std::uint32_t>(sizeof(LaunchRecord)) + (ptx::LayoutParams(kernel).bytes + 15) / 16 * 16;
+}
 
 Function& AddMergedKernel(ptx::Module& module, const Function& kernel) {
   std::string name = std::string(kernel.name) + "_gl_merged";
   while (module.FindFunction(name) != nullptr || module.FindVariable(name) != nullptr) name += "_";
   const std::uint32_t record = RecordBytes(kernel);
-  AddModuleText(module, std::string(kFreeTables));
   Function& merged = ptx::CloneFunction(module, kernel, name);
   Merge(module, merged, record);
   return merged;

@@ -82,6 +82,10 @@ std::uint64_t Arithmetic(const Instruction& instruction, std::uint64_t a, std::u
     case Opcode::kSelp: return c != 0 ? a : b;
     case Opcode::kCvta: return a;
     case Opcode::kNeg: return 0 - a;
+    case Opcode::kClz: return static_cast<std::uint64_t>(std::countl_zero(a)) - (64 - bits);
+    case Opcode::kBfe:
+      if (ptx::IsSigned(instruction.type())) Unknown(ptx::PrintInstruction(instruction));
+      return (b & 0xFF) >= bits ? 0 : Cut(a >> (b & 0xFF), static_cast<unsigned>(c & 0xFF));
     case Opcode::kBrev: {
       std::uint64_t turned = 0;
       for (unsigned bit = 0; bit < bits; ++bit) turned |= (a >> bit & 1) << (bits - 1 - bit);

@@ -17,7 +17,8 @@ struct OwnKernel {
   const char* name;
   std::string_view ptx;
 };
-const OwnKernel kOwnKernels[] = {{"master", kernels::kMasterPtx}, {"super", kernels::kSuperPtx}};
+const OwnKernel kOwnKernels[] = {
+    {"consolidate", kernels::kConsolidatePtx}, {"master", kernels::kMasterPtx}, {"super", kernels::kSuperPtx}};
 
 std::string PinnedPath(const OwnKernel& kernel) { return std::string("tests/golden/kernels/") + kernel.name + ".ptx"; }
 
