@@ -9,7 +9,7 @@
 
 #include "sim/exec/runtime/address_space.h"
 #include "sim/exec/runtime/fault.h"
-#include "sim/exec/runtime/memcheck/checker.h"
+#include "sim/exec/runtime/memcheck/unit_check.h"
 #include "sim/exec/runtime/program_impl.h"
 #include "sim/exec/runtime/worker.h"
 
