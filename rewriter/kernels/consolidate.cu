@@ -256,31 +256,35 @@ __device__ Word gridloom_launch_for_grid_70(GL_LAUNCH_PARAMETERS, Address* lists
 __device__ void gridloom_launch_list(LaunchTable* list, Address merged) {
   while (list != nullptr) {
     const Word shape = InGlobal(list)->shape, shared = InGlobal(list)->shared;
+    // All is read before anything is compared: one thread goes through the list, and each read takes long.
     const auto joins = [&](const LaunchTable& table, Word ctas) {
-      return table.shape == shape && table.shared == shared && ctas + table.ctas <= kMostOfList;
+      return (table.shape == shape) & (table.shared == shared) & (ctas + table.ctas <= kMostOfList);
     };
-    const auto next = [](const LaunchTable* table) { return reinterpret_cast<LaunchTable*>(InGlobal(table)->next); };
+    const auto next = [](const LaunchTable& table) { return reinterpret_cast<LaunchTable*>(table.next); };
     Word count = 0, ctas = 0;
-    for (const LaunchTable* table = list; table != nullptr; table = next(table)) {
-      if (!joins(*InGlobal(table), ctas)) continue;
-      ctas += InGlobal(table)->ctas;
-      ++count;
+    for (const LaunchTable* table = list; table != nullptr;) {
+      const LaunchTable one = *InGlobal(table);
+      const bool fits = joins(one, ctas);
+      ctas += fits ? one.ctas : 0;
+      count += fits ? 1 : 0;
+      table = next(one);
     }
     LaunchTable *all = nullptr, *rest = nullptr;
     if (count > 1) all = static_cast<LaunchTable*>(malloc(sizeof(LaunchTable) + count * sizeof(ListedTable)));
     if (all == nullptr) {
       all = list;
-      rest = next(list);
+      rest = next(*InGlobal(list));
       ctas = InGlobal(list)->ctas;
       count = 0;
     } else {
       ctas = 0;
       auto* entry = reinterpret_cast<ListedTable*>(all + 1);
       for (LaunchTable *table = list, *after = nullptr; table != nullptr; table = after) {
-        after = next(table);
-        if (joins(*InGlobal(table), ctas)) {
+        const LaunchTable one = *InGlobal(table);
+        after = next(one);
+        if (joins(one, ctas)) {
           *InGlobal(entry++) = {ctas, 0, reinterpret_cast<Address>(table)};
-          ctas += InGlobal(table)->ctas;
+          ctas += one.ctas;
         } else {
           InGlobal(table)->next = reinterpret_cast<Address>(rest);
           rest = table;
@@ -301,8 +305,10 @@ __device__ Word gridloom_enter_grid() {
   DeviceFence();
   const Word used = *const_cast<volatile Word*>(&gridloom_grid_used);
   Word place = 0, free = used;
-  for (; place < used && ids[place] != id; ++place) {
-    if (ids[place] == 0) free = place;
+  for (; place < used; ++place) {
+    const Address its_id = ids[place];
+    if (its_id == id) break;
+    if (its_id == 0) free = place;
   }
   if (place == used) {
     place = free;
