@@ -6,6 +6,12 @@
 #ifndef PTX_NEEDS
 #define PTX_NEEDS(...)
 #endif
+#ifndef PTX_MOST
+#define PTX_MOST(...)
+#endif
+#ifndef PTX_FIRST
+#define PTX_FIRST(...)
+#endif
 #ifndef PTX_WORDS
 #define PTX_WORDS(...)
 #endif
@@ -24,6 +30,8 @@
 #include "rewriter/ptx/forms.def"
 #undef PTX_FORM
 #undef PTX_NEEDS
+#undef PTX_MOST
+#undef PTX_FIRST
 #undef PTX_WORDS
 #undef PTX_TAKES
 #undef PTX_WITH

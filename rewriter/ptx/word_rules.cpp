@@ -38,6 +38,25 @@ constexpr WordsRow kWordsRows[] = {
 #include "rewriter/ptx/forms_read.h"
 };
 
+struct MostRow {
+  Opcode opcode;
+  std::string_view modifiers;
+  std::size_t types, shapes, layouts;
+};
+constexpr MostRow kMostRows[] = {
+#define PTX_MOST(opcode, modifiers, types, shapes, layouts) {Opcode::opcode, modifiers, types, shapes, layouts},
+#include "rewriter/ptx/forms_read.h"
+};
+
+struct FirstRow {
+  Opcode opcode;
+  std::string_view words;
+};
+constexpr FirstRow kFirstRows[] = {
+#define PTX_FIRST(opcode, words) {Opcode::opcode, words},
+#include "rewriter/ptx/forms_read.h"
+};
+
 struct GroupRow {
   std::string_view name, members;
 };
@@ -62,7 +81,7 @@ std::vector<std::string_view> Alternatives(std::string_view text) {
 /// Words that exclude each other.
 using WordGroup = std::vector<std::string_view>;
 
-/// The types that an instruction has where a row counts; none: any.
+/// The types that an instruction has where a row counts; none: any. "-" stands for no such type.
 using RowTypes = std::array<std::vector<ScalarType>, 2>;
 
 RowTypes ParseRowTypes(std::string_view text) {
@@ -71,7 +90,9 @@ RowTypes ParseRowTypes(std::string_view text) {
   const std::string_view types[] = {text.substr(0, slash), text.substr(std::min(slash + 1, text.size()))};
   for (std::size_t i = 0; i < 2; ++i) {
     ForEachPart(types[i], ' ', [&](std::string_view names) {
-      for (const std::string_view name : Alternatives(names)) AppendTypes(name, out[i]);
+      if (names == "-") out[i].push_back(ScalarType::kNone);
+      else
+        for (const std::string_view name : Alternatives(names)) AppendTypes(name, out[i]);
     });
   }
   return out;
@@ -128,6 +149,18 @@ WholeWords ParseWords(const WordsRow& row) {
   return whole;
 }
 
+/// What an instruction begins with, if it has a word of each.
+struct First {
+  Opcode opcode = Opcode::kUnknown;
+  std::vector<WordGroup> words;
+};
+
+First ParseFirst(const FirstRow& row) {
+  First first{.opcode = row.opcode, .words = {}};
+  ForEachPart(row.words, '.', [&](std::string_view words) { first.words.push_back(Alternatives(words)); });
+  return first;
+}
+
 struct WordTable {
   std::vector<Takes> takes;
   std::array<std::span<const Takes>, kOpcodeCount> takes_by_opcode;
@@ -135,6 +168,10 @@ struct WordTable {
   std::array<std::span<const With>, kOpcodeCount> with_by_opcode;
   std::vector<WholeWords> whole;
   std::array<std::span<const WholeWords>, kOpcodeCount> whole_by_opcode;
+  std::array<std::span<const MostRow>, kOpcodeCount> most_by_opcode;
+  std::vector<First> first;
+  std::array<std::span<const First>, kOpcodeCount> first_by_opcode;
+  WordGroup twice;
 };
 
 const WordTable& Rules() {
@@ -146,6 +183,10 @@ const WordTable& Rules() {
     IndexByOpcode<With>(out->with, out->with_by_opcode);
     for (const WordsRow& row : kWordsRows) out->whole.push_back(ParseWords(row));
     IndexByOpcode<WholeWords>(out->whole, out->whole_by_opcode);
+    IndexByOpcode<MostRow>(kMostRows, out->most_by_opcode);
+    for (const FirstRow& row : kFirstRows) out->first.push_back(ParseFirst(row));
+    IndexByOpcode<First>(out->first, out->first_by_opcode);
+    out->twice = Alternatives("@twice");
     return out;
   }();
   return *table;
@@ -177,27 +218,49 @@ bool HasPlace(const Instruction& instruction, std::string_view word, std::span<c
   return found;
 }
 
-/// The words of an instruction that are no types and no shapes, each once; and the first type or shape too many, or
-/// null.
+/// How many types, shapes and layouts an instruction has at most.
+MostRow MostOf(const Instruction& instruction) {
+  for (const MostRow& row : Rules().most_by_opcode[IndexOf(instruction)]) {
+    bool all = true;
+    ForEachPart(row.modifiers, '.', [&](std::string_view word) { all = all && HasText(instruction, word); });
+    if (all) return row;
+  }
+  const Form* form = FormOf(instruction);
+  const std::size_t types = form != nullptr && !form->types.empty() ? form->types.size() : SIZE_MAX;
+  return {.opcode = instruction.opcode, .modifiers = {}, .types = types, .shapes = 0, .layouts = 0};
+}
+
+/// The words of an instruction that are no types and no shapes, each once; and the first type, shape or layout too
+/// many, or word that comes again, or null.
 struct Words {
   std::vector<std::string_view> words;
   const Modifier* extra = nullptr;
 };
 
 Words WordsOf(const Instruction& instruction) {
-  const Form* form = FormOf(instruction);
-  const std::size_t most_types = form != nullptr && !form->types.empty() ? form->types.size() : SIZE_MAX;
-  const bool has_shapes = instruction.info().cls == OpClass::kTensor;
+  const MostRow most = MostOf(instruction);
   Words out;
-  std::size_t types = 0, shapes = 0;
+  std::size_t types = 0, shapes = 0, layouts = 0;
+  const auto count = [&](const Modifier& modifier, std::size_t& number, std::size_t limit) {
+    if (++number > limit && out.extra == nullptr) out.extra = &modifier;
+  };
   for (const Modifier& modifier : instruction.modifiers) {
-    const bool is_type = modifier.mod == Mod::kType, is_shape = has_shapes && IsShape(modifier.text);
-    if (is_type || is_shape) {
-      if ((is_type ? ++types > most_types : ++shapes > 1) && out.extra == nullptr) out.extra = &modifier;
+    const bool is_layout = most.layouts != 0 && (modifier.text == "row" || modifier.text == "col");
+    if (modifier.mod == Mod::kType) {
+      count(modifier, types, most.types);
       continue;
     }
+    if (IsShape(modifier.text)) {
+      count(modifier, shapes, most.shapes);
+      continue;
+    }
+    if (is_layout) count(modifier, layouts, most.layouts);
     const std::string_view word = modifier.text.substr(0, modifier.text.find('['));  // const[2] of old modules
-    if (std::ranges::find(out.words, word) == out.words.end()) out.words.push_back(word);
+    if (std::ranges::find(out.words, word) == out.words.end()) {
+      out.words.push_back(word);
+    } else if (!is_layout && out.extra == nullptr && std::ranges::find(Rules().twice, word) == Rules().twice.end()) {
+      out.extra = &modifier;
+    }
   }
   return out;
 }
@@ -280,6 +343,25 @@ std::string WrongInForms(const Instruction& instruction, std::span<const std::st
   return missing.empty() ? "" : Need(missing);
 }
 
+/// Whether the words that the instruction begins with stand there.
+std::string WrongOrder(const Instruction& instruction) {
+  std::vector<std::string_view> words;
+  for (const Modifier& modifier : instruction.modifiers)
+    if (modifier.text != "cc") words.push_back(modifier.text);
+  for (const First& first : Rules().first_by_opcode[IndexOf(instruction)]) {
+    if (!std::ranges::all_of(first.words, [&](const WordGroup& group) { return HasAny(words, group); })) continue;
+    for (std::size_t i = 0; i < first.words.size(); ++i) {
+      const WordGroup& group = first.words[i];
+      const auto at = std::ranges::find_if(
+          words, [&](std::string_view word) { return std::ranges::find(group, word) != group.end(); });
+      const auto behind = words.begin() + static_cast<std::ptrdiff_t>(i);
+      if (at > behind) return Refusal(*at) + " behind '." + std::string(*behind) + "'";
+    }
+    return "";
+  }
+  return "";
+}
+
 /// Of other opcodes: whether each word has a place.
 std::string WrongWords(const Instruction& instruction, std::span<const std::string_view> words) {
   for (std::size_t i = 0; i < words.size(); ++i)
@@ -310,6 +392,7 @@ std::string WrongWordsOf(const Instruction& instruction, unsigned ptx) {
   const bool whole = !Rules().whole_by_opcode[IndexOf(instruction)].empty();
   std::string wrong = whole ? WrongInForms(instruction, words, needs_are_known) : WrongWords(instruction, words);
   if (wrong.empty() && extra != nullptr) wrong = Refusal(extra->text);
+  if (wrong.empty()) wrong = WrongOrder(instruction);
   if (wrong.empty() && !whole && needs_are_known) wrong = MissingWords(instruction, words);
   return wrong;
 }

@@ -78,35 +78,86 @@ std::string Misplaced(const std::string& instruction) {
 }
 
 TEST_CASE("Words_HaveTheirPlaces") {
-  for (const char* taken :
-       {"add.sat.s32 %r1, %r2, %r3", "add.sat.sat.s32 %r1, %r2, %r3", "mad.hi.sat.s32 %r1, %r2, %r3, %r1",
-        "ld.const[2].u32 %r1, [%d1]", "ld.global.L1::evict_last.L2::128B.v4.u32 {%r1, %r2, %r3, %r0}, [%d1]",
-        "mma.sync.aligned.m16n8k16.row.row.f16.f16.f16.f16 %r1", "cvt.rn.satfinite.relu.e4m3x2.f32 %r1, %r2, %r3",
-        "setp.lt.and.u32 %r1, %r2, %r3, %r1", "max.xorsign.abs.f16x2 %r1, %r2, %r3",
-        "fence.proxy.tensormap::generic.acquire.gpu [%d1], 128", "vadd.u32.u32.u32.sat.min %r1, %r2, %r3, %r1",
-        "atom.global.add.noftz.f32 %r1, [%d1], %r2", "red.global.add.noftz.v4.f32 [%d1], {%r1, %r2, %r3, %r0}",
-        "tex.uni.1d.v4.f32.s32 {%r1, %r2, %r3, %r0}, [%d1, {%r1}]",
-        "tld4.uni.r.2d.v4.f32.f32 {%r1, %r2, %r3, %r0}, [%d1, {%r1, %r2}]"}) {
+  for (const char* taken : {"add.sat.s32 %r1, %r2, %r3",
+                            "add.sat.sat.s32 %r1, %r2, %r3",
+                            "mad.hi.sat.s32 %r1, %r2, %r3, %r1",
+                            "ld.const[2].u32 %r1, [%d1]",
+                            "ld.global.L1::evict_last.L2::128B.v4.u32 {%r1, %r2, %r3, %r0}, [%d1]",
+                            "mma.sync.aligned.m16n8k16.row.row.f16.f16.f16.f16 %r1",
+                            "cvt.rn.satfinite.relu.e4m3x2.f32 %r1, %r2, %r3",
+                            "setp.lt.and.u32 %r1, %r2, %r3, %r1",
+                            "max.xorsign.abs.f16x2 %r1, %r2, %r3",
+                            "fence.proxy.tensormap::generic.acquire.gpu [%d1], 128",
+                            "vadd.u32.u32.u32.sat.min %r1, %r2, %r3, %r1",
+                            "atom.global.add.noftz.f32 %r1, [%d1], %r2",
+                            "red.global.add.noftz.v4.f32 [%d1], {%r1, %r2, %r3, %r0}",
+                            "mad.cc.lo.u32 %r1, %r2, %r3, %r1",
+                            "cp.async.ca.shared.L2::128B.global [%r1], [%d1], 16",
+                            "wmma.mma.sync.aligned.col.col.m16n16k16.f32.f32 %r1",
+                            "st.global.L2::evict_last.v8.f32 [%d1], %r1",
+                            "add.rn.sat.f32.bf16 %r1, %r2, %r3",
+                            "createpolicy.fractional.L2::evict_normal.L2::evict_unchanged.b64 %d1",
+                            "multimem.ld_reduce.acquire.gpu.global.add.acc::f32.v2.bf16x2 {%r1, %r2}, [%d1]",
+                            "bar.cta.red.popc.u32 %r1, 0, %r2",
+                            "ld.proxy::readonly.global.v2.u32 {%r1, %r2}, [%d1]",
+                            "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b0::fill [%r1], %d1, %d2, %r2, %r3",
+                            "tex.uni.1d.v4.f32.s32 {%r1, %r2, %r3, %r0}, [%d1, {%r1}]",
+                            "tld4.uni.r.2d.v4.f32.f32 {%r1, %r2, %r3, %r0}, [%d1, {%r1, %r2}]"}) {
     INFO(taken);
     CHECK(Misplaced(taken) == "");
   }
-  const std::pair<const char*, const char*> refused[] = {{"add.sat.s64 %d1, %d2, %d3", "sat"},
-                                                         {"add.cc.sat.s32 %r1, %r2, %r3", "sat"},
-                                                         {"add.sat.cc.s32 %r1, %r2, %r3", "cc"},
-                                                         {"mad.lo.sat.s32 %r1, %r2, %r3, %r1", "sat"},
-                                                         {"add.ftz.f64 %d1, %d2, %d3", "ftz"},
-                                                         {"add.rm.f16 %r1, %r2, %r3", "rm"},
-                                                         {"max.relu.u32 %r1, %r2, %r3", "relu"},
-                                                         {"ex2.approx.ftz.f16 %r1, %r2", "ftz"},
-                                                         {"and.u32.cc.b32 %r1, %r2, %r3", "cc"},
-                                                         {"set.eq.ftz.u32.s32 %r1, %r2, %r3", "ftz"},
-                                                         {"ld.v2.v4.u32 %r1, [%d1]", "v4"},
-                                                         {"st.ca.global.u32 [%d1], %r1", "ca"},
-                                                         {"atom.add.noftz.u32 %r1, [%d1], %r2", "noftz"},
-                                                         {"red.add.noftz.f64 [%d1], %d2", "noftz"},
-                                                         {"ret.sync", "sync"},
-                                                         {"shf.l.m8n8k4.b32 %r1, %r2, %r3, %r1", "m8n8k4"}};
+  const std::pair<const char*, const char*> refused[] = {
+      {"add.sat.s64 %d1, %d2, %d3", "sat"},
+      {"add.cc.sat.s32 %r1, %r2, %r3", "sat"},
+      {"add.sat.cc.s32 %r1, %r2, %r3", "cc"},
+      {"mad.lo.sat.s32 %r1, %r2, %r3, %r1", "sat"},
+      {"add.ftz.f64 %d1, %d2, %d3", "ftz"},
+      {"add.rm.f16 %r1, %r2, %r3", "rm"},
+      {"max.relu.u32 %r1, %r2, %r3", "relu"},
+      {"ex2.approx.ftz.f16 %r1, %r2", "ftz"},
+      {"and.u32.cc.b32 %r1, %r2, %r3", "cc"},
+      {"set.eq.ftz.u32.s32 %r1, %r2, %r3", "ftz"},
+      {"ld.v2.v4.u32 %r1, [%d1]", "v4"},
+      {"st.ca.global.u32 [%d1], %r1", "ca"},
+      {"atom.add.noftz.u32 %r1, [%d1], %r2", "noftz"},
+      {"red.add.noftz.f64 [%d1], %d2", "noftz"},
+      {"ret.sync", "sync"},
+      {"ret.u32", "u32"},
+      {"fence.sc.cta.f32", "f32"},
+      {"red.global.add.u32.u32 [%d1], %r1", "u32"},
+      {"add.rn.rn.f32 %r1, %r2, %r3", "rn"},
+      {"mma.sync.aligned.m16n8k16.row.col.col.f16.f16.f16.f16 %r1", "col"},
+      {"mma.sync.aligned.m16n8k16.row.col.popc.f16.f16.f16.f16 %r1", "popc"},
+      {"tcgen05.wait::ld.sync.aligned.m16n8k16", "m16n8k16"},
+      {"tcgen05.mma.cta_group::1.kind::f16.block_scale [%r1]", "block_scale"},
+      {"wgmma.mma_async.sync.aligned.m64n8k16.satfinite.f32.f16.f16", "satfinite"},
+      {"ld.proxy::readonly.global.ca.u32 %r1, [%d1]", "ca"},
+      {"add.ftz.rn.f32.f16 %r1, %r2, %r3", "ftz"},
+      {"multimem.st.add.global.u32 [%d1], %r1", "add"},
+      {"createpolicy.fractional.L2.b64 %d1", "L2"},
+      {"atom.cas.v2.b32 %r1, [%d1], %r2, %r3", "v2"},
+      {"shf.l.m8n8k4.b32 %r1, %r2, %r3, %r1", "m8n8k4"}};
   for (const auto& [instruction, word] : refused) {
+    INFO(instruction);
+    CHECK(Misplaced(instruction) == word);
+  }
+  const std::pair<const char*, const char*> needs[] = {
+      {"ld.global.L2::evict_last.u32 %r1, [%d1]", "needs .v8 with .L2::evict_last"},
+      {"st.global.L2::evict_first.v2.f64 [%d1], {%d1, %d2}", "needs .v4 with .L2::evict_first"},
+      {"st.async.shared::cluster.u32 [%d1], %r1", "needs one of .mbarrier::complete_tx::bytes, .mmio with .async"}};
+  for (const auto& [instruction, need] : needs) CHECK(Misplaced(instruction) == need);
+}
+
+TEST_CASE("Words_ThatComeFirst_DoSo") {
+  const std::pair<const char*, const char*> late[] = {
+      {"cp.ca.async.shared.global [%r1], [%d1], 16", "async' behind '.ca"},
+      {"cp.async.tensor.1d.bulk.global.shared::cta.bulk_group [%d1, {%r1}], [%r2]", "bulk' behind '.tensor"},
+      {"mbarrier.shared.init.b64 [%r1], 1", "init' behind '.shared"},
+      {"mad.sat.hi.s32 %r1, %r2, %r3, %r1", "hi' behind '.sat"},
+      {"wmma.sync.mma.aligned.row.col.m16n16k16.f32.f32 %r1", "mma' behind '.sync"},
+      {"tensormap.tile.replace.rank.global.b1024.b32 [%d1], 1", "replace' behind '.tile"},
+      {"shf.wrap.l.b32 %r1, %r2, %r3, %r1", "l' behind '.wrap"}};
+  for (const auto& [instruction, word] : late) {
     INFO(instruction);
     CHECK(Misplaced(instruction) == word);
   }
