@@ -90,8 +90,7 @@ void FunctionLifter::Lift<semantic::Mbarrier>(const Instruction& inst) {
 }
 
 // clusterlaunchcontrol.try_cancel … [response], [mbarrier]: asks for the place of a cluster that has not begun, which
-// then never does. A GPU answers that there is none once all have begun; here that is so from the start, so each
-// cluster does its own part. A response is 1 in its lowest word where a place was given, then the CTA's x, y, z.
+// then never does. A response is 1 in its lowest word where a place was given, then the first CTA's x, y, z.
 template <>
 void FunctionLifter::Lift<semantic::ClusterLaunchControl>(const Instruction& inst) {
   if (HasText(inst, "try_cancel")) return LiftTryCancel(inst);
@@ -111,8 +110,11 @@ void FunctionLifter::LiftTryCancel(const Instruction& inst) {
   constexpr std::uint32_t kResponseBytes = 16;
   Value* const response = AddressOf(Op(0), StateSpace::kShared);
   Value* const barrier = AddressOf(Op(1), StateSpace::kShared);
+  auto* const i64 = b_.getInt64Ty();
+  Value* const words = b_.CallHelper(Helper::kTryCancel, {i64, i64}, {});
+  Value *const low = b_.CreateExtractValue(words, 0), *const high = b_.CreateExtractValue(words, 1);
   const auto answer = [&](Value* to, Value* of) {
-    b_.StoreMem(Space::kShared, {b_.getInt64(0), b_.getInt64(0)}, to, false);
+    b_.StoreMem(Space::kShared, {low, high}, to, false);
     if (module_.options().memcheck) BeginCopy(b_, to, b_.getInt64(kResponseBytes), b_.ToGeneric(Space::kShared, of));
     CompleteBytes(of, b_.getInt32(kResponseBytes));
   };

@@ -1,4 +1,4 @@
-// Barriers, yielding, sleeping, clocks.
+// Barriers, yielding, sleeping, clocks, clusters that are cancelled.
 #include <time.h>
 
 #include <algorithm>
@@ -109,6 +109,25 @@ void Helper_kClock(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::ui
                                     : static_cast<std::uint64_t>(static_cast<double>(begin_ns) * ghz) + cycles;
   auto* const out = static_cast<std::uint64_t*>(args[0]);
   ForEachLane(mask, [&](std::uint32_t lane) { out[lane] = value; });
+}
+
+// What a grid does is told CTA by CTA to those who watch it: then each does its own part.
+void Helper_kTryCancel(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
+  Unit& unit = *WarpOf(ctx).cta->unit;
+  Launch& launch = *unit.launch;
+  const bool watched = launch.records || launch.observer || launch.ranges;
+  auto* const low = static_cast<std::uint64_t*>(args[0]);
+  auto* const high = static_cast<std::uint64_t*>(args[1]);
+  ForEachLane(mask, [&](std::uint32_t lane) {
+    low[lane] = high[lane] = 0;
+    std::uint64_t cancelled = 0;
+    if (watched || !launch.Take(cancelled)) return;
+    const Dim3 place = launch.PlaceOf(cancelled);
+    const std::uint32_t* const cluster = launch.ctx.cluster;
+    low[lane] = std::uint64_t{place.x * cluster[0]} << 32 | 1;
+    high[lane] = std::uint64_t{place.z * cluster[2]} << 32 | place.y * cluster[1];
+    ++unit.progress;
+  });
 }
 
 }  // namespace gridloom::exec

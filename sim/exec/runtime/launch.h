@@ -88,6 +88,24 @@ struct Launch {
   /// The number of one of the SMs of its share.
   std::uint32_t SmAt(std::uint32_t index) const { return sms.empty() ? index : sms[index]; }
 
+  /// The number of a unit that nobody has begun, and that nobody will begin from now on; nothing where none is left, or
+  /// where machine code is to run what is left.
+  bool Take(std::uint64_t& unit) {
+    std::uint64_t next = next_unit.load(std::memory_order_relaxed);
+    do {
+      if (next >= units || stop.load(std::memory_order_relaxed) || Superseded()) return false;
+    } while (!next_unit.compare_exchange_weak(next, next + 1, std::memory_order_relaxed));
+    unit = next;
+    return true;
+  }
+  /// A unit's place in the grid of units.
+  Dim3 PlaceOf(std::uint64_t unit) const {
+    if (!ctas.empty()) unit = ctas[unit];
+    const std::uint64_t row = unit / unit_grid[0], z = row / unit_grid[1];
+    return {static_cast<std::uint32_t>(unit - row * unit_grid[0]), static_cast<std::uint32_t>(row - z * unit_grid[1]),
+            static_cast<std::uint32_t>(z)};
+  }
+
   /// Machine code for what is being interpreted has come: the units that are left are better run by it.
   bool Superseded() const {
     return may_be_superseded && kernel->tier->better.load(std::memory_order_relaxed) != nullptr;

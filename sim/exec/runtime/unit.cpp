@@ -170,14 +170,14 @@ std::string Unit::Adopt(Launch& new_launch, bool fibers) {
 
 void Unit::Begin(std::uint64_t index) {
   const Launch& l = *launch;
+  const Dim3 place = l.PlaceOf(index);
+  position_[0] = place.x;
+  position_[1] = place.y;
+  position_[2] = place.z;
   if (!l.ctas.empty()) {
     named_ = index;
     index = l.ctas[index];
   }
-  const std::uint64_t row = index / l.unit_grid[0];
-  position_[0] = static_cast<std::uint32_t>(index - row * l.unit_grid[0]);
-  position_[2] = static_cast<std::uint32_t>(row / l.unit_grid[1]);
-  position_[1] = static_cast<std::uint32_t>(row - std::uint64_t{position_[2]} * l.unit_grid[1]);
   sm_ = static_cast<std::uint32_t>(index % l.sm_share);
   PlaceCtas();
 }

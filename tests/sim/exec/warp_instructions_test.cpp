@@ -532,7 +532,8 @@ READY:
   for (std::uint32_t i = 0; i < kThreads; ++i) CHECK((out[i].a == wanted[i].a && out[i].b == wanted[i].b));
 }
 
-// All CTAs of a grid have begun: there is none whose place could be taken. The answer comes as that of a copy does.
+// A grid of one CTA: there is none whose place could be taken (cancel_test.cpp has larger ones). The answer comes as
+// that of a copy does.
 TEST_CASE("ClusterLaunchControl_FindsNothingToCancel") {
   for (const std::string to_all : {"", ".multicast::cluster::all"}) {
     const std::string body = R"(
