@@ -108,6 +108,8 @@ void AddScalars(std::vector<InstructionCase>& cases) {
       ++turn;
       AddScalar(cases, op, (signs & 1) != 0, (signs & 2) != 0, (signs & 4) != 0, kParts[turn % 6],
                 kParts[turn * 5 % 6]);
+      if (turn % 6 != 0)  // whole words, of which the sum may need 33 bits
+        AddScalar(cases, op, (signs & 1) != 0, (signs & 2) != 0, (signs & 4) != 0, kParts[0], kParts[0]);
     }
   }
   for (const std::string cmp : {"eq", "ne", "lt", "le", "gt", "ge"}) {
