@@ -346,8 +346,7 @@ std::string WrongInForms(const Instruction& instruction, std::span<const std::st
 /// Whether the words that the instruction begins with stand there.
 std::string WrongOrder(const Instruction& instruction) {
   std::vector<std::string_view> words;
-  for (const Modifier& modifier : instruction.modifiers)
-    if (modifier.text != "cc") words.push_back(modifier.text);
+  for (const Modifier& modifier : instruction.modifiers) words.push_back(modifier.text);
   for (const First& first : Rules().first_by_opcode[IndexOf(instruction)]) {
     if (!std::ranges::all_of(first.words, [&](const WordGroup& group) { return HasAny(words, group); })) continue;
     for (std::size_t i = 0; i < first.words.size(); ++i) {

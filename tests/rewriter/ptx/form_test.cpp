@@ -154,6 +154,7 @@ TEST_CASE("Words_ThatComeFirst_DoSo") {
       {"cp.async.tensor.1d.bulk.global.shared::cta.bulk_group [%d1, {%r1}], [%r2]", "bulk' behind '.tensor"},
       {"mbarrier.shared.init.b64 [%r1], 1", "init' behind '.shared"},
       {"mad.sat.hi.s32 %r1, %r2, %r3, %r1", "hi' behind '.sat"},
+      {"mad.cc.lo.u32 %r1, %r2, %r3, %r1", "lo' behind '.cc"},
       {"wmma.sync.mma.aligned.row.col.m16n16k16.f32.f32 %r1", "mma' behind '.sync"},
       {"tensormap.tile.replace.rank.global.b1024.b32 [%d1], 1", "replace' behind '.tile"},
       {"shf.wrap.l.b32 %r1, %r2, %r3, %r1", "l' behind '.wrap"}};
