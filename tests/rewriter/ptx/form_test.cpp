@@ -91,7 +91,7 @@ TEST_CASE("Words_HaveTheirPlaces") {
                             "vadd.u32.u32.u32.sat.min %r1, %r2, %r3, %r1",
                             "atom.global.add.noftz.f32 %r1, [%d1], %r2",
                             "red.global.add.noftz.v4.f32 [%d1], {%r1, %r2, %r3, %r0}",
-                            "mad.cc.lo.u32 %r1, %r2, %r3, %r1",
+
                             "cp.async.ca.shared.L2::128B.global [%r1], [%d1], 16",
                             "wmma.mma.sync.aligned.col.col.m16n16k16.f32.f32 %r1",
                             "st.global.L2::evict_last.v8.f32 [%d1], %r1",
