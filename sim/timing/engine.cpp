@@ -34,18 +34,20 @@ class Engine::Input final : public DeviceInput {
   Result<WorkId> Add(MarkerWork work) override { return engine_.dispatcher_.Add(std::move(work)); }
   std::uint32_t NewStream() override { return next_stream_++; }
   Status Extend(WorkId kernel, std::shared_ptr<trace::CtaSource> group) override {
-    return engine_.dispatcher_.Extend(kernel, std::move(group));
+    return engine_.dispatcher_.groups().Extend(kernel, std::move(group));
   }
-  Status Join(WorkId kernel, WorkId launch) override { return engine_.dispatcher_.Join(kernel, launch); }
-  void Launch(WorkId launch, Cycle at) override { engine_.dispatcher_.Launch(launch, at); }
-  void EndCopy(WorkId copy, Cycle at) override { engine_.dispatcher_.EndCopy(copy, at); }
+  Status Join(WorkId kernel, WorkId launch) override { return engine_.dispatcher_.groups().Join(kernel, launch); }
+  void Launch(WorkId launch, Cycle at) override { engine_.dispatcher_.management_unit().Launch(launch, at); }
+  void EndCopy(WorkId copy, Cycle at) override { engine_.dispatcher_.events().EndCopy(copy, at); }
   void EndKernel(const KernelEnd& end) override { engine_.dispatcher_.EndKernel(end); }
-  std::shared_ptr<const DecodedCode> CodeOf(WorkId kernel) const override { return engine_.dispatcher_.CodeOf(kernel); }
-  bool IsCancelled(WorkId kernel) const override { return engine_.dispatcher_.IsCancelled(kernel); }
-  Result<trace::LoadedCta> Load(WorkId kernel, std::uint64_t cta) override {
-    return engine_.dispatcher_.Load(kernel, cta);
+  std::shared_ptr<const DecodedCode> CodeOf(WorkId kernel) const override {
+    return works().at(kernel).kernel.code->decoded;
   }
-  void Recheck(Cycle at) override { engine_.dispatcher_.Recheck(at); }
+  bool IsCancelled(WorkId kernel) const override { return works().Has(kernel) && works().at(kernel).kernel.cancelled; }
+  Result<trace::LoadedCta> Load(WorkId kernel, std::uint64_t cta) override {
+    return engine_.dispatcher_.works().at(kernel).kernel.Load(cta);
+  }
+  void Recheck(Cycle at) override { engine_.dispatcher_.events().Check(at); }
   void AskGates(std::uint32_t sm, Cycle at) override { Command(sm, {.at = at, .kind = SmCommand::Kind::kAskGates}); }
   void DropL1(std::uint32_t sm, Cycle at) override { Command(sm, {.at = at, .kind = SmCommand::Kind::kDropL1}); }
   void Send(Cycle at, const PartRequest& request) override {
@@ -91,6 +93,7 @@ class Engine::Input final : public DeviceInput {
   /// Streams of programs are numbered from 0 on.
   static constexpr std::uint32_t kFirstStream = 1u << 31;
 
+  const StreamOrder& works() const { return std::as_const(engine_.dispatcher_).works(); }
   void CheckTime(Cycle at) const { GL_CHECK(at >= earliest_, "a part acted on a cycle that has been simulated"); }
   void Command(std::uint32_t sm, const SmCommand& command) {
     CheckTime(command.at);
@@ -245,8 +248,8 @@ void Engine::CatchUp(PhaseThreads& threads) {
 
 Status Engine::Dispatch(Cycle end) {
   for (const auto& sm : sms_) {
-    if (!sm->ended().empty()) dispatcher_.Ended(sm->ended());
-    if (!sm->signals().empty()) dispatcher_.Signalled(sm->signals());
+    if (!sm->ended().empty()) dispatcher_.events().Ended(sm->ended());
+    if (!sm->signals().empty()) dispatcher_.events().Signalled(sm->signals());
   }
   input_->SetEarliest(end);
   GL_TRY_STATUS(dispatcher_.Run(end, [&](std::uint32_t sm, CtaStart start) {
@@ -259,7 +262,7 @@ Status Engine::Dispatch(Cycle end) {
 /// Nothing happens before that cycle; kNever: nothing at all.
 Cycle Engine::NextEvent() const {
   if (input_->sent()) return now_;
-  Cycle next = std::min(dispatcher_.next(), NextOfSources());
+  Cycle next = std::min(dispatcher_.events().next(), NextOfSources());
   for (const auto& partition : partitions_) {
     for (unsigned group = 0; group < threads_; ++group) {
       if (!partition->outbox().sealed(group).empty()) return now_;
@@ -309,7 +312,7 @@ void Engine::PassTurns(PhaseThreads& threads, Cycle limit) {
   const auto walk = [this](StateWalk& state) { Walk(state); };
   const Cycle period = recurrence_.Look(now_, walk);
   if (period == 0) return;
-  limit = std::min({limit, kLatestPassed, dispatcher_.next(), NextOfSources()});
+  limit = std::min({limit, kLatestPassed, dispatcher_.events().next(), NextOfSources()});
   if (options_.observer != nullptr) limit = std::min(limit, options_.observer->WantsWindows(*this, period));
   const std::uint64_t times = std::min(recurrence_.most_times(), (std::max(limit, now_) - now_) / period);
   if (times == 0) return;
@@ -377,18 +380,18 @@ void Engine::Cancel(WorkId id) {
 
 Status Engine::Run() {
   GL_TRY_STATUS(RunUntil(kNever, {}));
-  if (!dispatcher_.all_done())
-    return Error{"the device stands still: the policy starts none of the kernels that are ready"};
+  if (!all_done()) return Error{"the device stands still: the policy starts none of the kernels that are ready"};
   return {};
 }
 
 bool Engine::HasReports() const {
-  return options_.on_finished && !(dispatcher_.begun().empty() && dispatcher_.finished().empty());
+  const WorkReports& reports = dispatcher_.reports();
+  return options_.on_finished && !(reports.begun().empty() && reports.finished().empty());
 }
 
 void Engine::Report() {
   const Counters sum = counters_now();
-  for (const WorkId id : dispatcher_.finished()) {
+  for (const WorkId id : dispatcher_.reports().finished()) {
     const auto begin = counters_at_begin_.find(id);
     Counters during;
     if (begin != counters_at_begin_.end()) {
@@ -398,7 +401,7 @@ void Engine::Report() {
     }
     options_.on_finished(id, result(id), during);
   }
-  for (const WorkId id : dispatcher_.begun()) counters_at_begin_.emplace(id, sum);
+  for (const WorkId id : dispatcher_.reports().begun()) counters_at_begin_.emplace(id, sum);
 }
 
 }  // namespace gridloom::timing

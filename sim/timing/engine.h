@@ -72,16 +72,16 @@ class Engine {
   /// Simulates whole windows that end by `limit`, until `stop` says so after one of them or nothing is left to do
   /// before `limit`. Later calls go on from there; results do not depend on where it stopped.
   Status RunUntil(Cycle limit, const std::function<bool()>& stop);
-  bool all_done() const { return dispatcher_.all_done(); }
+  bool all_done() const { return dispatcher_.works().all_done(); }
 
   Cycle now() const { return now_; }  ///< simulated so far, SM cycles
   /// Of them, those that were not simulated one by one, as they were like those before (EngineOptions::each_turn).
   Cycle passed() const { return passed_; }
   /// Of all works in the order in which they were given; without EngineOptions::keep_ended, of those that are left.
-  std::vector<WorkResult> results() const { return dispatcher_.results(); }
-  const WorkResult& result(WorkId id) const { return dispatcher_.result(id); }  ///< of one that is kept
-  bool done(WorkId id) const { return dispatcher_.done(id); }
-  std::size_t kept() const { return dispatcher_.kept(); }  ///< works
+  std::vector<WorkResult> results() const { return dispatcher_.works().results(); }
+  const WorkResult& result(WorkId id) const { return dispatcher_.works().at(id).result; }  ///< of one that is kept
+  bool done(WorkId id) const { return dispatcher_.works().done(id); }
+  std::size_t kept() const { return dispatcher_.works().kept(); }  ///< works
   Counters counters() const;
   /// counters() with the cycles up to now() that the model has not visited because nothing changed in them: what a
   /// cycle-by-cycle simulation would have counted. Memory partitions are request_latency cycles ahead. The same as

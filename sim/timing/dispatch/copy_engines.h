@@ -28,7 +28,7 @@ class CopyEngines {
   Cycle Cycles(const WorkResult& copy) const;
   /// Until its engine takes the next one.
   Cycle BusyCycles(const WorkResult& copy) const;
-  /// Besides, of both, where the copy has to hear that works elsewhere have ended (Dispatcher::HandsOver).
+  /// Besides, of both, where the copy has to hear that works elsewhere have ended (WaitingCopies).
   Cycle HandoverCycles() const;
   static bool OverPcie(WorkKind kind) { return kind == WorkKind::kCopyToDevice || kind == WorkKind::kCopyToHost; }
 

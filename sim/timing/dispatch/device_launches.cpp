@@ -10,13 +10,16 @@ void DeviceLaunches::Expect(WorkId work, std::uint32_t address_space, const Laun
   by_parent_[by.parent].push_back(call);
 }
 
-std::optional<WorkId> DeviceLaunches::Call(std::uint32_t address_space, std::uint64_t number) {
-  const auto found = expected_.find({address_space, number});
+std::optional<WorkId> DeviceLaunches::Call(std::uint32_t address_space, const CtaSignal& call) {
+  const auto found = expected_.find({address_space, call.event.data[0]});
   if (found == expected_.end()) return std::nullopt;
   const WorkId work = found->second.first;
   expected_.erase(found);
+  calls_[work] = call;
   return work;
 }
+
+CtaSignal DeviceLaunches::EndCall(WorkId work) { return calls_.extract(work).mapped(); }
 
 std::vector<WorkId> DeviceLaunches::NeverCalled(WorkId parent) {
   std::vector<WorkId> works;

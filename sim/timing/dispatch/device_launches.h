@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/timing/counters.h"
+#include "sim/timing/cta.h"
 #include "sim/timing/cycle.h"
 #include "sim/timing/work.h"
 
@@ -19,8 +20,11 @@ class DeviceLaunches {
  public:
   /// A work was given that such a call launches.
   void Expect(WorkId work, std::uint32_t address_space, const LaunchedBy& by);
-  /// A warp has made the call. Nothing: no such work was given, or it was launched already.
-  std::optional<WorkId> Call(std::uint32_t address_space, std::uint64_t number);
+  /// A warp makes a call (trace::EventKind::kDeviceLaunch), which lasts until EndCall. Nothing: no such work was given,
+  /// or it was launched already.
+  std::optional<WorkId> Call(std::uint32_t address_space, const CtaSignal& call);
+  /// The call that launches the work is over.
+  CtaSignal EndCall(WorkId work);
   /// The parent has ended: launches of it that nobody has called, in the order in which they were given. They are not
   /// expected any more.
   std::vector<WorkId> NeverCalled(WorkId parent);
@@ -43,6 +47,7 @@ class DeviceLaunches {
   };
   std::map<Key, std::pair<WorkId, WorkId>> expected_;       // work, parent
   std::unordered_map<WorkId, std::vector<Key>> by_parent_;  // some of which may have been called
+  std::unordered_map<WorkId, CtaSignal> calls_;             // that last, by what they launch
   std::unordered_map<WorkId, Pending> pending_;
   std::uint64_t bytes_ = 0;  // of all that are pending
   LaunchCounters counters_;

@@ -1,4 +1,4 @@
-// What the dispatcher keeps of a work until it has ended.
+// What the front end of a device keeps of a work until the work has ended.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "rewriter/support/result.h"
 #include "scheduler/policy/policy.h"
 #include "sim/timing/memory/address_space.h"
 #include "sim/timing/ports.h"
@@ -43,6 +44,8 @@ struct KernelState {
   bool cancelled = false;               ///< it gets no further CTAs
   std::vector<std::uint16_t> resident;  ///< CTAs by SM while it runs; KernelView::resident refers to its elements
 
+  /// Without a trace there is no such CTA. Fails when the trace cannot be read, or is not of this code and shape.
+  Result<trace::LoadedCta> Load(std::uint64_t cta);
   /// Null: the CTA is the launch's own.
   Group* GroupOf(std::uint64_t cta) {
     const auto behind = std::ranges::upper_bound(groups, cta, {}, &Group::first_cta);

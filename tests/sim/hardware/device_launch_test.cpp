@@ -18,14 +18,20 @@ namespace {
 
 using trace::OpClass;
 
+CtaSignal CallOf(std::uint64_t number) {
+  CtaSignal call;
+  call.event.data[0] = number;
+  return call;
+}
+
 TEST_CASE("DeviceLaunches_KnowWhoWasCalled_AndWhatPendingLaunchesTake") {
   DeviceLaunches launches;
   launches.Expect(1, 0, {.parent = 0, .number = 7});
   launches.Expect(2, 0, {.parent = 0, .number = 8});
   launches.Expect(3, 1, {.parent = 9, .number = 7});  // another process
-  CHECK(launches.Call(0, 7) == WorkId{1});
-  CHECK_FALSE(launches.Call(0, 7).has_value());
-  CHECK_FALSE(launches.Call(2, 8).has_value());
+  CHECK(launches.Call(0, CallOf(7)) == WorkId{1});
+  CHECK_FALSE(launches.Call(0, CallOf(7)).has_value());
+  CHECK_FALSE(launches.Call(2, CallOf(8)).has_value());
   launches.SetPending(1, 100, 64);
   launches.SetPending(2, 120, 36);
   CHECK(launches.pending_bytes() == 100);
