@@ -191,10 +191,10 @@ Status OwnTimeline::Fits(const trace::LaunchShape& shape) const {
 // ---- answers
 
 std::optional<bool> OwnTimeline::Ask(std::span<const std::uint64_t> works, bool sees) {
-  switch (timeline_->Poll(host_, NodesOf(works))) {
-    case timing::LiveTimeline::Answer::kYes: return works_.Looks(sees) ? std::optional(true) : std::nullopt;
-    case timing::LiveTimeline::Answer::kNo: return false;
-    case timing::LiveTimeline::Answer::kUnknown: break;
+  switch (timeline_->answers().Poll(host_, NodesOf(works))) {
+    case timing::Answer::kYes: return works_.Looks(sees) ? std::optional(true) : std::nullopt;
+    case timing::Answer::kNo: return false;
+    case timing::Answer::kUnknown: break;
   }
   return std::nullopt;
 }
@@ -233,7 +233,7 @@ TimingTable OwnTimeline::Finish() {
           .policy = policy_,
           .cycles = timeline_->end(),
           .kernels = timeline_->Kernels(),
-          .counters = timeline_->counters(),
+          .counters = timeline_->engine().counters(),
           .profiled = supply_->cost(),
           .problem = timeline_->problem()};
 }

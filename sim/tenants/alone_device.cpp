@@ -148,7 +148,7 @@ void AloneDevice::Wait(HostId host, std::vector<NodeId> nodes) {
     const std::lock_guard lock(mutex_);
     if (const auto program = programs_.find(host); program != programs_.end()) program->second.waits = true;
   }
-  timeline_->AskForEnd(host, std::move(nodes), [this, host](LiveTimeline::Answer) { Answered(host); });
+  timeline_->answers().AskForEnd(host, std::move(nodes), [this, host](timing::Answer) { Answered(host); });
 }
 
 void AloneDevice::WaitForAll(HostId host) {
@@ -156,7 +156,7 @@ void AloneDevice::WaitForAll(HostId host) {
     const std::lock_guard lock(mutex_);
     if (const auto program = programs_.find(host); program != programs_.end()) program->second.waits = true;
   }
-  timeline_->AskForEndOfAll(host, [this, host](LiveTimeline::Answer) { Answered(host); });
+  timeline_->answers().AskForEndOfAll(host, [this, host](timing::Answer) { Answered(host); });
 }
 
 void AloneDevice::Answered(HostId host) {

@@ -92,7 +92,7 @@ Status TenantChannel::Serve() {
     const int ready = poll(watched, std::size(watched), waiting_ != 0 ? static_cast<int>(kLookEvery.count()) : -1);
     if (ready < 0 && errno != EINTR) return {};
     if (const auto now = std::chrono::steady_clock::now(); waiting_ != 0 && now - looked >= kLookEvery) {
-      service_.timeline_->GiveUpStalled(host);
+      service_.timeline_->answers().GiveUpStalled(host);
       looked = now;
     }
     if (ready <= 0) continue;
@@ -256,7 +256,7 @@ Result<timing::Place> TenantChannel::PlaceOf(const HostAction& action) {
 Status TenantChannel::PayWork(std::size_t waits) {
   const std::uint64_t price = kWorkBytes + waits * kWaitBytes;
   if (works_ % kPayBackEvery != 0 && work_charge_->Add(price)) return {};
-  const LiveTimeline::Open open = service_.timeline_->OpenOf(host);
+  const LiveTimeline::HostWorks open = service_.timeline_->WorksOf(host);
   work_charge_->ShrinkTo(open.works * kWorkBytes + open.waits * kWaitBytes + works_ * kEndBytes);
   return work_charge_->Add(price)
              ? Status()

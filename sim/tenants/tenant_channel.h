@@ -93,10 +93,10 @@ class TenantChannel {
     protocol::FrameKind kind = protocol::FrameKind::kWait;
     std::size_t nodes = 0;
     std::vector<timing::NodeId> waited{};  ///< those nodes, where its tenant is simulated alone, too
-    timing::LiveTimeline::Answer answer = timing::LiveTimeline::Answer::kUnknown;
+    timing::Answer answer = timing::Answer::kUnknown;
   };
-  timing::LiveTimeline::AnswerFunction Replies(Reply reply);
-  void Finish(timing::LiveTimeline::AnswerFunction replies);
+  timing::AnswerFunction Replies(Reply reply);
+  void Finish(timing::AnswerFunction replies);
   void TakeReplies();
   void Answer(std::uint64_t question, protocol::FrameAnswer answer, double ns);
   void AnswerFinish(const Reply& reply);

@@ -41,26 +41,26 @@ Status TenantChannel::HandleQuestion(FrameKind kind, trace::ByteReader in) {
   Reply reply{.question = number, .kind = kind, .nodes = nodes.size()};
   if (alone != nullptr) reply.waited = nodes;
   auto replies = Replies(std::move(reply));
-  if (kind == FrameKind::kWait) timeline.AskForEnd(host, std::move(nodes), std::move(replies));
-  else if (kind == FrameKind::kAsk) timeline.AskWhether(host, std::move(nodes), std::move(replies));
+  if (kind == FrameKind::kWait) timeline.answers().AskForEnd(host, std::move(nodes), std::move(replies));
+  else if (kind == FrameKind::kAsk) timeline.answers().AskWhether(host, std::move(nodes), std::move(replies));
   else Finish(std::move(replies));
   return {};
 }
 
 /// Asking for the end is no part of the program: the time before it counts.
-void TenantChannel::Finish(LiveTimeline::AnswerFunction replies) {
+void TenantChannel::Finish(timing::AnswerFunction replies) {
   // What a program leaves running does not come to an end on a GPU either.
   for (const auto& [work, launch] : launches_) {
     launch.source->Close();
     if (launch.alone != nullptr) launch.alone->Close();
   }
   if (!finish_asked_) finish_asked_ = service_.timeline_->HostTime(host);
-  service_.timeline_->AskForEndOfAll(host, std::move(replies));
+  service_.timeline_->answers().AskForEndOfAll(host, std::move(replies));
 }
 
 /// What the model calls with its answer: the channel's thread sends it.
-LiveTimeline::AnswerFunction TenantChannel::Replies(Reply reply) {
-  return [this, reply = std::move(reply)](LiveTimeline::Answer answer) mutable {
+timing::AnswerFunction TenantChannel::Replies(Reply reply) {
+  return [this, reply = std::move(reply)](timing::Answer answer) mutable {
     reply.answer = answer;
     {
       const std::lock_guard lock(replies_mutex_);
@@ -88,7 +88,7 @@ void TenantChannel::TakeReplies() {
     }
     // Where it is alone it waits now, before it makes its next call. One that asks until the answer is yes has waited,
     // too.
-    if (alone != nullptr && reply.answer == LiveTimeline::Answer::kYes) alone->Waited(reply.waited);
+    if (alone != nullptr && reply.answer == timing::Answer::kYes) alone->Waited(reply.waited);
     constexpr FrameAnswer kAnswers[] = {FrameAnswer::kYes, FrameAnswer::kNo, FrameAnswer::kUnknown};
     Answer(reply.question, kAnswers[static_cast<std::size_t>(reply.answer)], 0);
   }
@@ -104,17 +104,17 @@ void TenantChannel::Answer(std::uint64_t question, FrameAnswer answer, double ns
 
 void TenantChannel::AnswerFinish(const Reply& reply) {
   LiveTimeline& timeline = *service_.timeline_;
-  const timing::Cycle end = std::max(*finish_asked_, timeline.LastEnd(host));
+  const timing::Cycle end = std::max(*finish_asked_, timeline.WorksOf(host).last_end);
   trace::ByteWriter out;
   out.Varint(reply.question);
-  out.Fixed(reply.answer == LiveTimeline::Answer::kYes ? FrameAnswer::kYes : FrameAnswer::kUnknown);
+  out.Fixed(reply.answer == timing::Answer::kYes ? FrameAnswer::kYes : FrameAnswer::kUnknown);
   out.Fixed(timeline.Nanoseconds(end - std::min(end, begin)));
   service_.TableOf(host).Put(out);
   // What the counters of proposed parts are called the tenant knows when it knows the parts.
   out.Text(service_.parts_);
   out.Text(service_.part_values_);
   Put(out);
-  if (alone != nullptr && reply.answer == LiveTimeline::Answer::kYes) alone->Finish();
+  if (alone != nullptr && reply.answer == timing::Answer::kYes) alone->Finish();
   timeline.RemoveHost(host);  // the program's end: it holds nobody back while it does what is left
 }
 

@@ -173,7 +173,7 @@ Result<ReplayResult> ReplayPrograms(const sim::DeviceSpec& device, std::unique_p
   ReplayResult result = ResultOf(timeline->engine(), std::move(sampler));
   result.cycles = timeline->end();
   for (timing::HostId host = 0; host < traces.size(); ++host)
-    result.programs.push_back(std::max(timeline->HostTime(host), timeline->LastEnd(host)));
+    result.programs.push_back(std::max(timeline->HostTime(host), timeline->WorksOf(host).last_end));
   result.notes = std::move(notes);
   return result;
 }

@@ -39,7 +39,8 @@ bool ProgramStorage::BeforeCopy(Place& place, CopyToCome copy) {
     storage = OwnStream();
   }
   if (!overlapped_)
-    return timeline_.WaitFor(host_, timeline_.AddCopy(std::move(storage), CopyDirection::kFromStorage, copy.bytes));
+    return timeline_.answers().WaitFor(host_,
+                                       timeline_.AddCopy(std::move(storage), CopyDirection::kFromStorage, copy.bytes));
   storage.is_partner = true;
   if (in) {
     storage.use.ranks = std::move(copy.ranks);
@@ -74,7 +75,7 @@ bool ProgramStorage::Move(CopyDirection direction, std::uint64_t bytes) {
     storage = OwnStream();
   }
   storage.use.special = true;
-  return timeline_.WaitFor(host_, timeline_.AddCopy(std::move(storage), direction, bytes));
+  return timeline_.answers().WaitFor(host_, timeline_.AddCopy(std::move(storage), direction, bytes));
 }
 
 bool ProgramStorage::BeforeGroup(std::uint64_t to_device, std::uint64_t to_host) {
@@ -94,7 +95,7 @@ bool ProgramStorage::AfterWait() {
     bytes = std::exchange(unwritten_, 0);
     if (bytes != 0) copied = std::exchange(copied_, {});
   }
-  return bytes == 0 || (timeline_.WaitFor(host_, copied) && Move(CopyDirection::kToStorage, bytes));
+  return bytes == 0 || (timeline_.answers().WaitFor(host_, copied) && Move(CopyDirection::kToStorage, bytes));
 }
 
 }  // namespace gridloom::timing

@@ -28,7 +28,7 @@ class ProgramStorage {
  public:
   ProgramStorage(LiveTimeline& timeline, HostId host, bool overlapped);
 
-  // Those that answer a bool may wait for simulated time; false: they had to give up (LiveTimeline::WaitFor).
+  // Those that answer a bool may wait for simulated time; false: they had to give up (LiveAnswers::WaitFor).
 
   /// Before a copy is given to the device, alone: what it stands for in storage. What is read is put into the host's
   /// memory where earlier copies are done with that.

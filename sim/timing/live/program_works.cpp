@@ -122,7 +122,7 @@ bool ProgramWorks::Wait(std::span<const NodeId> nodes, bool sees) {
       passed_.pop_front();
     return true;
   }
-  return timeline_.WaitFor(host_, nodes) && (!sees || storage_.AfterWait());
+  return timeline_.answers().WaitFor(host_, nodes) && (!sees || storage_.AfterWait());
 }
 
 }  // namespace gridloom::timing

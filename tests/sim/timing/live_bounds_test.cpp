@@ -31,16 +31,16 @@ TEST_CASE("LiveTimeline_HostThatIsDropped_LeavesNoEndlessKernelBehind") {
       SameCtas(code.code(), {.ctas = 100'000, .threads_per_cta = 128, .registers_per_thread = 16, .shared_bytes = 0},
                cta.Finish());
   const NodeId kernel = f.Kernel(f.At(1), endless);
-  f.timeline->AskForEnd(f.host, {kernel}, [](LiveTimeline::Answer) {});
+  f.timeline->answers().AskForEnd(f.host, {kernel}, [](Answer) {});
   // Whoever comes while only that kernel is waited for begins beside it, and is simulated.
   const auto place = [](HostId host) {
     return Place{.host = host, .stream = 1, .after = {}, .group = 0, .rank = 0, .profile = 0};
   };
   const NodeId copy = f.timeline->AddCopy(place(other), CopyDirection::kToDevice, 64 << 10);
-  REQUIRE(f.timeline->WaitFor(other, copy));
+  REQUIRE(f.timeline->answers().WaitFor(other, copy));
   f.timeline->DropHost(f.host);
   const auto mine = f.timeline->AddKernel(place(other), Adds(1000, 100));
-  const bool waited = f.timeline->WaitFor(other, *mine);
+  const bool waited = f.timeline->answers().WaitFor(other, *mine);
   CHECK(f.timeline->problem() == "");
   REQUIRE(waited);
   CHECK(*f.timeline->EndOf(*mine) - *f.timeline->EndOf(copy) < 1'000'000);
@@ -54,13 +54,11 @@ TEST_CASE("LiveTimeline_Questions_NeedNoThreads_AndAreAnsweredInTheEnd") {
   for (std::uint64_t stream = 1; stream <= 8; ++stream) kernels.push_back(f.Kernel(f.At(stream), Adds(1, 10'000)));
   std::atomic<int> ended{0}, asked{0}, whole{0};
   for (int i = 0; i < kQuestions; ++i) {
-    f.timeline->AskForEnd(f.host, kernels,
-                          [&](LiveTimeline::Answer answer) { ended += answer == LiveTimeline::Answer::kYes ? 1 : 0; });
-    f.timeline->AskWhether(f.host, kernels, [&](LiveTimeline::Answer) { ++asked; });
+    f.timeline->answers().AskForEnd(f.host, kernels, [&](Answer answer) { ended += answer == Answer::kYes ? 1 : 0; });
+    f.timeline->answers().AskWhether(f.host, kernels, [&](Answer) { ++asked; });
   }
-  f.timeline->AskForEndOfAll(
-      f.host, [&](LiveTimeline::Answer answer) { whole += answer == LiveTimeline::Answer::kYes ? 1 : 0; });
-  REQUIRE(f.timeline->WaitFor(f.host, kernels));
+  f.timeline->answers().AskForEndOfAll(f.host, [&](Answer answer) { whole += answer == Answer::kYes ? 1 : 0; });
+  REQUIRE(f.timeline->answers().WaitFor(f.host, kernels));
   REQUIRE(f.timeline->Finish().ok());
   CHECK(ended == kQuestions);
   CHECK(asked == kQuestions);
@@ -75,7 +73,7 @@ TEST_CASE("LiveTimeline_HostThatNeverStopsSubmitting_KeepsNobodyFromItsAnswer") 
     while (!stop) f.timeline->AddMarker({.host = other, .stream = 1, .after = {}, .group = 0, .rank = 0, .profile = 0});
   });
   const NodeId kernel = f.Kernel(f.At(1), Adds(1, 100));
-  while (f.timeline->Poll(f.host, kernel) != LiveTimeline::Answer::kYes) f.timeline->Advance(f.host, 100);
+  while (f.timeline->answers().Poll(f.host, kernel) != Answer::kYes) f.timeline->Advance(f.host, 100);
   stop = true;
   flood.join();
   f.timeline->DropHost(other);
@@ -89,7 +87,7 @@ double SecondsOfMarkers(std::size_t count) {
   f.Kernel(f.At(1), Adds(1, 1'000'000));
   NodeId last = 0;
   for (std::size_t i = 0; i < count; ++i) last = f.timeline->AddMarker(f.At(1));
-  REQUIRE(f.timeline->WaitFor(f.host, last));
+  REQUIRE(f.timeline->answers().WaitFor(f.host, last));
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
@@ -115,7 +113,7 @@ TEST_CASE("LiveTimeline_WorksOfLastRank_WaitForAllBeforeThem_WithoutNamingThem")
   f.timeline->CloseGroup(group);
   rusage before{}, after{};
   getrusage(RUSAGE_SELF, &before);
-  REQUIRE(f.timeline->WaitFor(f.host, group));
+  REQUIRE(f.timeline->answers().WaitFor(f.host, group));
   getrusage(RUSAGE_SELF, &after);
   const Cycle end = *f.timeline->EndOf(*kernel);
   CHECK(*f.timeline->EndOf(last.front()) >= end);
@@ -143,7 +141,7 @@ TEST_CASE("LiveTimeline_StreamsWithoutEnd_KeepNoMoreThanAreInUse") {
   Fixture f(Device(), 1, 3000, false);
   for (std::uint64_t stream = 1; stream <= 20'000; ++stream) {
     const NodeId kernel = f.Kernel(f.At(stream), Adds(1, 1));
-    if (stream % 100 == 0) REQUIRE(f.timeline->WaitFor(f.host, kernel));
+    if (stream % 100 == 0) REQUIRE(f.timeline->answers().WaitFor(f.host, kernel));
   }
   REQUIRE(f.timeline->Finish().ok());
   CHECK(f.timeline->kept().streams < 2000);

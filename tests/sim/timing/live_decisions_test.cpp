@@ -25,7 +25,7 @@ Cycle PolledEnd(Fixture& f, bool later, int* polls) {
   });
   f.Kernel(f.At(1), Adds(3, 50));
   const NodeId event = f.timeline->AddMarker(f.At(1));
-  for (*polls = 1; f.timeline->Poll(f.host, event) == LiveTimeline::Answer::kNo;) ++*polls;
+  for (*polls = 1; f.timeline->answers().Poll(f.host, event) == Answer::kNo;) ++*polls;
   decides.join();
   return *f.timeline->EndOf(event);
 }
@@ -46,7 +46,7 @@ TEST_CASE("LiveTimeline_KernelOfWhichNothingRuns_TakesNoTime") {
   const auto huge = SameCtas(
       AddsCode(), {.ctas = 1, .threads_per_cta = 32, .registers_per_thread = 16, .shared_bytes = 1u << 30}, AddsCta(1));
   CHECK_FALSE(f.timeline->Decide(large, Tracking::kNone, huge).ok());
-  REQUIRE(f.timeline->WaitFor(f.host, behind));
+  REQUIRE(f.timeline->answers().WaitFor(f.host, behind));
   CHECK(f.timeline->EndOf(nothing) == f.call);
   CHECK(f.timeline->EndOf(large) == 2 * f.call);
   CHECK(f.timeline->Decide(nothing, Tracking::kNone, Adds(1, 1)).ok());  // too late
@@ -63,7 +63,7 @@ TEST_CASE("LiveTimeline_KernelThatNobodyDecides_KeepsTheHostForAWhileOnly") {
   Place place;
   place.host = (*timeline)->AddHost();
   const NodeId kernel = (*timeline)->AddUndecided(place);
-  CHECK_FALSE((*timeline)->WaitFor(place.host, kernel));
+  CHECK_FALSE((*timeline)->answers().WaitFor(place.host, kernel));
   CHECK((*timeline)->Finish().ok());  // at the end it is not waited for
 }
 

@@ -24,18 +24,18 @@ TEST_CASE("LiveTimeline_HostTime_CallsCost_AnswersComeAfterTheEnd") {
   const sim::TimingSpec::Launch& launch = f.device.timing.launch;
   const NodeId first = f.Kernel(f.At(7), Adds(1, 1000));
   CHECK(f.timeline->HostTime(f.host) == f.call);
-  REQUIRE(f.timeline->WaitFor(f.host, first));
+  REQUIRE(f.timeline->answers().WaitFor(f.host, first));
   // A chain of 1000 dependent additions of 4 cycles, the last of which is over when it has issued.
   const Cycle end = f.call + launch.kernel_cycles + launch.cta_cycles + 999 * 4;
   CHECK(f.timeline->EndOf(first) == end + 0);
   CHECK(f.timeline->HostTime(f.host) == end + f.answer);
   const NodeId second = f.Kernel(f.At(7), Adds(1, 1));
-  REQUIRE(f.timeline->WaitFor(f.host, second));
+  REQUIRE(f.timeline->answers().WaitFor(f.host, second));
   CHECK(f.timeline->EndOf(second) == end + f.answer + f.call + launch.kernel_cycles + launch.cta_cycles);
   // Waiting for what has long ended costs the call alone.
   f.timeline->Advance(f.host, 100'000);
   const Cycle before = f.timeline->HostTime(f.host);
-  REQUIRE(f.timeline->WaitFor(f.host, first));
+  REQUIRE(f.timeline->answers().WaitFor(f.host, first));
   CHECK(f.timeline->HostTime(f.host) == before + f.call);
 }
 
@@ -77,7 +77,7 @@ TEST_CASE("LiveTimeline_Markers_EndWithWhatIsBeforeThem_AcrossStreams") {
   const NodeId event = f.timeline->AddMarker(f.At(1));
   const NodeId wait = f.timeline->AddMarker(f.At(2, {event}));
   const NodeId other = f.Kernel(f.At(2), Adds(1, 1));
-  REQUIRE(f.timeline->WaitFor(f.host, other));
+  REQUIRE(f.timeline->answers().WaitFor(f.host, other));
   CHECK(f.timeline->EndOf(idle) == f.call);
   CHECK(f.timeline->EndOf(event) == f.timeline->EndOf(kernel));
   CHECK(f.timeline->EndOf(wait) == f.timeline->EndOf(kernel));
@@ -90,7 +90,7 @@ TEST_CASE("LiveTimeline_CopyThenKernelThenCopy_FollowEachOther") {
   const NodeId in = f.timeline->AddCopy(f.At(1), CopyDirection::kToDevice, 1 << 20);
   const NodeId fill = f.timeline->AddCopy(f.At(1), CopyDirection::kFill, 1 << 20);
   const NodeId out = f.timeline->AddCopy(f.At(1), CopyDirection::kToHost, 4);
-  REQUIRE(f.timeline->WaitFor(f.host, out));
+  REQUIRE(f.timeline->answers().WaitFor(f.host, out));
   const sim::TimingSpec& timing = f.device.timing;
   const Cycle latency = (timing.pcie.latency_ns * timing.clock.sm_mhz + 999) / 1000;
   const Cycle moved =
@@ -106,7 +106,7 @@ TEST_CASE("LiveTimeline_Poll_AnswersAtTheHostsTime") {
   Fixture f;
   const NodeId kernel = f.Kernel(f.At(1), Adds(1, 10'000));
   int polls = 1;
-  while (f.timeline->Poll(f.host, kernel) == LiveTimeline::Answer::kNo) ++polls;
+  while (f.timeline->answers().Poll(f.host, kernel) == Answer::kNo) ++polls;
   const Cycle end = *f.timeline->EndOf(kernel);
   CHECK(f.timeline->HostTime(f.host) >= end);
   // Each poll is a call; the last window may not have been simulated when it was asked about.
@@ -128,7 +128,7 @@ TEST_CASE("LiveTimeline_Groups_RunTheirWorksBeforeWhatFollows_InTheOrderOfRanks"
     // The calls come in any order, the ranks tell.
     const NodeId a = reverse ? 0 : child(1, 500), b = child(2, 3000), c = reverse ? child(1, 500) : a;
     f.timeline->CloseGroup(*parent);
-    REQUIRE(f.timeline->WaitFor(f.host, after));
+    REQUIRE(f.timeline->answers().WaitFor(f.host, after));
     CHECK(*f.timeline->EndOf(b) <= *f.timeline->EndOf(*parent));
     CHECK(*f.timeline->EndOf(c) < *f.timeline->EndOf(*parent));
     CHECK(*f.timeline->EndOf(after) > *f.timeline->EndOf(*parent));
@@ -155,7 +155,7 @@ std::vector<Cycle> RunMany(Fixture& f) {
               f.timeline->AddMarker(f.At(stream, {events[next(static_cast<std::uint32_t>(events.size()))]})));
         break;
       case 3:
-        if (next(4) == 0 && !nodes.empty()) REQUIRE(f.timeline->WaitFor(f.host, nodes[nodes.size() - 1]));
+        if (next(4) == 0 && !nodes.empty()) REQUIRE(f.timeline->answers().WaitFor(f.host, nodes[nodes.size() - 1]));
         break;
       default: nodes.push_back(f.Kernel(f.At(stream), Adds(1 + next(400), 1 + next(300)))); break;
     }
@@ -172,9 +172,9 @@ TEST_CASE("LiveTimeline_SameCalls_SameTimes_WhateverTheThreads") {
   CHECK(RunMany(again) == expected);
   CHECK(RunMany(two) == expected);
   CHECK(RunMany(forgets) == expected);
-  CHECK(one.timeline->counters() == again.timeline->counters());
-  CHECK(one.timeline->counters() == forgets.timeline->counters());
-  CHECK(one.timeline->counters() == two.timeline->counters());
+  CHECK(one.timeline->engine().counters() == again.timeline->engine().counters());
+  CHECK(one.timeline->engine().counters() == forgets.timeline->engine().counters());
+  CHECK(one.timeline->engine().counters() == two.timeline->engine().counters());
   const auto a = one.timeline->Kernels().Kernels(), b = two.timeline->Kernels().Kernels();
   REQUIRE(a.size() == 1);
   CHECK(a[0].cycles == b[0].cycles);
@@ -205,12 +205,12 @@ TEST_CASE("LiveTimeline_ManyLaunches_WhatHasEndedIsLetGo") {
   f.timeline->SetAway(other, true);
   const auto source = Adds(1, 1);
   const NodeId first = f.Kernel(f.At(1), source);
-  REQUIRE(f.timeline->WaitFor(f.host, first));
+  REQUIRE(f.timeline->answers().WaitFor(f.host, first));
   const Cycle end = *f.timeline->EndOf(first);
   std::size_t works = 0, streams = 0;
   for (std::uint32_t batch = 0; batch < kBatches; ++batch) {
     const NodeId last = SubmitBatch(f, 1, kKernels, source);
-    REQUIRE(f.timeline->WaitFor(f.host, last));
+    REQUIRE(f.timeline->answers().WaitFor(f.host, last));
     const LiveTimeline::Kept kept = f.timeline->kept();
     works = std::max(works, kept.works);
     streams = std::max(streams, kept.streams);
@@ -227,8 +227,8 @@ TEST_CASE("LiveTimeline_ManyLaunches_WhatHasEndedIsLetGo") {
   CHECK(f.timeline->kept().streams == 0);
   CHECK(f.timeline->EndOf(first) == std::nullopt);
   const Cycle before = f.timeline->HostTime(other);
-  CHECK(f.timeline->WaitFor(other, first));
-  CHECK(f.timeline->Poll(other, first) == LiveTimeline::Answer::kYes);
+  CHECK(f.timeline->answers().WaitFor(other, first));
+  CHECK(f.timeline->answers().Poll(other, first) == Answer::kYes);
   CHECK(f.timeline->HostTime(other) <= std::max(before, f.answer) + 2 * f.call);
 }
 
@@ -240,7 +240,7 @@ TEST_CASE("LiveTimeline_DroppedHost_IsForgottenWhenItsLastWorkHasEnded") {
   const NodeId marker =
       f.timeline->AddMarker({.host = other, .stream = 1, .after = {}, .group = 0, .rank = 0, .profile = 0});
   f.timeline->Advance(other, 10'000);
-  REQUIRE(f.timeline->Poll(other, marker) == LiveTimeline::Answer::kYes);  // the device has the host's works
+  REQUIRE(f.timeline->answers().Poll(other, marker) == Answer::kYes);  // the device has the host's works
   f.timeline->DropHost(f.host);
   CHECK(f.timeline->kept().ends == 3);
   CHECK_FALSE(f.timeline->EndOf(mine));
@@ -263,7 +263,7 @@ TEST_CASE("LiveTimeline_TwoHosts_TimesDoNotDependOnWhoIsFaster") {
         if (h == slow) std::this_thread::sleep_for(std::chrono::milliseconds(1));
         const Place place{.host = hosts[h], .stream = 1, .after = {}, .group = 0, .rank = 0, .profile = 0};
         const auto node = f.timeline->AddKernel(place, Adds(200 + 100 * static_cast<unsigned>(h), 300));
-        f.timeline->WaitFor(hosts[h], *node);
+        f.timeline->answers().WaitFor(hosts[h], *node);
         ends[h].push_back(*f.timeline->EndOf(*node));
         f.timeline->Advance(hosts[h], 1000 * static_cast<Cycle>(1 + h));
       }
@@ -296,10 +296,10 @@ TEST_CASE("LiveTimeline_WaitFor_GivesUpWhenTheKernelWaitsItself") {
       code, trace::LaunchShape{.ctas = 1, .threads_per_cta = 32, .registers_per_thread = 16, .shared_bytes = 0}, store);
   const NodeId node = f.Kernel(f.At(1), source);
   const Cycle before = f.timeline->HostTime(f.host);
-  CHECK_FALSE(f.timeline->WaitFor(f.host, node));
+  CHECK_FALSE(f.timeline->answers().WaitFor(f.host, node));
   CHECK(f.timeline->HostTime(f.host) == before + f.call);
   source->Push(0, {AddsCta(10), {}});
-  CHECK(f.timeline->WaitFor(f.host, node));
+  CHECK(f.timeline->answers().WaitFor(f.host, node));
 }
 
 TEST_CASE("LiveSource_AnyOrder_PackedOrNot_GivesTheTimesOfTheSameCtas") {
@@ -311,7 +311,7 @@ TEST_CASE("LiveSource_AnyOrder_PackedOrNot_GivesTheTimesOfTheSameCtas") {
       whole.Kernel(whole.At(1), std::make_shared<SyntheticSource>(code, shape, [&](std::uint64_t index) {
                      return trace::LoadedCta{make(index), {}};
                    }));
-  REQUIRE(whole.timeline->WaitFor(whole.host, expected));
+  REQUIRE(whole.timeline->answers().WaitFor(whole.host, expected));
   for (const std::uint64_t memory : {std::uint64_t{1} << 30, std::uint64_t{0}}) {
     Fixture f;
     const auto store = std::make_shared<TraceStore>(memory);
@@ -324,7 +324,7 @@ TEST_CASE("LiveSource_AnyOrder_PackedOrNot_GivesTheTimesOfTheSameCtas") {
       source->Close();
     });
     const NodeId node = f.Kernel(f.At(1), source);
-    REQUIRE(f.timeline->WaitFor(f.host, node));
+    REQUIRE(f.timeline->answers().WaitFor(f.host, node));
     program.join();
     CHECK(f.timeline->EndOf(node) == whole.timeline->EndOf(expected));
     CHECK(store->file_bytes() == 0);  // everything was read, and given back
@@ -339,7 +339,7 @@ TEST_CASE("LiveSource_Closed_CtasThatDidNotCome_TakeNoTime") {
       std::make_shared<TraceStore>(0));
   source->Close();
   const NodeId node = f.Kernel(f.At(1), source);
-  REQUIRE(f.timeline->WaitFor(f.host, node));
+  REQUIRE(f.timeline->answers().WaitFor(f.host, node));
   const sim::TimingSpec::Launch& launch = f.device.timing.launch;
   CHECK(*f.timeline->EndOf(node) <= f.call + launch.kernel_cycles + launch.cta_cycles + 3 * launch.cta_interval + 2);
 }
@@ -403,7 +403,7 @@ TEST_CASE("TracePlayer_MakesTheSameCalls_GivesTheSameTimes") {
   const NodeId copy = direct.timeline->AddCopy(direct.At(1), CopyDirection::kToDevice, 100'000);
   const NodeId first = direct.Kernel(direct.At(1), Adds(4, 200));
   const NodeId second = direct.Kernel(direct.At(2, {first}), Adds(5, 200));
-  REQUIRE(direct.timeline->WaitFor(direct.host, second));
+  REQUIRE(direct.timeline->answers().WaitFor(direct.host, second));
   const auto parent = direct.timeline->OpenKernel(direct.At(1), Adds(4, 200));
   const NodeId after = direct.Kernel(direct.At(1), Adds(5, 200));
   const Place inside{
@@ -426,7 +426,7 @@ TEST_CASE("TracePlayer_MakesTheSameCalls_GivesTheSameTimes") {
   REQUIRE(played.ok());
   REQUIRE(PlayTraces(**played, {trace}).ok());
   CHECK((*played)->end() == direct.timeline->end());
-  CHECK((*played)->counters() == direct.timeline->counters());
+  CHECK((*played)->engine().counters() == direct.timeline->engine().counters());
   CHECK((*played)->Kernels().Kernels()[0].launches == 6);
   CHECK((*played)->Kernels().Kernels()[0].cycles == direct.timeline->Kernels().Kernels()[0].cycles);
 }
@@ -520,7 +520,7 @@ TEST_CASE("TracePlayer_AKernelThatDoesNotFitWithReleaseCode_RunsAsItIs") {
     auto timeline = LiveTimeline::Create(Device(), policy::MakePolicy("leftover").value(), {});
     REQUIRE(timeline.ok());
     REQUIRE(PlayTraces(**timeline, {trace}, options).ok());
-    return (*timeline)->counters().sm.ctas;
+    return (*timeline)->engine().counters().sm.ctas;
   };
   CHECK(ctas(40, false) == 4);
   CHECK(ctas(40, true) == 8);
