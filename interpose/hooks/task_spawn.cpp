@@ -3,6 +3,7 @@
 #include "interpose/api/entry.h"
 #include "interpose/launch/spawned_tasks.h"
 #include "interpose/objects/context.h"
+#include "interpose/objects/current_context.h"
 
 using namespace gridloom;
 using namespace gridloom::cuda;

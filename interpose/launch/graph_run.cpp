@@ -3,6 +3,7 @@
 #include "interpose/launch/submit.h"
 #include "interpose/objects/context.h"
 #include "interpose/observe/host_timeline.h"
+#include "interpose/observe/memory_order.h"
 
 namespace gridloom::session {
 
