@@ -58,9 +58,9 @@ void HardwareQueues::CheckQueue(std::uint32_t number, Cycle now) {
       return;
     }
     queue.pop_front();
-    ready_.Add(id, now);
+    ready_.Add(id, now);  // who hears of it may add works: the queue stays where it is, iterators need not
   }
-  queues_.erase(found);
+  queues_.erase(number);
 }
 
 }  // namespace gridloom::timing
