@@ -127,8 +127,9 @@ __device__ void Init(unsigned at, unsigned count) {
 }
 __device__ void Inval(unsigned at) { asm volatile("mbarrier.inval.shared.b64 [%0];" ::"r"(at) : "memory"); }
 __device__ void Expect(unsigned at, unsigned bytes) {
-  asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(at), "r"(bytes)
-               : "memory");  // overwritten
+  // clang-format off
+  asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(at), "r"(bytes) : "memory");  // overwritten
+  // clang-format on
 }
 __device__ bool Over(unsigned at, unsigned parity) {
   int over;

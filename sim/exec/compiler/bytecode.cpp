@@ -242,6 +242,7 @@ void ByteFunctionMaker::MakeBlock(unsigned index) {
     if (!module_.error.empty()) return;
     if (llvm::isa<llvm::PHINode>(instruction) || &instruction == terminator) continue;
     const MarkerInfo* info = module_.MarkerOf(instruction);
+    if (info && info->kind == MarkerKind::kMeet) CheckOrder(kCheckOrderWarp);
     if (info && (info->kind == MarkerKind::kMeet || info->kind == MarkerKind::kBarrier)) continue;  // of the terminator
     if (info) MakeMarker(llvm::cast<llvm::CallInst>(instruction), *info);
     else MakePlain(instruction);
@@ -352,7 +353,7 @@ ByteEdge ByteFunctionMaker::Edge(const llvm::BasicBlock& from, const llvm::Basic
 BytecodeResult MakeBytecode(SpmdModule& spmd, llvm::Function* kernel, const AddressTaken& address_taken,
                             const CompileOptions& options) {
   const ThreadEnds thread_ends(spmd, address_taken);
-  ByteModule module{spmd, thread_ends};
+  ByteModule module{spmd, thread_ends, options.memcheck};
   std::vector<llvm::Function*> sources{kernel};
   for (llvm::Function* function : DeviceFunctions(spmd, kernel)) sources.push_back(function);
   BytecodeResult result;

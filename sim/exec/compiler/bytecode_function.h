@@ -27,6 +27,8 @@ namespace gridloom::exec {
 struct ByteModule {
   SpmdModule& spmd;
   const ThreadEnds& thread_ends;
+  const bool memcheck;
+  std::uint32_t check_sites = 1;  ///< memcheck: the next number of a global access
   llvm::DenseMap<const llvm::Function*, std::uint32_t> numbers{};
   std::map<std::string, std::uint32_t> signatures{};
   std::string error{};
@@ -85,7 +87,11 @@ class ByteFunctionMaker {
   void MakeCall(llvm::CallInst& call);
   void MakeIndirectCall(llvm::CallInst& call);
   void MakeMet(llvm::CallInst& call, const MarkerInfo& info);
+  void MakeAtomic(llvm::CallInst& call, const MarkerInfo& info);
   std::uint32_t LineOf(const llvm::CallInst& call);
+  // memcheck: machine code does the same in warp_memory.cpp, warp_atomics.cpp and warp_markers.cpp.
+  void CheckOrder(std::uint64_t among);
+  std::uint32_t CheckSite(Space space);
 
   ByteModule& module_;
   llvm::Function& source_;

@@ -2,6 +2,7 @@
 #include <cstddef>
 
 #include "sim/exec/compiler/bytecode_function.h"
+#include "sim/exec/compiler/compare_and_swap.h"
 #include "sim/exec/contract/abi.h"
 
 namespace gridloom::exec {
@@ -37,28 +38,14 @@ void ByteFunctionMaker::MakeMarker(llvm::CallInst& call, const MarkerInfo& info)
     case MarkerKind::kSymbol: return simple(ByteCode::kSymbol, info.imm);
     case MarkerKind::kLoad:
     case MarkerKind::kStore: return MakeAccess(call, info);
-    case MarkerKind::kAtomic: {
-      const ByteTypes types = TypesOf(call.getArgOperand(1)->getType());
-      const std::uint32_t line = LineOf(call), a = ReadOne(call.getArgOperand(0)), b = ReadOne(call.getArgOperand(1)),
-                          c = ReadOne(call.getArgOperand(2));
-      const std::uint32_t out = call.getType()->isVoidTy() ? kNoRegister : Define(call)[0];
-      Add({.code = ByteCode::kAtomic,
-           .type = types[0],
-           .line = line,
-           .dst = out,
-           .a = a,
-           .b = b,
-           .c = c,
-           .imm = info.imm});
-      return;
-    }
+    case MarkerKind::kAtomic: return MakeAtomic(call, info);
     case MarkerKind::kToGeneric: return simple(ByteCode::kToGeneric, static_cast<std::uint64_t>(info.space));
     case MarkerKind::kFromGeneric: return simple(ByteCode::kFromGeneric, static_cast<std::uint64_t>(info.space));
     case MarkerKind::kIsSpace: return simple(ByteCode::kIsSpace, static_cast<std::uint64_t>(info.space));
     case MarkerKind::kBallot: return simple(ByteCode::kBallot);
     case MarkerKind::kActiveMask: return simple(ByteCode::kActiveMask);
     case MarkerKind::kShuffle: return simple(ByteCode::kShuffle);
-    case MarkerKind::kWarpSync:
+    case MarkerKind::kWarpSync: return CheckOrder(kCheckOrderWarp);
     case MarkerKind::kFetchAhead: return;
     case MarkerKind::kMet: return MakeMet(call, info);
     case MarkerKind::kGiveWay: Add({.code = ByteCode::kGiveWay}); return;
@@ -116,15 +103,36 @@ void ByteFunctionMaker::MakeSpecial(llvm::CallInst& call, Special special) {
   Add({.code = ByteCode::kSpecial, .dst = Define(call)[0], .imm = SpecialImm(row.what, row.where)});
 }
 
+/// What comes before it is ordered before what comes after it, for memcheck.
+void ByteFunctionMaker::CheckOrder(std::uint64_t among) {
+  if (module_.memcheck)
+    Add({.code = ByteCode::kHelper,
+         .a = static_cast<std::uint32_t>(Helper::kCheckOrder),
+         .b = List({}),
+         .c = 0,
+         .imm = among});
+}
+
+/// memcheck's number of the access, 0 where it needs none.
+std::uint32_t ByteFunctionMaker::CheckSite(Space space) {
+  const bool global = space == Space::kGlobal || space == Space::kGeneric;
+  return module_.memcheck && global ? module_.check_sites++ : 0;
+}
+
 void ByteFunctionMaker::MakeAccess(llvm::CallInst& call, const MarkerInfo& info) {
+  const bool load = info.kind == MarkerKind::kLoad;
+  const bool strong = info.strong || (module_.memcheck && load && BeginsCompareAndSwap(call, module_.spmd));
+  if (strong) CheckOrder(kCheckOrderCta);
   ByteStep step;
-  step.code = info.kind == MarkerKind::kLoad ? ByteCode::kLoad : ByteCode::kStore;
+  if (module_.memcheck) step.code = load ? ByteCode::kCheckedLoad : ByteCode::kCheckedStore;
+  else step.code = load ? ByteCode::kLoad : ByteCode::kStore;
   step.line = LineOf(call);
   step.a = ReadOne(call.getArgOperand(0));
-  step.extra = static_cast<std::uint8_t>(static_cast<unsigned>(info.space) | (info.strong ? 0x80u : 0u));
+  step.extra = static_cast<std::uint8_t>(static_cast<unsigned>(info.space) | (strong ? 0x80u : 0u));
   step.type = TypesOf(info.element)[0];
+  step.imm = CheckSite(info.space);
   Registers elements;
-  if (info.kind == MarkerKind::kLoad) elements = Define(call);
+  if (load) elements = Define(call);
   else
     for (unsigned i = 1; i + 1 < call.arg_size(); ++i) elements.push_back(ReadOne(call.getArgOperand(i)));
   step.b = List(elements);
@@ -132,7 +140,28 @@ void ByteFunctionMaker::MakeAccess(llvm::CallInst& call, const MarkerInfo& info)
   Add(step);
 }
 
+void ByteFunctionMaker::MakeAtomic(llvm::CallInst& call, const MarkerInfo& info) {
+  const ByteTypes types = TypesOf(call.getArgOperand(1)->getType());
+  ByteStep step;
+  step.code = module_.memcheck ? ByteCode::kCheckedAtomic : ByteCode::kAtomic;
+  step.type = types[0];
+  step.line = LineOf(call);
+  step.a = ReadOne(call.getArgOperand(0));
+  step.b = ReadOne(call.getArgOperand(1));
+  step.c = ReadOne(call.getArgOperand(2));
+  step.imm = info.imm | std::uint64_t{CheckSite(info.space)} << 32;
+  const bool wanted = !call.use_empty();
+  if (wanted) CheckOrder(kCheckOrderCta);
+  const auto type = static_cast<AtomicType>(info.imm >> 8 & 0xff);
+  const bool exchanges = static_cast<AtomicOp>(info.imm & 0xff) == AtomicOp::kExch &&
+                         (type == AtomicType::kI32 || type == AtomicType::kI64);
+  if (module_.memcheck && exchanges && !wanted) step.extra = 1;
+  if (!call.getType()->isVoidTy()) step.dst = Define(call)[0];
+  Add(step);
+}
+
 void ByteFunctionMaker::MakeHelper(llvm::CallInst& call, const MarkerInfo& info) {
+  if (info.helper == Helper::kFence) CheckOrder(kCheckOrderCta);
   const std::uint32_t line = LineOf(call);
   const ByteTypes types = TypesOf(call.getType());
   llvm::SmallVector<Registers, 16> inputs;

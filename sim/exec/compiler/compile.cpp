@@ -98,8 +98,8 @@ void Compile(const ptx::Module& module, const char* name, const CompileOptions& 
 }
 
 void Interpret(const ptx::Module& module, const char* name, const CompileOptions& options, InterpretedKernel& out) {
-  if (options.memcheck || options.record != Recording::kNone) {
-    out.refuses = "memcheck and records";
+  if (options.record != Recording::kNone) {
+    out.refuses = "records";
     return;
   }
   const ptx::Function* function = module.FindFunction(name);
@@ -115,9 +115,10 @@ void Interpret(const ptx::Module& module, const char* name, const CompileOptions
   LiftedKernel lifted = LiftKernel(module, *function, options, spmd);
   out.error = lifted.error;
   if (!out.error.empty()) return;
-  llvm::StripDebugInfo(spmd.ir());
+  if (!options.memcheck) llvm::StripDebugInfo(spmd.ir());
   SetTarget(spmd.ir(), *machine);
   OptimizeSpmd(spmd, lifted.address_taken, options, *machine);
+  llvm::StripDebugInfo(spmd.ir());
   ExpandForBytecode(spmd.ir());
   BytecodeResult made = MakeBytecode(spmd, lifted.kernel, lifted.address_taken, options);
   out.refuses = std::move(made.error);

@@ -65,8 +65,7 @@ struct InterpretedKernel : KernelFacts {
   std::string refuses;  ///< not empty: what the interpreter cannot run, though machine code can
 };
 
-/// Bytecode of a kernel: what gridloom_compile takes, in some hundredths of its time. Options with memcheck or records
-/// are refused.
+/// Bytecode of a kernel: what gridloom_compile takes, in some hundredths of its time. Options with records are refused.
 extern "C" __attribute__((visibility("default"))) void gridloom_interpret(const ptx::Module* module, const char* kernel,
                                                                           const CompileOptions* options,
                                                                           InterpretedKernel* out);

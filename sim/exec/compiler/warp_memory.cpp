@@ -2,7 +2,6 @@
 // log2(size) moves misaligned low bits to the top, where the compare fails); consecutive lanes become vector accesses
 // per 16-lane half; the rest gathers and scatters; what fails the check goes to a runtime helper that decides lane by
 // lane.
-#include <llvm/ADT/SetVector.h>
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/Intrinsics.h>
 
@@ -10,6 +9,7 @@
 #include <bit>
 #include <cstddef>
 
+#include "sim/exec/compiler/compare_and_swap.h"
 #include "sim/exec/compiler/warp_function.h"
 
 namespace gridloom::exec {
@@ -74,30 +74,11 @@ bool WarpFunction::LeftToHelper(const Access& access) {
   return access.element_bytes > 8 || access.bytes > 32 || (access.strong && access.count > 1 && access.bytes == 16);
 }
 
-/// A read of what a compare-and-swap expects: the loop that the programming guide writes around one begins with it, and
-/// what it reads too early the loop mends. Under memcheck it is no race.
-static bool BeginsCompareAndSwap(const llvm::CallInst& load, const WarpModule& module) {
-  constexpr unsigned kMost = 64;  // values that are looked at
-  llvm::SmallSetVector<const Value*, 8> values;
-  values.insert(&load);
-  for (unsigned i = 0; i < values.size() && i < kMost; ++i) {
-    for (const llvm::User* user : values[i]->users()) {
-      if (llvm::isa<llvm::PHINode, llvm::CastInst, llvm::SelectInst, llvm::FreezeInst, llvm::ExtractValueInst>(user))
-        values.insert(user);
-      const auto* call = llvm::dyn_cast<llvm::CallInst>(user);
-      const MarkerInfo* info = call ? module.MarkerOf(*call) : nullptr;
-      if (info && info->kind == MarkerKind::kAtomic && static_cast<AtomicOp>(info->imm & 0xff) == AtomicOp::kCas)
-        return true;
-    }
-  }
-  return false;
-}
-
 WarpFunction::Access WarpFunction::AccessOf(const llvm::CallInst& call, const MarkerInfo& info) {
   const unsigned element_bytes = info.element->getScalarSizeInBits() / 8;
   const unsigned bytes = element_bytes * info.count;
   const bool strong =
-      info.strong || (memcheck() && info.kind == MarkerKind::kLoad && BeginsCompareAndSwap(call, module_));
+      info.strong || (memcheck() && info.kind == MarkerKind::kLoad && BeginsCompareAndSwap(call, module_.spmd));
   return {info.element, info.count, element_bytes, bytes,
           bytes,        info.space, strong,        call.getArgOperand(call.arg_size() - 1)};
 }

@@ -397,7 +397,6 @@ std::string EngineImpl::RunUnits(const LaunchParams& params, const LoadedKernel&
   }
   services_.running_launches.fetch_sub(1, std::memory_order_relaxed);
   output_.Flush(launch.serial);
-  if (memcheck_) memcheck_->EndOfLaunch(launch);
   parameter_buffers_.Drop(launch.serial);
   ReportStray(params, kernel, launch);
   if (launch.fault.kind != FaultKind::kNone) AddLine(params, kernel, launch);
@@ -443,6 +442,7 @@ LaunchFault EngineImpl::Run(const LaunchParams& params, LaunchStats* stats) {
   const FaultsArrive faults;
   auto launch = std::make_unique<Launch>();
   std::string error = RunUnits(params, kernel, 0, workspace, *launch);
+  const std::uint64_t first_serial = launch->serial;
   const bool again = error.empty() && launch->undo && launch->undo->decided() && launch->fault.kind == FaultKind::kNone;
   if (again) launch->undo->Undo();
   if (launch->undo && launch->undo->decided()) services_.onlookers.Resume();
@@ -456,6 +456,7 @@ LaunchFault EngineImpl::Run(const LaunchParams& params, LaunchStats* stats) {
     error = RunUnits(params, better, interpreted_units, workspace, *rest);
     launch = std::move(rest);
   }
+  if (memcheck_) memcheck_->EndOfGrid(first_serial, launch->serial);
   if (workspace != 0) memory_.Free(workspace);
   if (!error.empty()) return Refuse(*params.kernel, FaultKind::kOutOfMemory, std::move(error));
   if (services_.stopped.load(std::memory_order_relaxed) && launch->fault.kind == FaultKind::kNone)

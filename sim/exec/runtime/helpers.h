@@ -54,6 +54,9 @@ std::uint8_t* CheckedAddress(Warp& warp, std::uint32_t lane, std::uint32_t line,
 void EndOfAccesses(Warp& warp, std::uint32_t mask, std::uint32_t site = 0, const std::uint64_t* addresses = nullptr,
                    std::uint32_t bytes = 0, bool write = false);
 
+/// Helper_kAtomic at places that have been checked.
+void RunKnownAtomic(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args);
+
 /// memcheck: instructions that all lanes of a warp do together keep the lanes' accesses before them from those after.
 void OrderLanes(Warp& warp);
 

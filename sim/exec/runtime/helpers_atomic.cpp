@@ -206,6 +206,7 @@ struct Call {
   Space space;
   AtomicFlush flush;
   void* const* args;
+  bool known;  ///< the places need no check
 };
 
 template <AtomicOp op, typename T>
@@ -217,8 +218,9 @@ void Run(const Call& call) {
   const CtaCtx& cta = call.warp.cta->ctx;
   LaneAccess access(call.warp, call.line);
   ForEachLane(call.mask, [&](std::uint32_t lane) {
-    std::uint8_t* const at =
-        CheckedAddress(call.warp, lane, call.line, call.space, addresses[lane], sizeof(T), AccessKind::kAtomic);
+    std::uint8_t* const at = call.known ? reinterpret_cast<std::uint8_t*>(addresses[lane])
+                                        : CheckedAddress(call.warp, lane, call.line, call.space, addresses[lane],
+                                                         sizeof(T), AccessKind::kAtomic);
     access.At(lane);
     T b, c;
     std::memcpy(&b, b_values + lane * sizeof(T), sizeof b);
@@ -278,19 +280,32 @@ std::uint32_t BytesOf(AtomicType type) {
   }
 }
 
-}  // namespace
-
-void Helper_kAtomic(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
-  Warp& warp = WarpOf(ctx);
+RunFn FnOf(Warp& warp, std::uint32_t line, std::uint64_t imm) {
   const auto op = static_cast<std::size_t>(imm & 0xff);
   const auto type = static_cast<std::size_t>(imm >> 8 & 0xff);
   const RunFn run = op < kOps && type < kTypes ? kTable.run[op][type] : nullptr;
   if (!run)
     RaiseFault(warp, FaultKind::kIllegalInstruction, kNoLane, 0, line,
                "atomic operation that does not exist for its type");
-  run({warp, mask, line, static_cast<Space>(imm >> 24 & 0xff), FlushOfAtomic(imm), args});
+  return run;
+}
+
+Call CallOf(Warp& warp, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args, bool known) {
+  return {warp, mask, line, static_cast<Space>(imm >> 24 & 0xff), FlushOfAtomic(imm), args, known};
+}
+
+}  // namespace
+
+void Helper_kAtomic(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
+  Warp& warp = WarpOf(ctx);
+  FnOf(warp, line, imm)(CallOf(warp, mask, line, imm, args, false));
   EndOfAccesses(warp, mask, static_cast<std::uint32_t>(imm >> 32), static_cast<const std::uint64_t*>(args[1]),
-                BytesOf(static_cast<AtomicType>(type)), true);
+                BytesOf(static_cast<AtomicType>(imm >> 8 & 0xff)), true);
+}
+
+void RunKnownAtomic(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
+  Warp& warp = WarpOf(ctx);
+  FnOf(warp, line, imm)(CallOf(warp, mask, line, imm, args, true));
 }
 
 }  // namespace gridloom::exec

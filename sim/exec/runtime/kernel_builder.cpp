@@ -72,7 +72,6 @@ KernelBuilder::KernelBuilder(const Engine::Options& options, CompileFn compile, 
     : options_(options),
       compiler_(compile, std::move(compiler_id)),
       cache_(options.cache_dir, options.cache_bytes, options.log) {
-  if (options.memcheck) return;  // its checks are machine code
   if (options.tiers == "interpret") tiers_ = Tiers::kInterpret;
   if (options.tiers != "on" || compile != nullptr) return;
   background_ = std::make_unique<BackgroundCompiler>(
@@ -108,6 +107,7 @@ std::optional<LoadedKernel> KernelBuilder::LoadBytecode(ProgramImpl& program, co
   loaded.entry = &InterpretWarp;
   PlaceShared(LayoutShared(program.module_as_read(), *kernel.function), loaded);
   loaded.frame_bytes = static_cast<std::uint32_t>(loaded.interpreted->stack_bytes()) + kInterpreterFrames;
+  loaded.check_sites = loaded.interpreted->check_sites();
   loaded.options = options;
   if (tiers_ == Tiers::kOn) loaded.tier = std::make_shared<TierState>();
   return loaded;

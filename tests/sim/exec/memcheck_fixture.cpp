@@ -11,16 +11,18 @@ std::string KernelText(const std::string& body, const std::string& before, const
          body + "\nret;\n}\n";
 }
 
-exec::Engine::Options MemcheckRun::Options(std::uint32_t limit, std::vector<exec::MemcheckReport>& told) {
+exec::Engine::Options MemcheckRun::Options(std::uint32_t limit, const std::string& tiers,
+                                           std::vector<exec::MemcheckReport>& told) {
   exec::Engine::Options options;
   options.memcheck = true;
   options.memcheck_limit = limit;
   options.threads = 2;
+  options.tiers = tiers;
   options.on_memcheck = [&told](const exec::MemcheckReport& report) { told.push_back(report); };
   return options;
 }
 
-MemcheckRun::MemcheckRun(std::uint32_t limit) : executor_(Options(limit, told_)) {}
+MemcheckRun::MemcheckRun(std::uint32_t limit, const std::string& tiers) : executor_(Options(limit, tiers, told_)) {}
 
 exec::LaunchFault MemcheckRun::Run(const std::string& ptx, exec::Dim3 grid, exec::Dim3 block, std::uint64_t p,
                                    std::uint64_t q, std::uint32_t dynamic_shared_bytes) {

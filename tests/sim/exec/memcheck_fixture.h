@@ -15,7 +15,8 @@ std::string KernelText(const std::string& body, const std::string& before = "", 
 
 class MemcheckRun {
  public:
-  explicit MemcheckRun(std::uint32_t limit = 100);
+  /// `tiers`: of Engine::Options; empty: those of the test.
+  explicit MemcheckRun(std::uint32_t limit = 100, const std::string& tiers = "");
 
   exec::LaunchFault Run(const std::string& ptx, exec::Dim3 grid, exec::Dim3 block, std::uint64_t p = 0,
                         std::uint64_t q = 0, std::uint32_t dynamic_shared_bytes = 0);
@@ -25,7 +26,8 @@ class MemcheckRun {
   exec::Engine::Findings findings() { return executor_.engine().MemcheckFindings(); }
 
  private:
-  static exec::Engine::Options Options(std::uint32_t limit, std::vector<exec::MemcheckReport>& told);
+  static exec::Engine::Options Options(std::uint32_t limit, const std::string& tiers,
+                                       std::vector<exec::MemcheckReport>& told);
 
   std::vector<exec::MemcheckReport> told_;
   Executor executor_;

@@ -5,11 +5,14 @@
 #include <string>
 
 #include "sim/exec/contract/abi.h"
+#include "sim/exec/contract/immediates.h"
+#include "sim/exec/runtime/interpreter/frame.h"
 
 namespace gridloom::exec {
 namespace {
 
 constexpr std::uint32_t kMostFrameBytes = 256u << 20;
+constexpr std::uint64_t kMostCheckSites = 1u << 24;
 constexpr std::uint32_t kHelpers = static_cast<std::uint32_t>(Helper::kCount);
 
 bool IsKnown(ByteType type) { return type < ByteType::kCount; }
@@ -171,12 +174,16 @@ class FunctionCheck {
       case ByteCode::kIsSpace: return Reads(s.a, B::kI64) && Writes(s.dst, B::kI1);
       case ByteCode::kLoad:
       case ByteCode::kStore:
-        return part != 0 && s.c != 0 && s.c <= 128 && Reads(s.a, B::kI64) &&
-               ListIs(s.b, s.c, [&](std::uint32_t operand) {
-                 return s.code == ByteCode::kLoad ? Writes(operand, s.type) : Reads(operand, s.type);
-               });
+      case ByteCode::kCheckedLoad:
+      case ByteCode::kCheckedStore: {
+        const bool load = s.code == ByteCode::kLoad || s.code == ByteCode::kCheckedLoad;
+        return part != 0 && s.c != 0 && s.c <= 128 && CheckSiteOf(s) <= kMostCheckSites && Reads(s.a, B::kI64) &&
+               ListIs(s.b, s.c,
+                      [&](std::uint32_t operand) { return load ? Writes(operand, s.type) : Reads(operand, s.type); });
+      }
       case ByteCode::kAtomic:
-        return Reads(s.a, B::kI64) && Reads(s.b, s.type) && Reads(s.c, s.type) &&
+      case ByteCode::kCheckedAtomic:
+        return CheckSiteOf(s) <= kMostCheckSites && Reads(s.a, B::kI64) && Reads(s.b, s.type) && Reads(s.c, s.type) &&
                (s.dst == kNoRegister || Writes(s.dst, s.type));
       case ByteCode::kBallot: return Reads(s.a, B::kI1) && Writes(s.dst, B::kI32);
       case ByteCode::kActiveMask: return Writes(s.dst, B::kI32);
@@ -186,13 +193,22 @@ class FunctionCheck {
         return function_.has_meetings && s.imm < 2 && (s.type == B::kI1 || part == 4) && Reads(s.a, s.type) &&
                Writes(s.dst, s.type);
       case ByteCode::kHelper:
-        return s.a < kHelpers && ListIs(s.b, s.c, [this](std::uint32_t operand) { return IsOperand(operand); });
+        return s.a < kHelpers && BitsAreRight(s) &&
+               ListIs(s.b, s.c, [this](std::uint32_t operand) { return IsOperand(operand); });
       case ByteCode::kCall:
         return s.a < code_.functions.size() && IsList(s.b, s.c) && s.imm <= s.c &&
                Calls(code_.functions[s.a], List(s.b, s.c).first(s.imm), List(s.b, s.c).subspan(s.imm));
       case ByteCode::kIndirectCall: return IndirectCallIsRight(s);
       default: return false;
     }
+  }
+
+  /// Of memcheck's helpers that say themselves how large their operands are.
+  static bool BitsAreRight(const ByteStep& s) {
+    const auto helper = static_cast<Helper>(s.a);
+    if (helper != Helper::kLoadedBits && helper != Helper::kStoredBits) return true;
+    const std::uint32_t bytes = UnpackImm<ShadowImm>(s.imm).bytes;
+    return bytes != 0 && bytes * kWarpSize <= kMostRegisterBytes && s.c > 1 && s.c <= 1 + kMostStoredElements;
   }
 
   bool SpecialIsRight(const ByteStep& s) const {

@@ -57,11 +57,26 @@ inline Space SpaceOf(const ByteStep& step) { return static_cast<Space>(step.extr
 inline bool IsStrong(const ByteStep& step) { return (step.extra & 0x80) != 0; }
 inline Space AtomicSpace(const ByteStep& step) { return static_cast<Space>(step.imm >> 24 & 0xff); }
 
+/// Of a store: more makes no step.
+inline constexpr std::uint32_t kMostStoredElements = 128;
+
+/// memcheck's number of an access, 0 where it has none.
+inline std::uint64_t CheckSiteOf(const ByteStep& step) {
+  switch (step.code) {
+    case ByteCode::kCheckedLoad:
+    case ByteCode::kCheckedStore: return step.imm;
+    case ByteCode::kCheckedAtomic: return step.imm >> 32;
+    default: return 0;
+  }
+}
+
 /// The function of a plain step for what the processor has, or null: no such step for its types.
 StepFn PlainStepBaseline(const ByteStep& step);
 StepFn PlainStepAvx2(const ByteStep& step);
-/// The same of a step that touches the machine (machine_steps.cpp, memory_steps.cpp).
+/// The same of a step that touches the machine (machine_steps.cpp, memory_steps.cpp), and of helpers that only memcheck
+/// has (check_steps.cpp).
 StepFn MachineStep(const ByteStep& step);
 StepFn MemoryStep(const ByteStep& step);
+StepFn CheckStep(const ByteStep& step);
 
 }  // namespace gridloom::exec

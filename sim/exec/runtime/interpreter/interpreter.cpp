@@ -22,6 +22,7 @@ constexpr std::size_t kFrameReserve = 4096;  // of the host's stack, beside regi
 StepFn Resolve(const ByteStep& step) {
   StepFn found = UsableSimd() == SimdLevel::kBaseline ? PlainStepBaseline(step) : PlainStepAvx2(step);
   if (!found) found = MemoryStep(step);
+  if (!found) found = CheckStep(step);
   return found ? found : MachineStep(step);
 }
 
@@ -60,7 +61,10 @@ bool CanBeUndone(const ByteStep& step) {
     case ByteCode::kLoad:
     case ByteCode::kStore: return !IsStrong(step) || SpaceOf(step) == Space::kShared || SpaceOf(step) == Space::kLocal;
     case ByteCode::kHelper: return StaysInCta(static_cast<Helper>(step.a));
-    case ByteCode::kGiveWay: return false;
+    case ByteCode::kGiveWay:
+    case ByteCode::kCheckedLoad:  // what memcheck has found is not taken back
+    case ByteCode::kCheckedStore:
+    case ByteCode::kCheckedAtomic: return false;
     default: return true;
   }
 }
@@ -160,8 +164,9 @@ class Walk {
   bool Dispatch() {
     for (;;) {
       if (lanes_.Any()) {
-        const std::uint32_t block = lanes_.Earliest();
-        return Go(block, lanes_.Take(block));
+        const std::uint32_t block = lanes_.Earliest(), mask = lanes_.Take(block);
+        if (mask == 0) continue;  // those that had parked in front of it went on with others that came there
+        return Go(block, mask);
       }
       // Whom those at a meeting wait for waits, too, or never comes.
       if (f_.meetings && f_.meetings->waiting != 0) {
@@ -324,12 +329,18 @@ InterpretedCode::Size InterpretedCode::size() const {
   for (const DecodedFunction& function : functions_) {
     size.steps += function.form.steps.size();
     size.blocks += function.form.blocks.size();
-    size.accesses += static_cast<std::uint64_t>(
-        std::count_if(function.form.steps.begin(), function.form.steps.end(), [](const ByteStep& step) {
-          return step.code == ByteCode::kLoad || step.code == ByteCode::kStore || step.code == ByteCode::kAtomic;
-        }));
+    size.accesses += static_cast<std::uint64_t>(std::count_if(
+        function.form.steps.begin(), function.form.steps.end(),
+        [](const ByteStep& step) { return step.code >= ByteCode::kLoad && step.code <= ByteCode::kCheckedAtomic; }));
   }
   return size;
+}
+
+std::uint32_t InterpretedCode::check_sites() const {
+  std::uint64_t sites = 0;
+  for (const DecodedFunction& function : functions_)
+    for (const ByteStep& step : function.form.steps) sites = std::max(sites, CheckSiteOf(step) + 1);
+  return static_cast<std::uint32_t>(sites);
 }
 
 bool InterpretedCode::has_loops() const {

@@ -34,6 +34,8 @@ class InterpretedCode {
   };
   Size size() const;
   bool has_loops() const;
+  /// memcheck: numbers given to global accesses, 0 included.
+  std::uint32_t check_sites() const;
   /// Whether a grid can begin again before its end, because its stores are all that it does to memory outside of its
   /// CTAs (UndoLog).
   bool can_begin_again() const { return can_begin_again_; }

@@ -1,5 +1,7 @@
 // Loads, stores and atomics of the interpreter. Lanes inside of the window and aligned are served here; all others by
-// the helpers that machine code asks, too, which check lane by lane and name faults.
+// the helpers that machine code asks, too, which check lane by lane and name faults. Under memcheck the lanes have to
+// be inside of what the access touched last (WarpCtx::check_sites), or memcheck has nothing against them
+// (compiler/warp_memcheck.cpp is the same in machine code).
 #include <cstring>
 
 #include "sim/exec/runtime/fault.h"
@@ -19,7 +21,21 @@ struct Addresses {
   std::uint32_t good = 0;
 };
 
-void Locate(const Frame& f, const std::uint64_t* at, Space space, std::uint32_t bytes, Addresses& out) {
+/// Global memory that lanes may touch without asking.
+struct Reach {
+  std::uint64_t base, bytes;
+};
+
+template <bool checked>
+Reach GlobalReach(const Frame& f, std::uint64_t site) {
+  if constexpr (!checked) return {f.warp->launch->window_base, f.warp->launch->window_bytes};
+  const std::uint64_t* const words = f.warp->check_sites + site * 2;
+  return {words[0], words[1]};
+}
+
+template <bool checked>
+void Locate(const Frame& f, const std::uint64_t* at, Space space, std::uint32_t bytes, std::uint64_t site,
+            Addresses& out) {
   const WarpCtx& warp = *f.warp;
   std::uint64_t zero = 0, stride = 0, low = 0, limit = 0;
   switch (space) {
@@ -32,7 +48,11 @@ void Locate(const Frame& f, const std::uint64_t* at, Space space, std::uint32_t 
       stride = warp.local_stride;
       limit = warp.local_bytes;
       break;
-    default: low = warp.launch->window_base; limit = warp.launch->window_bytes;
+    default: {
+      const Reach global = GlobalReach<checked>(f, site);
+      low = global.base;
+      limit = global.bytes;
+    }
   }
   limit = limit >= bytes ? limit - bytes + 1 : 0;
   std::uint32_t good = 0;
@@ -63,7 +83,9 @@ namespace {
 
 /// Host address of the first lane of a row of all lanes that may be touched as one: inside of the window, aligned, and
 /// in one page, so that whoever faults there is the first lane. 0: lane by lane.
-std::uint64_t RowAddress(const Frame& f, const std::uint64_t* at, Space space, std::uint32_t bytes, Row& row) {
+template <bool checked>
+std::uint64_t RowAddress(const Frame& f, const std::uint64_t* at, Space space, std::uint32_t bytes, std::uint64_t site,
+                         Row& row) {
   row = Row::kNone;
   if (f.mask != ~0u || space == Space::kLocal) return 0;
   const std::uint64_t first_step = at[1] - at[0];
@@ -73,8 +95,8 @@ std::uint64_t RowAddress(const Frame& f, const std::uint64_t* at, Space space, s
   const WarpCtx& warp = *f.warp;
   const bool shared = space == Space::kShared;
   const std::uint64_t host = shared ? at[0] + warp.cta->shared_base : at[0];
-  const std::uint64_t offset = shared ? at[0] : host - warp.launch->window_base;
-  const std::uint64_t limit = shared ? warp.cta->shared_bytes : warp.launch->window_bytes;
+  const Reach reach = shared ? Reach{warp.cta->shared_base, warp.cta->shared_bytes} : GlobalReach<checked>(f, site);
+  const std::uint64_t offset = host - reach.base, limit = reach.bytes;
   const std::uint64_t span = row == Row::kSame ? bytes : std::uint64_t{bytes} * kWarpSize;
   const bool inside = offset < limit && span <= limit - offset && (host & (bytes - 1)) == 0;
   constexpr std::uint64_t kPage = 4096;
@@ -89,6 +111,37 @@ bool Simple(const ByteStep& step, std::uint32_t bytes) {
 #else
   return BytesOf(step.type) <= 8 && bytes <= 32 && (bytes & (bytes - 1)) == 0 && !(IsStrong(step) && step.c > 1);
 #endif
+}
+
+/// Whether memcheck has nothing against an access to shared memory, and has noted it.
+bool SharedChecked(const Frame& f, const ByteStep& s, std::uint32_t bytes, AccessKind kind) {
+  const auto* const at = f.In<std::uint64_t>(s.a);
+  SharedAccessImm imm;
+  imm.bytes = static_cast<std::uint8_t>(bytes);
+  imm.kind = kind;
+  const bool atomic = s.code == ByteCode::kCheckedAtomic;
+  imm.strong = (atomic ? kind == AccessKind::kWrite : IsStrong(s)) ? 1 : 0;
+  Row row = Row::kNone;
+  if (f.mask == ~0u) RowOf(at, bytes, row);
+  if (row != Row::kNone) {
+    imm.pattern = row == Row::kSame ? SharedAccessImm::kUniform : SharedAccessImm::kConsecutive;
+    imm.row_lanes = kWarpSize;
+  }
+  std::uint32_t go_ahead = 0;
+  void* const args[] = {&go_ahead, const_cast<std::uint64_t*>(at)};
+  Helper_kCheckShared(f.warp, f.mask, s.line, PackImm(imm), args);
+  return go_ahead != 0;
+}
+
+/// Which of the lanes may be served here. Under memcheck all or none: it hears of all that are not.
+template <bool checked>
+void LocateLanes(const Frame& f, const ByteStep& s, std::uint32_t bytes, bool here, Addresses& at) {
+  Locate<checked>(f, f.In<std::uint64_t>(s.a), SpaceOf(s), bytes, s.imm, at);
+  if (!here || (checked && at.good != f.mask)) at.good = 0;
+}
+
+std::uint64_t SlowImm(const ByteStep& s, std::uint32_t bytes) {
+  return SlowAccessImm(bytes, SpaceOf(s), IsStrong(s), static_cast<std::uint32_t>(s.imm));
 }
 
 /// Single moves.
@@ -171,18 +224,21 @@ void StoreRow(Frame& f, const ByteStep& s, T* to) {
   }
 }
 
-template <typename T>
+template <typename T, bool checked>
 void RunLoad(Frame& f, const ByteStep& s) {
   const std::uint32_t* const list = f.lists + s.b;
   const std::uint32_t bytes = static_cast<std::uint32_t>(sizeof(T)) * s.c;
-  if (Simple(s, bytes)) {
+  bool here = Simple(s, bytes);
+  if constexpr (checked)
+    if (here && SpaceOf(s) == Space::kShared) here = SharedChecked(f, s, bytes, AccessKind::kRead);
+  if (here) {
     Row row;
-    if (const std::uint64_t host = RowAddress(f, f.In<std::uint64_t>(s.a), SpaceOf(s), bytes, row); host != 0)
+    if (const std::uint64_t host = RowAddress<checked>(f, f.In<std::uint64_t>(s.a), SpaceOf(s), bytes, s.imm, row);
+        host != 0)
       return LoadRow<T>(f, s, reinterpret_cast<const T*>(host), row);
   }
   Addresses at;
-  Locate(f, f.In<std::uint64_t>(s.a), SpaceOf(s), bytes, at);
-  if (!Simple(s, bytes)) at.good = 0;
+  LocateLanes<checked>(f, s, bytes, here, at);
   if (at.good != 0) {
     LaneAccess access(WarpOf(f.warp), s.line);
     for (std::uint32_t e = 0; e < s.c; ++e) {
@@ -197,7 +253,7 @@ void RunLoad(Frame& f, const ByteStep& s) {
   if (rest == 0) return;
   alignas(64) std::uint8_t values[kWarpSize * 128];
   void* const args[] = {values, at.host};
-  Helper_kLoadSlow(f.warp, rest, s.line, SlowAccessImm(bytes, SpaceOf(s), IsStrong(s), 0), args);
+  Helper_kLoadSlow(f.warp, rest, s.line, SlowImm(s, bytes), args);
   for (std::uint32_t e = 0; e < s.c; ++e) {
     T* const out = f.Out<T>(list[e]);
     ForEachLane(rest, [&](std::uint32_t lane) {
@@ -206,19 +262,21 @@ void RunLoad(Frame& f, const ByteStep& s) {
   }
 }
 
-template <typename T>
+template <typename T, bool checked>
 void RunStore(Frame& f, const ByteStep& s) {
   const std::uint32_t* const list = f.lists + s.b;
   const std::uint32_t bytes = static_cast<std::uint32_t>(sizeof(T)) * s.c;
-  if (Simple(s, bytes) && !IsStrong(s)) {
+  bool here = Simple(s, bytes);
+  if constexpr (checked)
+    if (here && SpaceOf(s) == Space::kShared) here = SharedChecked(f, s, bytes, AccessKind::kWrite);
+  if (here && !IsStrong(s)) {
     Row row;
-    if (const std::uint64_t host = RowAddress(f, f.In<std::uint64_t>(s.a), SpaceOf(s), bytes, row);
+    if (const std::uint64_t host = RowAddress<checked>(f, f.In<std::uint64_t>(s.a), SpaceOf(s), bytes, s.imm, row);
         host != 0 && row == Row::kConsecutive)
       return StoreRow<T>(f, s, reinterpret_cast<T*>(host));
   }
   Addresses at;
-  Locate(f, f.In<std::uint64_t>(s.a), SpaceOf(s), bytes, at);
-  if (!Simple(s, bytes)) at.good = 0;
+  LocateLanes<checked>(f, s, bytes, here, at);
   const Keeper keeper(f, s);
   // In the order of the lanes, whoever serves them: where two write to one place, the last one wins.
   if (at.good == f.mask) {
@@ -238,32 +296,56 @@ void RunStore(Frame& f, const ByteStep& s) {
       std::memcpy(values + std::size_t{lane} * bytes + e * sizeof(T), from + lane, sizeof(T));
   }
   void* const args[] = {at.host, values};
-  Helper_kStoreSlow(f.warp, f.mask, s.line, SlowAccessImm(bytes, SpaceOf(s), IsStrong(s), 0), args);
+  Helper_kStoreSlow(f.warp, f.mask, s.line, SlowImm(s, bytes), args);
 }
 
+/// `checked`: what memcheck has nothing against is done without asking again.
+template <bool checked>
 void RunAtomic(Frame& f, const ByteStep& s) {
+  const Space space = AtomicSpace(s);
+  const std::uint32_t bytes = checked ? BytesOf(s.type) : 1;
   Addresses at;
-  Locate(f, f.In<std::uint64_t>(s.a), AtomicSpace(s), 1, at);
+  Locate<checked>(f, f.In<std::uint64_t>(s.a), space, bytes, s.imm >> 32, at);
+  bool known = false;
+  if constexpr (checked) {
+    const AccessKind kind = s.extra != 0 ? AccessKind::kWrite : AccessKind::kAtomic;
+    known = at.good == f.mask && (space != Space::kShared || SharedChecked(f, s, bytes, kind));
+  }
   void* const args[] = {s.dst == kNoRegister ? nullptr : f.Out<std::uint8_t>(s.dst), at.host,
                         const_cast<std::uint8_t*>(f.In<std::uint8_t>(s.b)),
                         const_cast<std::uint8_t*>(f.In<std::uint8_t>(s.c))};
-  Helper_kAtomic(f.warp, f.mask, s.line, s.imm, args);
+  if (known) RunKnownAtomic(f.warp, f.mask, s.line, s.imm, args);
+  else Helper_kAtomic(f.warp, f.mask, s.line, s.imm, args);
 }
 
 __extension__ typedef unsigned __int128 U128;
 
+template <bool checked, bool load, typename T>
+constexpr StepFn kAccess = load ? &RunLoad<T, checked> : &RunStore<T, checked>;
+
+template <bool checked, bool load>
+StepFn Of(const ByteStep& step) {
+  if (BytesOf(step.type) * step.c > 128) return nullptr;
+  switch (BytesOf(step.type)) {
+    case 1: return kAccess<checked, load, std::uint8_t>;
+    case 2: return kAccess<checked, load, std::uint16_t>;
+    case 4: return kAccess<checked, load, std::uint32_t>;
+    case 8: return kAccess<checked, load, std::uint64_t>;
+    case 16: return kAccess<checked, load, U128>;
+    default: return nullptr;
+  }
+}
+
 }  // namespace
 
 StepFn MemoryStep(const ByteStep& step) {
-  if (step.code == ByteCode::kAtomic) return &RunAtomic;
-  const bool load = step.code == ByteCode::kLoad;
-  if ((!load && step.code != ByteCode::kStore) || BytesOf(step.type) * step.c > 128) return nullptr;
-  switch (BytesOf(step.type)) {
-    case 1: return load ? &RunLoad<std::uint8_t> : &RunStore<std::uint8_t>;
-    case 2: return load ? &RunLoad<std::uint16_t> : &RunStore<std::uint16_t>;
-    case 4: return load ? &RunLoad<std::uint32_t> : &RunStore<std::uint32_t>;
-    case 8: return load ? &RunLoad<std::uint64_t> : &RunStore<std::uint64_t>;
-    case 16: return load ? &RunLoad<U128> : &RunStore<U128>;
+  switch (step.code) {
+    case ByteCode::kLoad: return Of<false, true>(step);
+    case ByteCode::kStore: return Of<false, false>(step);
+    case ByteCode::kAtomic: return &RunAtomic<false>;
+    case ByteCode::kCheckedLoad: return Of<true, true>(step);
+    case ByteCode::kCheckedStore: return Of<true, false>(step);
+    case ByteCode::kCheckedAtomic: return &RunAtomic<true>;
     default: return nullptr;
   }
 }

@@ -83,8 +83,8 @@ class Memcheck {
   /// free() of what is no live block of the device's heap.
   void InvalidFree(Warp& warp, std::uint32_t lane, std::uint32_t line, std::uint64_t address);
 
-  /// Tells about what this grid was the first to find.
-  void EndOfLaunch(const Launch& launch);
+  /// Tells about what this grid was the first to find: a launch, and one more where machine code took over in it.
+  void EndOfGrid(std::uint64_t first_serial, std::uint64_t last_serial);
   Engine::Findings findings() const;
 
  private:

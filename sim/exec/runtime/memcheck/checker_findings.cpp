@@ -130,12 +130,12 @@ std::string Memcheck::SharedPlace(const Launch& launch, std::uint64_t offset) co
   return SharedVariablePlace(launch.program->module(), *launch.info->function, offset);
 }
 
-void Memcheck::EndOfLaunch(const Launch& launch) {
+void Memcheck::EndOfGrid(std::uint64_t first_serial, std::uint64_t last_serial) {
   std::vector<MemcheckReport> reports;
   {
     const std::lock_guard lock(mutex_);
     for (const Finding& finding : found_) {
-      if (finding.launch == launch.serial) reports.push_back(finding.report);
+      if (finding.launch == first_serial || finding.launch == last_serial) reports.push_back(finding.report);
     }
   }
   if (!on_finding_) return;

@@ -429,7 +429,7 @@ bool SharedShadow::Try(const Access& access) {
   const bool write = access.what.kind == AccessKind::kWrite;
   if (access.places.row_lanes != 0) {
     if (write ? TryWrite(access) : TryRead(access)) return true;
-    if (write && access.places.same && access.places.row_lanes == kWarpSize) return false;
+    if (write && access.places.same && access.places.least == access.places.most) return false;
   }
   return TryLanes(access);
 }
