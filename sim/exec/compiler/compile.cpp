@@ -1,6 +1,4 @@
 // Entry points of libgridloom-compiler.so.
-#include "sim/exec/compiler/compiler.h"
-
 #include <llvm/Config/llvm-config.h>
 #include <llvm/IR/DebugInfo.h>
 #include <llvm/IR/Verifier.h>
@@ -11,6 +9,7 @@
 
 #include "sim/exec/compiler/bytecode.h"
 #include "sim/exec/compiler/bytecode_expand.h"
+#include "sim/exec/compiler/compiler.h"
 #include "sim/exec/compiler/debug_lines.h"
 #include "sim/exec/compiler/deep_stack.h"
 #include "sim/exec/compiler/find_line.h"

@@ -25,6 +25,14 @@ std::string Found(const std::string& body, exec::Dim3 block, const std::string& 
   return KindsFound(KernelText(kAddresses + body, kTile, target), block);
 }
 
+TEST_CASE("memcheck: reads by lanes that stand in no rows, of memory that was all written, count when it is written") {
+  const std::string scattered =
+      "mul.lo.u32 %r8, %r1, 20;\nand.b32 %r8, %r8, 255;\nadd.u32 %r8, %r8, %r7;\nld.shared.u32 %r10, [%r8];\n";
+  CHECK(Found(kStoreOwn + kBarrier + scattered + kStoreNew + kOut, kTwoWarps) == "race race");
+  CHECK(Found(kStoreOwn + kBarrier + scattered + scattered + kBarrier + kStoreNew + kOut, kTwoWarps) == "");
+  CHECK(Found(kStoreOwn + kBarrier + scattered + kBarrier + scattered + kStoreOther + kOut, kTwoWarps) == "race race");
+}
+
 TEST_CASE("memcheck: a read of shared memory that nobody wrote") {
   CHECK(Found(kLoadOwn + kOut, kWarp) == "uninitialised");
   CHECK(Found(kStoreOwn + kLoadOwn + kOut, kWarp) == "");

@@ -229,15 +229,7 @@ void FillRows(SharedAccessImm imm, std::uint32_t mask, const std::uint64_t* firs
 
 bool Memcheck::CheckShared(Warp& warp, std::uint32_t mask, std::uint32_t line, SharedAccessImm imm,
                            const std::uint64_t* offsets) {
-  if (mask == ~0u && imm.pattern != SharedAccessImm::kAny && imm.kind == AccessKind::kRead && imm.strong == 0 &&
-      LaunchOf(warp).ctas_per_unit == 1 && CheckOf(warp).copies.empty() &&
-      CheckOf(warp).shadow.TryUsualRead(NumberOf(warp), line, imm, offsets))
-    return true;
-  return mask == 0 || CheckUnusual(warp, mask, line, imm, offsets);
-}
-
-bool Memcheck::CheckUnusual(Warp& warp, std::uint32_t mask, std::uint32_t line, SharedAccessImm imm,
-                            const std::uint64_t* offsets) {
+  if (mask == 0) return true;
   const Launch& launch = LaunchOf(warp);
   const bool any = imm.pattern == SharedAccessImm::kAny;
   SharedShadow::Access access;

@@ -48,7 +48,8 @@ class Memcheck {
   std::uint8_t* Check(Warp& warp, const LaneRequest& request);
   void LeaveIfStopped(Warp& warp);
 
-  /// Helper::kCheckShared. False: the access has to go lane by lane.
+  /// Helper::kCheckShared, apart from the usual reads (TryUsualRead), which should not pay for its registers and stack.
+  /// False: the access has to go lane by lane.
   bool CheckShared(Warp& warp, std::uint32_t mask, std::uint32_t line, SharedAccessImm imm,
                    const std::uint64_t* offsets);
   /// Lets generated code do accesses of this site to the region at `address` by itself.
@@ -88,9 +89,6 @@ class Memcheck {
   Engine::Findings findings() const;
 
  private:
-  /// CheckShared, apart from the usual reads, which should not pay for its registers and stack.
-  [[gnu::noinline]] bool CheckUnusual(Warp& warp, std::uint32_t mask, std::uint32_t line, SharedAccessImm imm,
-                                      const std::uint64_t* offsets);
   struct Finding {
     MemcheckReport report;
     std::uint64_t launch = 0;  ///< serial of the one that found it first

@@ -32,7 +32,7 @@ void SharedShadow::Prepare(std::uint32_t bytes, std::uint32_t warps, bool check_
 }
 
 void SharedShadow::BeginCta() {
-  logged_count_ = 0;
+  DropLoggedReads();
   newest_logged_ = 0;
   if (exhausted_ || last_epoch_ > kLastEpoch / 2) {
     words_.Clear();
@@ -136,7 +136,7 @@ void SharedShadow::Complete(std::uint32_t barrier, std::span<const std::uint32_t
   }
   std::ranges::fill(clock, first_epoch_ - 1);
   // What every warp knows to be over is nobody's race any more.
-  if (*std::ranges::min_element(least_known_) >= newest_logged_) logged_count_ = 0;
+  if (*std::ranges::min_element(least_known_) >= newest_logged_) DropLoggedReads();
 }
 
 void SharedShadow::Exit(std::uint32_t warp) {

@@ -3,8 +3,7 @@
 //
 // Memory is known in *cells*: words, and in blocks where anything smaller than a word has been touched, bytes. What is
 // known of a whole block decides about most accesses: everything in it was written before, and nothing since the last
-// barrier. Reads by rows of lanes are only logged: who read a cell matters when it is written, and a barrier of all
-// warps ends that.
+// barrier. Reads are only logged: who read a cell matters when it is written, and a barrier of all warps ends that.
 //
 // Order is kept as vector clocks of warps. A warp's *epoch* counts what it gave to others (barrier arrivals, fences);
 // known(w, v) is the last epoch of v whose accesses are ordered before w's next one. Lanes of one warp are ordered by
@@ -139,6 +138,14 @@ class SharedShadow {
     bool Append(const Row& next);  ///< false: it does not go on where this one ends
   };
 
+  /// A read by lanes that stand in no rows. In the log it is a row without lanes, whose `first` is its number.
+  struct ScatteredRead {
+    std::uint32_t offsets[kWarpSize];
+    std::uint32_t mask;
+    std::uint32_t bytes;  ///< of a lane
+    Trace mine;           ///< of lane 0
+  };
+
   friend struct CellRun;
   Trace TraceOf(std::uint32_t warp, std::uint32_t lane, std::uint32_t line) const;
   bool Ordered(std::uint32_t warp, Trace trace, Trace mine) const;
@@ -166,6 +173,11 @@ class SharedShadow {
   bool TryAtomic(const Access& access);
   void MarkAtomic(std::uint64_t first, std::uint64_t end, std::uint32_t warp);
   void RecordLoggedReads();
+  void DropLoggedReads() { logged_count_ = scattered_count_ = 0; }
+  bool TryScatteredRead(const Access& access);
+  void RecordScattered(const ScatteredRead& read);
+  template <std::uint32_t row_lanes>
+  bool TryUsualRows(std::uint32_t warp, std::uint32_t line, SharedAccessImm what, const std::uint64_t* first);
   void MakeRoomInLog();
   template <typename Visit>
   bool ForCells(const Access& access, Visit visit);
@@ -182,6 +194,8 @@ class SharedShadow {
   std::uint32_t size_ = 0;   // bytes of memory
   std::vector<Row> logged_;  // room for reads; those that are not in their cells yet come first
   std::size_t logged_count_ = 0;
+  std::vector<ScatteredRead> scattered_;  // likewise
+  std::size_t scattered_count_ = 0;
   std::uint32_t newest_logged_ = 0;  // no later epoch is among them
   std::uint32_t warps_ = 0;
   std::uint64_t identity_mask_ = 0;  // what tells two threads apart that need order between them
@@ -213,15 +227,17 @@ inline void SharedShadow::Mark(std::uint64_t first, std::uint64_t end, std::uint
   }
 }
 
-inline bool SharedShadow::TryUsualRead(std::uint32_t warp, std::uint32_t line, SharedAccessImm what,
+template <std::uint32_t row_lanes>
+inline bool SharedShadow::TryUsualRows(std::uint32_t warp, std::uint32_t line, SharedAccessImm what,
                                        const std::uint64_t* first) {
-  if (logged_.size() - logged_count_ < LanePlaces::kMostRows) return false;
+  constexpr std::uint32_t kRows = kWarpSize / row_lanes;
+  if (logged_.size() - logged_count_ < kRows) return false;
   const bool same = what.pattern == SharedAccessImm::kUniform;
-  const std::uint32_t span = same ? what.bytes : std::uint32_t{what.row_lanes} * what.bytes;
-  const std::uint32_t epoch = epoch_[warp], known = least_known_[warp], rows = kWarpSize / what.row_lanes;
+  const std::uint32_t span = same ? what.bytes : row_lanes * what.bytes;
+  const std::uint32_t epoch = epoch_[warp], known = least_known_[warp];
   Row* out = logged_.data() + logged_count_;
   Trace mine = TraceOf(warp, 0, line);
-  for (std::uint32_t row = 0; row < rows; ++row, ++out, mine += Trace{what.row_lanes} << kLaneShift) {
+  for (std::uint32_t row = 0; row < kRows; ++row, ++out, mine += Trace{row_lanes} << kLaneShift) {
     if (first[row] >= size_ || span > size_ - first[row] || (first[row] & (what.bytes - 1u)) != 0) return false;
     const auto offset = static_cast<std::uint32_t>(first[row]);
     for (Block& block : BlocksOf(offset, offset + span)) {
@@ -229,17 +245,22 @@ inline bool SharedShadow::TryUsualRead(std::uint32_t warp, std::uint32_t line, S
         return false;
       block.newest_read = std::max(block.newest_read, epoch);
     }
-    out->first = offset;
-    out->end = offset + span;
-    out->mine = mine;
-    out->lanes = ~0u >> (kWarpSize - what.row_lanes);
-    out->bytes = what.bytes;
-    out->same = same;
+    *out = {offset, offset + span, mine, ~0u >> (kWarpSize - row_lanes), what.bytes, same};
   }
-  logged_count_ += rows;
+  logged_count_ += kRows;
   newest_logged_ = std::max(newest_logged_, epoch);
   used_[warp] = 1;
   return true;
+}
+
+inline bool SharedShadow::TryUsualRead(std::uint32_t warp, std::uint32_t line, SharedAccessImm what,
+                                       const std::uint64_t* first) {
+  switch (what.row_lanes) {
+    case kWarpSize: return TryUsualRows<kWarpSize>(warp, line, what, first);
+    case kWarpSize / 2: return TryUsualRows<kWarpSize / 2>(warp, line, what, first);
+    case kWarpSize / 4: return TryUsualRows<kWarpSize / 4>(warp, line, what, first);
+    default: return false;
+  }
 }
 
 }  // namespace gridloom::exec

@@ -287,8 +287,12 @@ CellRun SharedShadow::RunOf(const Row& row, std::uint32_t warp) {
 
 /// Brings the cells' readers up to date. Whoever reads or changes them does this first.
 void SharedShadow::RecordLoggedReads() {
-  for (std::size_t i = 0; i < logged_count_; ++i) RecordReadRun(RunOf(logged_[i], 0));
-  logged_count_ = 0;
+  for (std::size_t i = 0; i < logged_count_; ++i) {
+    const Row& row = logged_[i];
+    if (row.lanes != 0) RecordReadRun(RunOf(row, 0));
+    else RecordScattered(scattered_[row.first]);
+  }
+  DropLoggedReads();
 }
 
 void SharedShadow::MakeRoomInLog() {
@@ -370,9 +374,47 @@ bool SharedShadow::ForCells(const Access& access, Visit visit) {
   return true;
 }
 
+void SharedShadow::RecordScattered(const ScatteredRead& read) {
+  for (std::uint32_t left = read.mask; left != 0; left &= left - 1) {
+    const auto lane = static_cast<std::uint32_t>(std::countr_zero(left));
+    const std::uint32_t offset = read.offsets[lane];
+    Cells& cells = CellsOf(offset, offset + read.bytes, read.bytes);
+    for (std::uint32_t at = offset; at < offset + read.bytes; at += 1u << cells.shift)
+      RecordRead(cells.At(at), read.mine | Trace{lane} << kLaneShift);
+  }
+}
+
+/// A read of blocks that were all written before the last barrier: lanes stand where they may, and it is only logged.
+bool SharedShadow::TryScatteredRead(const Access& access) {
+  constexpr std::size_t kMostBlocks = 64, kMostScattered = 4096;
+  if (!access.offsets || access.places.least > access.places.most) return false;
+  const std::span<Block> blocks = BlocksOf(access.places.least, access.places.most + access.what.bytes);
+  if (blocks.size() > kMostBlocks) return false;
+  const std::uint32_t known = least_known_[access.warp], epoch = epoch_[access.warp];
+  for (Block& block : blocks)
+    if (block.newest_write > known || block.newest_atomic > known || !AllWritten(block)) return false;
+  MakeRoomInLog();
+  if (scattered_count_ == kMostScattered) RecordLoggedReads();
+  if (scattered_count_ == scattered_.size()) scattered_.resize(std::max<std::size_t>(64, scattered_.size() * 2));
+  for (Block& block : blocks) block.newest_read = std::max(block.newest_read, epoch);
+  ScatteredRead& read = scattered_[scattered_count_];
+  for (std::uint32_t lane = 0; lane < kWarpSize; ++lane)
+    read.offsets[lane] = static_cast<std::uint32_t>(access.offsets[lane]);
+  read.mask = access.mask;
+  read.bytes = access.what.bytes;
+  read.mine = TraceOf(access.warp, 0, access.line);
+  Row& row = logged_[logged_count_++];
+  row = {};
+  row.first = static_cast<std::uint32_t>(scattered_count_++);
+  newest_logged_ = std::max(newest_logged_, epoch);
+  used_[access.warp] = 1;
+  return true;
+}
+
 bool SharedShadow::TryLanes(const Access& access) {
-  RecordLoggedReads();
   const bool read = access.what.kind == AccessKind::kRead;
+  if (read && TryScatteredRead(access)) return true;
+  RecordLoggedReads();
   const auto is_good = [&](const Cell& cell, Trace mine) {
     return read ? Readable(access.warp, cell, mine) : Writable(access.warp, cell, mine);
   };
