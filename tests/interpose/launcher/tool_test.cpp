@@ -155,11 +155,18 @@ TEST_CASE("Devices_ListsThemAndShowsOne") {
   CHECK(tree.Run("devices h2000").exit_code == 125);
 }
 
-TEST_CASE("Inspect_OfOurselves_FindsNoDeviceCode") {
+TEST_CASE("Inspect_OfAProgramWithoutDeviceCode_SaysSo") {
   const Installation tree;
-  CHECK(Has(tree.Run("inspect bin/gridloom"), "ELF executable\nnote: no device code"));
+  CHECK(Has(tree.Run("inspect /bin/true"), "ELF executable\nnote: no device code"));
   CHECK(tree.Run("inspect nosuch").exit_code == 125);
   CHECK(tree.Run("inspect").exit_code == 125);
+}
+
+TEST_CASE("Inspect_OfOurselves_FindsTheKernelsThatPassesAdd") {
+  const Installation tree;
+  const Outcome outcome = tree.Run("inspect bin/gridloom");
+  CHECK(Has(outcome, "gl_master\n"));
+  CHECK(Has(outcome, "gl_super\n"));
 }
 
 TEST_CASE("Doctor_NamesWhatIsMissingAndWhatMendsIt") {
