@@ -13,6 +13,7 @@
 #include "interpose/objects/context.h"
 #include "interpose/objects/current_context.h"
 #include "interpose/objects/device.h"
+#include "interpose/objects/green_context.h"
 #include "interpose/objects/process.h"
 
 namespace gridloom::session {
@@ -116,8 +117,13 @@ CUresult GetStorage(void** value, CUcontext handle, void* key) {
 
 Slot g_storage[4];  // no size slot
 
-CUresult CheckContext(CUcontext, unsigned* flag, const void**) {
-  *flag = 0;
+/// Asked by runtimes from 13.1 on before an execution context is destroyed, recorded, or synchronized as a device:
+/// whether it is a green one, and, if `device` is given, which context stands for its device (docs/shim.md, how that
+/// was seen).
+CUresult CheckContext(CUcontext handle, unsigned* is_green, CUcontext* device) {
+  const GreenPtr green = handle != nullptr ? Process::Get().FindGreen(handle) : CurrentGreenPtr();
+  *is_green = green != nullptr ? 1 : 0;
+  if (green != nullptr && device != nullptr) *device = green->primary().handle();
   return CUDA_SUCCESS;
 }
 unsigned NoChecks() { return 0; }

@@ -101,7 +101,12 @@ if hasattr(runtime, "cudaExecutionCtxStreamCreate"):  # from 13.1 on; a resource
     call("cudaGreenCtxCreate", ctypes.byref(context), description, 0, 0)
     call("cudaExecutionCtxStreamCreate", ctypes.byref(own), context, 1, 0)
     call("cudaExecutionCtxSynchronize", context)
+    call("cudaExecutionCtxRecordEvent", context, last)
     call("cudaStreamDestroy", own)
+    call("cudaExecutionCtxDestroy", context)
+    call("cudaDeviceGetExecutionCtx", ctypes.byref(context), 0)
+    assert runtime.cudaExecutionCtxDestroy(context) == 1, "a device's own context cannot be destroyed"
+    runtime.cudaGetLastError()
 call("cudaMallocAsync", ctypes.byref(memory), size, stream)
 call("cudaFreeAsync", memory, stream)
 call("cudaDeviceSynchronize")

@@ -512,3 +512,26 @@ TEST_CASE("GreenContext_OfANodeOrAStream_OutlivesItsHandle", "[green]") {
   CU_OK(cuGraphDestroy(graph));
   CU_OK(cuStreamDestroy_v2(stream));
 }
+
+// What the runtime of CUDA 13.5 asks before it destroys an execution context or waits for a device (docs/shim.md).
+TEST_CASE("RuntimeTable_AsksWhetherAContextIsGreen", "[green]") {
+  const test::Fixture fixture;
+  const Green green(Split(OfDevice(), 1, 8));
+  constexpr CUuuid kTable = {
+      {0x26, 0x3E, 0x88, 0x60, 0x7C, 0xD2, 0x61, 0x43, 0x92, 0xF6, 0xBB, 0xD5, 0x00, 0x6D, 0xFA, 0x7E}};
+  const void* table = nullptr;
+  CU_OK(cuGetExportTable(&table, &kTable));
+  const auto ask =
+      reinterpret_cast<CUresult (*)(CUcontext, unsigned*, CUcontext*)>(static_cast<void* const*>(table)[2]);
+  unsigned is_green = 7;
+  CUcontext device = nullptr;
+  CU_OK(ask(green.context(), &is_green, &device));
+  CHECK(is_green == 1);
+  CHECK(device == fixture.context);
+  CU_OK(ask(green.context(), &is_green, nullptr));
+  CHECK(is_green == 1);
+  device = nullptr;
+  CU_OK(ask(fixture.context, &is_green, &device));
+  CHECK(is_green == 0);
+  CHECK(device == nullptr);
+}
