@@ -17,7 +17,7 @@ namespace {
 using gridloom::hooks::DriverFunction;
 using Functions = const DriverFunction* (*)();
 
-/// Of the shim that is preloaded; else of the one beside this library, which is opened then.
+/// The functions of the shim that is preloaded; else of the shim beside this library, which is opened then.
 Functions FindShim() {
   constexpr const char* kName = "gridloomDriverFunctions";
   if (void* const preloaded = dlsym(RTLD_DEFAULT, kName)) return reinterpret_cast<Functions>(preloaded);

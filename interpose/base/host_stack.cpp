@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kMostFrames = 32;
 
-/// Of a return address: what it returns to is the call before it.
+/// The function of a return address: the call stands before the address.
 Dl_info InfoOf(const void* frame) {
   Dl_info info{};
   if (dladdr(static_cast<const char*>(frame) - 1, &info) == 0) info = {};

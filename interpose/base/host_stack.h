@@ -9,7 +9,7 @@ namespace gridloom::session {
 
 class HostStack {
  public:
-  /// Of the calling thread, without what belongs to this library.
+  /// The calling thread's stack, without the functions of this library.
   static std::shared_ptr<const HostStack> Here();
   /// A line for each function, the innermost first: "Run(int*) in app+0x12af". The name is there where the program
   /// exports it (-rdynamic); addr2line and debuggers take the offset.

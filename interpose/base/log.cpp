@@ -8,7 +8,7 @@
 namespace gridloom::session {
 namespace {
 
-/// As the settings say; what is wrong with them is said in the log itself.
+/// Opens the log that the settings ask for; what is wrong with them is said in the log itself.
 Logger* OpenLog() {
   const Settings& settings = TheSettings();
   LogLevel level = LogLevel::kWarn;

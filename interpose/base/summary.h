@@ -40,8 +40,8 @@ class Summary {
   std::map<std::string, Line> lines_;
   std::map<std::string, std::string> whole_;
   std::map<std::pair<std::string, std::string>, std::uint64_t> tasks_;  ///< launches, by kernel and why they are none
-  std::map<std::pair<std::string, std::uint32_t>, std::set<std::string>>
-      launches_;  ///< by function and line of its PTX
+  /// What was said of launches, by function and line of its PTX.
+  std::map<std::pair<std::string, std::uint32_t>, std::set<std::string>> launches_;
 };
 
 }  // namespace gridloom::session

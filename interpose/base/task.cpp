@@ -242,8 +242,8 @@ void TaskPool::LookAround(std::unique_lock<std::mutex>& lock) {
 }
 
 void TaskPool::WatchMain() {
-  constexpr unsigned kRounds =
-      20;  // without a ready task, before it sleeps: waking it costs the program's thread a system call
+  // Rounds without a ready task, after which the thread sleeps: waking it costs the program's thread a system call.
+  constexpr unsigned kRounds = 20;
   std::unique_lock lock(mutex_);
   while (true) {
     watch_.wait(lock, [this] { return watching_; });  // it may be true already when this thread begins

@@ -89,7 +89,8 @@ class TaskPool {
 
   /// Runs `task` once all of `after` are done. Null and finished entries are fine.
   void Submit(const TaskPtr& task, std::span<const TaskPtr> after);
-  /// As Submit, but when nothing is in the task's way it belongs to the caller, who must call RunHere (answer: true).
+  /// Does what Submit does, unless nothing is in the task's way. Then it answers true: the task belongs to the caller,
+  /// who must call RunHere.
   bool SubmitOrClaim(const TaskPtr& task, std::span<const TaskPtr> after);
   void RunHere(const TaskPtr& task) { RunClaimed(task, Goal{}); }
   /// Ends a task that was handed on, and runs what becomes ready by that, if it may run anywhere.

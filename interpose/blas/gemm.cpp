@@ -53,7 +53,7 @@ Status Run(const Call& call, const Shape& s, Element factor, const void* alpha, 
   return Launch(call.name, product, settings.stream);
 }
 
-/// As Run, for functions that are told their types.
+/// Run for functions that are told their types.
 Status RunTyped(const Call& call, const Shape& s, std::optional<Element> factor, const void* alpha, const void* a,
                 int type_a, Index lda, Index stride_a, const void* b, int type_b, Index ldb, Index stride_b,
                 const void* beta, const void* c, int type_c, Index ldc, Index stride_c, Index batches,

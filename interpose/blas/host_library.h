@@ -40,8 +40,8 @@ inline HostGemm<std::complex<double>> HostLibrary::gemm() const {
   return zgemm;
 }
 
-/// As GRIDLOOM_BLAS says: a file, or `off`; unset: OpenBLAS, else BLIS. It uses `threads` threads unless the program
-/// has loaded it, too.
+/// The library that GRIDLOOM_BLAS names: a file, or `off`; unset: OpenBLAS, else BLIS. The library uses `threads`
+/// threads unless the program has loaded it, too.
 const HostLibrary& TheHostLibrary(unsigned threads);
 
 }  // namespace gridloom::blas

@@ -50,8 +50,8 @@ CUresult cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice ordinal) {
 // Succeeds for numbers nobody knows: the runtime asks for attributes of newer drivers and gives up on the first error.
 namespace {
 
-constexpr CUdevice_attribute kNewestAttribute =
-    CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_LOCALIZED_MEMORY_SUPPORTED;  // of CUDA 13.5
+// The newest attribute of CUDA 13.5.
+constexpr CUdevice_attribute kNewestAttribute = CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_LOCALIZED_MEMORY_SUPPORTED;
 
 }  // namespace
 

@@ -16,7 +16,7 @@ struct DriverFunction {
   const char* name;
   void (*function)();
 };
-/// Of the driver and of NVML, sorted by name.
+/// All functions of the driver and of NVML, sorted by name.
 extern const DriverFunction kDriverFunctions[];
 extern const std::size_t kDriverFunctionCount;
 

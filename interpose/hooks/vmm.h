@@ -15,8 +15,8 @@ struct MappedMemory {
   std::uint64_t id = 0;        ///< of the mapping
   std::uint64_t block_id = 0;  ///< of the memory, the same wherever it is mapped
   bool at_host = false;
-  cuda::CUmemAllocationHandleType handle_types =
-      cuda::CU_MEM_HANDLE_TYPE_NONE;  ///< as which the memory may be exported
+  /// The handle types as which the memory may be exported.
+  cuda::CUmemAllocationHandleType handle_types = cuda::CU_MEM_HANDLE_TYPE_NONE;
 };
 
 /// What is mapped at the address; nothing for other memory and where a reserved range is empty.

@@ -24,7 +24,8 @@ bool IsPython() {
   return name.starts_with("python") || name.starts_with("pypy");
 }
 
-/// As far as it can be known before the first call: asked for, or there is one that may be taken.
+/// Whether a real GPU is used, as far as that can be known before the first call: one was asked for, or there is one
+/// that may be taken.
 bool IsRealGpu() {
   const char* const device = getenv("GRIDLOOM_DEVICE");
   if (device != nullptr && *device != '\0') return std::string_view(device) == "real";

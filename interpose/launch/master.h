@@ -48,7 +48,7 @@ class TaskQueue {
   bool Put(LaunchedTaskPtr task);
   /// Moves at most `most` of them behind those in `to`.
   void Take(std::size_t most, std::vector<LaunchedTaskPtr>& to);
-  /// They are the next again.
+  /// Puts the tasks back in front of all others.
   void PutBack(std::vector<LaunchedTaskPtr>& tasks);
   std::size_t size() const { return size_.load(std::memory_order_relaxed); }
   /// Returns when there is a task, or `over` holds.

@@ -103,7 +103,7 @@ TaskKernelPtr NarrowTasks::Find(const KernelOp& op) {
 
 void NarrowTasks::Enlarge(const KernelOp& op) {
   std::erase_if(older_, [](const auto& master) { return master->ended(); });
-  // Of modules that are no more, and no task is left: who has one holds its kernel.
+  // Drops kernels of modules that are no more, if no task of theirs is left: a task holds its kernel.
   std::erase_if(kernels_, [&](const TaskKernelPtr& kernel) {
     return kernel->handle.expired() && kernel.use_count() == 2 &&
            known_.erase({kernel->program.get(), kernel->info}) != 0;

@@ -20,7 +20,7 @@ cuda::CUresult WaitForTask(Context& context, std::uint64_t number);
 cuda::CUresult CheckTask(Context& context, std::uint64_t number);
 /// Waits for all tasks that were spawned in the context so far.
 void WaitForSpawnedTasks(Context& context);
-/// Those that are not over.
+/// The spawned tasks of the context that are not over.
 std::vector<TaskPtr> SpawnedTasksOf(const Context& context);
 
 }  // namespace gridloom::session

@@ -45,7 +45,7 @@ struct KernelSum {
   }
 };
 
-/// Of these visits and accesses, made so many times.
+/// Adds what these visits and accesses do, made so many times.
 void AddPath(const trace::KernelCode& code, std::span<const trace::BlockVisit> visits,
              std::span<const trace::MemoryAccess> accesses, std::uint64_t times, KernelSum& sum) {
   for (const trace::BlockVisit& visit : visits) {

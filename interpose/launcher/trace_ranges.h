@@ -44,8 +44,8 @@ class TraceRanges {
   std::map<Form, std::unordered_map<std::uint64_t, Ranged>> ranged_;  ///< by work
   std::unordered_map<std::uint64_t, std::uint64_t> kernels_;  ///< warp instructions of the program's launches, by work
   std::uint64_t launches_ = 0;
-  std::map<std::pair<std::string, std::string>, std::uint64_t>
-      reasons_;  ///< launches, by kernel and why they have none
+  /// Launches, by kernel and why they have none.
+  std::map<std::pair<std::string, std::string>, std::uint64_t> reasons_;
 };
 
 }  // namespace gridloom::launcher

@@ -349,7 +349,7 @@ int GetComputeProcesses(Handle device, unsigned* count, Entry* processes) {
               [&](const auto& facts) { return List(UseOf(facts, TheBroker().Ask()), count, processes); });
 }
 
-/// Of kinds that a virtual GPU has none of: for graphics, and of MPS.
+/// Processes of kinds that a virtual GPU has none of: for graphics, and of MPS.
 int GetNoProcesses(Handle device, unsigned* count, void*) { return GetZero(device, count); }
 
 int GetProcessDetails(Handle device, ProcessDetailList* list) {

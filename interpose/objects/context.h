@@ -85,7 +85,7 @@ class Context final : public exec::AllocationOwner {
   std::atomic<cuda::CUsharedconfig> shared_config{cuda::CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE};
   static constexpr std::uint32_t kDefaultStackBytes = 1024;
   std::atomic<std::uint64_t> limits[10];
-  /// Of a thread, in bytes.
+  /// The stack of a thread, in bytes.
   std::uint32_t stack_limit() const {
     return static_cast<std::uint32_t>(limits[cuda::CU_LIMIT_STACK_SIZE].load(std::memory_order_relaxed));
   }
@@ -100,8 +100,8 @@ class Context final : public exec::AllocationOwner {
   StreamPtr per_thread_stream();
   /// `green`: of this context, or null.
   StreamPtr CreateStream(Stream::Kind kind, int priority, std::shared_ptr<GreenContext> green = nullptr);
-  /// Those that have not been destroyed, of one green context, or of the context and all its green ones with the legacy
-  /// stream.
+  /// The streams that have not been destroyed: of one green context, or of the context and all its green ones, with the
+  /// legacy stream.
   std::vector<StreamPtr> Streams(const GreenContext* green);
   /// What streams wait for that are created later, by cuCtxWaitEvent or, for those of a green context,
   /// cuGreenCtxWaitEvent.
@@ -131,11 +131,11 @@ class Context final : public exec::AllocationOwner {
   struct Group {
     TaskPtr first, last;
     std::uint64_t operations = 0;  ///< how many
-    std::function<std::vector<TaskPtr>()>
-        submit;  ///< submits them behind `first`; `last` comes behind the tasks it answers
+    /// Submits the group's tasks behind `first`; `last` comes behind the tasks that it answers.
+    std::function<std::vector<TaskPtr>()> submit;
   };
-  /// Puts them into the stream, behind `after`. Answers a task that the host has to wait for before it goes on, since
-  /// the stream's queue is full; null: none.
+  /// Puts the group's tasks into the stream, behind `after`. Answers a task that the host has to wait for before it
+  /// goes on, since the stream's queue is full; null: none.
   [[nodiscard]] TaskPtr EnqueueGroup(Stream& stream, const Group& group, std::span<const TaskPtr> after);
   /// Puts a launch into the stream that may wait there for others: `add` puts it into the batch that is open, or makes
   /// one where none is, and answers whether the batch is to go. Batches become tasks, too, when anything else is put
@@ -192,7 +192,7 @@ class Context final : public exec::AllocationOwner {
   TaskPtr CloseBatch(Stream& stream);
   /// The tasks of streams that are not done. `blocking`: only of streams that wait for the legacy one.
   void AddTails(bool blocking, std::vector<TaskPtr>& tasks) const;
-  /// That in streams which this one's next operation has to wait for.
+  /// CloseBatch of all streams that the next operation of `stream` has to wait for.
   void CloseOthers(const Stream& stream);
   void CloseAll();
 

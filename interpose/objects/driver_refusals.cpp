@@ -8,7 +8,8 @@
 namespace gridloom::session {
 namespace {
 
-/// Of a block, whatever its device: what is more has to be dynamic (CUDA C++ Programming Guide, Compute Capabilities).
+/// Static shared memory of a block at most, whatever the device: what is more has to be dynamic (CUDA C++ Programming
+/// Guide, Compute Capabilities).
 constexpr std::uint64_t kMostStaticShared = 48 << 10;
 
 std::uint64_t SharedBytes(const ptx::Variable& variable) {
@@ -24,7 +25,7 @@ std::uint64_t SharedBytes(const ptx::Block& block) {
   return bytes;
 }
 
-/// Of all kernels together: none has more.
+/// The shared memory of all kernels together: no single kernel has more.
 std::uint64_t SharedBytes(const ptx::Module& module) {
   std::uint64_t bytes = 0;
   for (const ptx::Variable& variable : module.variables) bytes += SharedBytes(variable);

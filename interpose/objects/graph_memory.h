@@ -28,7 +28,7 @@ class GraphMemory {
   std::uint64_t address() const { return address_; }
   /// The program frees it in stream order. False unless a launch has allocated it since it was freed last.
   bool BeginFree();
-  /// It does not after all.
+  /// Takes BeginFree back: the program does not free the memory after all.
   void CancelFree();
 
  private:

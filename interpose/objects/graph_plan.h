@@ -35,7 +35,7 @@ struct GraphPlan {
 
   /// A launch begins: conditions get the values they begin with.
   void BeginConditions() const;
-  /// Its nodes and those of its children.
+  /// How many nodes the graph and its children have.
   std::uint64_t operations() const;
 };
 

@@ -45,8 +45,8 @@ class Kernel {
   struct Bound {
     std::shared_ptr<exec::Program> program;
     const exec::KernelInfo* info = nullptr;
-    std::shared_ptr<const exec::SlicedKernel>
-        sliced;  ///< null: grids run whole (launch/slicing.h), or no context was named
+    /// Null: grids run whole (launch/slicing.h), or no context was named.
+    std::shared_ptr<const exec::SlicedKernel> sliced;
     /// The file has it sliced: `sliced` is it, and the program does not know of its last parameters.
     bool sliced_already = false;
 
@@ -122,12 +122,12 @@ class Code : public std::enable_shared_from_this<Code> {
   Device& device() const { return device_; }
   /// Not null: it has no PTX for the device, and whatever needs its program gives NO_BINARY_FOR_GPU.
   const RefusedCode* refused() const { return refused_.get(); }
-  /// It came in the wrapper in which the CUDA runtime registers a program's own code.
+  /// Whether the code came in the wrapper in which the CUDA runtime registers a program's own code.
   bool from_runtime() const { return from_runtime_; }
   /// File name of the program or shared object whose memory the image lay in; empty for what was made or read at run
   /// time.
   const std::string& library() const { return library_; }
-  /// It is a module's: its kernels run in that context alone. Before anybody asks for a kernel.
+  /// The code is a module's: its kernels run in that context alone. To be called before anybody asks for a kernel.
   void BindTo(Context& owner) { owner_ = &owner; }
   /// The program in a context, parsed and placed on first use. Null context: any, or one that the first context adopts.
   cuda::CUresult ProgramFor(Context* context, std::shared_ptr<exec::Program>* program, JitLog* log = nullptr);

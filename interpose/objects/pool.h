@@ -19,8 +19,8 @@ class Device;
 /// Blocks that are in use keep their pool: one that the program has destroyed goes with the last of them.
 class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
  public:
-  /// Of device memory (kPool), managed memory (kManaged) or host memory (kPinned). `max_bytes` 0: no limit.
-  /// `place`: where managed memory prefers to be.
+  /// `kind`: the pool gives device memory (kPool), managed memory (kManaged) or host memory (kPinned). `max_bytes` 0:
+  /// no limit. `place`: where managed memory prefers to be.
   explicit MemoryPool(Device& device, exec::MemoryKind kind, std::uint64_t max_bytes = 0,
                       cuda::CUmemLocationType place = cuda::CU_MEM_LOCATION_TYPE_NONE)
       : device_(device),
@@ -47,9 +47,9 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
   /// The program gives the block back, once its stream gets there. False when the block is not in use, or was given
   /// back before.
   bool BeginFree(std::uint64_t address);
-  /// It does not after all.
+  /// Takes BeginFree back: the program does not free the block after all.
   void CancelFree(std::uint64_t address);
-  /// The stream got there.
+  /// The stream has come to the place where the program frees the block.
   void Free(std::uint64_t address);
   /// Gives cached blocks back to the device until at most `keep` bytes are held.
   void Trim(std::uint64_t keep);

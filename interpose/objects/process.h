@@ -76,7 +76,7 @@ class Process {
   Context* FindContext(cuda::CUcontext handle) const;
   /// The green context that was converted to `handle`; null: none was.
   std::shared_ptr<GreenContext> FindGreen(cuda::CUcontext handle) const;
-  /// It was destroyed: for a while its handle is known as that of a destroyed one.
+  /// A green context was destroyed: for a while its handle is known as that of a destroyed one.
   void ShelveGreen(GreenContext& green);
   /// The context that a module's program was loaded in; null when none has asked for it yet.
   Context* FindContext(const exec::Program& program) const;

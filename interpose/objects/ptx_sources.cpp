@@ -89,8 +89,8 @@ bool IsProvided(std::string_view name) {
 std::uint32_t MaxRegisters(std::string_view options) {
   constexpr std::string_view kName = "-maxrregcount";
   for (std::size_t at = 0; (at = options.find(kName, at)) != std::string_view::npos; at += kName.size()) {
-    const std::size_t begin =
-        at != 0 && options[at - 1] == '-' ? at - 1 : at;  // of a word of its own, not of another option's value
+    // The option's word begins here, with one dash or two.
+    const std::size_t begin = at != 0 && options[at - 1] == '-' ? at - 1 : at;
     if (begin != 0 && options[begin - 1] != ' ') continue;
     const std::string_view rest = options.substr(at + kName.size());
     const std::size_t digits = rest.find_first_not_of("= ");

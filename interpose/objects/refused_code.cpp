@@ -18,8 +18,8 @@ namespace {
 constexpr std::size_t kNamed = 3;                // kernels that are named
 constexpr unsigned kTold = 3;                    // refusals of a file that are told as errors
 constexpr std::uint64_t kMostBytes = 64u << 20;  // of a cubin that is looked into
-constexpr std::string_view kText =
-    ".text.";  // sections with a kernel's code are called so (CUDA Binary Utilities, ELF)
+// Sections with a kernel's code are called so (CUDA Binary Utilities, ELF).
+constexpr std::string_view kText = ".text.";
 constexpr std::size_t kLongestName = 120;
 
 /// Names as machine code has them.

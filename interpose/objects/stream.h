@@ -36,7 +36,7 @@ class Stream {
   Kind kind() const { return kind_; }
   /// Whose SMs its kernels run on; null: the device's, or those of the green context that is current.
   GreenContext* green() const { return green_.get(); }
-  /// Its green context is no more: all that can be done with it is to destroy it.
+  /// The stream's green context is no more: all that can be done with the stream is to destroy it.
   bool detached() const;
   bool blocking() const { return kind_ != Kind::kNonBlocking; }
   int priority() const { return priority_.load(std::memory_order_relaxed); }

@@ -79,8 +79,8 @@ bool BrokerLink::Quota(std::uint64_t used) {
   const std::uint64_t reserved = reserved_.load(std::memory_order_relaxed);
   // What was freed is kept for the next allocations, but not by a process that has nothing any more.
   if (used <= reserved && reserved - used < 4 * kMemoryPiece && (used > 0 || reserved == 0)) return true;
-  const std::uint64_t pieces =
-      used / kMemoryPiece + (used % kMemoryPiece != 0);  // as many as a number holds, for any `used`
+  // The sum does not overflow, whatever `used` is.
+  const std::uint64_t pieces = used / kMemoryPiece + (used % kMemoryPiece != 0);
   const std::uint64_t wanted = std::max(used, pieces * kMemoryPiece);
   if (client_->Reserve(wanted)) {
     reserved_.store(wanted, std::memory_order_relaxed);

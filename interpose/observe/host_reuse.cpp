@@ -29,7 +29,7 @@ void HostReuse::SplitAt(std::uint64_t address) {
   piece->second.end = address;
 }
 
-/// Those that lie in the memory as a whole; there are no others in it.
+/// The pieces that lie in the memory as a whole; the memory has no others.
 std::pair<HostReuse::Pieces::iterator, HostReuse::Pieces::iterator> HostReuse::PiecesIn(const Memory& memory) {
   SplitAt(memory.begin);
   SplitAt(memory.begin + memory.bytes);

@@ -11,7 +11,7 @@
 
 namespace gridloom::session {
 
-/// Of a program, whose works are numbered in the order of its calls.
+/// The copies of one program, whose works are numbered in the order of its calls.
 class HostReuse {
  public:
   struct Memory {
@@ -34,7 +34,7 @@ class HostReuse {
     std::vector<Copy> copies;
   };
   using Pieces = std::map<std::uint64_t, Piece>;
-  /// Of a piece. An older one has long been done when so many have come after it.
+  /// Copies that are kept of a piece. An older one has long been done when so many have come after it.
   static constexpr std::size_t kMostCopies = 64;
   static constexpr std::size_t kMostPieces = 100'000;
 

@@ -109,7 +109,7 @@ void HostTimeline::Remember(const std::optional<Source>& source, const HostActio
   sources_[source->place] = {*source, action.work};
 }
 
-/// Those of a copy whose source the program need not have filled anew are none.
+/// Finds the earlier copies of the memory. A copy whose source the program need not have filled anew has none.
 void HostTimeline::FindReuses(const HostReuse::Memory& memory, HostAction& action) const {
   if (memory.bytes != 0 && memory.bytes != action.bytes) action.host_span = memory.bytes;
   if (memory.bytes != 0 && action.like == 0) action.reuses = reuse_.Find(memory);

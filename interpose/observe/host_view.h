@@ -28,7 +28,7 @@ class HostView {
 
   /// Whether it may look when it goes on, if it waits now.
   bool Sees() const { return shares_ || !unseen_.empty(); }
-  // It has waited: what it knows of is not new any more.
+  /// The host has waited for these works: what they wrote is not unseen any more.
   void WaitedFor(std::uint64_t mark);
   void WaitedForStream(const void* context, std::uint64_t stream, bool legacy);
   void WaitedForAll(const void* context);

@@ -33,7 +33,7 @@ TracedLaunch ReleasingOf(const KernelOp& op, const exec::RangedKernel& kernel, t
 /// (LaunchPlan::ctas).
 RangedLaunch* RangedLaunchOf(const KernelOp& op);
 
-/// Its code as traces have it. Kept for the life of the process.
+/// The kernel's code as traces have it. It is kept for the life of the process.
 const trace::CodeTable& CodeTableOf(const TracedLaunch& launch);
 trace::LaunchShape ShapeOf(const KernelOp& op, const TracedLaunch& launch);
 

@@ -338,7 +338,7 @@ void MemcheckLog::NoteObjects(const char* sort, std::uint64_t count) {
   else object_leaks_.push_back({sort, count});
 }
 
-/// Those that go with their context.
+/// Notes the objects that go with their context.
 void MemcheckLog::NoteObjectsOf(Context& context) {
   std::uint64_t events = 0;
   Process::Get().events.ForEach(

@@ -117,7 +117,7 @@ class MemcheckLog {
   static constexpr std::uint32_t kMostFiltered = 1'000'000;
 
   MemcheckLog();
-  /// Of an allocation and of a grid.
+  /// The host's stacks at the calls that allocated and freed memory, and that launched a grid.
   struct Stacks {
     HostStackPtr allocated, freed, launched;
   };
@@ -159,8 +159,8 @@ class MemcheckLog {
   std::string json_path_;
   int journal_ = -1;
   mutable std::mutex journal_mutex_;
-  mutable bool introduced_ =
-      false;       ///< the journal has the program's name, which comes before all else; guarded by journal_mutex_
+  /// The journal has the program's name, which comes before all else; guarded by journal_mutex_.
+  mutable bool introduced_ = false;
   int owner_ = 0;  ///< process id: a forked child reports nothing of its parent's
   std::mutex mutex_;
   std::vector<Call> calls_;

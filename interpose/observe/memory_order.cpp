@@ -78,7 +78,7 @@ std::vector<std::string> MemoryOrder::Launched(const StreamOrder::Place& place, 
 
 namespace {
 
-/// Of a node of the graph that allocates or frees the memory.
+/// What is wrong with the use by a node of the graph that allocates or frees the memory.
 std::string WrongInGraph(const GraphMemoryOrder::Lifetime& lifetime, std::uint32_t node) {
   if (lifetime.allocates && !lifetime.after_allocation[node])
     return "which no dependency of the graph orders before this node";

@@ -28,8 +28,8 @@ class GraphMemoryOrder;
 /// Where a grid, a copy or a fill comes from.
 struct WorkOrigin {
   HostStackPtr stack;  ///< of the call that submitted it or launched its graph; null unless wanted
-  std::optional<StreamOrder::Place>
-      place;  ///< its own or that of its graph; none before there is stream-ordered memory
+  /// The operation's own place or that of its graph; none before there is stream-ordered memory.
+  std::optional<StreamOrder::Place> place;
   std::shared_ptr<const GraphMemoryOrder> graph;  ///< that it is a node of; null: of none
   std::uint32_t node = 0;                         ///< in `graph`, or the node whose child graph it is in
 };

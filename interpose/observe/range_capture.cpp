@@ -20,7 +20,7 @@ using Ranges = trace::LaunchInfo::Ranges;
 
 namespace {
 
-/// Of memory that one launch may write, so much is kept to be put back.
+/// So much of the memory that one launch may write is kept at most, to be put back.
 constexpr std::uint64_t kMostSaved = std::uint64_t{1} << 30;
 
 bool IsGiven(const std::optional<std::string>& setting) { return setting && !setting->empty(); }

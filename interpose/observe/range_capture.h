@@ -68,8 +68,8 @@ class RangeCapture {
   struct ProgramEntry {
     std::unique_ptr<analysis::CallGraph> calls;
     std::map<trace::LaunchInfo::Ranges, std::shared_ptr<exec::RangedProgram>> forms;
-    std::unordered_map<const ptx::Function*, std::string>
-        why_not;  ///< of kernels that have been looked at; empty: nothing is in the way
+    /// Why kernels that have been looked at have no ranges; empty: nothing is in the way.
+    std::unordered_map<const ptx::Function*, std::string> why_not;
   };
   std::string WhyNot(const KernelOp& op, Origin origin);
   exec::RangedKernel Find(Context& context, const KernelOp& op, trace::LaunchInfo::Ranges form);

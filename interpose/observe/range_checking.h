@@ -37,7 +37,7 @@ class RangeChecks {
   RangeChecks(passes::RangeForm form, std::uint64_t most_launches) : form_(form), most_launches_(most_launches) {}
   bool IsWanted(const std::string& kernel);
 
-  /// Of larger grids, a sample of the CTAs is compared: the pages of each one are kept.
+  /// Of grids with more CTAs a sample is compared, since the pages of each compared CTA are kept.
   static constexpr std::uint64_t kMostCtas = 250'000;
 
   struct Row {

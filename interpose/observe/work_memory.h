@@ -15,7 +15,7 @@ struct GraphPlan;
 /// pageable memory are done with it when the call returns.
 HostReuse::Memory HostMemoryOf(const Operation& operation, const trace::HostAction& action);
 
-/// Of several copies together.
+/// Bytes that several copies move together.
 struct CopiedBytes {
   std::uint64_t to_device = 0, to_host = 0;
 };

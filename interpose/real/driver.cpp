@@ -113,8 +113,8 @@ namespace {
 /// The first call of all, which also reads the settings, is made under it. Held over each fork: a child begins with
 /// nothing half made.
 constinit std::mutex g_first_call;
-__attribute__((tls_model("initial-exec"))) thread_local constinit bool t_decides =
-    false;  // a real driver may fork as it is loaded
+// A real driver may fork as it is loaded.
+__attribute__((tls_model("initial-exec"))) thread_local constinit bool t_decides = false;
 
 struct Deciding {
   Deciding() { t_decides = true; }

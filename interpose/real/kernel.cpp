@@ -22,7 +22,7 @@ std::string NameOf(CUresult status) {
   return name != nullptr ? name : std::to_string(static_cast<int>(status));
 }
 
-/// Of the thread's device, or of the first one: libraries are loaded before there are contexts.
+/// The capability of the thread's device, or of the first one: libraries are loaded before there are contexts.
 Result<ComputeCapability> CapabilityOfDevice() {
   CUdevice device = 0;
   if (Real<Fn::cuCtxGetDevice>(&device) != CUDA_SUCCESS) device = 0;
@@ -116,7 +116,7 @@ CUfunction RealKernel::Original() const {
   return status == CUDA_SUCCESS ? function : nullptr;
 }
 
-/// Of the variables that the kernel uses, as the program's module has them in the current context.
+/// Addresses of the variables that the kernel uses, as the program's module has them in the current context.
 Result<passes::VariableAddresses> RealKernel::Addresses(const ptx::Module& module) const {
   GL_TRY(names, passes::VariablesOf(module, name_));
   passes::VariableAddresses addresses;

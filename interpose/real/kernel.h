@@ -29,7 +29,7 @@ class RealImage {
   static std::shared_ptr<RealImage> OfPointer(const void* image);
   static std::shared_ptr<RealImage> OfFile(const char* path);
 
-  /// Its module with all kernels sliced, made when it is first asked for; an error says why there is none.
+  /// The kernel's module with all kernels sliced, made when it is first asked for; an error says why there is none.
   Result<const passes::Rewritten*> Sliced();
 
  private:
@@ -74,8 +74,8 @@ class RealKernel {
 
   const std::string& name() const { return name_; }
 
-  /// Its sliced form in the current context, whose number is given; made the first time. Null when it runs whole; why
-  /// is logged once.
+  /// The kernel's sliced form in the current context, whose number is given; made the first time. Null when the kernel
+  /// runs whole; the reason is logged once.
   std::shared_ptr<const SlicedFunction> SlicedIn(std::uint64_t context);
   /// The sliced form did not work: the kernel runs whole from now on.
   void GiveUp(const std::string& why);

@@ -35,7 +35,7 @@ struct RealLaunch {
   std::uint64_t ctas = 1;
   std::uint64_t threads_per_cta = 1;
   std::uint32_t shared_bytes = 0;
-  // Of cuLaunchKernel and cuLaunchKernelEx, which can go in slices.
+  // What cuLaunchKernel and cuLaunchKernelEx pass; these launches can go in slices.
   std::array<std::uint32_t, 3> grid{}, block{};
   void** params = nullptr;
   void** extra = nullptr;

@@ -77,7 +77,7 @@ class TaskTable {
   /// Whether the task had ended when the device was last heard of; Update hears of it.
   bool Ended(TaskId task) const;
   void Update();
-  /// As Update, word by word: for a port that gets at the device's table as at its own memory.
+  /// Update word by word: for a port that gets at the device's table as at its own memory.
   void Look();
 
   std::uint32_t running() const { return running_; }

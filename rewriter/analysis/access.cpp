@@ -63,7 +63,7 @@ struct Shape {
   std::uint32_t m = 0, n = 0, k = 0;
 };
 
-/// Of the modifier m16n16k16; zeros when there is none.
+/// The shape that a modifier such as m16n16k16 says; zeros when there is none.
 Shape ShapeOf(const Instruction& instruction) {
   for (const ptx::Modifier& modifier : instruction.modifiers) {
     Shape shape;

@@ -44,7 +44,7 @@ struct RangeArgument {
 
 class AddressAnalysis {
  public:
-  /// Of a kernel with a body. The module must not change while the analysis is used.
+  /// Analyses a kernel that has a body. The module must not change while the analysis is used.
   AddressAnalysis(const ptx::Module& module, const CallGraph& calls, const ptx::Function& kernel);
 
   const ptx::Function& kernel() const { return kernel_; }

@@ -30,9 +30,9 @@ class CallGraph {
   NodeId NodeOf(const ptx::Function& function) const;
   const std::vector<CallSite>& calls(NodeId node) const { return calls_[node]; }
   const Graph& graph() const { return graph_; }
-  /// Its address is taken: by mov, in an initialiser, or as an argument.
+  /// Whether the function's address is taken: by mov, in an initialiser, or as an argument.
   bool IsAddressTaken(NodeId node) const { return address_taken_[node]; }
-  /// It can come to call itself.
+  /// Whether the function can come to call itself.
   bool IsRecursive(NodeId node) const { return recursive_[node]; }
   /// Every function after those it calls; within a recursive group in any order.
   std::vector<NodeId> BottomUp() const;

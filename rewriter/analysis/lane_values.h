@@ -32,7 +32,7 @@ enum class LaneValue : std::uint8_t {
 LaneValue Join(LaneValue a, LaneValue b);
 inline bool IsSame(LaneValue value) { return value <= LaneValue::kSame; }
 
-/// Of a special register.
+/// The value of a special register.
 LaneValue ValueOfSpecial(std::string_view text, Scope scope);
 
 /// What is known of an operand, in all threads.
@@ -41,8 +41,8 @@ struct OperandFacts {
   std::function<std::optional<std::uint64_t>(const ptx::Operand&)> number;  ///< a literal, or a register that holds one
 };
 
-/// Of the results of an instruction whose results follow from its operands alone. `reads_thread`: a register that it
-/// reads is kThread; none differs.
+/// The value of the results of an instruction whose results follow from its operands alone. `reads_thread`: a register
+/// that it reads is kThread; none differs.
 LaneValue ResultOf(const ptx::Instruction& instruction, bool reads_thread, const OperandFacts& facts);
 
 /// Whether all lanes of a warp get the same from each other: a vote, a reduction, one lane's value. Where all of them

@@ -36,8 +36,8 @@ struct LoopInstance {
   SymbolId tested = kNoSymbol;                        ///< the same where the condition that bounds it holds
   std::vector<UniformCondition> conditions_at_entry;  ///< where one is not met, no thread comes to its head
   std::vector<FoundGuard> entered;                    ///< what a thread has passed before it came to the head
-  std::vector<std::pair<NodeId, Predicate>>
-      conditions;  ///< comparisons that hold whenever the loop goes on, and at which block
+  /// Comparisons that hold whenever the loop goes on, and at which block.
+  std::vector<std::pair<NodeId, Predicate>> conditions;
   std::optional<LoopBound> bound;
   NodeId bound_at = kNoNode;  ///< the block of `conditions` that gave the bound
 };

@@ -136,8 +136,8 @@ struct Assumption {
   Kind kind = Kind::kInside;
   Polynomial number;
   Interval range;
-  std::vector<UniformCondition> conditions =
-      {};  ///< where one is not met, nothing is assumed: no thread of the CTA comes there
+  /// Where one of them is not met, nothing is assumed: no thread of the CTA comes there.
+  std::vector<UniformCondition> conditions = {};
 };
 
 /// Owns symbols and assumptions; equal ones are one.

@@ -102,7 +102,7 @@ std::optional<std::uint64_t> Uniformity::NumberOf(const ptx::Operand& operand) c
   return id != kNoRegister ? numbers_[id] : std::nullopt;
 }
 
-/// Of a register, a special register or a literal.
+/// The value of a register, a special register or a literal.
 LaneValue Uniformity::ValueOf(const ptx::Operand& operand) const {
   if (operand.kind == ptx::OperandKind::kSpecial) return ValueOfSpecial(operand.text, scope_);
   if (operand.kind == ptx::OperandKind::kInt)

@@ -149,7 +149,7 @@ ValueRef Walker::LoadParam(const Instruction& instruction, const ptx::AddressOpe
 
 namespace {
 
-/// Of one variable: between many calls there are many.
+/// The places of one variable: between many calls there are many.
 auto PlacesOf(ParamValues& values, const ptx::Variable* variable) {
   return std::pair(values.lower_bound({variable, INT64_MIN}), values.upper_bound({variable, INT64_MAX}));
 }

@@ -6,7 +6,7 @@
 namespace gridloom::image {
 namespace {
 
-// Those with a device file, configs/devices/sm_*.yaml (a test compares).
+// Capabilities that have a device file, configs/devices/sm_*.yaml (a test compares).
 constexpr ComputeCapability kKnown[] = {{5, 0}, {5, 2}, {6, 0}, {6, 1},  {7, 0},  {7, 5},  {8, 0},  {8, 6},
                                         {8, 7}, {8, 9}, {9, 0}, {10, 0}, {10, 3}, {11, 0}, {12, 0}, {12, 1}};
 

@@ -17,7 +17,7 @@ using ptx::Function;
 
 constexpr std::string_view kModuleHead = ".version 6.0\n.target sm_60\n.address_size 64\n";
 
-// Of each function: what it calls, then itself. ORIGINAL and STREAM stand for names and handles.
+// For each function the text of what it calls, then its own. ORIGINAL and STREAM stand for names and handles.
 
 constexpr std::string_view kOriginalBuffer =
     ".extern .func (.param .b32 result) ORIGINAL(.param .b64 buffer, .param .b64 stream);\n"

@@ -129,7 +129,7 @@ void Prune(ptx::Module& module, const std::unordered_set<std::string_view>& keep
   std::erase(module.targets, "debug");
 }
 
-/// Of a linked module: the architecture of the parts that are left, which may be older than the newest part's.
+/// Gives a linked module the architecture of the parts that are left, which may be older than the newest part's.
 void LowerTarget(ptx::Module& module, const std::vector<const Function*>& reached) {
   std::uint32_t sm = 0;
   for (const Function* function : reached) {

@@ -43,7 +43,8 @@ class LoopRounds {
 
   /// The block ends with the only branch out of the loop, taken when a compare-and-swap found what it was given:
   ///   LOOP: new = f(old);  was = cas [address], old, new;  done = was == old;  old = was;  if (!done) goto LOOP
-  /// It is repeated only when another thread's swap succeeded in between, and never for want of other CTAs.
+  /// Whether the loop is repeated only when another thread's swap succeeded in between, and never for want of other
+  /// CTAs.
   bool IsSwapRetry(const BlockSet& loop, analysis::BlockId block) const;
 
  private:

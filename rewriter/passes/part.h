@@ -13,7 +13,8 @@
 
 namespace gridloom::passes {
 
-/// As Run, for a module whose functions other modules may call and whose pointers may lead to functions of others.
+/// Pipeline::Run for a module whose functions other modules may call and whose pointers may lead to functions of
+/// others.
 Result<Rewritten> RunOnPart(const Pipeline& pipeline, const ptx::Module& module);
 
 }  // namespace gridloom::passes

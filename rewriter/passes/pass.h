@@ -72,19 +72,19 @@ struct PlaceReport {
   std::string function;  ///< the kernel, or a function that it calls
   SourceLoc loc;
   bool changed = false;
-  std::string reason =
-      {};  ///< why not, as in KernelReport; of a place that was changed, when it still does what it did
+  /// Why not, as in KernelReport; of a place that was changed, when it still does what it did.
+  std::string reason = {};
 };
 
 struct KernelReport {
   std::string kernel;
   KernelStatus status = KernelStatus::kUnchanged;
-  std::string
-      reason;     ///< kRefused: a clause that completes "kernel k is not …ed: ", e.g. "it waits for other CTAs (…)"
+  /// kRefused: a clause that completes "kernel k is not …ed: ", e.g. "it waits for other CTAs (…)".
+  std::string reason;
   SourceLoc loc;  ///< kRefused: where; line 0 when no single place is to blame
   std::vector<HiddenParam> hidden = {};
-  std::vector<PlaceReport> places =
-      {};  ///< of a pass that decides place by place: a kernel is refused when all of them are
+  /// The places, of a pass that decides place by place. The kernel is refused when all of its places are.
+  std::vector<PlaceReport> places = {};
 };
 
 /// A kernel that a pass added to the module.
@@ -103,7 +103,7 @@ struct PassReport {
 class Pass {
  public:
   virtual ~Pass() = default;
-  /// As in a pipeline: "slice".
+  /// The pass's name in a pipeline: "slice".
   virtual std::string_view name() const = 0;
   /// One line for lists of passes.
   virtual std::string_view summary() const = 0;

@@ -17,11 +17,11 @@ class Pipeline {
   /// "slice,release". Empty names, names no pass has and a pass that stands twice are errors that name what there is;
   /// so is one that does not follow at once what it answers (Pass::answers).
   static Result<Pipeline> Parse(std::string_view text);
-  /// Of passes that need not be registered, which the caller owns.
+  /// A pipeline of passes that need not be registered. The caller owns them.
   explicit Pipeline(std::vector<const Pass*> passes) : passes_(std::move(passes)) {}
 
   const std::vector<const Pass*>& passes() const { return passes_; }
-  /// As Parse reads it, and part of the key of everything made with it.
+  /// The text that Parse reads. It is part of the key of everything that is made with the pipeline.
   std::string text() const;
 
  private:
@@ -35,8 +35,8 @@ struct KernelOutcome {
   KernelStatus status = KernelStatus::kUnchanged;
   std::string refused_by, reason;
   SourceLoc loc;
-  std::vector<HiddenParam> hidden =
-      {};  ///< in the order they were appended; the parameters before them are the kernel's own
+  /// Hidden parameters in the order in which they were appended; the parameters before them are the kernel's own.
+  std::vector<HiddenParam> hidden = {};
   std::vector<PlaceReport> places = {};
 };
 

@@ -41,7 +41,7 @@ std::uint64_t HiddenValue(HiddenRole role, const GridShape& grid, std::uint64_t 
     case HiddenRole::kReciprocalY: return ReciprocalOf(grid.y).multiplier;
     case HiddenRole::kShiftY: return ReciprocalOf(grid.y).shift;
     case HiddenRole::kGridId: return grid_id;
-    // Of profilers, which run whole; no part of a grid has a say in them.
+    // Roles of profilers, which run whole: a part of a grid does not change them.
     case HiddenRole::kBlockX:
     case HiddenRole::kBlockY:
     case HiddenRole::kBlockZ: return 0;

@@ -84,7 +84,7 @@ bool Mentions(const Operand& operand, const Register& reg) {
   return found;
 }
 
-/// As the runtime library declares it; another function of that name is none of it.
+/// Whether the function is declared as in the runtime library; another function of that name is not the library's.
 bool HasSignature(const ptx::Function& function, RuntimeCall call) {
   switch (call) {
     case RuntimeCall::kCreateStream: return TakesBytes(function, {8, 4});

@@ -30,7 +30,7 @@ RuntimeCall RuntimeCallOf(std::string_view function);
 bool TakesBytes(const ptx::Function& function, std::initializer_list<std::uint64_t> bytes);
 /// A part of the runtime library, which programs do not define.
 bool IsOfRuntime(std::string_view function);
-/// As programs call it: cudaX.
+/// The function's name as programs call it: cudaX.
 std::string PublicName(std::string_view function);
 
 /// Whether a handle in a .local variable stays what it is, and nobody else sees it, unless an instruction names its

@@ -17,7 +17,8 @@ struct TaskFunction {
   task::Needs needs;
 };
 
-/// As the pass, and tells what each task needs; the place in the list is the kernel's number in TaskTable entries.
+/// Does what the pass does, and tells what each task needs; the place in the list is the kernel's number in TaskTable
+/// entries.
 std::vector<TaskFunction> AddTasks(ptx::Module& module, PassReport& report);
 
 class TaskPass final : public Pass {

@@ -29,10 +29,10 @@ struct Refusal {
 /// What a kernel needs as a task, found in its code and in that of the functions that it calls.
 struct Needs {
   Barrier barrier = Barrier::kNone;
-  bool full_warps =
-      false;  ///< lanes of a warp exchange values, or it reduces at a barrier: blocks must be of whole warps
-  bool full_rows =
-      false;  ///< they do so under conditions that are the same for a warp: the rows of blocks must be whole warps
+  /// Lanes of a warp exchange values, or it reduces at a barrier: blocks must be of whole warps.
+  bool full_warps = false;
+  /// Lanes exchange values under conditions that are the same for a warp: the rows of blocks must be whole warps.
+  bool full_rows = false;
   std::uint32_t static_bytes = 0;  ///< of shared memory; what the launch tells follows, at a multiple of 16
   std::uint32_t alignment = 1;     ///< of its shared memory
 };

@@ -68,7 +68,7 @@ class ThreadMemory {
     /// anybody. Null when there is none.
     const ptx::Instruction* wild = nullptr;
   };
-  /// Of a .local variable.
+  /// How a .local variable is used.
   const Use& UseOf(const ptx::Variable& variable);
 
   /// Instructions that write a register, in their order.

@@ -10,7 +10,7 @@ struct BinaryOperator {
   TokenKind token;
   int precedence;
 };
-// As in C (ISA 4.5.4).
+// Operators and their precedence, as in C (ISA 4.5.4).
 constexpr BinaryOperator kBinaryOperators[] = {
     {TokenKind::kStar, 10},    {TokenKind::kSlash, 10},    {TokenKind::kPercent, 10},     {TokenKind::kPlus, 9},
     {TokenKind::kMinus, 9},    {TokenKind::kShiftLeft, 8}, {TokenKind::kShiftRight, 8},   {TokenKind::kLess, 7},

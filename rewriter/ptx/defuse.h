@@ -16,7 +16,7 @@ struct OperandUse {
   bool reads = false;
   bool writes = false;
 };
-/// Of the n-th operand. An instruction no table knows may do both with each of its registers.
+/// The use of the n-th operand. An instruction that no table knows may do both with each of its registers.
 OperandUse UseOf(const Instruction& instruction, const Form* form, std::size_t n);
 
 template <typename Op, typename Visit>

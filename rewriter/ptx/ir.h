@@ -210,8 +210,8 @@ enum class Linkage : std::uint8_t { kInternal, kVisible, kExtern, kWeak, kCommon
 
 /// One element of an initialiser, flattened in memory order.
 struct Initializer {
-  std::variant<IntLiteral, FloatLiteral, Operand>
-      value;                ///< Operand: kSymbol (address of variable or function, offset)
+  /// An Operand is a kSymbol (address of a variable or function, with an offset).
+  std::variant<IntLiteral, FloatLiteral, Operand> value;
   bool generic = false;     ///< generic(symbol)
   std::uint64_t mask = 0;   ///< mask operator: `0xFF(symbol)`, 0 when absent
   std::uint32_t group = 0;  ///< nesting depth bookkeeping for the printer: number of braces opened before this element
@@ -279,8 +279,9 @@ struct Function {
   bool noreturn = false;
   std::vector<std::string_view> attributes;
   std::uint32_t target_sm = 0;  ///< Module::sm() of the module it was linked from; 0 when it was not
-  std::uint32_t order =
-      0;  ///< whose number is lower, where text is in another order than `Module::functions` was; equal: as they lie
+  /// A function with a lower number comes first in the text, which is in another order than `Module::functions` was.
+  /// With equal numbers functions come as they lie.
+  std::uint32_t order = 0;
   std::deque<Variable> returns;  ///< .func only
   std::deque<Variable> params;
   bool variadic_param = false;  ///< last parameter is an unsized array (…[]), or `, ...`

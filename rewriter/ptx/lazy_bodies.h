@@ -17,7 +17,7 @@
 
 namespace gridloom::ptx {
 
-/// As ParseModule and VerifyModule, but for bodies of kernels that nothing else in the module names: those have a Block
+/// ParseModule and VerifyModule, but for bodies of kernels that nothing else in the module names: those have a Block
 /// without statements until Module::unread has read them. Device functions are read, so that numbers of functions and
 /// instructions are as always.
 std::unique_ptr<Module> ParseModuleLazily(std::string_view text, DiagnosticSink& sink, PtxOrigin origin);

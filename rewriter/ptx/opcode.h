@@ -64,10 +64,10 @@ enum class Trait : std::uint32_t {
   // Memory.
   kReads = 1u << 6,   ///< what lies there comes to the destination
   kWrites = 1u << 7,  ///< it changes
-  kAtomic =
-      1u << 8,       ///< it is read and changed in one step, whether the destination gets the old value (kReads) or not
-  kTyped = 1u << 9,  ///< one address; type and vector say how many bytes a lane accesses there
-  kRows = 1u << 10,  ///< one address; a lane names a row of 16 bytes of a matrix in shared memory
+  /// The address is read and changed in one step, whether the destination gets the old value (kReads) or not.
+  kAtomic = 1u << 8,
+  kTyped = 1u << 9,        ///< one address; type and vector say how many bytes a lane accesses there
+  kRows = 1u << 10,        ///< one address; a lane names a row of 16 bytes of a matrix in shared memory
   kCopies = 1u << 11,      ///< from one address to another, past the registers
   kHint = 1u << 12,        ///< its address moves no data, it says what to keep near
   kPrefetches = 1u << 13,  ///< a hint to fetch now

@@ -23,7 +23,7 @@ void SetLiteral(const Constant& value, Operand& out) {
                        .text = value.text};
 }
 
-/// Those that ptxas 13.0 takes them in.
+/// Whether ptxas 13.0 takes indexed variables in instructions of the opcode.
 bool TakesIndexedVariables(Opcode opcode) {
   return opcode == Opcode::kLd || opcode == Opcode::kLdu || opcode == Opcode::kSt || opcode == Opcode::kMov ||
          opcode == Opcode::kCvta;

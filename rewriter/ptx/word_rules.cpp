@@ -302,7 +302,7 @@ bool FitsOperands(const WholeWords& form, const Instruction& instruction) {
       form.items, [&](const WordItem& item) { return !item.operands || item.operands == instruction.operands.size(); });
 }
 
-/// As many types as the forms ask for. Too few are told of elsewhere.
+/// Whether the instruction has as many types as the forms ask for. Too few are told of elsewhere.
 bool HasAllTypes(const Instruction& instruction) {
   std::size_t asked = 0;
   for (const WholeWords& form : Rules().whole_by_opcode[IndexOf(instruction)])
@@ -361,14 +361,14 @@ std::string WrongOrder(const Instruction& instruction) {
   return "";
 }
 
-/// Of other opcodes: whether each word has a place.
+/// For opcodes whose words are not written down: which word has no place.
 std::string WrongWords(const Instruction& instruction, std::span<const std::string_view> words) {
   for (std::size_t i = 0; i < words.size(); ++i)
     if (!HasPlace(instruction, words[i], words.first(i))) return Refusal(words[i]);
   return "";
 }
 
-/// And whether words that need others have them.
+/// Which word needs another one that the instruction does not have.
 std::string MissingWords(const Instruction& instruction, std::span<const std::string_view> words) {
   for (const With& with : Rules().with_by_opcode[IndexOf(instruction)]) {
     if (!Counts(with.types, instruction) || (!with.words.empty() && !HasAny(words, with.words)) ||

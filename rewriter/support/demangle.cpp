@@ -45,7 +45,7 @@ namespace itanium = llvm::itanium_demangle;
 using itanium::Node;
 
 constexpr std::size_t kLongestName = 8 * 1024;  ///< nvcc's longest are of some 5,000 bytes
-/// Of text for a byte of the name, and what any name may have: 60 bytes of nested maps rightly are 1,200.
+/// Bytes of text for a byte of the name, and bytes that any name may have: 60 bytes of nested maps rightly are 1,200.
 constexpr std::uint64_t kTextPerByte = 16, kTextOfAny = 16 * 1024;
 /// The parser and the printer call themselves for what lies in others: at most so deep, which takes less than 1 MB of
 /// stack.
@@ -91,8 +91,8 @@ template <typename T>
 Cost WithNode(Cost cost) {
   ++cost.depth;
   if constexpr (std::is_same_v<T, itanium::ForwardTemplateReference>) {
-    cost.depth =
-        Cost::kMost;  // to what is not known yet, maybe to what it lies in itself: none that has one is printed
+    // The reference leads to what is not known yet, maybe to what it lies in itself. No name that has one is printed.
+    cost.depth = Cost::kMost;
   } else if constexpr (std::is_same_v<T, itanium::ParameterPack>) {
     cost.packs = cost.text();
     cost.fixed = 0;

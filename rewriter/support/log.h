@@ -25,8 +25,8 @@ std::optional<LogLevel> ParseLogLevel(std::string_view name);
 
 /// What a log in a file may take of the disk (docs/security.md).
 struct LogBounds {
-  std::uint64_t file_bytes =
-      16 << 20;             ///< a file that would grow beyond is put aside as FILE.1, the one before as FILE.2, …
+  /// A file that would grow beyond is put aside as FILE.1, the one before as FILE.2, …
+  std::uint64_t file_bytes = 16 << 20;
   std::uint32_t files = 4;  ///< that one included
 };
 

@@ -15,7 +15,7 @@ std::optional<std::uint64_t> ParseBytes(std::string_view text, std::uint64_t who
 /// 10^6.
 std::optional<std::uint64_t> ParseRate(std::string_view text);
 
-/// Both ends belong to it.
+/// A range of numbers, to which both ends belong.
 struct NumberRange {
   std::uint64_t first = 0, last = ~std::uint64_t{0};
 };

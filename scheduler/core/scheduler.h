@@ -66,8 +66,8 @@ class Scheduler {
     /// A launch waits no longer than that for its turn while what runs of its owner reports nothing, in the engine's
     /// unit: what runs may wait for it. 0: it does.
     std::uint64_t patience = 0;
-    std::uint32_t resident_kernels =
-        128;  ///< launches of one owner that may run at the same time, as on a device of its own
+    /// Launches of one owner that may run at the same time, as on a device of its own.
+    std::uint32_t resident_kernels = 128;
   };
   Scheduler(const Options& options, Engine& engine, std::unique_ptr<policy::Policy> policy);
 

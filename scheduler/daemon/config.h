@@ -38,29 +38,29 @@ struct DaemonConfig {
   std::string profiles;             ///< file with profiles of kernels, for policy kernelet
   std::uint64_t quantum_us = 5000;  ///< a slice is meant to take no longer; 0: as long as it takes
   std::uint32_t spin_us = 20;       ///< how long both sides spin before they sleep
-  std::uint32_t fair_wait_us =
-      100;  ///< how long `fair` waits for a tenant under its share that has just left; 0: not at all
-  std::uint32_t stall_ms =
-      500;  ///< a program of which nothing reports progress for so long starts what waits of it; 0: it waits
-  std::uint32_t slice_timeout_s =
-      120;  ///< a session whose slice has no CTA that finishes for so long is dropped; 0: never
-  /// And one whose grant has not run to its end after so long, whatever it reports of it; 0: never. Not given: ten
-  /// times slice_timeout_s.
+  /// How long `fair` waits for a tenant under its share that has just left; 0: not at all.
+  std::uint32_t fair_wait_us = 100;
+  /// A program of which nothing reports progress for so long starts what waits of it; 0: it waits.
+  std::uint32_t stall_ms = 500;
+  /// A session whose slice has no CTA that finishes for so long is dropped; 0: never.
+  std::uint32_t slice_timeout_s = 120;
+  /// A session is also dropped when its grant has not run to its end after so long, whatever it reports of it; 0:
+  /// never. Not given: ten times slice_timeout_s.
   std::optional<std::uint32_t> grant_timeout_s;
   std::uint32_t hello_timeout_s = 5;
   std::uint32_t most_sessions = 512;
   std::uint32_t most_sessions_per_user = 0;  ///< of users other than the broker's own; 0: a quarter of most_sessions
-  std::string
-      hardware;         ///< proposed parts of the simulated device in place of its own, "a,b" or "none"; empty: its own
-  bool timing = false;  ///< simulate the tenants' time on the device
+  /// Proposed parts of the simulated device in place of its own, "a,b" or "none"; empty: its own.
+  std::string hardware;
+  bool timing = false;                ///< simulate the tenants' time on the device
   std::uint32_t timing_threads = 1;   ///< of the host, for that
   std::uint32_t timing_wait_for = 0;  ///< simulated time begins when so many sessions are there; 0: at once
-  std::uint32_t timing_patience_ms =
-      10'000;  ///< a program that says nothing for so long does not hold others' time back
+  /// A program that says nothing for so long does not hold others' time back.
+  std::uint32_t timing_patience_ms = 10'000;
   // What the processes of one tenant may take for it:
   std::uint64_t timing_memory = std::uint64_t{2} << 30, timing_disk = std::uint64_t{16} << 30;  ///< bytes
-  std::uint32_t timing_alone =
-      0;  ///< tenants at a time that are simulated alone, too, for what the others slow them down by
+  /// Tenants at a time that are simulated alone, too, for what the others slow them down by.
+  std::uint32_t timing_alone = 0;
   double timing_launch_s = 10;  ///< simulated time of one launch; 0: as long as it likes
   std::string state;            ///< folder of accounts.json, limits.json and audit.jsonl
   AuditBounds audit;

@@ -180,7 +180,7 @@ void HttpServer::Loop::Accept(Clock::time_point now) {
   connections_.remove_if([](const Connection& connection) { return connection.state == State::kOver; });
 }
 
-/// Of a user's strangers the one who came first.
+/// The connection of a user's strangers that came first.
 Connection* HttpServer::Loop::OldestStranger(const std::optional<uid_t>& user) {
   const auto at = std::ranges::find_if(connections_, [&](const Connection& c) { return !c.known && c.user == user; });
   return at != connections_.end() ? &*at : nullptr;

@@ -39,7 +39,7 @@ Broker* g_broker = nullptr;  // for the signal handler alone
 
 void OnSignal(int) { g_broker->Stop(); }
 
-/// Of the command line, on standard error.
+/// Says on standard error what is wrong with the command line.
 int Refuse(const std::string& message) {
   std::fprintf(stderr, "gridloom: %s\n", PrintableText(message).c_str());
   return kExitFailed;

@@ -10,8 +10,8 @@ namespace gridloom::broker {
 
 struct PeerProcess {
   protocol::Fd pidfd;  ///< empty where the kernel has none
-  bool certain =
-      false;  ///< the kernel has said that the descriptor is the process that connected; only then may it be signalled
+  /// The kernel has said that the descriptor is the process that connected; only then may it be signalled.
+  bool certain = false;
   bool gone = false;  ///< it has ended and been waited for
 };
 

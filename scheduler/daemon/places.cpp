@@ -5,7 +5,7 @@
 namespace gridloom::broker {
 namespace {
 
-/// Of operators, when all others are taken.
+/// Places for operators, when all others are taken.
 constexpr std::size_t kOperatorPlaces = 8;
 
 }  // namespace

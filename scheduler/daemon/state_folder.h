@@ -39,7 +39,7 @@ class StateFolder {
   /// A file to append to; made where it is missing.
   Result<protocol::Fd> OpenToAppend(const std::string& name);
   Status Rename(const std::string& from, const std::string& to);
-  /// Also when there is none.
+  /// Does nothing when there is no such file.
   void Remove(const std::string& name);
   Disk& disk() { return *disk_; }
 

@@ -34,7 +34,7 @@ Json ToJson(const TenantView& tenant) {
   return json;
 }
 
-/// Of those of whom it is known.
+/// Adds how tenants share the device, for those of whom it is known.
 void AddSharing(const std::vector<TenantView>& tenants, Json& simulated) {
   std::vector<model::SharedTime> times;
   for (const TenantView& tenant : tenants) {

@@ -44,7 +44,7 @@ struct StateView {
 
 nlohmann::ordered_json ToJson(const TenantView& tenant);
 nlohmann::ordered_json ToJson(const SessionView& session);
-/// As `ps --json` shows it.
+/// The text of `ps --json`.
 nlohmann::ordered_json ToJson(const StateView& state);
 
 }  // namespace gridloom::broker

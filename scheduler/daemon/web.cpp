@@ -48,7 +48,7 @@ constexpr TenantMetric kTenantMetrics[] = {
     {"gridloom_tenant_waiting", "gauge", "Launches that wait for fewer in flight", "waiting"},
 };
 
-/// Of the simulated device; not there where it is not known.
+/// Metrics of the simulated device; left out where they are not known.
 constexpr TenantMetric kSimulatedMetrics[] = {
     {"gridloom_simulated_seconds", "gauge", "How far the device has been simulated", "now_seconds"},
     {"gridloom_stp", "gauge",
@@ -187,8 +187,8 @@ class WebServer final : public Web, private HttpHandler {
 
   Broker& broker_;
   const Text page_;
-  const std::shared_ptr<StateBox> box_ =
-      std::make_shared<StateBox>();  ///< shared with a question that is answered late
+  /// Shared with a question that is answered late.
+  const std::shared_ptr<StateBox> box_ = std::make_shared<StateBox>();
   std::function<void()> wake_;
   std::uint64_t questions_ = 0, answers_ = 0;  ///< asked of the broker, and answered
   Clock::time_point asked_{};

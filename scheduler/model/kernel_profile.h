@@ -24,23 +24,23 @@ struct KernelProfile {
   std::string kernel{};  ///< name
 
   policy::CtaNeeds needs{};  ///< of one thread block; `needs.warps` is its warps
-  std::uint32_t max_resident_ctas =
-      0;  ///< per SM, under all limits: occupancy = this · needs.warps / SmModel::empty.free_warps
+  /// Thread blocks that an SM holds, under all limits: occupancy = this · needs.warps / SmModel::empty.free_warps.
+  std::uint32_t max_resident_ctas = 0;
   double instructions_per_cta = 0;  ///< I_K (Eq. 8)
 
   double memory_ratio = 0;  ///< R_m, 0…1: instructions that go off the SM's core (global and local memory) of all
   double uncoalesced_share = 0;  ///< 0…1, of those instructions (section 4.4, "Uncoalesced Access")
-  double coalesced_requests =
-      1;  ///< requests that a coalesced memory instruction makes; 0.3 when two of three hit a cache
+  /// Requests that a coalesced memory instruction makes; 0.3 when two of three hit a cache.
+  double coalesced_requests = 1;
   double uncoalesced_requests = 0;  ///< the same of an uncoalesced one; at most 32 on the devices of the paper
 
   double pur = 0;  ///< pipeline utilisation ratio (section 4.3): ipc / SmModel::peak_ipc
-  double mur =
-      0;  ///< memory bandwidth utilisation ratio (section 4.3): requests per cycle / SmModel::requests_per_cycle
+  /// Memory bandwidth utilisation ratio (section 4.3): requests per cycle / SmModel::requests_per_cycle.
+  double mur = 0;
   double ipc = 0;  ///< IPC_i, measured alone; the denominator of CP (Eq. 1)
 
-  std::uint64_t smallest_slice =
-      1;  ///< thread blocks of the smallest slice within the overhead limit (section 4.1, p = 2 %)
+  /// Thread blocks of the smallest slice within the overhead limit (section 4.1, p = 2 %).
+  std::uint64_t smallest_slice = 1;
 
   /// What an instruction takes of what an SM has in a cycle, by resource: pipes, the way into the SM, DRAM, L2. No
   /// kernel can have more IPC than 1 / the largest. All profiles of a device name the same resources in the same order;
@@ -55,8 +55,8 @@ struct KernelProfile {
     double latency_cycles = 0;   ///< unloaded latency of this kernel's memory instructions; 0: SmModel::latency_cycles
     double coalesced_lines = 0;  ///< lines that a coalesced memory instruction asks for; 0: not known
     double uncoalesced_lines = 0;  ///< the same of an uncoalesced one
-    double core_ratio =
-        0;  ///< 0…1: instructions that access what is in the SM's core (shared memory, constants) of all
+    /// 0…1: instructions that access what is in the SM's core (shared memory, constants) of all.
+    double core_ratio = 0;
   } refinement{};
 };
 
@@ -73,10 +73,10 @@ struct SmModel {
   double contention_slope = 1;    ///< a_0: latency grows by a_0 / B for each outstanding request of the SM
   double contention_offset = 0;   ///< b_0, cycles
   double request_interval = 1;    ///< cycles between two requests of one instruction leaving the SM
-  std::uint32_t first_memory_resource =
-      0;  ///< of KernelProfile::demands: from here on, what accesses wait for; 0: not known
-  double lines_in_flight =
-      0;  ///< that the SM can wait for; with more, memory instructions queue up, whatever they access. 0: any number
+  /// From this element of KernelProfile::demands on: what accesses wait for. 0: not known.
+  std::uint32_t first_memory_resource = 0;
+  /// Lines that the SM can wait for; with more, memory instructions queue up, whatever they access. 0: any number.
+  double lines_in_flight = 0;
 };
 
 /// One sentence about the first value that makes no sense (negative, a share above 1, not finite), if any.

@@ -27,7 +27,7 @@ std::string ToJson(const ProfileFile& file);
 /// wrong type or one that makes no sense, a kernel twice.
 Result<ProfileFile> ParseProfiles(std::string_view json);
 
-/// As ParseProfiles; the sentence begins with the path.
+/// ParseProfiles of a file; the sentence of an error begins with the path.
 Result<ProfileFile> LoadProfiles(const std::string& path);
 
 }  // namespace gridloom::model

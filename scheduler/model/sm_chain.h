@@ -56,28 +56,28 @@ double PredictIpc(const SmModel& sm, const Resident& resident, const ModelOption
 
 /// The chain itself, for tests and figures.
 struct SmChain {
-  using Work =
-      std::array<double, 8>;  ///< cycles of what accesses wait for, by resource (SmModel::first_memory_resource)
+  /// Cycles of what accesses wait for, by resource (SmModel::first_memory_resource).
+  using Work = std::array<double, 8>;
   struct Kernel {
     std::uint32_t units = 0;
     double warps = 0;  ///< of a unit, on the virtual SM
-    double issues_per_round =
-        1;  ///< of a ready warp; below 1 if its instructions depend on each other more than the others' do
+    /// Issues of a ready warp; below 1 if its instructions depend on each other more than the others' do.
+    double issues_per_round = 1;
     double instructions_per_issue = 1;
     double stall_coalesced = 0, stall_uncoalesced = 0;        ///< P(r→i)
     double coalesced_requests = 0, uncoalesced_requests = 0;  ///< outstanding of an idle warp
     double coalesced_latency = 0, uncoalesced_latency = 0;    ///< without contention
     double coalesced_lines = 0, uncoalesced_lines = 0;        ///< outstanding of an idle warp
     Work coalesced_work{}, uncoalesced_work{};                ///< outstanding of an idle warp
-    double stall_core =
-        0;  ///< P(r→i), by an access that stays in the core, while the load/store unit is held; idle as if coalesced
+    /// P(r→i), by an access that stays in the core, while the load/store unit is held; idle as if coalesced.
+    double stall_core = 0;
   };
   struct Idle {  ///< units of one kernel
     std::uint32_t coalesced = 0, uncoalesced = 0;
   };
   std::vector<Kernel> kernels;
-  std::vector<std::vector<Idle>>
-      states;  ///< by kernel; a state of the chain is one of each, the last kernel's counts fastest
+  /// By kernel; a state of the chain is one of each, the last kernel's counts fastest.
+  std::vector<std::vector<Idle>> states;
   std::vector<double> round_cycles;  ///< R, by state of the chain
   TransitionMatrix transitions;
   double schedulers = 1;  ///< virtual SMs in an SM

@@ -13,8 +13,8 @@ namespace gridloom::policy {
 struct CoSchedule {
   struct Part {
     std::uint64_t profile = 0;  ///< KernelView::profile
-    std::uint32_t ctas_per_sm =
-        0;  ///< that a multiprocessor holds at a time; a slice has this many for each multiprocessor
+    /// Blocks that a multiprocessor holds at a time; a slice has this many for each multiprocessor.
+    std::uint32_t ctas_per_sm = 0;
     std::uint64_t smallest_slice = 1;  ///< a new slice should not be smaller, the kernel's last one aside
   };
   std::array<Part, 2> parts{};

@@ -217,7 +217,7 @@ bool Dka::IsBehind(std::uint32_t tenant, std::uint32_t other) const {
          static_cast<double>(last_step_) / service_.weight(tenant) / 2;
 }
 
-/// As many as have room for all of its blocks (Eq. 1); all of them where that is not known.
+/// As many multiprocessors as have room for all blocks of the launch (Eq. 1); all of them where that is not known.
 std::uint32_t Dka::RequiredSms(const Snapshot& snapshot, std::uint64_t launch) {
   const auto all = static_cast<std::uint32_t>(snapshot.sms.size());
   const KernelView* const kernel = Find(snapshot, launch);

@@ -54,11 +54,11 @@ class Fair final : public Policy {
   /// Takes over who wants something, and what is occupied, now.
   void TakeOver(const Snapshot& snapshot);
   void Leave(Tenant& tenant, std::uint64_t now);
-  /// How long it may be waited for: longer where it has just run for long, as its launches' length says what waiting
-  /// costs the others.
+  /// How long a tenant may be waited for: longer where it has just run for long, as the length of its launches says
+  /// what waiting costs the others.
   std::uint64_t WaitFor(const Tenant& tenant) const;
   void Return(Tenant& tenant);
-  /// It was waited for and did not come.
+  /// The tenant was waited for and did not come.
   void GiveUp(Tenant& tenant);
   /// Where blocks share the host's processors (KernelView::occupied): the tenant is ahead of one that runs, whose time
   /// it would take if it started something now. It may later, at again_, if that is known.
@@ -66,10 +66,10 @@ class Fair final : public Policy {
   /// Keeps the device free for tenants that have had less than that service; answers until when.
   std::optional<std::uint64_t> KeepFree(double service);
 
-  static constexpr double kLead =
-      2'000'000;  ///< device time, ns, that a tenant may be ahead of others and start something beside them
-  static constexpr std::uint32_t kMostVain =
-      6;  ///< who is waited for in vain is waited for in one of 2^6 absences at least
+  /// Device time, ns, that a tenant may be ahead of others and start something beside them.
+  static constexpr double kLead = 2'000'000;
+  /// Who is waited for in vain is waited for in one of 2^6 absences at least.
+  static constexpr std::uint32_t kMostVain = 6;
   const std::uint64_t wait_;
   const std::uint32_t processors_;
   std::optional<std::uint64_t> again_;

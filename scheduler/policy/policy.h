@@ -28,20 +28,21 @@ struct KernelView {
   std::uint32_t tenant = 0;  ///< whose launch it is; 0 where there is one program
   double weight = 1;  ///< the tenant's share of the device among those that want it, > 0; the same in all its kernels
   std::int32_t priority = 0;  ///< larger goes first, where a policy cares
-  std::uint64_t profile =
-      0;                   ///< kernels of one kind have the same; a planner (co_schedule.h) knows it; 0: not profiled
+  /// Kernels of one kind have the same; a planner (co_schedule.h) knows it; 0: not profiled.
+  std::uint64_t profile = 0;
   std::uint64_t code = 0;  ///< launches of one kernel with blocks of one shape have the same; 0: not known
   bool followed = false;   ///< another launch is there already that comes behind it in its stream
   /// Blocks that each multiprocessor holds now; empty where that is not known (real GPU).
   std::span<const std::uint16_t> resident{};
   bool divisible = true;  ///< false: where blocks are granted in ranges (broker, real GPU), all of them go as one slice
   std::uint64_t pages = 0;  ///< of Snapshot::pages those that it owns
-  /// Where hardware knows the pages of single blocks: blocks that have not started and whose pages the kernel owns: all
-  /// of them, or half of those that they read.
+  /// Hardware knows the pages of single blocks (crcs-ready): `ready` and `begun` hold.
   bool announced = false;
+  /// Blocks that have not started and of whose pages the kernel owns enough. `ready`: all pages that the block touches.
+  /// `begun`: half of the pages that the block reads.
   std::uint64_t ready = 0, begun = 0;
-  double occupied =
-      -1;  ///< part of the device that its running blocks have, where that is not what they hold of it; else < 0
+  /// Part of the device that its running blocks have, where that is not what they hold of it; else < 0.
+  double occupied = -1;
 
   bool all_started() const { return started == ctas; }
 };
@@ -82,8 +83,8 @@ struct Slice {
   std::uint64_t kernel = 0;
   std::uint64_t ctas = 0;
   Pick pick = Pick::kInOrder;
-  std::uint32_t max_per_sm =
-      0;  ///< no multiprocessor may hold more blocks of the kernel; 0: what has room. A hint on a real GPU
+  /// No multiprocessor may hold more blocks of the kernel; 0: what has room. A hint on a real GPU.
+  std::uint32_t max_per_sm = 0;
   /// Multiprocessors that may get them, rising; empty: all. The policy keeps the numbers until it is asked again. A
   /// hint on a real GPU.
   std::span<const std::uint32_t> sms{};

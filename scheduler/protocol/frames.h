@@ -19,12 +19,12 @@ namespace gridloom::protocol {
 /// Works are numbered by the tenant from 1 without gaps, across kLaunch and kAction. "Varint" is trace::ByteWriter's.
 enum class FrameKind : std::uint32_t {
   kCode = 1,  ///< trace::PutCode; codes are numbered from 0 in the order of their frames
-  kLaunch =
-      2,  ///< a byte: 1 when the kernel may launch others; trace::PutInfo of the launch; trace::PutAction of its work
+  /// A byte: 1 when the kernel may launch others; trace::PutInfo of the launch; trace::PutAction of its work.
+  kLaunch = 2,
   kAction = 3,      ///< trace::PutAction of a work that is no launch
   kCloseGroup = 4,  ///< Varint work: all works of the group have been said
-  kCtas =
-      5,  ///< Varint work, count; Signed distance of each CTA's number from the last; what a CtaEncoder made of them
+  /// Varint work, count; Signed distance of each CTA's number from the last; what a CtaEncoder made of them.
+  kCtas = 5,
   kEndLaunch = 6,  ///< Varint work: no more CTAs of it come
   kWait = 7,       ///< Varint question, count, works: the host waits for them; answered when they have ended
   kAsk = 8,        ///< likewise: whether they have ended at the host's time
@@ -54,7 +54,7 @@ Result<std::pair<Fd, Fd>> MakeChannel();
 /// Waits until it is on its way. False when the other side is gone. One thread at a time.
 bool SendFrame(int fd, FrameKind kind, std::span<const std::uint8_t> bytes);
 
-/// Its bytes as they are sent.
+/// The frame's bytes as they are sent.
 std::vector<std::uint8_t> FrameBytes(FrameKind kind, std::span<const std::uint8_t> bytes);
 
 /// Waits for the next one; nothing when the other side has gone. An error when it is too large or of no kind, or when

@@ -27,7 +27,7 @@ enum class RecordKind : std::uint32_t {
   kMemory = 4,    ///< asks for device memory, or gives some back
 };
 
-/// As it lies in the ring. Texts end with a zero byte if there is room, and are zero behind it.
+/// A record as it lies in the ring. Texts end with a zero byte if there is room, and are zero behind it.
 struct RawRecord {
   std::uint64_t sequence = 0;  ///< records of this ring before this one: a replayed or torn record has a wrong one
   std::uint32_t kind = 0;
@@ -46,7 +46,7 @@ struct RawRecord {
 };
 static_assert(std::is_trivially_copyable_v<RawRecord> && sizeof(RawRecord) == 128);
 
-/// Of memory, and copied: more than there is anywhere. A record with more ends its session.
+/// Bytes of memory, and bytes that are copied: more than there is anywhere. A record with more ends its session.
 inline constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;
 
 inline constexpr std::uint32_t kDivisible = 1;  ///< the tenant can run the launch in parts

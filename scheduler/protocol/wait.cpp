@@ -21,8 +21,8 @@ std::uint64_t NowNs() {
 namespace {
 
 constexpr std::uint64_t kLeastSpinNs = 3000;  ///< an answer from a free core takes half of it
-constexpr std::uint32_t kTryAgainEvery =
-    16;  ///< sleeps after which the whole time is spun once: things may have changed
+/// Sleeps after which the whole time is spun once: things may have changed.
+constexpr std::uint32_t kTryAgainEvery = 16;
 
 }  // namespace
 

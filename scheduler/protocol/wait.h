@@ -26,7 +26,7 @@ class AdaptiveSpin {
   std::uint64_t budget_ns() const { return budget_.load(std::memory_order_relaxed); }
   /// What was waited for came while spinning.
   void Came();
-  /// It did not come in budget_ns().
+  /// What was waited for did not come in budget_ns().
   void Slept();
 
  private:

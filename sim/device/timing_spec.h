@@ -75,7 +75,8 @@ struct TimingSpec {
     std::uint32_t size_bytes = 0, ways = 0, latency = 0;
   } constant, texture;
 
-  /// Of an SM, for pages of memory.page_bytes; asked by what leaves the SM. Entries 0: translations take no time.
+  /// The TLB of an SM, for pages of memory.page_bytes; asked by what leaves the SM. Entries 0: translations take no
+  /// time.
   struct Tlb {
     std::uint32_t entries = 0, ways = 0;
     std::uint32_t miss_cycles = 0;  ///< that a request arrives later, SM cycles
@@ -130,8 +131,8 @@ struct TimingSpec {
     std::uint32_t call_cycles = 0;           ///< the launch itself, for the warp
     std::uint32_t call_thread_cycles = 0;    ///< and for each of its threads
     std::uint32_t dispatch_cycles = 0;       ///< from the kernel management unit to the kernel distributor
-    std::uint32_t dispatch_interval =
-        0;                           ///< between two launches that go this way, on the device; 0: any number at a time
+    /// Cycles between two launches that go this way, on the device; 0: any number at a time.
+    std::uint32_t dispatch_interval = 0;
     std::uint32_t record_bytes = 0;  ///< of device memory for a launch that is pending, besides its parameters
     std::uint32_t percent = 100;     ///< of all of these cycles
   } device_launch;

@@ -24,7 +24,7 @@ struct YamlEntry {
 /// All scalars of the first document, in file order. Lists, anchors and a key given twice are errors.
 Result<std::vector<YamlEntry>> ReadYamlMap(std::string_view text, std::string_view file);
 
-/// Likewise, with lists of scalars: each item is an entry with the list's key.
+/// ReadYaml, with lists of scalars: each item is an entry with the list's key.
 Result<std::vector<YamlEntry>> ReadYamlLists(std::string_view text, std::string_view file);
 
 /// "FILE:LINE", or "FILE" without a line.

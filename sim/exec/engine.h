@@ -77,14 +77,14 @@ struct LaunchParams {
   /// Numbers of the SMs that the CTAs run on. Empty: all of the device's. Must stay until the grid has ended.
   std::span<const std::uint32_t> sms;
   bool in_turn = false;  ///< one host thread runs the CTAs, in the order of `ctas` or of the grid
-  std::uint64_t grid_id =
-      0;  ///< %gridid; 0: one that no launch had. The slices of one grid share theirs, as do parts of `ctas`
+  /// %gridid; 0: one that no launch had. The slices of one grid share theirs, as do parts of `ctas`.
+  std::uint64_t grid_id = 0;
   AccessObserver* observer = nullptr;  ///< told of every access to global memory; the kernel is compiled for it
   RecordSink* records = nullptr;       ///< told of every access and every block; likewise
   RangeSink* ranges = nullptr;         ///< takes the kernel's range calls; null: they do nothing
   GridChildren* children = nullptr;    ///< takes what the grid launches itself; null: such launches fail
-  std::string_view
-      library;  ///< file name of the program or shared object that the code is from, for findings; may be empty
+  /// File name of the program or shared object that the code is from, for findings; may be empty.
+  std::string_view library;
   UseOrder* use_order = nullptr;  ///< memcheck: asked of memory that is there for part of the work; null: of none
   GridFeed* feed = nullptr;       ///< asked between rounds over the warps of a grid of one CTA
 };
@@ -105,8 +105,8 @@ class Engine {
     bool memcheck = false;                  ///< check every access of every kernel (docs/memcheck.md)
     GlobalShadow* global_shadow = nullptr;  ///< memcheck: what has been written (initcheck); null: not looked at
     std::uint32_t memcheck_limit = 100;     ///< different findings that are kept
-    std::function<void(const MemcheckReport&)>
-        on_memcheck;           ///< told each finding once, when the grid that had it first has ended
+    /// Told each finding once, when the grid that had it first has ended.
+    std::function<void(const MemcheckReport&)> on_memcheck;
     std::string cpu_features;  ///< "", "avx2", "baseline": force fewer features than the host has
     std::string code;  ///< GRIDLOOM_CODE: how code is made, in place of what was measured (runtime/processor_choices.h)
     std::string tiers;     ///< GRIDLOOM_TIERS: "on": what is large is interpreted until its machine code is there
@@ -117,8 +117,8 @@ class Engine {
     std::uint32_t stack_bytes = 1024;  ///< of launches that say nothing else (LaunchParams::stack_bytes)
     std::uint64_t printf_fifo_bytes = 1u << 20;
     std::uint64_t cache_bytes = std::uint64_t{1} << 30;  ///< what the disk cache may hold (GRIDLOOM_CACHE_SIZE)
-    double watchdog_seconds =
-        60;  ///< a grid that is dead for so long ends with kDeadlock (GRIDLOOM_WATCHDOG); 0: never
+    /// A grid that is dead for so long ends with kDeadlock (GRIDLOOM_WATCHDOG); 0: never.
+    double watchdog_seconds = 60;
     std::function<void(std::string_view)> log;  ///< for what goes wrong without failing a launch; may be empty
   };
   static Result<std::unique_ptr<Engine>> Create(const Options& options, const sim::DeviceSpec& device,

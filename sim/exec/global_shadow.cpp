@@ -65,7 +65,7 @@ void GlobalShadow::Copy(const DeviceMemory& memory, std::uint64_t to, std::uint6
   if (!target.bytes) return;
   if (!source.bytes) return target.bytes->Write(target.offset, target.count);
   const std::uint64_t count = std::min(source.count, target.count);
-  // As memmove does it, for ranges that overlap.
+  // Ranges may overlap, as those of memmove.
   const auto move = [&](std::uint64_t at) {
     if (source.bytes->IsWritten(source.offset + at)) target.bytes->Write(target.offset + at, 1);
     else target.bytes->Unwrite(target.offset + at, 1);

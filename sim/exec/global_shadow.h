@@ -13,7 +13,7 @@
 
 namespace gridloom::exec {
 
-/// Of one allocation, by offset. Ranges lie inside of it.
+/// The bytes of one allocation that somebody has written, by offset. Ranges lie inside of the allocation.
 class WrittenBytes {
  public:
   explicit WrittenBytes(std::uint64_t bytes);
@@ -32,10 +32,10 @@ class WrittenBytes {
 
 class GlobalShadow {
  public:
-  /// Of the allocation, which is one of `memory`; null for memory of which it is not known.
+  /// The written bytes of the allocation, which is one of `memory`; null for memory of which nothing is known.
   std::shared_ptr<WrittenBytes> Of(const DeviceMemory& memory, const Allocation& allocation);
 
-  /// Of the range at `address`, as far as it lies in one allocation.
+  /// Marks the range at `address` as written, as far as it lies in one allocation.
   void Write(const DeviceMemory& memory, std::uint64_t address, std::uint64_t bytes);
   /// The bytes at `to` get what those at `from` have: nothing where these were not written.
   void Copy(const DeviceMemory& memory, std::uint64_t to, std::uint64_t from, std::uint64_t bytes);

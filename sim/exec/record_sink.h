@@ -11,8 +11,8 @@ namespace gridloom::exec {
 /// them; generic ones may point into shared_base and generic_local.
 struct RecordPlace {
   std::uint64_t cta_index = 0;  ///< linear, x fastest
-  /// Of the buffer they were in: the warp of the CTA whose records it began with. Warps that run one after the other
-  /// write into one buffer, in their order, and RecordKind::kWarpEnd ends each.
+  /// The buffer that the records were in: the warp of the CTA whose records it began with. Warps that run one after the
+  /// other write into one buffer, in their order, and RecordKind::kWarpEnd ends each.
   std::uint32_t buffer = 0;
   std::uint64_t shared_base = 0, shared_bytes = 0;
   std::uint64_t generic_local = 0,

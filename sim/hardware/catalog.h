@@ -19,12 +19,12 @@ std::span<const PartKind* const> Kinds();
 
 /// The kind of that name, or null.
 const PartKind* Find(std::string_view name);
-/// Likewise; else an error with the nearest right name.
+/// The kind of that name, or an error with the nearest right name.
 Result<const PartKind*> FindOrSuggest(std::string_view name);
 
 /// "hardware.lazy-ctas.watch"
 std::string KeyName(const PartKind& kind, const PartKey& key);
-/// As device files have it.
+/// The value's text as device files have it.
 std::string ValueText(const PartKey& key, std::uint64_t value);
 /// "1 to 32", "off or on"
 std::string RangeText(const PartKey& key);
@@ -56,23 +56,23 @@ std::string_view MeaningOf(std::string_view key);
 Status Check(const sim::DeviceSpec& device);
 
 /// What options ask of a device: parts in place of its own ("a,b"; "none"), and values of keys ("KEY=VALUE,..."); empty
-/// texts ask nothing. Checks it, too.
+/// texts ask nothing. Fails on what Check fails on.
 Status Equip(std::string_view parts, std::string_view values, sim::DeviceSpec& device);
-/// Its parts, and the values of their keys, as Equip takes them.
+/// The device's parts, and the values of their keys, as Equip takes them.
 std::string PartsText(const sim::DeviceSpec& device);
 std::string ValuesText(const sim::DeviceSpec& device);
 
 /// The device with the parts that a policy needs besides its own (policy::Need::kRanges: "crcs"). Of a policy that does
 /// not exist, or needs none, the same.
 sim::DeviceSpec WithPartsFor(sim::DeviceSpec device, std::string_view policy);
-/// Whether it has the part.
+/// Whether the device has the part.
 bool Has(const sim::DeviceSpec& device, std::string_view part);
 
 /// Every counter of the device's engines: timing::CounterTable, then stall reasons and counters of its parts. Of a
 /// device that KindsOf fails on, the first alone.
 std::vector<timing::CounterInfo> CountersOf(const sim::DeviceSpec& device);
 
-/// Likewise all that its schedulers do, with waiting for the parts' gates.
+/// All that the device's schedulers do, with waiting for the parts' gates.
 std::vector<timing::SchedulerState> StatesOf(const sim::DeviceSpec& device);
 
 }  // namespace gridloom::hardware

@@ -78,8 +78,8 @@ class AloneDevice : public std::enable_shared_from_this<AloneDevice> {
   Charge engine_;
   std::unique_ptr<timing::LiveTimeline> timeline_;
 
-  mutable std::mutex
-      mutex_;  ///< guards what follows; the timeline's lock may be held when it is taken, never the other way round
+  /// Guards what follows; the timeline's lock may be held when it is taken, never the other way round.
+  mutable std::mutex mutex_;
   std::condition_variable called_;
   std::map<timing::HostId, Program> programs_;
   std::vector<std::weak_ptr<TenantSource>> sources_;  ///< that the timeline may have
@@ -116,7 +116,8 @@ class AloneProgram {
   void Waited(std::vector<timing::NodeId> nodes);
   /// `shared`: when it is back, on the shared device.
   void SetAway(bool away, timing::Cycle shared);
-  /// It gives nothing more, and all that it gave has ended on the shared device. Goes on here until it has.
+  /// The program gives nothing more, and all that it gave has ended on the shared device. Here its works go on until
+  /// they have ended.
   void Finish();
 
  private:

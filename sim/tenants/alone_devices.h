@@ -18,8 +18,8 @@ class AloneDevices {
  public:
   struct Options {
     std::uint32_t most = 0;  ///< at the same time
-    std::function<void(const std::string& sentence)>
-        tell{};                       ///< for the operator; about each tenant once, on any thread
+    /// Tells the operator; about each tenant once, on any thread.
+    std::function<void(const std::string& sentence)> tell{};
     std::function<void()> changed{};  ///< Attend has something to do; on any thread
   };
   AloneDevices(sim::DeviceSpec device, Options options) : device_(std::move(device)), options_(std::move(options)) {}

@@ -10,8 +10,9 @@
 
 namespace gridloom::tenants {
 
-/// Of a tenant's programs together: each one's time from its begin to the end of the last of its works that have ended
-/// on both devices, without the times for which it had nothing to do and did not hold the device back. From any thread.
+/// The times of a tenant's programs together: each one's time from its begin to the end of the last of its works that
+/// have ended on both devices, without the times for which it had nothing to do and did not hold the device back. From
+/// any thread.
 class SharingTotals {
  public:
   struct Cycles {
@@ -32,9 +33,9 @@ class SharingTotals {
   Cycles sum_;
 };
 
-/// Of one program. Its works are numbered from 1 in the order in which it gave them. Counted is a beginning of that
-/// order: works up to the first one that has not ended on both devices, so that both times are for the same works. Both
-/// devices' locks may be held by who calls.
+/// The times of one program. Its works are numbered from 1 in the order in which it gave them. Counted is a beginning
+/// of that order: works up to the first one that has not ended on both devices, so that both times are for the same
+/// works. Both devices' locks may be held by who calls.
 class SharingRecord {
  public:
   SharingRecord(std::shared_ptr<SharingTotals> totals, timing::Cycle shared_begin, timing::Cycle alone_begin)

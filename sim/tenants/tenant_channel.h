@@ -29,7 +29,7 @@ class TenantChannel {
  public:
   TenantChannel(TimingService& service, sched::SimulatedSession session, std::shared_ptr<TenantAccount> account,
                 protocol::Fd socket, protocol::Fd bell);
-  /// Ends it.
+  /// Ends the session's thread, if it still runs.
   ~TenantChannel();
 
   const sched::SimulatedSession& session() const { return session_; }
@@ -112,7 +112,7 @@ class TenantChannel {
   std::atomic<bool> ended_{false};
   std::atomic<std::uint64_t> owes_{0};
 
-  // Of the thread.
+  // Only the session's thread touches what follows.
   std::vector<std::shared_ptr<const trace::KernelCode>> codes_;
   Charge code_charge_;
   const std::shared_ptr<Charge> work_charge_;

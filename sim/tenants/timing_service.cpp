@@ -50,7 +50,7 @@ namespace {
 /// has itself decides nothing any more (Fermi's single one would put tenants' streams in one order).
 constexpr std::uint32_t kQueues = std::numeric_limits<std::uint32_t>::max();
 constexpr milliseconds kAttendEvery{200};
-/// Of the device; a tenant with less of it is given no more time.
+/// The least part of the device that counts; a tenant with less of it is given no more time.
 constexpr double kLeastPart = 1e-6;
 constexpr double kLongest = 1e18;  ///< cycles
 /// What a tenant must have had at most for its memory to be looked for when the model has let go of a session of it.
@@ -73,7 +73,7 @@ Status CheckPolicy(const std::string& name) {
 
 TimingService::TimingService(Options options) : options_(std::move(options)), begun_(options_.wait_for == 0) {}
 
-/// As options.alone says.
+/// The limits of an account, for a service that simulates tenants alone or not (options.alone).
 TenantAccount::Limits TimingService::AccountLimits() const {
   TenantAccount::Limits limits = options_.tenant;
   limits.alone = alone_ != nullptr;

@@ -26,8 +26,8 @@ namespace gridloom::tenants {
 class TenantChannel;
 class SwitchablePolicy;
 
-/// What the broker's thread calls waits for nobody who waits for the model: neither for its lock nor for a session.
-
+/// The broker's thread calls the functions of sched::Simulation. They wait for nobody who waits for the model: neither
+/// for the model's lock nor for a session.
 class TimingService final : public sched::Simulation {
  public:
   struct Options {
@@ -101,11 +101,11 @@ class TimingService final : public sched::Simulation {
   std::uint64_t most_copy_bytes_ = 0;   ///< what the device has
   std::string parts_, part_values_;     ///< proposed hardware of the device, as hardware::Equip takes it
 
-  mutable std::mutex
-      mutex_;  ///< guards what follows; the timeline's lock may be held when it is taken, never the other way round
+  /// Guards what follows; the timeline's lock may be held when it is taken, never the other way round.
+  mutable std::mutex mutex_;
   std::map<timing::HostId, std::shared_ptr<HostRecord>> hosts_;  ///< that the model knows
-  std::map<std::uint32_t, std::weak_ptr<TenantAccount>>
-      accounts_;  ///< of tenants that are there, or of which traces are
+  /// Accounts of tenants that are there, or of which traces are there.
+  std::map<std::uint32_t, std::weak_ptr<TenantAccount>> accounts_;
   std::map<std::uint32_t, sched::SimulatedUsage> usage_;
   std::map<std::uint32_t, sched::TenantLimits> limits_;
   double end_cycles_ = 0;

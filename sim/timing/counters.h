@@ -53,7 +53,7 @@ struct Counters {
   SmCounters sm;
   MemoryCounters memory;
   LaunchCounters launches;
-  /// Those of the proposed parts, one part's behind the other's (part.h).
+  /// Counters of the proposed parts, one part's behind the other's (part.h).
   static constexpr std::size_t kPartCounters = 48;
   std::array<std::uint64_t, kPartCounters> parts{};
   Counters& operator+=(const Counters& other);

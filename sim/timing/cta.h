@@ -32,7 +32,7 @@ struct CtaStart {
   const AddressSpace* memory = nullptr;
 };
 
-/// As many warps, that have nothing to do.
+/// A trace of as many warps as `cta` has, which have nothing to do.
 inline std::shared_ptr<const trace::CtaTrace> NothingOf(const trace::CtaTrace& cta) {
   auto nothing = std::make_shared<trace::CtaTrace>();
   nothing->warps.resize(cta.warps.size());

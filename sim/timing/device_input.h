@@ -55,12 +55,12 @@ class DeviceInput {
   /// cause.
   virtual Status Join(WorkId kernel, WorkId launch) = 0;
   virtual void Launch(WorkId launch, Cycle at) = 0;
-  /// Of a copy that a CopyPath took.
+  /// Ends a copy that a CopyPath took.
   virtual void EndCopy(WorkId copy, Cycle at) = 0;
-  /// Of a kernel that a KernelPath took.
+  /// Ends a kernel that a KernelPath took.
   virtual void EndKernel(const KernelEnd& end) = 0;
-  /// Likewise: its code as the device executes it, and its CTAs, each once and in their order. Without a trace there is
-  /// no such CTA.
+  /// The code of such a kernel as the device executes it, and its CTAs, each once and in their order. Without a trace
+  /// there is no such CTA.
   virtual std::shared_ptr<const DecodedCode> CodeOf(WorkId kernel) const = 0;
   virtual Result<trace::LoadedCta> Load(WorkId kernel, std::uint64_t cta) = 0;
   /// Nobody wants the kernel any more: what has been loaded of it and does not run yet need not run. Also while a

@@ -22,10 +22,10 @@ namespace gridloom::timing {
 struct EngineOptions {
   unsigned threads = 1;  ///< of the host; results do not depend on it
   bool plain = false;    ///< simulate every component in every cycle, without short cuts: slow, the same results
-  bool each_turn =
-      false;  ///< simulate each turn of repeats, those that are like the ones before, too: the same results
-  Cycle window =
-      0;  ///< cycles that components are simulated alone; 0: as long as the device allows. Results do not depend on it
+  /// Simulate each turn of repeats, those that are like the ones before, too: the same results.
+  bool each_turn = false;
+  /// Cycles that components are simulated alone; 0: as long as the device allows. Results do not depend on it.
+  Cycle window = 0;
   std::uint64_t layout = 0;      ///< where the pages of address spaces lie (memory/address_space.h)
   Parts parts = {};              ///< proposed hardware (sim/hardware); the engine keeps them
   Observer* observer = nullptr;  ///< looks on
@@ -75,9 +75,10 @@ class Engine {
   bool all_done() const { return dispatcher_.works().all_done(); }
 
   Cycle now() const { return now_; }  ///< simulated so far, SM cycles
-  /// Of them, those that were not simulated one by one, as they were like those before (EngineOptions::each_turn).
+  /// Cycles of now() that were not simulated one by one, as they were like those before (EngineOptions::each_turn).
   Cycle passed() const { return passed_; }
-  /// Of all works in the order in which they were given; without EngineOptions::keep_ended, of those that are left.
+  /// Results of all works in the order in which they were given; without EngineOptions::keep_ended, of those that are
+  /// left.
   std::vector<WorkResult> results() const { return dispatcher_.works().results(); }
   const WorkResult& result(WorkId id) const { return dispatcher_.works().at(id).result; }  ///< of one that is kept
   bool done(WorkId id) const { return dispatcher_.works().done(id); }

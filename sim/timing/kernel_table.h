@@ -19,8 +19,8 @@ struct KernelTimes {
   std::string name;
   std::uint64_t launches = 0, ctas = 0, warp_instructions = 0, thread_instructions = 0;
   std::uint64_t cycles = 0;  ///< from each launch's first CTA to its last one's end
-  Counters
-      during;  ///< of the whole device while they ran: of kernels that run beside each other, both have what both did
+  /// Counters of the whole device while the launches ran: kernels that run beside each other both have what both did.
+  Counters during;
 
   Activity On(const sim::DeviceSpec& device) const { return {.device = device, .cycles = cycles, .counters = during}; }
 };
@@ -40,7 +40,7 @@ class KernelTable {
   std::vector<KernelTimes> Kernels() const;  ///< the slowest first
   std::vector<CopyTimes> Copies() const;     ///< kinds that there were
 
-  /// As bytes, for another process of the same version; Get fails on anything else.
+  /// The table as bytes, for another process of the same version; Get fails on anything else.
   void Put(trace::ByteWriter& out) const;
   static Result<KernelTable> Get(trace::ByteReader& in);
 

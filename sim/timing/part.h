@@ -22,7 +22,7 @@ class Part {
   virtual ~Part() = default;
   /// Takes its places, once. `input` lives as long as the engine.
   virtual void Attach(Ports& ports, DeviceInput& input) = 0;
-  /// Its counters, in the order of their declaration: sums since the beginning. Between windows.
+  /// Gives the part's counters, in the order of their declaration: sums since the beginning. Between windows.
   virtual void Count(std::span<std::uint64_t> /*values*/) const {}
   /// How many there are.
   virtual std::size_t counters() const { return 0; }

@@ -9,7 +9,7 @@ namespace {
 /// Some 20 to 50 microseconds.
 constexpr int kSpins = 512;
 
-/// Of this thread.
+/// The processor time of this thread.
 double CpuSeconds() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);

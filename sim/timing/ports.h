@@ -94,9 +94,9 @@ class PageShares {
     bool loading = false;
   };
   virtual Pages At(Cycle now) = 0;
-  /// Of the available pages those that the kernel owns, at the time of the last At.
+  /// How many of the available pages the kernel owns, at the time of the last At.
   virtual std::uint64_t OwnedBy(std::uint32_t launch) const = 0;
-  /// As policy::KernelView has them, at the same time; nothing: it is not known which CTA will touch what.
+  /// KernelView::ready and begun (policy.h), at the same time; nothing: it is not known which CTA will touch what.
   struct Ready {
     std::uint64_t ready = 0, begun = 0;
   };
@@ -217,11 +217,11 @@ class WarpGate {
 struct LaunchCalls {
   std::uint32_t streams = 0;   ///< threads that make one
   std::uint32_t launches = 0;  ///< threads that launch a kernel
-  std::uint32_t aggregated =
-      0;  ///< of them, those that launch one which may join another (trace::kAggregated, or as the part wants it)
+  /// Threads that launch a kernel which may join another (trace::kAggregated, or as the part wants it).
+  std::uint32_t aggregated = 0;
 };
 
-/// What they take of the time of the warp.
+/// What launches by kernels take of the time of the warp that makes them.
 class LaunchCost {
  public:
   virtual ~LaunchCost() = default;

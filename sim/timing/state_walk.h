@@ -23,8 +23,8 @@ struct StateImage {
   Cycle at = 0;
   std::vector<std::uint64_t> words;   ///< that are the same in the same state
   std::vector<std::uint64_t> counts;  ///< sums so far; what comes next does not depend on them
-  std::vector<std::uint64_t>
-      turns;  ///< that warps have still to make (trace::Repeat), of which the same holds as long as any are left
+  /// Turns that warps have still to make (trace::Repeat). How many does not matter either, as long as any are left.
+  std::vector<std::uint64_t> turns;
 };
 
 class StateWalk {
@@ -33,7 +33,7 @@ class StateWalk {
   struct Clocks {
     Cycle sm = 0, l2 = 0;
   };
-  /// Of the load/store unit's entry `id` of an SM, which a message will come back to.
+  /// Walks the entry `id` of the load/store unit of an SM, which a message will come back to.
   using WalkEntry = std::function<void(std::uint16_t sm, std::uint16_t id)>;
 
   /// Writes `image`.
@@ -96,7 +96,8 @@ class StateWalk {
   void Entry(std::uint16_t sm, std::uint16_t id) const { entries_(sm, id); }
 
  private:
-  /// Of a state, 32 MiB: several times what most devices keep that are full of warps. What is larger is not looked at.
+  /// Words of a state at most, 32 MiB: several times what most devices keep that are full of warps. Larger states are
+  /// not looked at.
   static constexpr std::size_t kMostWords = std::size_t{1} << 22;
   enum class Kind : std::uint8_t { kRecord, kCompare, kMove };
   StateWalk(Kind kind, Clocks clocks, const StateImage* earlier, std::uint64_t times, StateImage& image)

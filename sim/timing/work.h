@@ -45,20 +45,21 @@ struct HostReuse {
 
 struct MemoryUse {
   Tracking tracking = Tracking::kNone;
-  bool special =
-      false;  ///< of a copy or fill: memory that kernels reach by other ways than global accesses (arrays, constants)
-  /// Of a kernel, its profiler, which it waits for; of a copy to the device, the reading from storage that fills its
-  /// source; of a copy to the host, the writing of what it brings to storage. Given before it.
+  /// A copy or fill of memory that kernels reach by other ways than global accesses (arrays, constants).
+  bool special = false;
+  /// The partner of a kernel is its profiler, which the kernel waits for; of a copy to the device, the reading from
+  /// storage that fills its source; of a copy to the host, the writing of what it brings to storage. Given before the
+  /// work.
   WorkId partner = kNoWork;
   std::uint32_t address_space = 0;  ///< as KernelWork::address_space
   std::uint64_t address = 0,
                 span = 0;  ///< of a copy or fill: first byte on the device, bytes up to the last one; span 0: not known
   std::uint64_t source = 0, source_span = 0;                  ///< of a copy on the device: what it reads
   std::shared_ptr<const std::vector<std::uint32_t>> ranks{};  ///< of a reading: as trace::HostAction::ranks
-  std::uint64_t host_span =
-      0;  ///< of a copy over PCIe, and of a reading: bytes up to the last one on the host; 0: as many as it moves
-  /// Of the same: it writes to the host's memory where earlier works are done with it; a copy to the device that has
-  /// such is filled there.
+  /// Bytes up to the last one on the host, of a copy over PCIe and of a reading; 0: as many as it moves.
+  std::uint64_t host_span = 0;
+  /// Works that use the same memory of the host's, of a copy over PCIe and of a reading. The work writes there where
+  /// these are done with the memory; a copy to the device that has such works is filled there.
   std::shared_ptr<const std::vector<HostReuse>> reuses{};
 };
 

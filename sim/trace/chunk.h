@@ -75,7 +75,7 @@ struct Chunk {
 };
 /// The chunk at `offset`, checked.
 Result<Chunk> ReadChunk(ByteSpan file, std::uint64_t offset);
-/// Its content. Who does not trust the file looks at raw_bytes before: few bytes can become many.
+/// The chunk's content. Callers who do not trust the file look at raw_bytes before: few bytes can become many.
 Result<std::vector<std::uint8_t>> Decompress(const Chunk& chunk);
 
 }  // namespace gridloom::trace

@@ -24,7 +24,7 @@ class ChunkWriter {
   ChunkWriter(const ChunkWriter&) = delete;
   ChunkWriter& operator=(const ChunkWriter&) = delete;
 
-  /// As they are, at once.
+  /// Writes the bytes as they are, at once.
   void WriteBytes(ByteSpan bytes);
   void Add(ChunkType type, const ByteWriter& directory, const ByteWriter& content);
   /// The same, maybe later. `content` is empty then, with room for as much again.

@@ -87,7 +87,7 @@ MatrixShape MatrixShapeOf(const ptx::Instruction& inst) {
   return shape;
 }
 
-/// Of wmma.load and wmma.store: an equal piece of the matrix.
+/// Bytes of a lane in wmma.load and wmma.store: an equal piece of the matrix.
 std::uint32_t FragmentBytes(const ptx::Instruction& inst) {
   const auto [m, n, k] = MatrixShapeOf(inst);
   const auto has = [&](std::string_view text) {

@@ -54,8 +54,8 @@ class AccessIndex {
 
  private:
   std::vector<std::uint32_t> instructions_;  ///< of the code
-  std::vector<std::pair<std::uint32_t, std::uint32_t>>
-      blocks_;  ///< which of them are the block's: the first, and behind the last
+  /// For each block its part of instructions_: the first of its instructions, and the one behind the last.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> blocks_;
 };
 
 /// Traces that later CTAs of a batch may share, with the shifts of the last CTA that did. Both sides keep the same

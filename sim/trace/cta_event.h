@@ -21,15 +21,15 @@ inline constexpr std::string_view kEventKindNames[] = {
 };
 inline constexpr std::size_t kEventKindCount = std::size(kEventKindNames);
 
-/// Of EventKind::kDeviceLaunch. Without one of these, the kernel begins after those that the CTA has launched before it
-/// in the same stream.
+/// Flags of EventKind::kDeviceLaunch. Without one of these, the kernel begins after those that the CTA has launched
+/// before it in the same stream.
 enum LaunchFlag : std::uint8_t {
   kTailLaunch = 1 << 0,     ///< it begins when the launching kernel and all others that it has launched have ended
   kFireAndForget = 1 << 1,  ///< it begins at once
   kDefaultStream = 1 << 2,  ///< it is in the block's default stream
   kAggregated = 1 << 3,  ///< its blocks may join any kernel of the same code and block shape (docs/device-launches.md)
 };
-/// Of EventKind::kSetRange and kReleaseRange: what the CTA does with the bytes.
+/// Flags of EventKind::kSetRange and kReleaseRange: what the CTA does with the bytes.
 enum RangeFlag : std::uint8_t { kRangeRead = 1 << 0, kRangeWrite = 1 << 1 };
 
 /// Something that an instruction did while a warp executed it. Those of a CTA are sorted by warp, block visit and

@@ -92,8 +92,8 @@ class CtaStream final : public exec::RecordStream {
   const std::uint32_t warps_, accesses_;
   Take take_;
   std::vector<Captured> captured_;  ///< that take_ has not got yet
-  std::vector<std::uint32_t>
-      local_accesses_;  ///< memory instructions (AccessCount counts them) that go to local memory
+  /// Memory instructions (AccessCount counts them) that go to local memory.
+  std::vector<std::uint32_t> local_accesses_;
   RecordDecoder decoder_;
   std::vector<Buffer> buffers_;
   RecordBuffers records_;                          ///< of the CTA that has ended: in buffers_, or where they were made

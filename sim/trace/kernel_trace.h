@@ -45,8 +45,8 @@ enum InstructionFlag : std::uint8_t {
   kCacheGlobal = 1 << 4,  ///< not served by L1: .cg
   kReadOnly = 1 << 5,     ///< ld.global.nc and textures: the read-only path
   kArrive = 1 << 6,       ///< a barrier at which the warp does not wait
-  kGeneric =
-      1 << 7,  ///< of Space::kGlobal: each access says where it goes, by MemoryAccess::kSharedWindow and kLocalWindow
+  /// Each access of Space::kGlobal says where it goes, by MemoryAccess::kSharedWindow and kLocalWindow.
+  kGeneric = 1 << 7,
 };
 
 /// One instruction, 16 bytes. Its registers are `destinations` and then `sources` entries of KernelCode::operands.
@@ -178,8 +178,8 @@ struct CtaTrace {
   Table<std::uint32_t> lanes;         ///< ScatteredLanes, one after the other
   std::vector<LanePattern> patterns;  ///< at most MemoryAccess::kPatterns
   std::vector<Repeat> repeats;        ///< by warp and visit; none overlaps another, none has an event in it
-  std::vector<CtaEvent>
-      events;  ///< in most CTAs none; CTAs that share a trace have the same ones, whatever their shifts
+  /// In most CTAs none; CTAs that share a trace have the same ones, whatever their shifts.
+  std::vector<CtaEvent> events;
 };
 /// What it takes of memory, what its tables could still grow by included.
 std::uint64_t BytesOf(const CtaTrace& cta);
@@ -283,7 +283,7 @@ struct ScatteredLanes {
   static constexpr std::uint32_t Words(std::uint32_t unit, std::uint32_t lanes) {
     return kHeadWords + (unit == kFar ? 2 * lanes : lanes);
   }
-  /// Of the lane with so many active ones below it.
+  /// The address of the lane with so many active lanes below it.
   std::uint64_t operator[](std::size_t i) const {
     if (unit != kFar) return low + std::uint64_t{unit} * distances[i];
     return low + (distances[2 * i] | std::uint64_t{distances[2 * i + 1]} << 32);
@@ -318,8 +318,8 @@ std::shared_ptr<const CtaTrace> FlatTrace(const KernelCode& code, LoadedCta cta)
 
 /// Whether the tables refer only to what exists; one sentence about the first reference that does not.
 Status ValidateCode(const KernelCode& code);
-/// Likewise for a CTA of that code: as many access records as its path executes memory instructions, no empty mask in
-/// the path, events in order and at instructions that are executed.
+/// Checks a CTA of that code: as many access records as its path executes memory instructions, no empty mask in the
+/// path, events in order and at instructions that are executed.
 Status ValidateCta(const KernelCode& code, const LaunchShape& shape, const CtaTrace& cta);
 /// The part of that which is about events; the paths are valid.
 Status ValidateEvents(const KernelCode& code, const CtaTrace& cta);
@@ -336,8 +336,8 @@ struct AccessRange {
 /// By memory instruction, as AccessCount counts them. The paths and tables are valid; fails when a lane accesses what
 /// is no memory.
 Result<std::vector<AccessRange>> AccessRangesOf(const KernelCode& code, const CtaTrace& cta);
-/// That there are none or as many shifts as the code has memory instructions, 0 for shared memory, and that they move
-/// no lane of a trace with these ranges out of memory.
+/// Checks that there are no shifts, or as many as the code has memory instructions, 0 for shared memory, and that they
+/// move no lane of a trace with these ranges out of memory.
 Status ValidateShifts(const KernelCode& code, std::span<const AccessRange> ranges, const Shifts& shifts);
 
 /// All of that for the CTAs of one source, of which many share a trace: that is gone through once.

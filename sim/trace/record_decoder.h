@@ -106,12 +106,12 @@ class RecordDecoder {
   using Words = const std::uint64_t*;
   static constexpr std::uint32_t kNoEntry = ~0u;
   static constexpr std::size_t kMostPatterns = 4096;  ///< of a CTA
-  static constexpr std::uint64_t kMostDecoded =
-      kMostVisits - exec::kMaxGroupWords;  ///< visits, from which on no group is begun
+  /// From so many visits on, no group is begun.
+  static constexpr std::uint64_t kMostDecoded = kMostVisits - exec::kMaxGroupWords;
   static constexpr std::size_t kLastKnown = 64, kLastPlans = 256;
   static constexpr std::size_t kMostSlots = 64;  ///< of a simple group
-  static constexpr std::uint8_t kPatience =
-      4;  ///< patterns of one instruction, found among its lanes and not met again
+  /// Patterns of one instruction that were found among its lanes and not met again: so many at most.
+  static constexpr std::uint8_t kPatience = 4;
 
   /// What is kept about an entry of the code.
   struct Entry {
@@ -120,7 +120,7 @@ class RecordDecoder {
     std::uint32_t number = 0;  ///< memory instructions before it
     std::uint32_t leader = 0;  ///< of the entries whose addresses some group has in one word; its site is theirs
     std::uint8_t patience = kPatience;  ///< patterns that it may still make before one of them is met again
-    // Of one CTA: EntryOf begins anew.
+    // What follows is about one CTA: EntryOf begins anew.
     std::uint16_t site = 0;     ///< 0: none yet
     std::uint32_t cta = 0;      ///< which, as ctas_ counts
     std::int32_t pattern = -1;  ///< the last one found here
@@ -266,7 +266,7 @@ class RecordDecoder {
   void BeginSlot(const exec::RecordSlot& form, const PlainSlot& plain, std::uint32_t mask, Words at, LoopSlot& slot);
   void TakeLoopNear(const exec::NearLanes& lanes, std::uint32_t mask, LoopSlot& slot);
   void TakeLoopLanes(std::uint32_t mask, LoopSlot& slot);
-  /// Those that groups of the loop lie at, up to number `count`.
+  /// The slots that groups of the loop lie at, up to number `count`.
   const LoopSlot* LoopSlots(std::uint32_t loop, std::uint32_t count) {
     if (loop >= loops_.size() || loops_[loop].count < count) SlotInLoop(loop, std::max(count, 1u) - 1);
     return loops_[loop].slots.data();
@@ -310,8 +310,8 @@ class RecordDecoder {
   std::vector<std::unique_ptr<const std::array<std::int64_t, kWarpSize>>> patterns_;
   std::vector<Words> slot_at_;  ///< of the group being taken
   std::vector<Loop> loops_;     ///< by number
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t>
-      loop_entries_;  ///< of a loop's slot, an entry that lies there
+  /// An entry that lies at a loop's slot, by loop and slot.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> loop_entries_;
   exec::RecordLoops record_loops_;
 
   std::vector<std::shared_ptr<CtaTrace>> traces_;  ///< the last ones

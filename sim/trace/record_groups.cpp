@@ -246,7 +246,7 @@ void RecordDecoder::BeginSlot(const RecordSlot& form, const PlainSlot& plain, st
   if (slot.pattern != nullptr) slot.stride = KnownPattern(slot.pattern);
 }
 
-/// As TakeLoopLanes; lanes told this way mostly have no stride.
+/// TakeLoopLanes for lanes that are told as NearLanes; these mostly have no stride.
 void RecordDecoder::TakeLoopNear(const exec::NearLanes& lanes, std::uint32_t mask, LoopSlot& slot) {
   const auto* const end = reinterpret_cast<const std::uint32_t*>(words_end_);
   LanePattern pattern;

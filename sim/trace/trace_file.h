@@ -69,10 +69,10 @@ struct HostAction {
   std::uint64_t source = 0, source_span = 0;  ///< of kCopyOnDevice: what it reads
   bool special = false;  ///< of copies and fills: some of the memory is an array's or a __constant__ variable's
   bool sees = false;     ///< of kWait: the host may look at results before it goes on
-  /// Of kCopyToDevice: an earlier one of its kind that has copied the same bytes from the same place; 0: none has.
+  /// For kCopyToDevice: an earlier copy to the device that has copied the same bytes from the same place; 0: none has.
   std::uint64_t like = 0;
-  /// Of kCopyToDevice: for each page of what is copied, the how-manieth of all pages of the program's copies it was
-  /// that the program wrote to, when it first did so. Empty: not recorded.
+  /// For kCopyToDevice: for each page of what is copied, its rank among all pages of the program's copies, in the order
+  /// in which the program first wrote to them. Empty: not recorded.
   std::vector<std::uint32_t> ranks;
   // Files before version 9 have none of the following.
   std::uint64_t host_span = 0;  ///< of copies over PCIe, as `span`, of pinned or registered memory
@@ -82,13 +82,13 @@ struct HostAction {
     std::int64_t begin = 0;  ///< of the earlier copy's memory, counted from where this one's begins
     bool operator==(const Reuse&) const = default;
   };
-  /// Of copies over PCIe, in the order of their works: those that have to be done with this one's memory before the
-  /// program, or the copy, writes there. None where the program has written nothing (`like`).
+  /// Copies over PCIe, in the order of their works, that have to be done with this one's memory before the program, or
+  /// the copy, writes there. None where the program has written nothing (`like`).
   std::vector<Reuse> reuses;
 
   bool over_pcie() const { return kind == Kind::kCopyToDevice || kind == Kind::kCopyToHost; }
-  static constexpr std::uint64_t kRankedPage =
-      4096;  ///< page p has the bytes from kRankedPage * p of those that are copied
+  /// Page p has the bytes from kRankedPage * p of those that are copied.
+  static constexpr std::uint64_t kRankedPage = 4096;
   static constexpr std::int64_t kMostHostBytes = std::int64_t{1}
                                                  << 60;  ///< that lie between any two of the host's memory
 };

@@ -38,7 +38,7 @@ class Taken {
   const std::uint64_t bytes_;
 };
 
-/// Of one batch while it is decoded.
+/// Keeps the traces of one batch while it is decoded.
 class BatchKeeper final : public TraceKeeper {
  public:
   BatchKeeper(std::shared_ptr<TraceBudget> budget, std::uint64_t content)

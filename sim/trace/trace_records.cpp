@@ -102,7 +102,7 @@ void GetRole(ByteReader& in, LaunchInfo& info) {
   if (!info.of_program() && !info.no_ranges.empty()) in.Fail();
 }
 
-/// Of all pages of a copy, or of none.
+/// Ranks of all pages of a copy, or of none.
 void GetRanks(ByteReader& in, HostAction& action) {
   action.ranks.resize(in.Count());
   std::int64_t rank = 0;
@@ -136,7 +136,7 @@ void GetMemory(ByteReader& in, HostAction& action) {
   GetRanks(in, action);
 }
 
-/// Of earlier works, each once.
+/// Reuses of earlier works, each once.
 void GetReuses(ByteReader& in, HostAction& action) {
   action.host_span = in.Varint();
   action.reuses.resize(in.Count());

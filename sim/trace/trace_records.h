@@ -21,7 +21,8 @@ void PutCtas(std::uint64_t launch, std::span<const std::uint64_t> ctas, ByteWrit
 
 /// What it gives satisfies ValidateCode.
 Result<KernelCode> GetCode(ByteReader in);
-/// As a file of that version has them. Damage is in.failed(); what the numbers refer to is for the caller to check.
+/// Reads a record as a file of that version has it. Damage is in.failed(); what the numbers refer to is for the caller
+/// to check.
 LaunchInfo GetInfo(ByteReader& in, std::uint32_t version = kFormatVersion);
 HostAction GetAction(ByteReader& in, std::uint32_t version = kFormatVersion);
 

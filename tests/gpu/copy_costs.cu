@@ -71,8 +71,8 @@ class Streams {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int copies =
-      argc > 1 ? std::atoi(argv[1]) : 960;  // a stream holds about a thousand calls before the host must wait
+  // A stream holds about a thousand calls before the host must wait.
+  const int copies = argc > 1 ? std::atoi(argv[1]) : 960;
   constexpr std::size_t kMost = 65536;
   char *host, *device;
   PROBE(cudaMallocHost(&host, 2 * kMost));

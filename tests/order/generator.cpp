@@ -391,8 +391,8 @@ class Drawing {
       node.lane = numbers_.Below(3);
       if (node.kind == GraphNode::Kind::kKernel || node.kind == GraphNode::Kind::kHost) node.spin = Spin() / 2;
       for (int other = 0; other < i; ++other) {
-        const bool lane =
-            captured && nodes[static_cast<std::size_t>(other)].lane == node.lane;  // the stream's own order
+        // The stream's own order.
+        const bool lane = captured && nodes[static_cast<std::size_t>(other)].lane == node.lane;
         if (numbers_.Chance(other == i - 1 ? 60 : 25) || lane) node.after.push_back(other);
       }
       if (node.kind == GraphNode::Kind::kChild) node.body = Nodes(1 + numbers_.Below(3), 1, false, in_condition);

@@ -69,8 +69,8 @@ class Resolved {
   std::vector<Operation> operations;
   std::vector<Call> calls;
   std::vector<int> record;  ///< of a call about an event: the call that recorded it last, or -1
-  std::vector<int>
-      launch;  ///< kOpenGate: the gate's; kFreeAsync, kFree: the allocation; kLaunchGraph: the launch before, or -1
+  /// kOpenGate: the gate's; kFreeAsync, kFree: the allocation; kLaunchGraph: the launch before, or -1.
+  std::vector<int> launch;
   std::vector<int> during;         ///< kGate: the call of another thread that waits already when it is launched, or -1
   std::map<int, int> alloc, free;  ///< block to calls
   std::map<int, bool> blocking;    ///< created stream to whether it is a blocking one
@@ -288,8 +288,8 @@ class Resolved {
   int threads_;
   int variants_ = 0;
   std::vector<std::vector<int>> made_;  ///< each thread's calls
-  std::vector<std::vector<int>>
-      known_;               ///< of each call: how many calls of each thread have answered before it is made
+  /// For each call, how many calls of each thread have answered before it is made.
+  std::vector<std::vector<int>> known_;
   std::vector<int> place_;  ///< of each call in its thread
   std::map<int, Object> streams_, events_, gates_, graphs_, blocks_, pools_;
   Object capture_;          ///< stands for the right to capture

@@ -220,8 +220,8 @@ struct Tile {
     const Index depth_stride = kRows ? matrix.column_stride : matrix.row_stride;
     const int outers = static_cast<int>(outer_end - outer0 < kOuter ? outer_end - outer0 : kOuter);
     const int depths = static_cast<int>(p.k - depth0 < kTileDepth ? p.k - depth0 : kTileDepth);
-    const int end =
-        kRows ? kOuter : (outers + kColumns - 1) / kColumns * kColumns;  // what warps beyond would multiply, none reads
+    // Nobody reads what the warps beyond this would compute.
+    const int end = kRows ? kOuter : (outers + kColumns - 1) / kColumns * kColumns;
     const Index first = Offset(matrix, batch) + outer0 * outer_stride + depth0 * depth_stride;
     const void* const base = Base(matrix, batch);
     if (depth_stride == 1) {

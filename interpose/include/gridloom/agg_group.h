@@ -49,7 +49,7 @@ inline __device__ __noinline__ cudaError_t cudaLaunchAggGroup(void* child, void*
 #endif
 }
 
-/// Likewise with a buffer of cudaGetParameterBufferV2, which knows all that.
+/// The same launch with a buffer of cudaGetParameterBufferV2, which knows kernel, shape and shared memory.
 inline __device__ __noinline__ cudaError_t cudaLaunchAggGroupV2(void* buffer) {
 #ifdef GRIDLOOM_FORGETS_LAUNCHES
   return cudaLaunchDeviceV2(buffer, cudaStreamFireAndForget);

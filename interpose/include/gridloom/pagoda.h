@@ -42,7 +42,7 @@ struct Shim {
   int (*wait_all)();
 };
 
-/// Of the process: who answers, and the streams that tasks go into where the shim does not.
+/// One for the process: who answers, and the streams that tasks go into where the shim does not answer.
 class Host {
  public:
   static Host& Get() {
@@ -167,7 +167,7 @@ inline bool check(TaskId task) {
 /// Returns when all tasks are over.
 inline cudaError_t waitAll() { return detail::Host::Get().WaitAll(); }
 
-/// Of the last taskSpawn or check of this thread.
+/// The error of the last taskSpawn or check of this thread.
 inline cudaError_t lastError() { return detail::Error(); }
 
 #ifdef __CUDACC__

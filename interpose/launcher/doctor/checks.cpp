@@ -31,8 +31,8 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kLittleMemory = 2ull << 30;
 constexpr std::uint64_t kLittleDisk = 256ull << 20;
-const std::uint64_t kReservedRange =
-    exec::DeviceMemory::Options{}.range_bytes;  // what the shim reserves for device memory: addresses, not memory
+// Addresses, not memory, that the shim reserves for device memory.
+const std::uint64_t kReservedRange = exec::DeviceMemory::Options{}.range_bytes;
 
 Finding Good(std::string text) { return {Verdict::kGood, std::move(text), ""}; }
 Finding Note(std::string text, std::string mend = "") { return {Verdict::kNote, std::move(text), std::move(mend)}; }

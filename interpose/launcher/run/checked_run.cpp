@@ -113,7 +113,7 @@ std::vector<Process> ReadJournal(const std::string& text) {
   return processes;
 }
 
-/// As one process writes it; where several have used a GPU, each entry says which.
+/// The findings of all processes in the form of one process; where several have used a GPU, each entry says which.
 SortedJson Merged(const std::vector<Process>& processes) {
   if (processes.size() == 1) return processes.front().all;
   SortedJson merged = {{"findings", SortedJson::array()},

@@ -20,7 +20,7 @@ struct ProgramEnd {
 /// Starts it as a child and waits for it. The terminal's signals are the program's; those that end this process go on
 /// to it.
 ProgramEnd RunToItsEnd(std::vector<std::string>& program);
-/// As the program has ended.
+/// Ends this process by the signal that has ended the program.
 [[noreturn]] void EndBySignal(int signal);
 
 class CheckedRun {

@@ -27,8 +27,8 @@ struct CompileOptions {
   bool memcheck = false;
   Recording record = Recording::kNone;
   bool fetch_ahead = false;  ///< loops fetch what their lanes will walk through (compiler/fetch_ahead.h)
-  std::uint8_t few_lanes =
-      8;                 ///< lanes that go on one by one where a loop has no more left (compiler/warp_lane_loop.cpp)
+  /// Lanes that go on one by one where a loop has no more left (compiler/warp_lane_loop.cpp).
+  std::uint8_t few_lanes = 8;
   std::string cpu;       ///< "" = host CPU; otherwise "x86-64-v4", "x86-64-v3", "x86-64"
   bool keep_ir = false;  ///< fill CompiledKernel::ir
 };

@@ -100,8 +100,8 @@ void FunctionLifter::Lift<semantic::ClusterLaunchControl>(const Instruction& ins
   const std::vector<Operand> to = Components(Op(0));
   const std::size_t first = HasText(inst, "get_first_ctaid::z") ? 3 : HasText(inst, "get_first_ctaid::y") ? 2 : 1;
   for (std::size_t i = 0; i < to.size(); ++i) {
-    Value* const part =
-        first + i < response.size() ? response[first + i] : b_.getInt32(0);  // of v4 the last is not said
+    // The ISA does not say what the last part of a v4 is. It reads as 0 here.
+    Value* const part = first + i < response.size() ? response[first + i] : b_.getInt32(0);
     Write(to[i], part, ScalarType::kB32);
   }
 }

@@ -15,7 +15,7 @@ bool IsStrong(const Instruction& inst) {
 
 // Strong vector accesses are made as one: other threads never see half of one. The ISA leaves that open (9.7.9.8),
 // hardware does it up to 16 bytes, and programs rely on it: tile descriptors of scans are pairs of status and value.
-// Those of 16 bytes are the vectoriser's business.
+// Accesses of 16 bytes are the vectoriser's business.
 bool IsOneAccess(std::size_t width, unsigned element_bytes) { return width > 1 && width * element_bytes <= 8; }
 
 }  // namespace
@@ -139,7 +139,7 @@ Value* FunctionLifter::IsInParams(Value* address) {
   return IsBelow(offset, b_.getInt64(copy.bytes));
 }
 
-// Of a cluster's shared memory, what belongs to this CTA.
+// Whether an address in a cluster's shared memory belongs to this CTA.
 Value* FunctionLifter::IsInOwnShared(Value* address) {
   Value* shared = b_.IsSpace(Space::kShared, address);
   if (!module_.options().clusters) return shared;

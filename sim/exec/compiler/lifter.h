@@ -45,7 +45,7 @@ inline bool HasText(const Instruction& inst, std::string_view text) {
   return std::ranges::any_of(inst.modifiers, [&](const ptx::Modifier& modifier) { return modifier.text == text; });
 }
 
-/// Of a rounding modifier; to the nearest even value without one.
+/// The rounding that an instruction's modifier asks for; to the nearest even value without one.
 inline Rounding RoundingOf(const Instruction& inst) {
   if (inst.Has(Mod::kRz)) return Rounding::kRz;
   if (inst.Has(Mod::kRm)) return Rounding::kRm;

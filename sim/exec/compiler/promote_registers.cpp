@@ -86,7 +86,7 @@ class Promoter {
     llvm::DomTreeNode* node;  ///< null: it cannot be reached
     llvm::SmallVector<Block, 2> before;
   };
-  /// Of the register that is being promoted, if `slot` is its number.
+  /// What is known of a block for the register that is being promoted, if `slot` is the register's number.
   struct Mark {
     std::size_t live = kNone, writes = kNone, phi = kNone, node = kNone, ends = kNone;
     std::uint32_t place = 0;  ///< in nodes_
@@ -111,7 +111,7 @@ class Promoter {
   unsigned FirstOf(Block block) const { return blocks_[block].node->getDFSNumIn(); }
   unsigned LastOf(Block block) const { return blocks_[block].node->getDFSNumOut(); }
 
-  /// Of all slots, in the order of blocks and instructions.
+  /// Finds the accesses of all slots, in the order of blocks and instructions.
   void FindAccesses() {
     llvm::DenseMap<const llvm::Value*, std::size_t> of_slot;
     for (std::size_t i = 0; i < slots_.size(); ++i) of_slot[slots_[i]] = i;
@@ -304,7 +304,7 @@ class Promoter {
   std::vector<llvm::PHINode*> phis_;
   std::size_t looked_at_ = 0;
 
-  // Of the register that is being promoted.
+  // What follows is about the register that is being promoted.
   std::size_t slot_ = kNone;
   std::vector<Mark> marks_;  ///< by block
   std::vector<Block> live_, defs_;

@@ -40,7 +40,7 @@ bool IsRecordOfAccess(const MarkerInfo* info) {
   return info && info->kind == MarkerKind::kRecord && RecordHeader::Unpack(info->imm).kind != RecordKind::kBlock;
 }
 
-/// Those in its own blocks, not in those of loops in it.
+/// The records in the loop's own blocks, not in those of loops in it.
 std::vector<CallInst*> LoopRecords::RecordsOf(const Loop& loop) const {
   std::vector<CallInst*> records;
   for (llvm::BasicBlock* block : loop.blocks()) {

@@ -105,9 +105,9 @@ namespace {
 /// What makes the plain loads of a loop wait.
 struct LoopOrder {
   bool orders = false;  ///< a fence or a barrier-like helper may order them
-  llvm::DenseSet<const llvm::Value*>
-      atomically;  ///< places that are changed so: others change them as well, and shall have their turns
-                   ///< (as in `while (count < enough) atomicAdd(&count, 1)`)
+  /// Places that are changed by atomic instructions: others change them as well, and shall have their turns (as in
+  /// `while (count < enough) atomicAdd(&count, 1)`).
+  llvm::DenseSet<const llvm::Value*> atomically;
 };
 
 LoopOrder OrderIn(const llvm::Loop& loop, const SpmdModule& spmd) {

@@ -17,8 +17,8 @@ namespace gridloom::exec {
 
 class ThreadValues {
  public:
-  /// Of code for any shape nothing is known. Of kRowOfWarps all that such a row can be is: it stands for the longest
-  /// one.
+  /// In code for any shape of blocks nothing is known of the shape. kRowOfWarps stands for the longest row that there
+  /// can be, so that what is known holds for all such rows.
   ThreadValues(const SpmdModule& spmd, const CompileOptions& options);
 
   /// One value a thread, zero-extended, in linear order; null where `value` depends on something else. Lives as long as

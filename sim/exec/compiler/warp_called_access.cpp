@@ -118,7 +118,7 @@ bool WarpFunction::ByCall(const llvm::CallInst& call) const {
   return !in_line_.contains(&call) || (divergent_copy_ && loops_->getLoopDepth(call.getParent()) == 0);
 }
 
-/// As it is passed: an index in units of 1 << shift, or lanes.
+/// The address in the form in which it is passed: an index in units of 1 << shift, or lanes.
 WarpFunction::Irregular WarpFunction::PassedAs(const Irregular& at) {
   if (!at.index || at.factor == 1) return at;
   return {at.address, Lanes(at.address), nullptr, 1, 0, false};

@@ -50,7 +50,7 @@ struct WarpModule {
 /// The 32-lane type of a thread's value: <32 x T>; <32*k x T> for a small vector; struct by element. The same for fewer
 /// lanes.
 llvm::Type* WarpType(llvm::Type* type, unsigned lanes = kWarpSize);
-/// As kept in memory between blocks: masks as i32.
+/// The type in which a value is kept in memory between blocks: masks as i32.
 llvm::Type* StorageType(llvm::Type* warp_type);
 
 class WarpFunction {

@@ -35,7 +35,7 @@ std::uint32_t WarpFunction::RecordWords(const llvm::CallInst& call, const Marker
   return kHead + std::max(SlotWords(call.getArgOperand(0)), SlotWords(RecordRoot(call).first));
 }
 
-/// Of a slot for lanes at `root`, at most.
+/// Words that a slot for lanes at `root` takes at most.
 std::uint32_t WarpFunction::SlotWords(Value* root) {
   const ShapeKind kind = ShapeOf(root).kind;
   return kind == ShapeKind::kUniform || kind == ShapeKind::kAffine ? 1 : RecordSlot::kMaxWords;
@@ -74,7 +74,7 @@ void WarpFunction::MakeRecordRoom(const llvm::CallInst& call, const MarkerInfo& 
   record_room_ -= needed;
 }
 
-/// Likewise for so many words, where no record is open.
+/// Takes room for so many words, where no record is open.
 void WarpFunction::TakeRecordRoom(std::uint32_t words) {
   record_room_ = words;
   record_cursor_ = FlushRecordsBeyondLimit(b_.CreateLoad(b_.getPtrTy(), record_cursor_slot_));
@@ -366,7 +366,7 @@ RecordSlot WarpFunction::PutFound(Value* root, const RecordHeader& header) {
   return {.form = RecordSlot::kFound, .lanes = found.unit};
 }
 
-/// As NearLanes, or all addresses where they lie too far apart. Where what follows begins.
+/// Writes the addresses as NearLanes, or all of them where they lie too far apart. Returns where what follows begins.
 Value* WarpFunction::PutNear(const FoundLanes& found) {
   const Scope scope(*this);
   const bool indexed = found.base != nullptr;

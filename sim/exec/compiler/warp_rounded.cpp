@@ -23,7 +23,7 @@ std::uint32_t OperandOf(F64Rounding rounding) {
   return 8;
 }
 
-/// Of eight lanes.
+/// The rounded result of eight lanes.
 Value* Rounded(llvm::IRBuilder<>& b, F64Op op, Value* mode, const std::array<Value*, 3>& x) {
   switch (op) {
     case F64Op::kAdd: return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_add_pd_512, {}, {x[0], x[1], mode});

@@ -14,7 +14,7 @@ using llvm::Value;
 
 namespace {
 
-/// Of a function of all lanes: where the addresses are, and behind them base, scale and the lanes of a half warp.
+/// Arguments of a function of all lanes: the addresses, and behind them base, scale and the lanes of a half warp.
 constexpr unsigned kAddresses = 4, kBase = 5, kScale = 6, kPacked = 7;
 
 llvm::FixedVectorType* DataType(llvm::IRBuilder<>& b, unsigned bytes, unsigned lanes) {

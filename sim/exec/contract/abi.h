@@ -45,8 +45,8 @@ enum class Helper : std::uint32_t {
 struct LaunchCtx {
   std::uint64_t window_base;   ///< device address range: global, generic and shared addresses are host addresses in it
   std::uint64_t window_bytes;  ///< up to the highest byte allocated at launch; beyond it the slow path decides
-  const std::uint8_t*
-      params;  ///< parameter block, laid out as LayoutParams says, readable up to 4 KiB + 64 past its end
+  /// Parameter block, laid out as LayoutParams says, readable up to 4 KiB + 64 past its end.
+  const std::uint8_t* params;
   const std::uint64_t* symbols;  ///< device addresses of module variables, indexed as SymbolTable numbered them
   const HelperFn* helpers;       ///< indexed by Helper
   std::uint32_t grid[3];
@@ -96,18 +96,18 @@ struct WarpCtx {
   void* saved_sp;
   WarpCtx* next;
   WarpCtx* prev;
-  std::uint64_t*
-      check_sites;  ///< memcheck: base and size of the memory that each global access of the code may touch unasked
+  /// Memcheck: base and size of the memory that each global access of the code may touch unasked.
+  std::uint64_t* check_sites;
   std::uint64_t* record_cursor;  ///< recording: where the next record goes
-  RecordSite*
-      record_sites;  ///< recording: kRecordSites of them; an instruction's is its number modulo that (records.h)
-  std::uint64_t*
-      record_limit;   ///< a group of records (kMaxGroupWords) may begin up to here; beyond it, first kFlushRecords
-  void* stack_limit;  ///< lowest usable stack address; device functions that recurse check it
+  /// Recording: kRecordSites of them; an instruction's is its number modulo that (records.h).
+  RecordSite* record_sites;
+  /// A group of records (kMaxGroupWords) may begin up to here; beyond it, first kFlushRecords.
+  std::uint64_t* record_limit;
+  void* stack_limit;            ///< lowest usable stack address; device functions that recurse check it
   std::uint32_t access_line;    ///< PTX line of the access that an out-of-line function is making; else 0
   std::uint32_t invalid_reads;  ///< memcheck: not 0 once the warp has read shared memory that nobody has written
-  std::uint32_t
-      sync_waits;  ///< memcheck: how many barriers and .sync instructions lanes of the warp are at (kEnterSync)
+  /// Memcheck: how many barriers and .sync instructions lanes of the warp are at (kEnterSync).
+  std::uint32_t sync_waits;
   alignas(64) std::uint32_t tid[3][kWarpSize];  ///< thread index of every lane
   void* owner;                                  ///< the runtime's warp object
 };

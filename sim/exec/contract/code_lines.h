@@ -23,9 +23,9 @@ class CodeLines {
   /// All that the kernel reaches has been read.
   CodeLines(const ptx::Module& module, const ptx::Function& kernel);
 
-  /// Of the first instruction of a function that the kernel reaches. 0: it has none with a line.
+  /// The number of the first instruction of a function that the kernel reaches. 0: the function has none with a line.
   std::uint32_t Begin(const ptx::Function& function) const;
-  /// Of the line of an instruction in such a function. 0 for 0.
+  /// The number of the line of an instruction in such a function. 0 for 0.
   std::uint32_t Of(const ptx::Function& function, std::uint32_t ptx_line) const;
   /// The line of the PTX, 0 for 0 and for what names none.
   std::uint32_t PtxLine(std::uint32_t line) const;

@@ -71,8 +71,8 @@ struct SharedAccessImm {
   enum Pattern : std::uint8_t { kAny, kUniform, kConsecutive };
   std::uint8_t bytes = 0;  ///< per lane
   AccessKind kind = AccessKind::kRead;
-  Pattern pattern =
-      kAny;  ///< of the addresses of a row of lanes; not kAny: only those of each row's first lane are given
+  /// The pattern of the addresses of a row of lanes. Not kAny: only the address of each row's first lane is given.
+  Pattern pattern = kAny;
   std::uint8_t strong = 0;     ///< volatile, relaxed or stronger
   std::uint8_t row_lanes = 0;  ///< 8, 16 or 32; kAny: 0
   std::uint8_t zero[3] = {};

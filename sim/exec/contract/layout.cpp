@@ -53,7 +53,7 @@ class Definitions {
     const auto found = functions_.find(name);
     return found == functions_.end() ? nullptr : found->second;
   }
-  /// As Module::FindFunction: the first definition, or the last prototype.
+  /// Gathers for each name what Module::FindFunction finds: the first definition, or the last prototype.
   void Gather() {
     if (gathered_) return;
     gathered_ = true;

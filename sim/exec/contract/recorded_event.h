@@ -31,7 +31,7 @@ struct RecordedEvent {
     at[1] = kind | std::uint64_t{flags} << 8;
     for (std::size_t i = 0; i < data.size(); ++i) at[2 + i] = data[i];
   }
-  /// Of a record that begins at `at`.
+  /// The event of a record that begins at `at`.
   static RecordedEvent At(const std::uint64_t* at) {
     RecordedEvent event{static_cast<Kind>(at[1]), static_cast<std::uint8_t>(at[1] >> 8)};
     for (std::size_t i = 0; i < event.data.size(); ++i) event.data[i] = at[2 + i];

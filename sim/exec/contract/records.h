@@ -80,10 +80,10 @@ struct RecordSlot {
   };
   /// Beside kStride and kPattern: the word may also be kElsewhere; then 32 addresses follow (without `base`).
   static constexpr std::uint64_t kMayDiffer = 8;
-  /// Of a group that begins a loop: a word more, the step; without it `step` is.
+  /// In a group that begins a loop: one more word follows, which is the step. Without this flag the step is `step`.
   static constexpr std::uint64_t kStepFollows = 16;
   static constexpr std::uint64_t kElsewhere = ~std::uint64_t{0};
-  /// Of kFound: the first word begins what NearLanes says.
+  /// With kFound: the first word begins what NearLanes says.
   static constexpr std::uint64_t kNear = std::uint64_t{1} << 63;
   /// Words of the longest one, without its step.
   static constexpr std::uint32_t kMaxWords = 1 + kWarpSize;
@@ -128,7 +128,7 @@ struct NearLanes {
     return {static_cast<std::uint32_t>(at[0]), static_cast<std::uint32_t>(at[0] >> kCountShift & 63),
             static_cast<std::uint32_t>(slot.lanes), at[1], reinterpret_cast<const std::uint32_t*>(at + kHeadWords)};
   }
-  /// Of lanes that `head` tells.
+  /// Words that are taken by the lanes that `head` tells of.
   static std::uint32_t Words(std::uint64_t head) {
     return kHeadWords + (static_cast<std::uint32_t>(head >> kCountShift & 63) + 1) / 2;
   }
@@ -155,8 +155,8 @@ struct RecordGroup {
   static constexpr std::uint64_t kBeginsLoop = std::uint64_t{1} << 32;
   std::uint64_t block = 0;  ///< RecordHeader of kBlock without mask: the block that it begins; 0: goes on in the block
   std::uint32_t access_count = 0, slot_count = 0;
-  std::uint64_t loop =
-      0;  ///< of slots kInLoop: the number of their loop; with kBeginsLoop it begins that loop, and has slots only
+  /// The number of the loop of slots kInLoop. With kBeginsLoop the group begins that loop, and has slots only.
+  std::uint64_t loop = 0;
 
   bool begins_loop() const { return (loop & kBeginsLoop) != 0; }
   std::uint32_t loop_number() const { return static_cast<std::uint32_t>(loop); }
@@ -182,11 +182,11 @@ inline constexpr std::uint32_t kMaxGroupWords = 256;
 /// `tries` are left, all addresses, and the runtime looks whether they lie like another pattern it knows
 /// (Helper::kLearnRecord); then NearLanes where they can be. Warps of one host thread share the sites.
 struct RecordSite {
-  const std::int64_t* pattern =
-      nullptr;  ///< what each of 32 lanes adds to lane 0's address; never null while recording
+  /// What each of 32 lanes adds to lane 0's address; never null while recording.
+  const std::int64_t* pattern = nullptr;
   std::uint64_t tries = 0;
-  std::uint64_t scattered =
-      0;  ///< 1: no tries are left and no pattern was found, so that compiled code need not compare
+  /// 1: no tries are left and no pattern was found, so that compiled code need not compare.
+  std::uint64_t scattered = 0;
 };
 inline constexpr std::uint32_t kRecordSites = 512;
 
@@ -220,14 +220,14 @@ class RecordReader {
   /// False at the end.
   bool Next();
   const RecordHeader& header() const { return header_; }
-  /// Of kAffine and kPattern: lane 0's address or what all lanes add to, and the distance between lanes of kAffine.
+  /// With kAffine and kPattern: lane 0's address or what all lanes add to; with kAffine the distance between lanes.
   std::uint64_t base() const { return base_; }
   std::int64_t stride() const { return stride_; }
-  /// Of kPattern: what each of 32 lanes adds to base(); constant as long as the launch runs.
+  /// With kPattern: what each of 32 lanes adds to base(); constant as long as the launch runs.
   const std::int64_t* pattern() const { return pattern_; }
-  /// Of any access: 32 addresses.
+  /// The 32 addresses of an access of any form.
   const std::uint64_t* addresses();
-  /// Of an access: its slot, and where the words of that begin.
+  /// The slot of an access, and where the slot's words begin.
   const RecordSlot& slot() const { return group_->slots()[group_->accesses()[access_ - 1].slot]; }
   std::size_t slot_at() const { return slot_at_[group_->accesses()[access_ - 1].slot]; }
   /// Whether more of the same group follows.

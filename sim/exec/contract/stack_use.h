@@ -7,11 +7,11 @@
 
 namespace gridloom::exec {
 
-/// Of a thread of a kernel.
+/// The stack that a thread of a kernel uses.
 struct StackUse {
   std::uint32_t bytes = 0;  ///< local variables of the deepest chain of calls, functions that recurse once each
-  bool open =
-      false;  ///< it may take more, up to the limit of the stack: something recurses, or moves the end of the stack
+  /// The code may take more, up to the limit of the stack: something recurses, or moves the end of the stack.
+  bool open = false;
 };
 StackUse FindStackUse(const ptx::Module& module, const ptx::Function& kernel);
 

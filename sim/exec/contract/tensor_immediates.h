@@ -155,8 +155,8 @@ enum class RowFormat : std::uint8_t { kPlain, kSixBits, kFourBits };  ///< b6x16
 struct MatrixRowsImm {
   std::uint8_t matrices = 1;
   bool transposed = false;
-  bool bytes =
-      false;  ///< 16 x 16 matrices to load, 16 x 8 ones to store, of bytes, transposed; else 8 rows of 16 bytes
+  /// 16 x 16 matrices to load, 16 x 8 ones to store, of bytes, transposed; else 8 rows of 16 bytes.
+  bool bytes = false;
   RowFormat format = RowFormat::kPlain;
   Space space = Space::kShared;
   std::uint8_t unused[3] = {};

@@ -14,7 +14,7 @@ namespace gridloom::exec {
 inline constexpr unsigned kMostTensorAxes = 5;
 /// A row of a box: at most 256 elements of 8 bytes.
 inline constexpr unsigned kMostTensorRowBytes = 2048;
-/// Of the destination or source in shared memory.
+/// Alignment of the destination or source in shared memory.
 inline constexpr unsigned kTensorSharedAlign = 128;
 
 /// Numbered as tensormap.replace's .elemtype (PTX ISA, 9.7.9.30); what follows there is packed and not supported.
@@ -70,7 +70,7 @@ struct alignas(8) TensorMap {
   std::uint32_t count(unsigned axis) const { return axis == 0 ? box[0] : (box[axis] + step[axis] - 1u) / step[axis]; }
   std::uint32_t row_bytes() const { return box[0] * BytesOf(element); }
   std::uint32_t rows() const { return static_cast<std::uint32_t>(all_rows()); }
-  /// Of a whole box in shared memory, elements outside of the tensor included.
+  /// Bytes of a whole box in shared memory, elements outside of the tensor included.
   std::uint32_t box_bytes() const { return row_bytes() * rows(); }
 
  private:

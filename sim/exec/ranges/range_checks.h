@@ -57,9 +57,9 @@ struct RangeFindings {
   std::uint64_t touched = 0, reported = 0;  ///< pages, summed over the CTAs
   std::uint64_t set_calls = 0;
   bool sampled = false;  ///< pages were compared for some of the CTAs only
-  std::uint64_t outside =
-      0;               ///< pages touched that belong to no allocation: a fault of the kernel, which no range can hold
-  std::string missed;  ///< the first page that a CTA touched and had not reported, or not for that use
+  /// Pages touched that belong to no allocation: a fault of the kernel, which no range can hold.
+  std::uint64_t outside = 0;
+  std::string missed;      ///< the first page that a CTA touched and had not reported, or not for that use
   std::string unbalanced;  ///< the first page that was set and not released as often, or the other way round
 };
 

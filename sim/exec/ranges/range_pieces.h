@@ -16,8 +16,8 @@ struct RangePieces {
 /// The pieces of a call that lie between `low` and `high` (exclusive), at least in part: one alone is cut off there, of
 /// several the first and the last may stick out. Numbers of calls come from kernels and may be any.
 RangePieces ClipRange(const RangeCall& call, std::uint64_t low, std::uint64_t high);
-/// Likewise, without what sticks out: the first and the last piece may become rows of their own, and some rows may have
-/// no pieces. A page beside the allocation that two kernels named would make one wait for the other.
+/// The pieces without what sticks out: the first and the last piece may become rows of their own, and some rows may
+/// have no pieces. A page beside the allocation that two kernels named would make one wait for the other.
 std::array<RangePieces, 3> CutRange(const RangeCall& call, std::uint64_t low, std::uint64_t high);
 
 }  // namespace gridloom::exec

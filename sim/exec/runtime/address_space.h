@@ -21,7 +21,7 @@ class ExtentMap {
  public:
   /// The smallest free extent that holds it, the lowest of those; 0 when there is none.
   std::uint64_t Take(std::uint64_t bytes, std::uint64_t align);
-  /// That very range, if it is free.
+  /// Takes this very range, if it is free.
   bool TakeAt(std::uint64_t address, std::uint64_t bytes);
   void Give(std::uint64_t address, std::uint64_t bytes);
 

@@ -12,8 +12,8 @@ inline constexpr std::uint32_t kNamedBarriers = 16;  ///< that programs number
 /// Behind them, one for each warp group: where its warps wait for the products of all of them.
 inline constexpr std::uint32_t kFirstGroupBarrier = kNamedBarriers, kWarpsOfGroup = 4, kMostWarpGroups = 8;
 inline constexpr std::uint32_t kBarriersPerCta = kFirstGroupBarrier + kMostWarpGroups;
-inline constexpr std::uint32_t kClusterBarrier =
-    kBarriersPerCta;  // the number under which a cluster's barrier appears in messages
+// The number under which a cluster's barrier appears in messages.
+inline constexpr std::uint32_t kClusterBarrier = kBarriersPerCta;
 
 struct Barrier {
   std::uint32_t arrived_warps = 0;  ///< in this phase

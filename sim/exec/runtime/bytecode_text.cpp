@@ -69,7 +69,7 @@ class Reader {
   bool AtEnd() const { return ok_ && text_.empty(); }
 
  private:
-  /// Of things that have a byte each at least.
+  /// A number of things that have at least a byte each.
   std::uint64_t Count() {
     std::uint64_t size = 0;
     Number(size);

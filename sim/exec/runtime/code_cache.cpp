@@ -28,8 +28,8 @@ constexpr char kMagic[8] = {'G', 'L', 'K', 'E', 'R', 'N', 'E', 'L'};
 constexpr std::uint32_t kFormat = 4;
 constexpr std::uint64_t kMaxFileBytes = std::uint64_t{256} << 20;
 constexpr std::string_view kSuffix = ".glk";
-constexpr int kToRead =
-    O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;  // a FIFO in a file's place would have its opener wait
+// A FIFO in a file's place would have its opener wait.
+constexpr int kToRead = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
 
 enum class Holds : std::uint8_t { kMachineCode, kBytecode };
 
@@ -284,7 +284,7 @@ void CodeCache::Keep(const CacheKey& key, std::string_view packed, Where where) 
   if (!counted_ || known_bytes_ > limit_bytes_) Evict();
 }
 
-/// Of the file that is there now: what is made replaces it, and the claim goes with it.
+/// The claim is on the file that is there now: what is made replaces the file, and the claim goes with it.
 CodeCache::Claim CodeCache::ClaimToMake(const CacheKey& key) const {
   if (!enabled_) return Claim(Claim::kNobody);
   const int fd = open(PathOf(key).c_str(), kToRead);

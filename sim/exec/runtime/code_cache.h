@@ -32,7 +32,8 @@ using CachedKernel = std::variant<std::monostate, CompiledKernel, InterpretedKer
 
 class CodeCache {
  public:
-  /// That this process makes a kernel's machine code, for as long as the object lives. Others may make it all the same.
+  /// A claim says that this process makes a kernel's machine code, for as long as the object lives. Others may make it
+  /// all the same.
   class Claim {
    public:
     explicit Claim(int fd) : fd_(fd) {}
@@ -58,7 +59,7 @@ class CodeCache {
   void Store(const CacheKey& key, const CompiledKernel& kernel);
   /// In place of nothing: what the cache has of the kernel meanwhile stays.
   void StoreBytecode(const CacheKey& key, const InterpretedKernel& kernel);
-  /// Ends with the process, however that ends. A kernel that the cache has nothing of is claimed by nobody.
+  /// The claim ends with the process, however that ends. A kernel that the cache has nothing of is claimed by nobody.
   Claim ClaimToMake(const CacheKey& key) const;
 
   /// A short text beside the kernels, by the name of its file.

@@ -36,7 +36,7 @@ void PrepareStart(SwitchableWarp& warp, std::size_t offset, WarpEntry entry, OnR
 /// Suspends `from`, which is running, and runs `to`. Returns when somebody switches back to `from`.
 void SwitchWarp(SwitchableWarp& from, SwitchableWarp& to);
 
-/// As SwitchWarp, but `from` is not resumed any more: PrepareStart before it runs again.
+/// SwitchWarp, but `from` is not resumed any more: it needs PrepareStart before it runs again.
 [[noreturn]] void LeaveWarp(SwitchableWarp& from, SwitchableWarp& to);
 
 /// Tells the sanitizers about a worker's own stack (the calling thread's).

@@ -21,7 +21,7 @@ class DeviceHeap {
   ~DeviceHeap();
 
   std::uint64_t bytes() const;
-  /// As on the device, the size is fixed by the first use: later changes are kept for nothing.
+  /// The first use fixes the size, as on a device. Later changes are kept and do nothing.
   void set_bytes(std::uint64_t bytes);
 
   /// At least 16-byte aligned; 0 when the heap is full. `align`: a power of two.

@@ -36,8 +36,8 @@ namespace {
 constexpr std::uint32_t kMaxBlockThreads = 1024;
 constexpr std::uint32_t kMaxClusterCtas = 16;
 constexpr std::uint64_t kShareFromNs = 15'000;  // work worth waking another thread for
-constexpr std::size_t kHostBytesPerStackByte =
-    128;  // frames of a warp on the host for those of a thread on a GPU, with room to spare
+// Frames of a warp on the host for those of a thread on a GPU, with room to spare.
+constexpr std::size_t kHostBytesPerStackByte = 128;
 constexpr std::uint32_t kSharedAlign = 1024;  // of a CTA's window; more than any variable asks for
 
 using Clock = std::chrono::steady_clock;

@@ -48,9 +48,9 @@ std::span<const std::uint64_t> Registers(const ucontext_t& context) {
 void ContinueAt(ucontext_t& context, void (*function)(Warp*), Warp* argument, std::byte* stack_top) {
   context.uc_mcontext.gregs[REG_RIP] = static_cast<greg_t>(reinterpret_cast<std::uintptr_t>(function));
   context.uc_mcontext.gregs[REG_RDI] = static_cast<greg_t>(reinterpret_cast<std::uintptr_t>(argument));
-  context.uc_mcontext.gregs[REG_RSP] =
-      static_cast<greg_t>(reinterpret_cast<std::uintptr_t>(stack_top) - 8);  // as after a call
-  context.uc_mcontext.gregs[REG_EFL] &= ~greg_t{0x400};                      // direction flag
+  // The stack pointer stands as after a call.
+  context.uc_mcontext.gregs[REG_RSP] = static_cast<greg_t>(reinterpret_cast<std::uintptr_t>(stack_top) - 8);
+  context.uc_mcontext.gregs[REG_EFL] &= ~greg_t{0x400};  // direction flag
 }
 #elif defined(__aarch64__)
 std::uintptr_t ProgramCounter(const ucontext_t& context) { return context.uc_mcontext.pc; }
@@ -79,8 +79,8 @@ void Land(Warp* warp) {
   if (lane >= 0)
     RaiseFault(*warp, FaultKind::kIllegalAddress, static_cast<std::uint32_t>(lane), worker.fault_address, line,
                "illegal address");
-  const std::uint32_t only =
-      warp->ctx.initial_mask == 1 ? 0 : kNoLane;  // of a whole warp, nobody knows which thread it was
+  // Where a whole warp faults, nobody knows which thread it was.
+  const std::uint32_t only = warp->ctx.initial_mask == 1 ? 0 : kNoLane;
   const std::uint32_t called_line = std::exchange(warp->ctx.access_line, 0);
   RecordFault(*worker.launch, warp, FaultKind::kIllegalAddress, only, worker.fault_address, called_line,
               "illegal address", worker.fault_pc);

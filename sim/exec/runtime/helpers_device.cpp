@@ -308,7 +308,7 @@ constexpr unsigned InputsOf(const char* params) {
   return count;
 }
 
-/// As the device runtime library translates.
+/// Translates as the device runtime library does.
 std::uint32_t CudaErrorOf(std::uint64_t status) {
   switch (static_cast<DeviceStatus>(status)) {
     case DeviceStatus::kSuccess: return 0;

@@ -13,7 +13,7 @@ namespace {
 
 SyncImm ImmOf(const WarpMeetings& m, std::uint32_t lane) { return UnpackImm<SyncImm>(m.imm[lane]); }
 
-/// Those that wait for the same as `lane`: the same instruction but for its place, and the same members.
+/// The lanes that wait for the same as `lane`: the same instruction but for its place, and the same members.
 std::uint32_t CompanyOf(const WarpMeetings& m, std::uint32_t lane) {
   std::uint32_t company = 0;
   ForLanes(m.waiting, [&](std::uint32_t other) {

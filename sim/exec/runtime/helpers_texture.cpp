@@ -70,7 +70,7 @@ void ForEachTexture(Warp& warp, const TextureImm& imm, const TextureOperands& op
   });
 }
 
-/// Likewise fetch(texture, sampler, lanes, texels), and hands out the texels.
+/// Calls fetch(texture, sampler, lanes, texels), and hands out the texels.
 template <typename F>
 void FetchEach(Warp& warp, const TextureImm& imm, const TextureOperands& operands, std::uint32_t mask,
                std::uint32_t line, F&& fetch) {

@@ -19,8 +19,8 @@ constexpr std::uint64_t kNsPerAccess = 2'300'000, kNsPerBlock = 1'900'000, kNsPe
 // cannot begin again, machine code takes over between two CTAs only.
 constexpr std::uint64_t kMostWaitNs = 50'000'000, kMostWaitWithLoopsNs = 150'000'000;
 constexpr std::uint32_t kMostFrameBytes = 2u << 20;  // of a warp
-constexpr std::uint64_t kPatiencePart =
-    20;  // of that time: so long a kernel is interpreted before its machine code is made
+// A kernel is interpreted for this part of that time before its machine code is made.
+constexpr std::uint64_t kPatiencePart = 20;
 
 std::uint64_t ExpectedNs(const InterpretedCode& code) {
   const InterpretedCode::Size size = code.size();

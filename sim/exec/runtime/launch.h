@@ -78,8 +78,8 @@ struct Launch {
   std::uint32_t ctas_per_unit = 1;
   std::uint32_t unit_grid[3] = {1, 1, 1};
   std::uint32_t threads_per_cta = 0;
-  std::uint32_t shared_limit =
-      0;  ///< bytes of shared memory that accesses of one CTA may touch: what it asked for, as a GPU gives it out
+  /// Bytes of shared memory that accesses of one CTA may touch: what it asked for, as a GPU gives it out.
+  std::uint32_t shared_limit = 0;
   std::uint32_t local_bytes = 0;  ///< per thread, 0: no local memory
   std::uint32_t local_stride = 0;
   std::size_t recursion_bytes = 0;   ///< of a warp's stack on the host, for functions that call themselves; 0: none do

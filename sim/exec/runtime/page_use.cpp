@@ -17,7 +17,8 @@ constexpr unsigned kMostLooks = 8;
 
 void* At(std::uint64_t address) { return reinterpret_cast<void*>(address); }
 
-/// Of blocks that were touched. Single ones may mislead: one may have become a large page just before that was changed.
+/// Counts of blocks that were touched. Single blocks may mislead: one may have become a large page just before that was
+/// changed.
 struct Tally {
   std::uint64_t blocks = 0, used = 0;
   void Add(std::uint64_t pages) {

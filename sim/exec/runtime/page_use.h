@@ -9,11 +9,11 @@ namespace gridloom::exec {
 
 inline constexpr std::uint64_t kHugePage = std::uint64_t{2} << 20;
 
-/// Of one allocation, which has large pages at first where the system has them. It and its pages must stay while
-/// somebody looks.
+/// The pages of one allocation, which has large pages at first where the system has them. The allocation and its pages
+/// must stay while somebody looks.
 class PageUse {
  public:
-  /// Of allocations with fewer bytes nothing is worth a look, and of others looks take too long.
+  /// Whether an allocation is worth a look: smaller ones are not, and looks at larger ones take too long.
   static bool Matters(std::uint64_t bytes) { return bytes >= 8 * kHugePage && bytes <= (std::uint64_t{16} << 30); }
 
   /// `base`: a multiple of kHugePage.
@@ -30,8 +30,8 @@ class PageUse {
 
   std::uint64_t base_ = 0, blocks_ = 0;
   unsigned looks_ = 0;
-  std::vector<std::uint16_t>
-      before_;  ///< pages of each block that were there when pages became small; empty: they are large
+  /// Pages of each block that were there when pages became small; empty: they are large.
+  std::vector<std::uint16_t> before_;
 };
 
 }  // namespace gridloom::exec

@@ -26,7 +26,7 @@ class ParameterBuffers {
 
   explicit ParameterBuffers(DeviceMemory& memory) : heap_(memory, kHeapBytes) {}
 
-  /// Its address; 0 when there is no memory.
+  /// The new buffer's address; 0 when there is no memory.
   std::uint64_t Make(const Buffer& buffer, std::uint64_t align);
   /// The buffer of that launch at that address. It stays until Free.
   std::optional<Buffer> Find(std::uint64_t address, std::uint64_t owner) const;

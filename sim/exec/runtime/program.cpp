@@ -60,7 +60,7 @@ bool UsesGridWorkspace(const ptx::Block& block) {
 std::uint32_t Registers(const ptx::Function& function, std::uint32_t needed, std::uint32_t max_threads, bool bounded) {
   constexpr std::uint32_t kRegisterFile = 65536;
   std::uint32_t registers = std::max(needed, 8u);
-  // As ptxas does, which has no use for fewer than the calling convention takes.
+  // ptxas, too, has no use for fewer registers than the calling convention takes.
   if (const auto* cap = function.FindDirective("maxnreg"); cap && !cap->values.empty())
     registers =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(registers, std::max<std::uint64_t>(cap->values[0], 8)));

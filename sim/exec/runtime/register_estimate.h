@@ -11,15 +11,16 @@
 
 namespace gridloom::exec {
 
-/// Of the code of one function, without what it calls; 0 without a body.
+/// Registers that the code of one function needs, without what it calls; 0 without a body.
 std::uint32_t EstimateRegisters(const ptx::Function& function);
 
-/// Of the kernels of one module. Each function is looked at once.
+/// Estimates for the kernels of one module. Each function is looked at once.
 class KernelRegisters {
  public:
   explicit KernelRegisters(const ptx::Module& module) : module_(module) {}
 
-  /// Of a kernel with what it calls, by name or by address. Their bodies must have been read (LazyBodies).
+  /// Registers that a kernel needs with what it calls, by name or by address. Their bodies must have been read
+  /// (LazyBodies).
   std::uint32_t Of(const ptx::Function& kernel);
 
  private:

@@ -46,8 +46,8 @@ struct Warp : SwitchableWarp {
   WarpState state = WarpState::kReady;
   bool waits_for_arrivals = false;  ///< blocked in kBarrierWait (or the cluster's wait)
   bool cluster_arrived = false;
-  bool looks_elsewhere =
-      false;           ///< memcheck: has looked at memory that others may write since it last asked for an mbarrier
+  /// Memcheck: has looked at memory that others may write since it last asked for an mbarrier.
+  bool looks_elsewhere = false;
   bool polls = false;  ///< has asked in vain whether a phase of an mbarrier is over, and done nothing with one since; a
                        ///< look takes it back
   /// CountedClocks: how far they have gone for what the warp is now, a warp of this CTA of this launch.
@@ -60,7 +60,7 @@ inline Warp& WarpOf(WarpCtx* ctx) { return static_cast<Warp&>(SwitchableOf(ctx))
 
 /// Number of a CTA in the grid that the program launched, x fastest: of a slice's CTA, in the grid it is a slice of.
 std::uint64_t CtaNumber(const Cta& cta);
-/// Its place there.
+/// The CTA's place in its grid.
 Dim3 PlaceInGrid(const Cta& cta);
 
 enum class UnitOutcome : std::uint8_t { kEnded, kParked };

@@ -33,8 +33,8 @@ class Worker {
 
   SwitchableWarp root;       ///< the thread's own stack while a warp runs
   Launch* launch = nullptr;  ///< not null while this thread may be inside a kernel
-  WarpCtx* volatile direct_warp =
-      nullptr;  ///< the running warp when warps run one after the other; the first where a CtaEntry runs
+  /// The running warp when warps run one after the other; the first where a CtaEntry runs.
+  WarpCtx* volatile direct_warp = nullptr;
   volatile std::uint64_t trail = 0;  ///< of the CtaEntry that runs, or 0
 
   // Lane by lane access in a helper: a SIGSEGV there is the program's fault, not ours.
@@ -49,7 +49,7 @@ class Worker {
 
   /// The warp that runs on the stack that holds `sp`, or null. `registers`: what the general registers hold.
   Warp* WarpAt(std::uintptr_t sp, std::span<const std::uint64_t> registers);
-  /// Its stack's guard page holds `address`.
+  /// Whether `address` lies in the guard page of this worker's stack.
   bool IsStackGuard(std::uintptr_t address);
   Unit& main_unit();
   UndoLog::Part overwritten;  ///< by the launch's stores, if it has an UndoLog

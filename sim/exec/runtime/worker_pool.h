@@ -28,7 +28,7 @@ class WorkerPool final : public ForkAware {
 
   /// Offers a grid to the helpers. The caller works on it too.
   void Publish(Launch& launch);
-  /// Takes it back and waits for the helpers that are in it.
+  /// Takes the grid back and waits for the helpers that work on it.
   void Finish(Launch& launch);
 
   /// Tells all threads that are in a grid to leave it (fault_signal.h). False: there are none.

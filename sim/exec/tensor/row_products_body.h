@@ -144,8 +144,8 @@ class RowProducts {
     // would be slow.
     constexpr std::uint32_t kBias = kFormat.bias_step() << 23, kFirst = kBias + (1u << 23);
     const Words tiny = Cast<Words>(Cast<Floats>(placed + kFirst) - Cast<Floats>(Words{} + kFirst));
-    const Words is_tiny =
-        Cast<Words>(Cast<Integers>(magnitude - (1u << kFormat.mantissa_bits)) >> 31);  // all ones or none
+    // All ones or none.
+    const Words is_tiny = Cast<Words>(Cast<Integers>(magnitude - (1u << kFormat.mantissa_bits)) >> 31);
     const Words finite = (is_tiny & tiny) | (~is_tiny & (placed + kBias));
     const Words special = Cast<Words>(Cast<Integers>(kFormat.special - 1 - magnitude) >> 31);
     const Words sign = (bytes >> kFormat.sign_bit() & 1) << 31;

@@ -114,7 +114,7 @@ Result<std::shared_ptr<timing::Part>> Make(const timing::Parameters& parameters,
   settings.mhz = mhz;
   settings.after = parameters.window;
   settings.sms = parameters.device.sm.count;
-  // As copies and fills on the device go without the part (dispatch/copy_engines.h).
+  // The rate of copies and fills on the device is that without the part (dispatch/copy_engines.h).
   settings.move_mb_s = std::max<std::uint64_t>(
       std::uint64_t{timing.dram.channels} * timing.dram.bytes_per_cycle * timing.clock.dram_mhz * 7 / 8, 1);
   return std::shared_ptr<timing::Part>(std::make_shared<crcs::CrcsPart>(settings));

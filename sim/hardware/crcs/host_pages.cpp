@@ -40,7 +40,7 @@ std::optional<HostPages::Page> HostPages::InTheWay(const Reuses& reuses, const B
     const auto found = users_.find(reuse.earlier);
     if (found == users_.end()) continue;
     const auto& [extent, used, left] = found->second;
-    // As bytes of the earlier work's memory: they may begin before it, and end behind it.
+    // Bytes counted in the earlier work's memory: they may begin before it, and end behind it.
     const auto within = [&](std::uint64_t byte) {
       const auto distance = static_cast<__int128>(byte) - reuse.begin;
       return static_cast<std::uint64_t>(std::clamp<__int128>(distance, 0, extent.host_span));

@@ -13,7 +13,7 @@ using timing::WorkKind;
 
 namespace {
 
-/// As trace::HostAction::ranks counts pages of the source.
+/// Bytes of a page of the source, as trace::HostAction::ranks counts pages.
 constexpr std::uint64_t kRankedPage = 4096;
 
 bool OnDevice(WorkKind kind) { return kind == WorkKind::kCopyOnDevice || kind == WorkKind::kFill; }
@@ -183,7 +183,7 @@ void HostPath::SetOrder(WorkId id, Reading& reading) const {
                              [&](std::uint64_t piece) { return reading.RankOf(piece, settings_.read_bytes); });
     return;
   }
-  // As the standard's shuffle, which is not the same everywhere.
+  // A shuffle of our own: the standard's is not the same everywhere.
   std::mt19937_64 random(settings_.seed * 0x9e3779b97f4a7c15u + id);
   for (std::size_t i = reading.order.size(); i > 1; --i) std::swap(reading.order[i - 1], reading.order[random() % i]);
 }

@@ -58,7 +58,7 @@ class HostPath {
   void Drop(timing::Cycle now, timing::WorkId work);
 
   void OnCopyOwns(timing::Cycle at, timing::WorkId copy, std::uint64_t page);
-  /// Of the kinds that are the host path's.
+  /// Handles an event of one of the host path's kinds.
   void Handle(const Event& event);
   const HostPathCounts& counts() const { return counts_; }
 

@@ -34,13 +34,13 @@ class Ownership {
   void Forget(timing::WorkId work) { works_.erase(work); }
   /// The work uses the page, behind all that use it now. Once for each page; cycles never go back.
   void Enter(timing::Cycle at, timing::WorkId work, std::uint64_t page);
-  /// It has done so. `data`: it has brought data to the page.
+  /// The work has done with the page. `data`: it has brought data to the page.
   void Leave(timing::Cycle at, timing::WorkId work, std::uint64_t page, bool data);
   bool Owns(timing::WorkId work, std::uint64_t page) const;
 
-  /// Of an address space; null: nobody has used it. Stays where it is.
+  /// The table of an address space. It stays where it is.
   const PageTable& TableOf(std::uint32_t space) { return tables_[space]; }
-  /// That the tables take memory for.
+  /// Pages that the tables take memory for.
   std::uint64_t pages() const {
     std::uint64_t sum = 0;
     for (const auto& [space, table] : tables_) sum += table.pages();

@@ -60,7 +60,7 @@ class PageTable {
   /// Whether the page has another owner now, or none.
   static bool Leave(PageEntry& entry, timing::WorkId work);
 
-  /// That there is memory for, used or not.
+  /// Pages that there is memory for, used or not.
   std::uint64_t pages() const { return chunks_.size() * kChunk; }
 
  private:

@@ -157,8 +157,8 @@ class CrcsPart final : public timing::Part,
   std::unordered_map<timing::WorkId, Work> works_;
   std::unordered_map<timing::WorkId, Profile> profiles_;  ///< by profiler, until the kernel begins
   std::unordered_map<timing::WorkId, Running> running_;
-  std::map<std::uint32_t, std::set<Turn>>
-      starving_;             ///< by address space: kernels that have CTAs left and are on no SM
+  /// By address space: kernels that have CTAs left and are on no SM.
+  std::map<std::uint32_t, std::set<Turn>> starving_;
   timing::Cycle asked_ = 0;  ///< when it was last asked for a place
   std::vector<OnSm> sms_;
   std::size_t empty_ = 0;                                                  ///< of them

@@ -15,7 +15,7 @@
 
 namespace gridloom::hardware::crcs {
 
-/// Of one kernel.
+/// The CTAs of one kernel.
 class Readiness {
  public:
   /// What a CTA announced. Before Build.

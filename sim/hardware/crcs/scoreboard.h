@@ -32,7 +32,8 @@ class Scoreboard final : public timing::WarpGate {
   /// Between windows: whether the SM has asked for a page that was not announced and waits for a copy, since the last
   /// call.
   bool TakeWaits(std::uint32_t sm) { return std::exchange(sms_[sm].waits, false); }
-  /// Likewise, whether a warp there was held back because its kernel does not own this page, which it now does.
+  /// Between windows: whether a warp of the SM was held back because its kernel did not own this page, which it now
+  /// does.
   bool TakeWaitFor(std::uint32_t sm, std::uint64_t page) { return sms_[sm].awaited.erase(page) != 0; }
 
   timing::Cycle MayIssue(timing::Cycle now, const timing::GatedAccess& access) override;
@@ -45,7 +46,7 @@ class Scoreboard final : public timing::WarpGate {
     Turn turn;
     bool tracked = false;
   };
-  /// Of one SM, and so of one thread while a window is simulated.
+  /// What belongs to one SM, and so to one thread while a window is simulated.
   struct alignas(64) OnSm {
     timing::WorkId launch = timing::kNoWork;
     Kernel kernel;

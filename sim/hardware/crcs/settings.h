@@ -13,8 +13,8 @@ struct Settings {
   unsigned page_shift = 12;
   bool readiness = false;  ///< of single CTAs is known what they touch
   bool scoreboard = true;  ///< off: warps go on whoever owns the pages
-  bool needs_data =
-      true;  ///< a page is available once it holds data that a kernel may use; else as soon as it waits for no copy
+  /// A page is available once it holds data that a kernel may use; else as soon as it waits for no copy.
+  bool needs_data = true;
   Order order = Order::kInterleaved;
   std::uint64_t seed = 0;
   std::uint32_t read_bytes = 4096;  ///< that the host reads from storage at once
@@ -27,8 +27,8 @@ struct Settings {
   timing::Cycle dat_miss = 0;
   std::uint64_t storage_mb_s = 0, to_device_mb_s = 0, to_host_mb_s = 0;
   std::uint64_t mhz = 0;
-  timing::Cycle after =
-      0;  ///< what follows from something between windows can be had so much later (Parameters::window)
+  /// What follows from something between windows can be had so many cycles later (Parameters::window).
+  timing::Cycle after = 0;
   std::uint32_t sms = 0;
   std::uint64_t move_mb_s = 0;  ///< what copies and fills on the device
 

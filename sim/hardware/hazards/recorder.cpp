@@ -101,7 +101,7 @@ void Recorder::Take(Cycle until, std::vector<Record>& records, std::vector<Trans
     sm.records.erase(sm.records.begin(), end);
     sm.told -= std::min(sm.told, taken);
   }
-  // Those of one SM are in their order.
+  // The records of one SM are in their order.
   std::ranges::stable_sort(records, [](const Record& a, const Record& b) {
     return std::tie(a.at, a.kind, a.work, a.sm) < std::tie(b.at, b.kind, b.work, b.sm);
   });

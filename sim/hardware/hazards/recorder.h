@@ -78,7 +78,7 @@ class Recorder final : public timing::AccessEvents {
   std::size_t waiting() const;  ///< that have not been taken
 
  private:
-  /// Of one SM, and so of one thread while a window is simulated.
+  /// What belongs to one SM, and so to one thread while a window is simulated.
   struct alignas(64) OnSm {
     std::vector<Record> records;
     std::size_t told = 0;  ///< of `records`

@@ -108,7 +108,7 @@ SectorOrder::Page* SectorOrder::PageOf(std::uint64_t number, bool make) {
   return last_page_ = (pages_[number] = std::move(page)).get();
 }
 
-/// Those that are kept sector by sector, rising.
+/// The pages that are kept sector by sector, rising.
 std::vector<std::uint64_t> SectorOrder::PagesIn(std::uint64_t first, std::uint64_t end) const {
   std::vector<std::uint64_t> numbers;
   if (end - first < pages_.size()) {

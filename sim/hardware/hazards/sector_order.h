@@ -48,8 +48,8 @@ class SectorOrder {
   /// Works that have read something, or written it.
   struct Works {
     timing::WorkId last = timing::kNoWork;
-    std::unique_ptr<std::vector<timing::WorkId>>
-        others;  ///< of which none comes before another, nor before `last`; mostly null
+    /// Works of which none comes before another, nor before `last`; mostly null.
+    std::unique_ptr<std::vector<timing::WorkId>> others;
     Works() = default;
     Works(const Works& from) { *this = from; }
     Works& operator=(const Works& from);

@@ -52,7 +52,7 @@ Cycle HostSide::NextYield(Cycle at) const {
   return timing::kNever;
 }
 
-/// Likewise the first at which it does not.
+/// From `at` on, the first cycle at which it does not yield.
 Cycle HostSide::NextOwn(Cycle at) const {
   for (const Span& span : yields_) {
     if (at >= span.from && at < span.until) at = span.until;

@@ -37,7 +37,7 @@ class HostSide {
   Cycle next() const;
   void Run(Cycle end);
 
-  /// Of the log what it has read, and that so many of the first are no longer there.
+  /// How much of the log the host has read. Forget: so many writes at its beginning are no longer there.
   std::size_t read() const { return read_; }
   void Forget(std::size_t writes) { read_ -= writes; }
 

@@ -40,7 +40,7 @@ struct MasterShape {
   std::uint32_t entries() const { return columns * rows; }
 };
 
-/// Its code, for devices of one architecture.
+/// The MasterKernel's code, for devices of one architecture.
 struct Master {
   resident::ResidentCode code;
   std::shared_ptr<const timing::DecodedCode> decoded;

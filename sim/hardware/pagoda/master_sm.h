@@ -37,7 +37,7 @@ class MasterSm final : private resident::ResidentMemory {
   /// What it has written since the last call, in the order of time.
   std::vector<TableWrite> TakeWrites() { return std::exchange(writes_, {}); }
   bool has_writes() const { return !writes_.empty(); }
-  /// Of the log what it has heard of, and that so many of the first are no longer there.
+  /// How much of the log the SM has heard of. Forget: so many writes at its beginning are no longer there.
   std::size_t heard() const { return heard_; }
   void Forget(std::size_t writes) { heard_ -= writes; }
   bool Owns(std::uint32_t entry) const { return columns_.contains(entry / shape_.rows); }
@@ -61,7 +61,7 @@ class MasterSm final : private resident::ResidentMemory {
     std::vector<std::uint8_t> shared;
     std::vector<std::unique_ptr<resident::ResidentWarp>> warps;
     std::vector<Cycle> entered;  ///< by warp: since when it runs a task; kNever: it does not
-    // Of its scheduler warp's looks at the column.
+    // The looks of its scheduler warp at the column.
     Cycle look_began = timing::kNever;  ///< the one that is under way
     Cycle look_length = 0;              ///< of the last one that was simulated
     std::uint32_t looks_in_vain = 0;    ///< the last ones, in a row

@@ -9,7 +9,7 @@
 namespace gridloom::hardware::resident {
 namespace {
 
-/// Of 32 or 64 bits; shifts by more than there are give 0, as PTX has it.
+/// Calculates with 32 or 64 bits; shifts by more than there are give 0, as PTX has it.
 std::uint64_t Calculate(const Step& step, std::uint64_t a, std::uint64_t b, std::uint64_t c) {
   const auto narrow = [](std::uint64_t value) { return static_cast<std::uint32_t>(value); };
   const std::uint32_t bits = step.wide ? 64 : 32;

@@ -52,15 +52,15 @@ class ResidentWarp {
 
   /// Executes the block that comes next. False: all lanes have ended, or (Waits) stand at different barriers.
   bool Execute(ResidentMemory& memory, LaneWords& lanes);
-  /// Of the block executed last.
+  /// What the block executed last did.
   const trace::BlockVisit& visit() const { return visit_; }
   const trace::MemoryAccess* accesses() const { return accesses_.data(); }
-  /// It ended with a call of a function.
+  /// The function that the block called at its end, if it called one.
   std::optional<std::uint32_t> called() const { return called_; }
-  /// Or with a sleep of so many nanoseconds.
-  /// Or with a question, which has to be answered before it goes on.
+  /// Whether the block ended with a question, which has to be answered before the warp goes on.
   bool asks() const { return asks_.has_value(); }
   void Answer(std::uint32_t value);
+  /// Nanoseconds of the sleep that the block ended with; 0: it did not end with one.
   std::uint32_t TakeSleep() { return std::exchange(slept_ns_, 0); }
   bool ended() const { return live_ == 0; }
   /// Whether all of its lanes are at the beginning of that block.

@@ -33,7 +33,7 @@ class Labels {
 
   /// A launch was given, behind all earlier ones of its stream. `kernel`: its name.
   void Give(std::uint32_t launch, std::uint32_t stream, std::string_view kernel, timing::Cycle at);
-  /// It may run from now on.
+  /// The launch may run from now on.
   void Begin(std::uint32_t launch, timing::Cycle at);
   /// The kernel has ended: nobody needs any more what the launch `reach` before it in its stream wrote, whose label it
   /// answers, if there is one.
@@ -41,9 +41,9 @@ class Labels {
   /// Lookups ask for no cycle before that any more.
   void Forget(timing::Cycle before);
 
-  /// Of the lines that it writes.
+  /// The label of the lines that the launch writes.
   Label Of(std::uint32_t launch) const;
-  /// Of the lines that the launch before it in its stream wrote.
+  /// The label of the lines that the launch before it in its stream wrote.
   Label ProducerOf(std::uint32_t launch) const;
   /// Whether a kernel that has not ended at that cycle needs lines with the label.
   bool Needed(Label label, timing::Cycle at) const { return Lies(at, label, &Use::known); }

@@ -39,7 +39,7 @@ struct Exhibit {
   std::vector<Drawing> drawings{};
 };
 
-/// As printf writes it.
+/// The value as printf writes it.
 std::string Number(const char* format, double value);
 /// For people.
 std::string TextOf(const Exhibit& exhibit);

@@ -11,9 +11,9 @@
 
 namespace gridloom::study {
 
-/// Of one device, one for each layout of pages; at least one. Of some kernels a pair's rates depend on which rows and
-/// banks of DRAM they share, which is chance on a device, too: what is about schedules is a mean over layouts, the rest
-/// is the first one's.
+/// The measurements of one device, one for each layout of pages; at least one. For some kernels a pair's rates depend
+/// on which rows and banks of DRAM they share, which is chance on a device, too. Figures about schedules are means over
+/// layouts; the others are those of the first layout.
 using LayoutStudies = std::vector<std::unique_ptr<KernelStudy>>;
 
 /// What Kernelet's study measures with: the kernels of the experiment's file on each of its devices.

@@ -35,7 +35,7 @@ std::vector<double> Pack(const CoRunRates& rates) {
   return numbers;
 }
 
-/// Of as many numbers as Pack makes.
+/// The rates that Pack has made numbers of; there must be as many as Pack makes.
 CoRunRates Unpack(const std::vector<double>& numbers) {
   CoRunRates rates;
   const auto counters = KeptCounters(rates.counters);

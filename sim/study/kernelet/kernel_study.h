@@ -111,8 +111,8 @@ class KernelStudy {
   CoRunOptions co_run_;
   model::PlanOptions plan_options_;
   double slicing_limit_ = 0, launch_interval_us_ = 0, mur_unit_ = 1, load_ = 0;
-  std::uint64_t slicing_layout_ =
-      0;               ///< what slices cost is measured in the first layout: it depends on launches, not on pages
+  /// What slices cost is measured in the first layout: it depends on launches, not on pages.
+  std::uint64_t slicing_layout_ = 0;
   double bounds_ = 0;  ///< of BoundedModel; 0: the Markov chain alone
   std::vector<policy::CtaNeeds> needs_;
   std::vector<std::uint32_t> full_;  // blocks per SM of each kernel alone

@@ -12,9 +12,9 @@
 
 namespace gridloom::study {
 
-/// As many blocks as the kernel has, three times over, alone on the timing model; and where the host's launches could
-/// cost more than config.overhead_percent, in slices. `effort`: of each of these measurements; there are at most two
-/// and one for each halving of a load.
+/// Measures a kernel with as many blocks as it has, three times over, alone on the timing model; and where the host's
+/// launches could cost more than config.overhead_percent, in slices. `effort`: of each of these measurements; there are
+/// at most two and one for each halving of a load.
 Result<model::KernelProfile> MeasureProfile(const std::shared_ptr<const TracedKernel>& kernel,
                                             const sim::DeviceSpec& device, const model::KerneletConfig& config,
                                             const Effort& effort = {});

@@ -33,7 +33,7 @@ class Measurements {
   Status Make(const std::vector<Measurement>& wanted);
   /// Numbers of one, made if need be.
   Result<std::vector<double>> Get(const Measurement& wanted);
-  /// Likewise; there must be `count` of them.
+  /// Numbers of a measurement, made if need be; there must be `count` of them.
   Result<std::vector<double>> Get(const Measurement& wanted, std::size_t count);
   Result<double> GetNumber(const Measurement& wanted);
 

@@ -15,7 +15,7 @@
 namespace gridloom::study {
 namespace {
 
-/// Of thread blocks that a profile is made from, as the walk along their paths reads them.
+/// Bytes at most of thread blocks that a profile is made from, as the walk along their paths reads them.
 constexpr std::uint64_t kMostTraceBytes = 256u << 20;
 /// A profile from fewer blocks than the device holds is made anew from a launch that has so many times more.
 constexpr std::uint64_t kGrowth = 4;

@@ -34,8 +34,8 @@ class PolicySupply {
     std::string profiles{};  ///< file of them; empty: they are measured
     /// About each kernel that gets no profile, once; of a tenant's kernels beyond most_kinds nothing more is said.
     std::function<void(const std::string& sentence)> tell{};
-    /// Of one tenant's kernels, with blocks of one shape each, that are profiled; further ones have no profile. What is
-    /// known of kernels is kept as long as the device, and tenants choose how many they have.
+    /// So many of one tenant's kernels, with blocks of one shape each, are profiled; further ones have no profile. What
+    /// is known of kernels is kept as long as the device, and tenants choose how many they have.
     std::size_t most_kinds = 1024;
   };
   /// Fails when the file makes no sense.
@@ -44,8 +44,8 @@ class PolicySupply {
   /// The policy with all that it needs. Launches that may run from now on have what it needs of them.
   Result<std::unique_ptr<policy::Policy>> Make(std::string_view name);
 
-  /// As timing::Profiler: the number of the profile of a launch of the tenant's, and a source that still gives all of
-  /// its blocks.
+  /// What timing::Profiler answers: the number of the profile of a launch of the tenant's, and a source that still
+  /// gives all of its blocks.
   std::uint64_t Profile(std::uint32_t tenant, std::shared_ptr<trace::CtaSource>& source);
 
   struct Cost {
@@ -88,7 +88,7 @@ class PolicySupply {
   model::KerneletConfig config_;
   policy::PolicyInputs inputs_;
 
-  // Of the simulation's thread.
+  // Only the simulation's thread touches what follows.
   std::shared_ptr<model::ProfileTable> table_;
   std::map<Kind, Profiled> kinds_;
   std::map<std::uint32_t, Brought> brought_;  ///< by tenant

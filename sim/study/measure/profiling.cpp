@@ -11,7 +11,7 @@
 namespace gridloom::study {
 namespace {
 
-/// Of the turns of one repeat, as many are walked: what comes of them are ratios, and one CTA can have billions.
+/// So many turns of one repeat are walked at most: what comes of them are ratios, and one CTA can have billions.
 constexpr std::uint64_t kMostTurnVisits = std::uint64_t{1} << 20;
 
 double Ratio(double part, double whole) { return whole == 0 ? 0 : part / whole; }

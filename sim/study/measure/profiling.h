@@ -19,8 +19,8 @@ struct PathFacts {
   double uncoalesced_share = 0;    ///< of those accesses: touch more than kCoalescedLines lines
   double uncoalesced_sectors = 0;  ///< of all sectors that accesses touch, those of uncoalesced ones
   double loads_per_stall = 1;      ///< accesses per wait for the result of one
-  double core_ratio =
-      0;  ///< accesses that stay in the SM's core (shared memory, constants, textures) of all instructions
+  /// Accesses that stay in the SM's core (shared memory, constants, textures) of all instructions.
+  double core_ratio = 0;
   double coalesced_lines = 0, uncoalesced_lines = 0;  ///< that such an access touches, mean
   double dependency_cycles = 1;  ///< from one issue of a lone warp to its next, if global memory answered at once
   double sectors_per_access = 0;
@@ -28,7 +28,7 @@ struct PathFacts {
 };
 inline constexpr unsigned kCoalescedLines = 4;  ///< 32 lanes of 16 bytes in line fill so many
 
-/// Of `blocks` thread blocks, evenly spread.
+/// What the paths of `blocks` thread blocks say, evenly spread over the grid.
 PathFacts WalkPaths(const TracedKernel& kernel, const sim::TimingSpec& timing, std::size_t blocks = 8);
 
 /// The profile of a kernel; `alone` is MeasureCoRun of it alone with CtasPerSm blocks on each SM, `lone_ipc` its IPC

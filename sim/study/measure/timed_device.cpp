@@ -54,8 +54,8 @@ Status EquipForTiming(const TimedDeviceOptions& options, sim::DeviceSpec& device
   if (options.ranges == "strided" && hardware::Has(device, kPart) && !SaysWhichRanges(device))
     device.part_values.push_back(
         {.part = kPart, .key = kRangesKey, .value = options.ranges, .where = "--ranges " + options.ranges});
-  device =
-      hardware::WithPartsFor(std::move(device), options.policy);  // what the policy needs is not to be set otherwise
+  // What the policy needs is not to be set otherwise.
+  device = hardware::WithPartsFor(std::move(device), options.policy);
   return {};
 }
 

@@ -24,11 +24,12 @@ struct LaunchForm {
   std::string_view name, parts, values, meaning;  ///< parts and values as hardware::Equip, besides those that are given
 };
 std::span<const LaunchForm> LaunchForms();
-/// Gives the device all of that, and the parts that the policy needs. Checks it, too.
+/// Gives the device what the options ask for, and the parts that the policy needs. Fails on what hardware::Check fails
+/// on.
 Status EquipForTiming(const TimedDeviceOptions& options, sim::DeviceSpec& device);
 
-/// The ranges that it goes by where it follows who uses which memory (the part crcs): parts of programs overlap there.
-/// Else nothing.
+/// The ranges that the device goes by, if it follows who uses which memory (the part crcs), so that parts of programs
+/// overlap; nothing for other devices.
 std::optional<trace::LaunchInfo::Ranges> RangesOf(const sim::DeviceSpec& device);
 
 /// Whether it goes by the order in which programs have filled what they copy (hardware.crcs.order=recorded).

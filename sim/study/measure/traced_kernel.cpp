@@ -35,7 +35,7 @@ void Hash(XXH3_state_t& state, const Values& values) {
   XXH3_64bits_update(&state, values.data(), values.size() * sizeof values[0]);
 }
 
-/// Of all that decides about cycles. The structures hashed have no padding.
+/// A digest of all that decides about cycles. The structures that are hashed have no padding.
 std::string Digest(const TracedKernel& kernel) {
   static_assert(sizeof(trace::MemoryAccess) == 16 && sizeof(trace::BlockVisit) == 8 && sizeof(trace::WarpTrace) == 16);
   XXH3_state_t* state = XXH3_createState();

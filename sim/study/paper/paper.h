@@ -35,8 +35,8 @@ struct Paper {
 
   std::string_view folder{};         ///< of tests/workloads that has the programs; empty: `name`
   std::string_view trace_options{};  ///< of `gridloom run`; words
-  bool names_programs =
-      false;  ///< the first word of the arguments is the program's name; else it is the one in the experiment's file
+  /// The first word of the arguments is the program's name; else it is the one in the experiment's file.
+  bool names_programs = false;
   bool keys_stay = false;     ///< `keys` are for the experiment's device alone, not for others that exhibits name
   bool kernels_only = false;  ///< replays have no copies and no time of programs: ReplayInputs
   std::string_view tried{};   ///< the scheme whose devices are made once with the study, for the mistakes in its keys;

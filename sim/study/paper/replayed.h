@@ -28,7 +28,7 @@ struct Replayed {
   const ReplayResult& result;
   const std::vector<policy::DkaStep>& steps;  ///< of policies that keep them
 
-  /// Of the whole replay; 0 where the device has no such counter.
+  /// A counter of the whole replay; 0 where the device has no such counter.
   double Counter(std::string_view name) const;
   double Milliseconds(timing::Cycle cycles) const {
     return static_cast<double>(cycles) / (device.timing.clock.sm_mhz * 1e3);

@@ -55,7 +55,7 @@ class Runs {
     }
     return outcomes;
   }
-  /// Of every program under each of the schemes: by program, then by scheme.
+  /// The outcomes of every program under each of the schemes: by program, then by scheme.
   template <typename Outcome>
   Result<std::vector<std::vector<Outcome>>> MeasureAll(const std::vector<std::string>& schemes,
                                                        const DeviceKeys& keys = {}, const std::string& device = {}) {

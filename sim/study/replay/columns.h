@@ -12,11 +12,11 @@ namespace gridloom::study {
 /// Counters of the devices that a table is about: hardware::CountersOf, or those of the model alone.
 using CounterList = std::span<const timing::CounterInfo>;
 
-/// Of runs.csv: one row per replay.
+/// Columns of runs.csv: one row per replay.
 std::vector<report::Column> RunColumns(CounterList counters = timing::CounterTable());
-/// Of kernels.csv: one row per replay and kernel.
+/// Columns of kernels.csv: one row per replay and kernel.
 std::vector<report::Column> KernelColumns(CounterList counters = timing::CounterTable());
-/// Of intervals/*.csv: one row per interval of a replay.
+/// Columns of intervals/*.csv: one row per interval of a replay.
 std::vector<report::Column> IntervalColumns(CounterList counters = timing::CounterTable());
 
 /// The columns of these names, in this order; a name that is not there is a mistake of ours.

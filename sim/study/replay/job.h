@@ -30,8 +30,8 @@ struct ReplayResult {
   std::uint64_t cycles = 0;  ///< SM cycles until everything had ended
   timing::Counters counters;
   std::vector<KernelTimes> kernels;  ///< the slowest first
-  std::vector<std::uint64_t>
-      programs;  ///< by trace: SM cycles until all that its program gave the device, and its calls, had ended
+  /// By trace: SM cycles until all that its program gave the device, and its calls, had ended.
+  std::vector<std::uint64_t> programs;
   std::vector<timing::WorkResult> works;
   std::shared_ptr<const timing::Sampler> sampler;
   std::vector<std::string> notes;  ///< sentences: what did not overlap on a device that would have let it
@@ -46,16 +46,16 @@ struct ReplayProgress {
 using Traces = std::vector<std::shared_ptr<trace::TraceFile>>;
 
 struct ReplayInputs {
-  const model::ProfileFile* profiles =
-      nullptr;  ///< what the policy `kernelet` knows of kernels on this device; null: it profiles them
+  /// What the policy `kernelet` knows of kernels on this device; null: it profiles them.
+  const model::ProfileFile* profiles = nullptr;
   /// All launches are there from the beginning and keep the order of their streams alone; copies and the programs' own
   /// time do not exist.
   bool kernels_only = false;
   std::size_t kept_ctas = 0;  ///< of the sampler, one by one; 0: as many as it keeps by default
   policy::DkaOptions dka{};   ///< of the policy `dka`
   std::size_t stages = 0;     ///< kernels_only: the first so many launches of each stream; 0: all of them
-  std::uint64_t most_instructions =
-      0;  ///< warp instructions of one launch, beyond which the replay fails; 0: any number
+  /// Warp instructions of one launch, beyond which the replay fails; 0: any number.
+  std::uint64_t most_instructions = 0;
 };
 
 /// Each traced program makes its calls again (sim/timing/trace_player.h); what they give the device runs side by side

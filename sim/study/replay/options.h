@@ -24,12 +24,12 @@ struct ParameterValues {
 struct ReplayOptions {
   std::vector<Workload> workloads;
   std::vector<std::string> devices;  ///< ids or YAML files; none: the default device
-  std::vector<std::string>
-      hardware;  ///< proposed parts in place of a device's own ("a,b"; "none"): a variant of each device for each
+  /// Proposed parts in place of a device's own ("a,b"; "none"): a variant of each device for each.
+  std::vector<std::string> hardware;
   std::vector<std::string> policies;        ///< none: leftover
   std::vector<ParameterValues> parameters;  ///< several: every combination
-  std::vector<std::string>
-      storage;  ///< rates of the host's storage ("500MB/s"): a variant of each device for each; Complete() reads them
+  /// Rates of the host's storage ("500MB/s"): a variant of each device for each; Complete() reads them.
+  std::vector<std::string> storage;
   std::string baseline;  ///< device, policy or both (with a comma) that others are compared with; empty: the first
   std::string profiles;  ///< file with profiles of kernels on the one device, for kernelet; empty: it makes them
   std::string report;    ///< folder; empty: no report

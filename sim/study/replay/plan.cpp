@@ -307,7 +307,7 @@ Status PlanAlone(CellMaker& maker, ReplayPlan& plan) {
   return {};
 }
 
-/// Those of `more` that are not there yet by name.
+/// Adds the rows of `more` whose names are not there yet.
 template <typename Row>
 void AddNew(const std::vector<Row>& more, std::string_view Row::*name, std::vector<Row>& rows) {
   for (const Row& row : more) {

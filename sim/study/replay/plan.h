@@ -46,9 +46,9 @@ struct ReplayPlan {
   std::vector<std::vector<FileIdentity>> traces;  ///< by workload
   std::vector<DeviceVariant> devices;
   std::vector<std::string> policies;
-  std::vector<Cell>
-      cells;              ///< workloads, in each devices, in each policies; then programs alone that are not among them
-  std::size_t asked = 0;  ///< those before the programs alone
+  /// By workload, within a workload by device, within a device by policy; then programs alone that are not among them.
+  std::vector<Cell> cells;
+  std::size_t asked = 0;                 ///< those before the programs alone
   std::string base_device, base_policy;  ///< labels that speed-ups refer to; empty: the same as the cell's
   std::string alone_policy;              ///< under which programs are alone
   /// By workload and device: cells of the programs of a mix, each alone.
@@ -73,7 +73,7 @@ Result<std::string> RangesFor(const ReplayOptions& options);
 
 /// Counters of all devices of the plan: those of the model, then those of the parts that some have.
 std::vector<timing::CounterInfo> CountersOf(const ReplayPlan& plan);
-/// Likewise what their schedulers do.
+/// What the schedulers of the plan's devices do.
 std::vector<timing::SchedulerState> StatesOf(const ReplayPlan& plan);
 
 /// Reads devices and traces' contents. Fails with one sentence on names that do not exist, unreadable files, values

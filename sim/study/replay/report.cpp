@@ -47,7 +47,7 @@ std::string BaselineName(const ReplayPlan& plan) {
   return plan.base_device + " under " + plan.base_policy;
 }
 
-/// Of those that were asked for.
+/// The replays that have ended, of those that were asked for.
 std::vector<std::size_t> Finished(const ReplayRun& run) {
   std::vector<std::size_t> finished;
   for (std::size_t i = 0; i < run.plan.asked; ++i) {

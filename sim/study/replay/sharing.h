@@ -10,7 +10,8 @@
 
 namespace gridloom::study {
 
-/// Of the programs of a cell, in seconds, by trace. Empty for a program alone, and where its own result is missing.
+/// Times of the programs of a cell, in seconds, by trace. Empty for a program alone, and where its own result is
+/// missing.
 std::vector<model::SharedTime> SharedTimes(const ReplayRun& run, std::size_t cell);
 
 /// Adds to the record of a cell's result what docs/reports.md says under `runs.csv`, and to its programs what it says
@@ -20,9 +21,9 @@ void AddSharing(const ReplayRun& run, std::size_t cell, Json& record);
 /// Whether somebody shares the device in one of the replays.
 bool HasMixes(const ReplayPlan& plan);
 
-/// Of programs.csv: one row per replay of a mix and program.
+/// Columns of programs.csv: one row per replay of a mix and program.
 std::vector<report::Column> ProgramColumns();
-/// Records for them, from the record of a replay.
+/// Rows for these columns, from the record of a replay.
 std::vector<Json> ProgramRecords(const Json& run_record);
 
 /// The section of the page.

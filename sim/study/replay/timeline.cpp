@@ -184,7 +184,7 @@ std::vector<Block> ChartBlocks(const Json& cell, const sim::DeviceSpec& device) 
     }
     blocks.push_back(report::Lines(chart.caption, chart.style, x, ends, AxisOf(chart.unit, chart.max), series));
   }
-  // Of all schedulers of the device, so that what is missing to 100 % are SMs without a CTA.
+  // Shares of all schedulers of the device, so that what is missing to 100 % are SMs without a CTA.
   std::vector<report::Series> states;
   for (const timing::SchedulerState& state : hardware::StatesOf(device)) {
     states.push_back({std::string(state.label), {}});

@@ -100,7 +100,7 @@ class Page {
   Json sections_ = Json::array();
 };
 
-/// As CSV (RFC 4180): a line of names, then the rows. Numbers are written so that they read back the same.
+/// The rows as CSV (RFC 4180): a line of names, then the rows. Numbers are written so that they read back the same.
 std::string Csv(const std::vector<Column>& columns, const std::vector<Json>& rows);
 /// One cell of such a file. A text that a spreadsheet would take for a formula gets an apostrophe in front of it, which
 /// says that it is none.

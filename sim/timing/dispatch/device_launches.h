@@ -32,7 +32,7 @@ class DeviceLaunches {
   /// The launch is pending from then on; `bytes`: of device memory, for its parameters and what the device has to know
   /// of it.
   void SetPending(WorkId work, Cycle called, std::uint64_t bytes);
-  /// Its first CTA starts then, or it has ended without one. Works that are not pending are ignored.
+  /// The launch's first CTA starts then, or the launch has ended without one. Works that are not pending are ignored.
   void SetStarted(WorkId work, Cycle at);
 
   const LaunchCounters& counters() const { return counters_; }

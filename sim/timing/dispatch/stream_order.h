@@ -43,7 +43,7 @@ class StreamOrder {
   /// reported.
   void Forget();
 
-  /// Of the works that are kept, in the order in which they were given.
+  /// Results of the works that are kept, in the order in which they were given.
   std::vector<WorkResult> results() const;
   bool done(WorkId id) const;
   bool all_done() const { return done_ == given_; }

@@ -15,8 +15,8 @@
 namespace gridloom::timing {
 namespace {
 
-constexpr std::uint64_t kBatchBytes =
-    4u << 20;  // of CTAs as the model reads them: what unpacking one of them brings back
+// Memory of CTAs as the model reads them: what unpacking one of them brings back.
+constexpr std::uint64_t kBatchBytes = 4u << 20;
 
 /// What a CTA takes of memory; a trace that is shared counts where it has no shifts.
 std::uint64_t BytesOf(const trace::LoadedCta& loaded) {

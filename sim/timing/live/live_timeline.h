@@ -39,9 +39,9 @@ class LiveTimeline {
   // ---- hosts
   /// A host that begins now, at the time up to which the device is simulated.
   HostId AddHost();
-  /// It submits no more; what it submitted goes on. Its waits return.
+  /// The host submits no more; what it submitted goes on. Its waits return.
   void RemoveHost(HostId host);
-  /// As RemoveHost, of a program that is gone: what the device has not got yet of what it submitted is dropped, and
+  /// RemoveHost for a program that is gone: what the device has not got yet of what it submitted is dropped, and
   /// what runs on the device ends with the instructions that its warps are at. Its sources must have been abandoned.
   /// When the last of its works has ended all that is known of them and of the host is let go: EndOf knows no times of
   /// them any more, and whoever waits for them waits no time.
@@ -56,9 +56,9 @@ class LiveTimeline {
   /// Fails when a CTA does not fit on the device.
   Result<NodeId> AddKernel(Place place, std::shared_ptr<trace::CtaSource> source);
   NodeId AddCopy(Place place, CopyDirection direction, std::uint64_t bytes);
-  /// Ends when all before it has: an event that is recorded, or with `after`, one that is waited for.
+  /// A marker ends when all before it has ended: an event that is recorded, or with `after`, one that is waited for.
   NodeId AddMarker(Place place);
-  /// As AddMarker, but the works of the group run where the marker stands. They become known later, and nothing behind
+  /// A group is a marker in whose place its works run. They become known later, and nothing behind
   /// the group is simulated until CloseGroup.
   NodeId OpenGroup(Place place);
   /// A kernel that may launch others: they are a group. Those with a Place::number begin when a warp has made the call

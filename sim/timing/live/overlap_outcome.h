@@ -8,7 +8,7 @@
 
 namespace gridloom::timing {
 
-/// Of one program. Not thread-safe.
+/// The launches of one program. Not thread-safe.
 class OverlapOutcome {
  public:
   /// A launch that the device knows the ranges of.
@@ -18,7 +18,7 @@ class OverlapOutcome {
   bool AddUntracked(const std::string& kernel, const std::string& why);
 
   /// Where there are launches and none is tracked: a sentence that says so, with the first kernels and their reasons.
-  /// Else empty. `program`: what to call it.
+  /// Why nothing of the program overlaps; empty if something does. `program`: what to call it.
   std::string WhyNothingOverlaps(const std::string& program) const;
 
  private:

@@ -15,7 +15,7 @@ using NodeId = std::uint64_t;
 constexpr NodeId NodeOf(HostId host, std::uint64_t number) { return NodeId{host} << 32 | number; }
 constexpr HostId HostOf(NodeId node) { return static_cast<HostId>(node >> 32); }
 
-/// As HostReuse.
+/// An earlier copy that touches memory which a work writes to, as HostReuse says it of a work of the engine's.
 struct NodeReuse {
   NodeId earlier = 0;
   std::int64_t begin = 0;
@@ -37,8 +37,8 @@ struct Place {
   NodeId partner = 0;         ///< a work with `is_partner`
   bool is_partner = false;    ///< later works may name it as their partner
   std::vector<NodeReuse> reuses{};  ///< MemoryUse::reuses
-  static constexpr std::uint64_t kLastRank =
-      ~std::uint64_t{0};  ///< begins when all works of the group before it have ended
+  /// The work begins when all works of the group before it have ended.
+  static constexpr std::uint64_t kLastRank = ~std::uint64_t{0};
 };
 
 }  // namespace gridloom::timing

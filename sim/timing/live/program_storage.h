@@ -35,9 +35,9 @@ class ProgramStorage {
   bool BeforeCopy(Place& place, CopyToCome copy);
   /// Before works are given in which there are copies of so many bytes that nobody can tell apart (graphs).
   bool BeforeGroup(std::uint64_t to_device, std::uint64_t to_host);
-  /// It has been given, with that partner.
+  /// The copy has been given, with that partner.
   void Copied(NodeId copy, NodeId partner, CopyDirection direction);
-  /// The last work that uses the copy's memory of the host's: it, or the writing of what it brings.
+  /// The last work that uses the copy's memory of the host's: the copy, or the writing of what it brings.
   NodeId LastUserOf(NodeId copy);
   /// The host has waited for results, which it writes.
   bool AfterWait();

@@ -21,8 +21,8 @@
 
 namespace gridloom::timing {
 
-/// Of one host. Functions may be called from any thread; those that answer a bool may wait for simulated time, and
-/// answer false when they had to give up (LiveAnswers::WaitFor).
+/// The works of one host. Functions may be called from any thread; those that answer a bool may wait for simulated
+/// time, and answer false when they had to give up (LiveAnswers::WaitFor).
 class ProgramWorks {
  public:
   /// What a work of the program's (trace::HostAction::work) became, or 0.

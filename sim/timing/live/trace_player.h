@@ -24,8 +24,8 @@ using ProfileFunction = std::function<std::uint64_t(const trace::CtaSource& sour
 struct PlayOptions {
   ProfileFunction profile_of = {};
   bool overlapped = false;  ///< as ProgramWorks; kernels run as those with release code, behind their profilers
-  trace::LaunchInfo::Ranges ranges =
-      trace::LaunchInfo::Ranges::kInterval;  ///< overlapped: whose profilers and release code
+  /// Overlapped: whose profilers and release code.
+  trace::LaunchInfo::Ranges ranges = trace::LaunchInfo::Ranges::kInterval;
   /// Overlapped: why an SM of the device can never hold such a CTA. Release code takes registers; a kernel that has
   /// none left for it runs as one of which nothing is known. Empty: it is not asked.
   std::function<Status(const trace::LaunchShape& shape)> fits = {};

@@ -30,7 +30,7 @@ class AddressMap {
   LineHome Home(std::uint64_t line) const;
   /// The inverse of Home().
   std::uint64_t Line(const LineHome& home) const;
-  /// Of a line that Home() gave the partition's slice and local number.
+  /// The place in DRAM of a line whose slice and local number Home() gave.
   DramPlace Place(std::uint8_t slice, std::uint64_t local) const;
 
  private:

@@ -17,8 +17,8 @@ class AddressSpace {
   /// `page_bytes`: a power of two, 128 at least.
   AddressSpace(std::uint32_t number, std::uint64_t layout, std::uint64_t page_bytes);
 
-  /// Of a virtual line (address / 128, below 2^40, as programs have them); below 2^40, too. Of higher lines the low
-  /// bits count.
+  /// The physical line of a virtual line (address / 128). Both are below 2^40, as programs have them; of higher lines
+  /// the low bits count.
   std::uint64_t PhysicalLine(std::uint64_t line) const { return scattered_ ? Scattered(line) : line & kLineMask; }
 
  private:

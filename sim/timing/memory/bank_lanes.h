@@ -19,11 +19,11 @@ struct alignas(16) BankLanes {
   std::array<std::uint16_t, kMaxBanks> lanes{};
   std::uint16_t operator[](std::uint32_t bank) const { return lanes[bank]; }
 };
-/// Of a bank that has none; greater than all.
+/// The key of a bank that has none; greater than all others.
 inline constexpr std::uint16_t kNoLane = 0xffff;
 
-/// Those of eight banks. They are always stored together, as they are read: the host's processor waits when it reads
-/// several stores as one.
+/// The lanes of eight banks. They are always stored together, as they are read: the host's processor waits when it
+/// reads several stores as one.
 inline __m128i LanesOf(const BankLanes& lanes, std::uint32_t step) {
   return _mm_load_si128(reinterpret_cast<const __m128i*>(lanes.lanes.data() + step * kBanksPerStep));
 }

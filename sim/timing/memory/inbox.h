@@ -40,7 +40,7 @@ class Inbox {
   }
 
   bool has_new() const { return !new_.empty(); }
-  /// Those that have been added since Sort.
+  /// Calls the function for each message that has been added since Sort.
   template <typename Function>
   void ForEachNew(const Function& function) const {
     for (const Message& message : new_) function(message);

@@ -169,7 +169,8 @@ void MemoryPartition::TakeFills(Cycle now) {
   }
 }
 
-/// Those of the mask `due`. The first turns with the cycle, so that no slice is always first at DRAM's queue.
+/// Simulates the slices of the mask `due`. The first of them changes with the cycle, so that no slice is always first
+/// at DRAM's queue.
 void MemoryPartition::TickSlices(Cycle now, std::uint64_t due) {
   std::uint64_t before = 0;
   if ((due & (due - 1)) != 0) {

@@ -61,7 +61,7 @@ class Request {
   std::uint16_t id() const { return static_cast<std::uint16_t>(names_ >> 16); }
   std::uint16_t partition() const { return static_cast<std::uint16_t>(names_); }
 
-  /// Of one whose arrival is in the clock of the slice.
+  /// Walks a message whose arrival is in the clock of the slice.
   void Walk(StateWalk& walk);
   /// The same with the arrival in the clock of the slice.
   Request At(Cycle arrival) const {

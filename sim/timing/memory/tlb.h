@@ -24,7 +24,7 @@ class Tlb {
     bool hit = false;  ///< the page was there, or on its way
     Cycle ready = 0;   ///< `now`, or when the walk is done
   };
-  /// Of a line (address / 128) that is wanted at `now`; times never fall. Only if present().
+  /// The translation of a line (address / 128) that is wanted at `now`; times never fall. Only if present().
   Translation Translate(Cycle now, std::uint64_t line);
 
   void Walk(StateWalk& walk) {

@@ -18,8 +18,8 @@ struct DecodedOp {
   OpKind kind = OpKind::kArithmetic;
   std::uint8_t pipe = 0;
   std::uint8_t destinations = 0;  ///< of `registers`, the first ones
-  std::uint8_t register_count =
-      0;  ///< destinations and sources; above kInlineRegisters they are in DecodedCode::operands
+  /// Destinations and sources; above kInlineRegisters they are in DecodedCode::operands.
+  std::uint8_t register_count = 0;
   std::uint16_t latency = 0;
   std::uint16_t interval = 0;
   std::uint16_t registers[kInlineRegisters] = {};  ///< unused ones are 0, the register that is always ready

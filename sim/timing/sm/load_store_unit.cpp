@@ -195,7 +195,7 @@ bool LoadStoreUnit::LoadCached(Cycle now, Entry& entry, const LineAccess& line, 
   return true;
 }
 
-/// Of a line that is there what a load takes from it.
+/// Tells observers what a load takes from a line that is there.
 void LoadStoreUnit::TellHit(Cycle now, const Entry& entry, const LineAccess& line, const CacheLine& held) const {
   const bool shared = entry.space == trace::Space::kGlobal || entry.space == trace::Space::kTexture;
   const auto sectors = static_cast<std::uint8_t>(line.sectors & held.valid);

@@ -124,8 +124,8 @@ class LoadStoreUnit {
   std::vector<Entry> queue_;  // a ring
   std::uint32_t head_ = 0, count_ = 0;
   Cycle busy_until_ = 0, blocked_until_ = 0;
-  bool known_absent_ =
-      false;  // the line that waits was in neither cache nor MSHRs, and only its own request can change that
+  // The line that waits was in neither cache nor MSHRs, and only its own request can change that.
+  bool known_absent_ = false;
 
   Cache caches_[kCaches];
   std::uint64_t cache_changes_ = 0;  // of what is in them

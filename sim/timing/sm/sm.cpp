@@ -275,7 +275,7 @@ void Sm::TakeCompletions(Cycle now) {
   completions.clear();
 }
 
-/// Of all CTAs of the launch that are here.
+/// Instructions of all CTAs of the launch that are on this SM.
 std::uint64_t Sm::ResidentInstructions(std::uint32_t launch) const {
   std::uint64_t sum = 0;
   for (const Cta& cta : ctas_) {

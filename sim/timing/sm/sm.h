@@ -63,7 +63,7 @@ class Sm {
   // sm_walk.cpp
   /// No CTA is here, nor on its way.
   bool idle() const { return resident_ctas_ == 0 && starts_.empty(); }
-  /// Its warps wait, or make turns of repeats, and no CTA is on its way. Between windows.
+  /// Whether the SM's warps wait, or make turns of repeats, and no CTA is on its way. Between windows.
   bool OnlyTurns() const;
   /// All but what entries of its load/store unit are about, which are walked through with the messages that come back
   /// to them.
@@ -145,8 +145,8 @@ class Sm {
   };
   Gated AskGates(Cycle now, const Warp& warp);
   bool PassesGates(Cycle now, Warp& warp);
-  /// Of a warp that comes up in the wheel. What gates held back and then let go on command comes up a second time, and
-  /// may do anything then.
+  /// Whether gates are asked about a warp that comes up in the wheel. What gates held back and then let go on command
+  /// comes up a second time, and may do anything then.
   static bool ConcernsGates(const Warp& warp) {
     return warp.state != WarpState::kRunning || warp.op->gated || warp.wake == kNever;
   }

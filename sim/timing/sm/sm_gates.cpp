@@ -104,7 +104,7 @@ void Sm::ArmGated(Cycle now, Scheduler& scheduler, Warp& warp) {
   else if (!plain_) scheduler.wheel.Add(now, warp.wake, warp.index);
 }
 
-/// Of warps that wait for data and warps that gates hold back, the latter count: data would come.
+/// Where some warps wait for data and others are held back by gates, the gates count: data would come.
 std::uint64_t& Sm::MemoryStallCounter(const Scheduler& scheduler, SmCounters& counters) const {
   const HeldWarps& held = held_[static_cast<std::size_t>(&scheduler - schedulers_.data())];
   const auto gate = std::ranges::find_if(held.by_gate, [](WarpMask warps) { return warps != 0; });

@@ -32,8 +32,8 @@ struct Warp {
   const DecodedOp* op = nullptr;  ///< next instruction
   const DecodedOp* block_end = nullptr;
   const trace::BlockVisit* visit = nullptr;  ///< after the current one
-  const trace::BlockVisit* visits_end =
-      nullptr;  ///< of the part of the path up to the end of `repeat`; without one, of the path
+  /// The end of the part of the path up to the end of `repeat`; without one, the end of the path.
+  const trace::BlockVisit* visits_end = nullptr;
   const trace::MemoryAccess* access = nullptr;  ///< of the next memory instruction
   Cycle next_issue = 0;                         ///< not before this cycle
   Cycle wake = 0;  ///< when the next instruction can issue, as last computed; kNever while that is unknown

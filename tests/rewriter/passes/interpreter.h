@@ -70,8 +70,8 @@ class Interpreter {
     std::size_t at = 0;  ///< instruction of the kernel
     bool ended = false;
     std::unordered_map<RegisterKey, std::uint64_t, RegisterHash> registers;
-    std::unordered_map<RegisterKey, std::uint64_t, RegisterHash>
-        params;  ///< .param variables of calls and functions, by byte
+    /// .param variables of calls and functions, by byte.
+    std::unordered_map<RegisterKey, std::uint64_t, RegisterHash> params;
     Memory local;
   };
   enum class Flow : std::uint8_t { kNext, kReturn, kExit, kBarrier };

@@ -147,8 +147,8 @@ TEST_CASE("DemangledName_LeavesNamesAloneThatStandForFarMoreText") {
 
 TEST_CASE("DemangledName_CountsWhatExpansionsRepeat") {
   CHECK(DemangledName("_Z1fIJ" + Times(100, "i") + "EEvDp1BIT_E").size() > 500);
-  const std::string many =
-      "_Z1fIJ" + Times(1000, "i") + "EEv" + Times(200, "Dp1BIT_E");  // 200 times 1,000 of "B<int>, "
+  // 200 times 1,000 of "B<int>, ".
+  const std::string many = "_Z1fIJ" + Times(1000, "i") + "EEv" + Times(200, "Dp1BIT_E");
   CHECK(DemangledName(many) == many);
 }
 

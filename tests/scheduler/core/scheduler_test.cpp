@@ -382,8 +382,8 @@ std::uint64_t RunSlice(Fixture& f, std::uint32_t tenant, std::uint64_t kernel, s
 
 TEST_CASE("Estimates_OfATenant_AreItsOwnWhateverOthersCallTheirKernels") {
   constexpr std::uint64_t kKernel = 12345, kOften = 0x9e3779b97f4a7c15ULL;
-  std::uint64_t inverse =
-      kOften;  // Newton: kOften * inverse == 1, so that kernels of two tenants could be given one mixed number
+  // Newton: kOften * inverse == 1, so that kernels of two tenants could be given one mixed number.
+  std::uint64_t inverse = kOften;
   for (int i = 0; i < 6; ++i) inverse *= 2 - kOften * inverse;
   Fixture f("leftover", 1000);
   RunSlice(f, 1, kKernel, 100, 40);  // 4 CTAs, as nothing is known of it: 10 ns each

@@ -104,8 +104,8 @@ struct CorpusReference {
 
 struct CorpusTally {
   unsigned same = 0, faulted = 0, not_rewritten = 0, not_run = 0, moody = 0;
-  std::set<std::pair<std::string, std::size_t>>
-      seen;  ///< kernels by name and length: the corpus has them for many targets
+  /// Kernels by name and length: the corpus has them for many targets.
+  std::set<std::pair<std::string, std::size_t>> seen;
 
   bool IsNew(const exec::KernelInfo& kernel) {
     return seen.emplace(kernel.name, kernel.function->body->statements.size()).second;

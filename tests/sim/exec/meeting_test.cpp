@@ -61,8 +61,8 @@ std::string Arms(const std::string& odd, const std::string& even) {
 
 TEST_CASE("RandomMeeting_EveryThread_EqualsHost") {
   Executor executor;
-  const bool narrow =
-      std::getenv("GRIDLOOM_TEST_CPU") != nullptr;  // more code for the same: it takes longer to compile
+  // More code for the same: it takes longer to compile.
+  const bool narrow = std::getenv("GRIDLOOM_TEST_CPU") != nullptr;
   const std::uint64_t seeds = std::getenv("GRIDLOOM_TEST_FULL") ? 1000 : narrow ? 8 : 16;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     const std::uint32_t shapes[] = {32, 64, 45, 7};

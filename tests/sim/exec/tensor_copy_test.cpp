@@ -374,8 +374,8 @@ TEST_CASE("TensorMap_ReplacedFields_AreThoseOfTheCopy") {
   c.at = {8, -1, 1};
   c.tensor.assign(bytes.begin() + 32, bytes.end());
   const std::uint64_t pointer = runner.executor.Upload(std::vector<TensorMap>{TensorMap{}});
-  std::string replace =
-      "@!%leader bra REPLACED;\n add.u32 %r3, %r0, 88064;\n";  // in shared memory, as CUTLASS does, then copied back
+  // The map is changed in shared memory, as CUTLASS does it, and then copied back.
+  std::string replace = "@!%leader bra REPLACED;\n add.u32 %r3, %r0, 88064;\n";
   replace +=
       "mov.u32 %r4, 0;\nCOPY: add.u32 %r5, %r3, %r4; cvt.u64.u32 %rd2, %r4; add.u64 %rd2, %rd2, %map;\n"
       "ld.global.b32 %r6, [%rd2]; st.shared.b32 [%r5], %r6; add.u32 %r4, %r4, 4; setp.lt.u32 %p, %r4, 128; @%p bra "

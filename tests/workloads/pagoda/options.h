@@ -17,8 +17,8 @@ enum class Form { kTasks, kSerial, kFused, kGraph, kPthreads };
 struct Traits {
   bool shared = false;  ///< its kernels can do without shared memory: --shared
   bool blocks = false;  ///< a task can have several blocks: --blocks
-  bool counted =
-      true;  ///< the number of tasks is known before they run: --tasks, --irregular, and the forms fused and graph
+  /// The number of tasks is known before they run: --tasks, --irregular, and the forms fused and graph.
+  bool counted = true;
   bool vectors = false;  ///< there are published vectors, for which a kernel is launched at the end: --vectors
   int launchers = 1;     ///< the default of --launchers
 };

@@ -87,7 +87,7 @@ class FunctionCheck {
   }
   bool Reads(std::uint32_t operand, ByteType type) const { return Reads(operand, RegisterBytes(type)); }
   bool Writes(std::uint32_t operand, ByteType type) const { return Writes(operand, RegisterBytes(type)); }
-  /// Of whatever type.
+  /// Whether it is an operand, of whatever type.
   bool IsOperand(std::uint32_t operand) const { return Reads(operand, 4); }
   static bool IsPlace(std::uint64_t at, std::uint64_t bytes, std::uint64_t all) {
     return at + bytes <= all && at % (bytes == 4 ? 4 : 64) == 0;

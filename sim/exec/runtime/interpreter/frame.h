@@ -52,7 +52,7 @@ struct DecodedStep {
   ByteStep step;
 };
 
-/// Of a load or store.
+/// The state space of a load or store.
 inline Space SpaceOf(const ByteStep& step) { return static_cast<Space>(step.extra & 0x7f); }
 inline bool IsStrong(const ByteStep& step) { return (step.extra & 0x80) != 0; }
 inline Space AtomicSpace(const ByteStep& step) { return static_cast<Space>(step.imm >> 24 & 0xff); }

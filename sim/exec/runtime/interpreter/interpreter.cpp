@@ -26,7 +26,7 @@ StepFn Resolve(const ByteStep& step) {
   return found ? found : MachineStep(step);
 }
 
-/// Of the registers, the sets of blocks, and what meetings need.
+/// Bytes of the registers, the sets of blocks, and what meetings need.
 std::size_t FrameBytes(const ByteFunction& form) {
   const std::size_t blocks = form.blocks.size(), words = (blocks + 63) / 64;
   return form.frame_bytes + words * 16 + blocks * 4 + (form.has_meetings ? sizeof(WarpMeetings) : 0) + 128 +

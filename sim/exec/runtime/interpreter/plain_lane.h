@@ -195,7 +195,7 @@ struct PlainLane {
     }
   }
 
-  /// As the processor does it: a NaN keeps its sign and the upper bits of what it carries.
+  /// Rounds as the processor does: a NaN keeps its sign and the upper bits of what it carries.
   template <typename From>
   static Half Narrow(From a) {
     if (a == a) return {DoubleToHalf(static_cast<double>(a))};

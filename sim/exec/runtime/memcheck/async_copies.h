@@ -1,4 +1,5 @@
-// Asynchronous copies to shared memory that nobody has waited for. Of a unit; touched by its worker's thread alone.
+// Asynchronous copies to shared memory that nobody has waited for. Each unit has its own; only the unit's worker
+// touches them.
 #pragma once
 
 #include <cstdint>

@@ -69,7 +69,7 @@ class Memcheck {
   /// A lane is about to do `op` with the mbarrier at `place`, which holds `word`.
   void CheckMbarrier(Warp& warp, std::uint32_t lane, std::uint32_t line, MbarrierOp op, const void* place,
                      std::uint64_t word, std::uint64_t operand);
-  /// It has done it.
+  /// The lane has done `op`.
   void NoteMbarrier(Warp& warp, MbarrierOp op, const void* place, std::uint64_t word);
 
   // Asynchronous copies (async_copies.h); `order` is an immediate of async_copy_immediates.h.

@@ -79,7 +79,7 @@ void Memcheck::StoredBits(Warp& warp, std::uint32_t mask, std::uint32_t line, Sh
   if (leaves != 0) UseInvalid(warp, leaves, line, InvalidUse::kStore);
 }
 
-/// Of the lane, or of another one that has given it the value.
+/// The invalid read of the lane, or of another lane that has given it the value.
 const UnitCheck::InvalidRead& InvalidReadOf(const Warp& warp, std::uint32_t lane) {
   const UnitCheck::InvalidRead* const reads =
       CheckOf(warp).invalid_reads.data() + std::size_t{NumberOf(warp)} * kWarpSize;

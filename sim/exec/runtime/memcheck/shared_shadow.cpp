@@ -226,7 +226,7 @@ void SharedShadow::Refine(std::size_t block) {
   spread(words_.atomic, bytes_.atomic);
 }
 
-/// Those in which an access of `bytes` a lane to [first, end) is to be looked at.
+/// The cells in which an access of `bytes` a lane to [first, end) is to be looked at.
 SharedShadow::Cells& SharedShadow::CellsOf(std::uint64_t first, std::uint64_t end, std::uint32_t bytes) {
   bool by_bytes = (first | bytes) % 4 != 0;
   for (const Block& block : BlocksOf(first, end)) by_bytes |= block.in_bytes;

@@ -70,8 +70,8 @@ TEST_CASE("Page_HostileNames_StayTexts") {
   CHECK(Count(hostile, "</script") == Count(tame, "</script"));
   CHECK(Count(hostile, "<!--") == 0);
   const Json data = DataOf(hostile);
-  const std::string shown =
-      std::string(kHostile).substr(0, std::string(kHostile).size() - 1) + "\xef\xbf\xbd";  // what is not UTF-8
+  // What is not UTF-8.
+  const std::string shown = std::string(kHostile).substr(0, std::string(kHostile).size() - 1) + "\xef\xbf\xbd";
   CHECK(data["title"] == shown);
   CHECK(data["sections"][0]["blocks"][3]["rows"][0][0] == shown);
 }
