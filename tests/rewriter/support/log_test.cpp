@@ -178,6 +178,9 @@ TEST_CASE("Log_WhereNothingCanBePutAside_LosesLinesInsteadOfGrowing") {
   REQUIRE(chmod((folder / "closed").c_str(), 0700) == 0);
 }
 
+// AddressSanitizer's allocator (GCC 12) may be locked by another thread when the process forks, and stays so in the
+// child.
+#ifndef __SANITIZE_ADDRESS__
 TEST_CASE("Log_InAForkedChild_WhileOthersWrite") {
   const LogFolder folder;
   const Logger logger = Open(folder / "log", LogLevel::kInfo, {.file_bytes = 5000, .files = 2});
@@ -196,3 +199,4 @@ TEST_CASE("Log_InAForkedChild_WhileOthersWrite") {
   stop = true;
   for (std::thread& writer : writers) writer.join();
 }
+#endif
