@@ -1,0 +1,65 @@
+// Chains of double-precision operations in one block, as cuda-incore (RRZE-HPC/gpu-benches): a turn of each warp makes
+// kOperations multiply-adds, in one chain or two; or kFew times a division or square root of a sum.
+#include "choice.h"
+
+constexpr int kOperations = 1024, kFew = 128;
+
+template <int kChains>
+__global__ void MultiplyAdds(double start, double* out, int turns) {
+#pragma unroll 1
+  for (int turn = 0; turn < turns; ++turn) {
+    double values[kChains];
+#pragma unroll
+    for (int chain = 0; chain < kChains; ++chain) values[chain] = start + threadIdx.x + turn + chain;
+#pragma unroll
+    for (int i = 0; i < kOperations / kChains; ++i) {
+#pragma unroll
+      for (int chain = 0; chain < kChains; ++chain) values[chain] = values[chain] * 0.9 + 0.5;
+    }
+#pragma unroll
+    for (int chain = 0; chain < kChains; ++chain) out[chain * blockDim.x + threadIdx.x] = values[chain];
+  }
+}
+
+template <bool kDivide>
+__global__ void Slow(double start, double* out, int turns) {
+#pragma unroll 1
+  for (int turn = 0; turn < turns; ++turn) {
+    double value = start + threadIdx.x + turn;
+#pragma unroll 8
+    for (int i = 0; i < kFew; ++i) value = kDivide ? 0.1 / (value + 0.2) : sqrt(value + 0.2);
+    out[threadIdx.x] = value;
+  }
+}
+
+double MultiplyAdd(double value) { return std::fma(value, 0.9, 0.5); }
+double Divide(double value) { return 0.1 / (value + 0.2); }
+double SquareRoot(double value) { return std::sqrt(value + 0.2); }
+
+/// A kernel with its chains, what its operation is, and how many of them a chain has.
+struct Operation {
+  void (*kernel)(double, double*, int);
+  int chains;
+  double (*operation)(double);
+  int count;
+};
+
+int main(int argc, char** argv) {
+  const Operation chosen = Chosen<Operation>(argc, argv,
+                                             {{"fma", {MultiplyAdds<1>, 1, MultiplyAdd, kOperations}},
+                                              {"fma-2", {MultiplyAdds<2>, 2, MultiplyAdd, kOperations / 2}},
+                                              {"div", {Slow<true>, 1, Divide, kFew}},
+                                              {"sqrt", {Slow<false>, 1, SquareRoot, kFew}}});
+  const Sizes sizes(argc - 1, argv + 1, {{"warps", 1, 32}, {"turns", 20, 10000}});
+  const int threads = 32 * sizes["warps"], turns = sizes["turns"];
+  const Buffer<double> out(static_cast<std::size_t>(threads) * chosen.chains);
+  chosen.kernel<<<1, threads>>>(0.32, out, turns);
+  CU_LAUNCHED();
+  const std::vector<double> got = out.Read();
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    double want = 0.32 + static_cast<double>(i % threads) + (turns - 1) + static_cast<double>(i / threads);
+    for (int n = 0; n < chosen.count; ++n) want = chosen.operation(want);
+    Near("value", static_cast<long>(i), got[i], want, 1e-12);
+  }
+  return Verdict();
+}
