@@ -6,7 +6,9 @@
 #include "interpose/hooks/ptxas.h"
 #include "interpose/hooks/xla.h"
 #include "interpose/objects/backend.h"
+#include "interpose/objects/process.h"
 #include "interpose/observe/memcheck.h"
+#include "interpose/observe/observers.h"
 #include "interpose/session/exec_backend.h"
 
 namespace {
@@ -22,7 +24,7 @@ __attribute__((constructor)) void UseExecutor() {
 // of its own.
 __attribute__((destructor)) void Finish() {
   gridloom::session::RunAtEnd();
-  gridloom::session::MemcheckLog::Get().Finish();
+  gridloom::session::Process::Get().observers().memcheck().Finish();
 }
 
 }  // namespace

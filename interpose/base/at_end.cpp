@@ -1,6 +1,7 @@
 #include "interpose/base/at_end.h"
 
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace gridloom::session {
@@ -8,7 +9,7 @@ namespace {
 
 struct Functions {
   std::mutex mutex;
-  std::vector<void (*)()> list;
+  std::vector<std::function<void()>> list;
 };
 
 /// Never destroyed: it is used after all static destructors.
@@ -21,20 +22,20 @@ __attribute__((destructor)) void RunThem() { RunAtEnd(); }
 
 }  // namespace
 
-void AtEnd(void (*function)()) {
+void AtEnd(std::function<void()> function) {
   Functions& functions = TheFunctions();
   const std::lock_guard lock(functions.mutex);
-  functions.list.push_back(function);
+  functions.list.push_back(std::move(function));
 }
 
 void RunAtEnd() {
   Functions& functions = TheFunctions();
   for (;;) {
-    void (*function)() = nullptr;
+    std::function<void()> function;
     {
       const std::lock_guard lock(functions.mutex);
       if (functions.list.empty()) return;
-      function = functions.list.back();
+      function = std::move(functions.list.back());
       functions.list.pop_back();
     }
     function();

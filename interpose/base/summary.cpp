@@ -49,13 +49,8 @@ std::string ShortKernelName(const std::string& name, std::size_t width) {
   return shown;
 }
 
-Summary& Summary::Get() {
-  static Summary* const summary = new Summary;
-  return *summary;
-}
-
 Summary::Summary() : wanted_(IsOn(TheSettings().summary)) {
-  if (wanted_) AtEnd([] { LogText(Summary::Get().Text()); });
+  if (wanted_) AtEnd([this] { LogText(Text()); });
 }
 
 void Summary::Add(const std::string& kernel, const exec::LaunchStats& stats, std::uint64_t slices) {

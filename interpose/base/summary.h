@@ -17,7 +17,8 @@ std::string ShortKernelName(const std::string& name, std::size_t width);
 
 class Summary {
  public:
-  static Summary& Get();
+  /// Prints itself when the program ends, where that is wanted.
+  Summary();
   /// One grid has run; `slices` is 0 when it ran whole.
   void Add(const std::string& kernel, const exec::LaunchStats& stats, std::uint64_t slices);
   /// Why grids of this kernel run whole although they were to be sliced.
@@ -30,7 +31,6 @@ class Summary {
   std::string Text() const;
 
  private:
-  Summary();
   struct Line {
     std::uint64_t launches = 0, ctas = 0, slices = 0, interpreted_ctas = 0, begun_again_ctas = 0;
     double seconds = 0, compile_seconds = 0;

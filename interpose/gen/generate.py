@@ -137,11 +137,11 @@ def main():
             target = targets.setdefault(hooks[f.symbol][1], f)
             if target.types != f.types:
                 sys.exit(f"{hooks_file}: {f.symbol} and {target.symbol} share a hook but take different parameters")
-    declarations = "".join(f"CUresult {target}({f.params});\n" for target, f in sorted(targets.items()))
-    write("hooks.h", note + '#pragma once\n\n#include "interpose/api/newer_types.h"\n\nnamespace gridloom::hooks {\n\n'
-          "using namespace gridloom::cuda;\n\n" + declarations + "\n}  // namespace gridloom::hooks\n")
+    declarations = "".join(f"CUresult {target}({', '.join(['Process& process', f.params] if f.params else ['Process& process'])});\n" for target, f in sorted(targets.items()))
+    write("hooks.h", note + '#pragma once\n\n#include "interpose/api/newer_types.h"\n\nnamespace gridloom::session {\nclass Process;\n}\n\n'
+          "namespace gridloom::hooks {\n\nusing namespace gridloom::cuda;\nusing session::Process;\n\n" + declarations + "\n}  // namespace gridloom::hooks\n")
 
-    head = (note + '#include "interpose/api/entry.h"\n#include "hooks.h"\n\nusing namespace gridloom;\n'
+    head = (note + '#include "interpose/entry/entry.h"\n#include "hooks.h"\n\nusing namespace gridloom;\n'
             "using namespace gridloom::cuda;\nusing api::Enter;\nusing api::Fn;\nusing api::Need;\nusing api::Refuse;\n\n")
     body = "".join(export(f, "", hooks, refused) + (export(f, "_" + f.twin, hooks, refused) if f.twin else "")
                    for f in functions)

@@ -19,7 +19,7 @@ struct CaptureView {
   std::vector<CUgraphEdgeData> edges;
 };
 
-CUresult GetInfo(CUstream handle, CUstreamCaptureStatus* status, std::uint64_t* id, CUgraph* graph,
+CUresult GetInfo(Process& process, CUstream handle, CUstreamCaptureStatus* status, std::uint64_t* id, CUgraph* graph,
                  const CUgraphNode** nodes, const CUgraphEdgeData** edges, std::size_t* count) {
   StreamPtr stream;
   GL_CU_REQUIRE(status != nullptr);
@@ -34,8 +34,8 @@ CUresult GetInfo(CUstream handle, CUstreamCaptureStatus* status, std::uint64_t* 
   Store(id, capture->id);
   if (graph != nullptr) {
     // The program may add nodes and conditions to the graph while it is being captured.
-    if (TheProcess().graphs.Find(capture->graph->handle()) == nullptr) {
-      TheProcess().graphs.Add(capture->graph);
+    if (process.graphs.Find(capture->graph->handle()) == nullptr) {
+      process.graphs.Add(capture->graph);
       capture->listed = true;
     }
     *graph = capture->graph->handle();
@@ -52,11 +52,11 @@ CUresult GetInfo(CUstream handle, CUstreamCaptureStatus* status, std::uint64_t* 
   return CUDA_SUCCESS;
 }
 
-CUresult FindNodes(const session::Graph& graph, const CUgraphNode* handles, std::size_t count,
+CUresult FindNodes(Process& process, const session::Graph& graph, const CUgraphNode* handles, std::size_t count,
                    std::vector<GraphNode*>* nodes) {
   GL_CU_REQUIRE(handles != nullptr || count == 0);
   for (std::size_t i = 0; i < count; ++i) {
-    const auto node = TheProcess().graph_nodes.Find(handles[i]);
+    const auto node = process.graph_nodes.Find(handles[i]);
     GL_CU_REQUIRE(node != nullptr && &node->graph == &graph);
     nodes->push_back(node.get());
   }
@@ -65,32 +65,33 @@ CUresult FindNodes(const session::Graph& graph, const CUgraphNode* handles, std:
 
 }  // namespace
 
-CUresult cuStreamBeginCapture_v2(CUstream handle, CUstreamCaptureMode mode) {
+CUresult cuStreamBeginCapture_v2(Process& process, CUstream handle, CUstreamCaptureMode mode) {
   StreamPtr stream;
   GL_CU_TRY(FindStream(handle, &stream));
-  return session::BeginCapture(stream, mode, std::make_shared<session::Graph>(), {});
+  return session::BeginCapture(stream, mode, std::make_shared<session::Graph>(process), {});
 }
 
-CUresult cuStreamBeginCapture(CUstream stream) {
-  return cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
+CUresult cuStreamBeginCapture(Process& process, CUstream stream) {
+  return cuStreamBeginCapture_v2(process, stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
 
-CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph_handle, const CUgraphNode* dependencies,
-                                     const CUgraphEdgeData*, std::size_t count, CUstreamCaptureMode mode) {
+CUresult cuStreamBeginCaptureToGraph(Process& process, CUstream handle, CUgraph graph_handle,
+                                     const CUgraphNode* dependencies, const CUgraphEdgeData*, std::size_t count,
+                                     CUstreamCaptureMode mode) {
   StreamPtr stream;
   GL_CU_TRY(FindStream(handle, &stream));
-  const auto graph = TheProcess().graphs.Find(graph_handle);
+  const auto graph = process.graphs.Find(graph_handle);
   GL_CU_REQUIRE(graph != nullptr);
   std::vector<GraphNode*> nodes;
-  GL_CU_TRY(FindNodes(*graph, dependencies, count, &nodes));
+  GL_CU_TRY(FindNodes(process, *graph, dependencies, count, &nodes));
   return session::BeginCapture(stream, mode, graph, std::move(nodes));
 }
 
-CUresult cuStreamBeginRecaptureToGraph(CUstream handle, CUstreamCaptureMode mode, CUgraph graph_handle,
-                                       CUgraphRecaptureCallback callback, void* user_data) {
+CUresult cuStreamBeginRecaptureToGraph(Process& process, CUstream handle, CUstreamCaptureMode mode,
+                                       CUgraph graph_handle, CUgraphRecaptureCallback callback, void* user_data) {
   StreamPtr stream;
   GL_CU_TRY(FindStream(handle, &stream));
-  const auto graph = TheProcess().graphs.Find(graph_handle);
+  const auto graph = process.graphs.Find(graph_handle);
   GL_CU_REQUIRE(graph != nullptr);
   GL_CU_TRY(session::BeginCapture(stream, mode, graph, {}, std::make_shared<session::Recapture>(callback, user_data)));
   session::UserObjects objects;
@@ -98,45 +99,46 @@ CUresult cuStreamBeginRecaptureToGraph(CUstream handle, CUstreamCaptureMode mode
     const auto lock = graph->Lock();
     objects.swap(graph->user_objects);
   }
-  session::ReleaseAll(objects);
+  session::ReleaseAll(process, objects);
   return CUDA_SUCCESS;
 }
 
-CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph_handle) {
+CUresult cuStreamEndCapture(Process& process, CUstream handle, CUgraph* graph_handle) {
   StreamPtr stream;
   GL_CU_TRY(FindStream(handle, &stream));
   Store(graph_handle, nullptr);  // not wanted when the program has the graph already (cuStreamBeginCaptureToGraph)
   std::shared_ptr<session::Graph> graph;
   GL_CU_TRY(session::EndCapture(stream, &graph));
-  const CUgraph made = TheProcess().graphs.Add(std::move(graph));
+  const CUgraph made = process.graphs.Add(std::move(graph));
   Store(graph_handle, made);
   return CUDA_SUCCESS;
 }
 
-CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status) {
-  return GetInfo(handle, status, nullptr, nullptr, nullptr, nullptr, nullptr);
+CUresult cuStreamIsCapturing(Process& process, CUstream handle, CUstreamCaptureStatus* status) {
+  return GetInfo(process, handle, status, nullptr, nullptr, nullptr, nullptr, nullptr);
 }
-CUresult cuStreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus* status, std::uint64_t* id) {
-  return GetInfo(handle, status, id, nullptr, nullptr, nullptr, nullptr);
+CUresult cuStreamGetCaptureInfo(Process& process, CUstream handle, CUstreamCaptureStatus* status, std::uint64_t* id) {
+  return GetInfo(process, handle, status, id, nullptr, nullptr, nullptr, nullptr);
 }
-CUresult cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus* status, std::uint64_t* id, CUgraph* graph,
-                                   const CUgraphNode** nodes, std::size_t* count) {
-  return GetInfo(handle, status, id, graph, nodes, nullptr, count);
+CUresult cuStreamGetCaptureInfo_v2(Process& process, CUstream handle, CUstreamCaptureStatus* status, std::uint64_t* id,
+                                   CUgraph* graph, const CUgraphNode** nodes, std::size_t* count) {
+  return GetInfo(process, handle, status, id, graph, nodes, nullptr, count);
 }
-CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus* status, std::uint64_t* id, CUgraph* graph,
-                                   const CUgraphNode** nodes, const CUgraphEdgeData** edges, std::size_t* count) {
-  return GetInfo(handle, status, id, graph, nodes, edges, count);
+CUresult cuStreamGetCaptureInfo_v3(Process& process, CUstream handle, CUstreamCaptureStatus* status, std::uint64_t* id,
+                                   CUgraph* graph, const CUgraphNode** nodes, const CUgraphEdgeData** edges,
+                                   std::size_t* count) {
+  return GetInfo(process, handle, status, id, graph, nodes, edges, count);
 }
 
-CUresult cuStreamUpdateCaptureDependencies(CUstream handle, CUgraphNode* dependencies, std::size_t count,
-                                           unsigned flags) {
+CUresult cuStreamUpdateCaptureDependencies(Process& process, CUstream handle, CUgraphNode* dependencies,
+                                           std::size_t count, unsigned flags) {
   StreamPtr stream;
   GL_CU_REQUIRE(flags <= CU_STREAM_SET_CAPTURE_DEPENDENCIES);
   GL_CU_TRY(FindStream(handle, &stream));
   const std::lock_guard lock(session::CaptureMutex());
   if (stream->capture == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
   std::vector<GraphNode*> nodes;
-  GL_CU_TRY(FindNodes(*stream->capture->graph, dependencies, count, &nodes));
+  GL_CU_TRY(FindNodes(process, *stream->capture->graph, dependencies, count, &nodes));
   if (flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES) stream->capture_tail.clear();
   for (GraphNode* node : nodes) {
     if (std::ranges::find(stream->capture_tail, node) == stream->capture_tail.end())
@@ -144,9 +146,9 @@ CUresult cuStreamUpdateCaptureDependencies(CUstream handle, CUgraphNode* depende
   }
   return CUDA_SUCCESS;
 }
-CUresult cuStreamUpdateCaptureDependencies_v2(CUstream handle, CUgraphNode* dependencies, const CUgraphEdgeData*,
-                                              std::size_t count, unsigned flags) {
-  return cuStreamUpdateCaptureDependencies(handle, dependencies, count, flags);
+CUresult cuStreamUpdateCaptureDependencies_v2(Process& process, CUstream handle, CUgraphNode* dependencies,
+                                              const CUgraphEdgeData*, std::size_t count, unsigned flags) {
+  return cuStreamUpdateCaptureDependencies(process, handle, dependencies, count, flags);
 }
 
 }  // namespace gridloom::hooks

@@ -36,18 +36,18 @@ CUresult Deregister(Registrations& registrations, CUcoredumpCallbackHandle handl
 
 }  // namespace
 
-CUresult cuCoredumpRegisterStartCallback(CUcoredumpStatusCallback callback, void* user_data,
+CUresult cuCoredumpRegisterStartCallback(Process& process, CUcoredumpStatusCallback callback, void* user_data,
                                          CUcoredumpCallbackHandle* callback_out) {
   return Register(OfStarts(), callback, user_data, callback_out);
 }
-CUresult cuCoredumpRegisterCompleteCallback(CUcoredumpStatusCallback callback, void* user_data,
+CUresult cuCoredumpRegisterCompleteCallback(Process& process, CUcoredumpStatusCallback callback, void* user_data,
                                             CUcoredumpCallbackHandle* callback_out) {
   return Register(OfEnds(), callback, user_data, callback_out);
 }
-CUresult cuCoredumpDeregisterStartCallback(CUcoredumpCallbackHandle callback) {
+CUresult cuCoredumpDeregisterStartCallback(Process& process, CUcoredumpCallbackHandle callback) {
   return Deregister(OfStarts(), callback);
 }
-CUresult cuCoredumpDeregisterCompleteCallback(CUcoredumpCallbackHandle callback) {
+CUresult cuCoredumpDeregisterCompleteCallback(Process& process, CUcoredumpCallbackHandle callback) {
   return Deregister(OfEnds(), callback);
 }
 

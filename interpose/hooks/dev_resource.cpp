@@ -26,10 +26,10 @@ SmShare ShareOf(const Context& context, session::GreenContext* green) {
 
 /// What a program hands in to be divided: all that a device, a context or a green context has, or, with `parts`, what a
 /// split left.
-CUresult ReadInput(const CUdevResource* input, bool parts, SmShare* share) {
+CUresult ReadInput(Process& process, const CUdevResource* input, bool parts, SmShare* share) {
   GL_CU_REQUIRE(input != nullptr);
   if (input->type != CU_DEV_RESOURCE_TYPE_SM) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
-  const auto read = session::Read(*input);
+  const auto read = session::Read(process, *input);
   GL_CU_REQUIRE(read.has_value());
   if (read->split != 0 && !parts) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
   *share = *read;
@@ -54,54 +54,56 @@ void WriteRest(SmShare rest, std::uint64_t split, CUdevResource* remainder) {
 }
 
 /// No call gives a description back, so that equal ones are one.
-CUdevResourceDesc HandleOf(std::shared_ptr<session::ResourceDescription> made) {
+CUdevResourceDesc HandleOf(Process& process, std::shared_ptr<session::ResourceDescription> made) {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
   CUdevResourceDesc known = nullptr;
-  TheProcess().resource_descriptions.ForEach([&](const std::shared_ptr<session::ResourceDescription>& one) {
+  process.resource_descriptions.ForEach([&](const std::shared_ptr<session::ResourceDescription>& one) {
     if (*one == *made) known = reinterpret_cast<CUdevResourceDesc>(one.get());
   });
-  return known != nullptr ? known : TheProcess().resource_descriptions.Add(std::move(made));
+  return known != nullptr ? known : process.resource_descriptions.Add(std::move(made));
 }
 
 }  // namespace
 
-CUresult cuDeviceGetDevResource(CUdevice ordinal, CUdevResource* resource, CUdevResourceType type) {
+CUresult cuDeviceGetDevResource(Process& process, CUdevice ordinal, CUdevResource* resource, CUdevResourceType type) {
   Device* device = nullptr;
-  GL_CU_TRY(FindDevice(ordinal, &device));
+  GL_CU_TRY(FindDevice(process, ordinal, &device));
   return Describe(SmShare::Of(*device), type, resource);
 }
 
-CUresult cuCtxGetDevResource(CUcontext handle, CUdevResource* resource, CUdevResourceType type) {
+CUresult cuCtxGetDevResource(Process& process, CUcontext handle, CUdevResource* resource, CUdevResourceType type) {
   Context* context = nullptr;
   session::GreenPtr green;
-  GL_CU_TRY(FindContext(handle, &context, &green));
+  GL_CU_TRY(FindContext(process, handle, &context, &green));
   return Describe(ShareOf(*context, green.get()), type, resource);
 }
 
-CUresult cuGreenCtxGetDevResource(CUgreenCtx handle, CUdevResource* resource, CUdevResourceType type) {
+CUresult cuGreenCtxGetDevResource(Process& process, CUgreenCtx handle, CUdevResource* resource,
+                                  CUdevResourceType type) {
   session::GreenPtr green;
-  GL_CU_TRY(FindGreen(handle, &green));
+  GL_CU_TRY(FindGreen(process, handle, &green));
   return Describe(green->share(), type, resource);
 }
 
-CUresult cuStreamGetDevResource(CUstream handle, CUdevResource* resource, CUdevResourceType type) {
+CUresult cuStreamGetDevResource(Process& process, CUstream handle, CUdevResource* resource, CUdevResourceType type) {
   session::StreamPtr stream;
   GL_CU_TRY(FindStream(handle, &stream));
   return Describe(ShareOf(stream->context(), session::GreenOf(*stream)), type, resource);
 }
 
-CUresult cuDevSmResourceSplitByCount(CUdevResource* result, unsigned* nb_groups, const CUdevResource* input,
-                                     CUdevResource* remaining, unsigned use_flags, unsigned min_count) {
+CUresult cuDevSmResourceSplitByCount(Process& process, CUdevResource* result, unsigned* nb_groups,
+                                     const CUdevResource* input, CUdevResource* remaining, unsigned use_flags,
+                                     unsigned min_count) {
   constexpr unsigned kKnown =
       CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING | CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
   GL_CU_REQUIRE(nb_groups != nullptr && (use_flags & ~kKnown) == 0 && (result == nullptr || *nb_groups != 0));
   SmShare share;
-  GL_CU_TRY(ReadInput(input, false, &share));
+  GL_CU_TRY(ReadInput(process, input, false, &share));
   GL_CU_REQUIRE(min_count <= share.count);
   // Any of an SM's clusters may be as large as the device allows, so the other flag changes nothing where there are
   // clusters.
-  const bool has_clusters = TheProcess().FindDevice(share.device)->compute_capability().major >= 9;
+  const bool has_clusters = process.FindDevice(share.device)->compute_capability().major >= 9;
   GL_CU_REQUIRE(has_clusters || (use_flags & CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE) == 0);
   const bool one_by_one = (use_flags & CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING) != 0;
   const session::EqualSplit split = session::SplitByCount(share, min_count, one_by_one);
@@ -118,11 +120,11 @@ CUresult cuDevSmResourceSplitByCount(CUdevResource* result, unsigned* nb_groups,
   return CUDA_SUCCESS;
 }
 
-CUresult cuDevSmResourceSplit(CUdevResource* result, unsigned nb_groups, const CUdevResource* input,
+CUresult cuDevSmResourceSplit(Process& process, CUdevResource* result, unsigned nb_groups, const CUdevResource* input,
                               CUdevResource* remainder, unsigned flags, CU_DEV_SM_RESOURCE_GROUP_PARAMS* group_params) {
   GL_CU_REQUIRE(nb_groups != 0 && group_params != nullptr && flags == 0);
   SmShare share;
-  GL_CU_TRY(ReadInput(input, true, &share));
+  GL_CU_TRY(ReadInput(process, input, true, &share));
   GL_CU_REQUIRE(nb_groups <= share.count);
   std::vector<CU_DEV_SM_RESOURCE_GROUP_PARAMS> wishes(group_params, group_params + nb_groups);
   GL_CU_TRY(session::SplitByWishes(share, wishes, result == nullptr));
@@ -139,26 +141,27 @@ CUresult cuDevSmResourceSplit(CUdevResource* result, unsigned nb_groups, const C
   return CUDA_SUCCESS;
 }
 
-CUresult cuDevResourceGenerateDesc(CUdevResourceDesc* desc, CUdevResource* resources, unsigned nb_resources) {
+CUresult cuDevResourceGenerateDesc(Process& process, CUdevResourceDesc* desc, CUdevResource* resources,
+                                   unsigned nb_resources) {
   GL_CU_REQUIRE(desc != nullptr && resources != nullptr && nb_resources != 0);
   SmShare first;
-  GL_CU_TRY(ReadInput(&resources[0], true, &first));
+  GL_CU_TRY(ReadInput(process, &resources[0], true, &first));
   auto made = std::make_shared<session::ResourceDescription>();
   made->device = first.device;
   made->smallest = first.smallest;
   made->multiple = first.multiple;
   for (unsigned i = 0; i < nb_resources; ++i) {
     SmShare part;
-    GL_CU_TRY(ReadInput(&resources[i], true, &part));
+    GL_CU_TRY(ReadInput(process, &resources[i], true, &part));
     // Several have to be parts of one split.
     const bool together = part.device == first.device && part.split == first.split && part.multiple == first.multiple;
     if (nb_resources > 1 && (!together || part.split == 0)) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
-    const std::vector<std::uint32_t> sms = session::SmsOf(part);
+    const std::vector<std::uint32_t> sms = session::SmsOf(process, part);
     made->sms.insert(made->sms.end(), sms.begin(), sms.end());
   }
   std::ranges::sort(made->sms);
   if (std::ranges::adjacent_find(made->sms) != made->sms.end()) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
-  *desc = HandleOf(std::move(made));
+  *desc = HandleOf(process, std::move(made));
   return CUDA_SUCCESS;
 }
 

@@ -8,7 +8,7 @@
 
 #include <cstring>
 
-#include "interpose/api/entry.h"
+#include "interpose/real/driver.h"
 
 namespace {
 

@@ -4,6 +4,7 @@
 #include "interpose/launch/submit.h"
 #include "interpose/observe/host_timeline.h"
 #include "interpose/observe/memcheck.h"
+#include "interpose/observe/observers.h"
 
 namespace gridloom::hooks {
 
@@ -19,8 +20,8 @@ CUresult RefuseCaptured(const session::Event& event, CUresult status) {
 
 namespace {
 
-CUresult FindEvent(CUevent handle, EventPtr* event) {
-  *event = TheProcess().events.Find(handle);
+CUresult FindEvent(Process& process, CUevent handle, EventPtr* event) {
+  *event = process.events.Find(handle);
   return *event != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
@@ -30,9 +31,9 @@ CUresult RefuseCapturedEvent(const session::Event& event) {
 }
 
 /// Between the two works, in simulated time if that is known.
-double ElapsedNs(const session::Event& start, const session::Event& end, const session::Task& from,
+double ElapsedNs(Process& process, const session::Event& start, const session::Event& end, const session::Task& from,
                  const session::Task& to) {
-  if (const auto* timeline = session::HostTimeline::Get()) {
+  if (const auto* timeline = process.observers().timeline()) {
     const auto began = timeline->EndNs(start.work()), ended = timeline->EndNs(end.work());
     if (began && ended) return *ended - *began;
   }
@@ -40,80 +41,82 @@ double ElapsedNs(const session::Event& start, const session::Event& end, const s
 }
 
 /// Whether both are over for a host that asks now.
-bool BothOver(const session::Event& start, const session::Event& end, bool executed) {
-  auto* const timeline = session::HostTimeline::Get();
+bool BothOver(Process& process, const session::Event& start, const session::Event& end, bool executed) {
+  auto* const timeline = process.observers().timeline();
   return timeline != nullptr ? timeline->AskForTimes(start.work(), end.work(), executed) : executed;
 }
 
 }  // namespace
 
-CUresult cuEventCreate(CUevent* event, unsigned flags) {
+CUresult cuEventCreate(Process& process, CUevent* event, unsigned flags) {
   constexpr unsigned kKnown = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
   GL_CU_REQUIRE(event != nullptr && (flags & ~kKnown) == 0);
   if ((flags & CU_EVENT_INTERPROCESS) != 0) {
     GL_CU_REQUIRE((flags & CU_EVENT_DISABLE_TIMING) != 0);
   }
-  *event = TheProcess().events.Add(std::make_shared<session::Event>(ThisContext(), flags));
+  *event = process.events.Add(std::make_shared<session::Event>(ThisContext(), flags));
   return CUDA_SUCCESS;
 }
 
-CUresult cuEventDestroy_v2(CUevent handle) {
-  return TheProcess().events.Remove(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+CUresult cuEventDestroy_v2(Process& process, CUevent handle) {
+  return process.events.Remove(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-CUresult cuEventRecordWithFlags(CUevent handle, CUstream stream_handle, unsigned flags) {
+CUresult cuEventRecordWithFlags(Process& process, CUevent handle, CUstream stream_handle, unsigned flags) {
   GL_CU_REQUIRE((flags & ~static_cast<unsigned>(CU_EVENT_RECORD_EXTERNAL)) == 0);
   EventPtr event;
-  GL_CU_TRY(FindEvent(handle, &event));
+  GL_CU_TRY(FindEvent(process, handle, &event));
   session::StreamPtr stream;
-  GL_CU_TRY(FindOwnedStream(stream_handle, &stream));
+  GL_CU_TRY(FindOwnedStream(process, stream_handle, &stream));
   if (&event->context() != &stream->context()) return CUDA_ERROR_INVALID_HANDLE;
   bool captured = false;
   GL_CU_TRY(session::CaptureRecord(*stream, event, flags, &captured));
   return captured ? CUDA_SUCCESS : session::Submit(*stream, session::EventRecordOp{event}, session::Waiting::kIfIdle);
 }
-CUresult cuEventRecord(CUevent event, CUstream stream) { return cuEventRecordWithFlags(event, stream, 0); }
+CUresult cuEventRecord(Process& process, CUevent event, CUstream stream) {
+  return cuEventRecordWithFlags(process, event, stream, 0);
+}
 
-CUresult cuEventQuery(CUevent handle) {
+CUresult cuEventQuery(Process& process, CUevent handle) {
   EventPtr event;
-  GL_CU_TRY(FindEvent(handle, &event));
+  GL_CU_TRY(FindEvent(process, handle, &event));
   GL_CU_TRY(RefuseCapturedEvent(*event));
   event->context().CloseBatches();
   const auto marker = event->marker();
   if (event->context().failed()) return event->context().status();
   const auto executed = [&] { return marker == nullptr || marker->done(); };
   bool over = executed();
-  if (auto* const timeline = session::HostTimeline::Get(); timeline != nullptr && (over || timeline->timed())) {
+  if (auto* const timeline = process.observers().timeline(); timeline != nullptr && (over || timeline->timed())) {
     over = timeline->Ask(event->work(), over) && session::TaskPool::Get().WaitShortly(marker);
   }
-  if (over) session::MemcheckLog::Get().HostWaited(*event);
+  if (over) process.observers().memcheck().HostWaited(*event);
   return over ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
-CUresult cuEventSynchronize(CUevent handle) {
+CUresult cuEventSynchronize(Process& process, CUevent handle) {
   EventPtr event;
-  GL_CU_TRY(FindEvent(handle, &event));
+  GL_CU_TRY(FindEvent(process, handle, &event));
   GL_CU_TRY(RefuseCapturedEvent(*event));
   event->context().CloseBatches();
   if (const auto marker = event->marker()) session::TaskPool::Get().Wait(marker);
-  if (auto* const timeline = session::HostTimeline::Get()) timeline->Wait(event->work());
-  session::MemcheckLog::Get().HostWaited(*event);
+  if (auto* const timeline = process.observers().timeline()) timeline->Wait(event->work());
+  process.observers().memcheck().HostWaited(*event);
   return event->context().status();
 }
 
-CUresult cuEventElapsedTime(float* milliseconds, CUevent start_handle, CUevent end_handle) {
+CUresult cuEventElapsedTime(Process& process, float* milliseconds, CUevent start_handle, CUevent end_handle) {
   GL_CU_REQUIRE(milliseconds != nullptr);
   EventPtr start, end;
-  GL_CU_TRY(FindEvent(start_handle, &start));
-  GL_CU_TRY(FindEvent(end_handle, &end));
+  GL_CU_TRY(FindEvent(process, start_handle, &start));
+  GL_CU_TRY(FindEvent(process, end_handle, &end));
   if (!start->timed() || !end->timed()) return CUDA_ERROR_INVALID_HANDLE;
   const auto from = start->marker(), to = end->marker();
   if (from == nullptr || to == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (start->context().failed()) return start->context().status();
-  if (!BothOver(*start, *end, from->done() && to->done())) return CUDA_ERROR_NOT_READY;
-  session::MemcheckLog::Get().HostWaited(*start);
-  session::MemcheckLog::Get().HostWaited(*end);
-  *milliseconds = static_cast<float>(ElapsedNs(*start, *end, *from, *to) * 1e-6);
+  if (!BothOver(process, *start, *end, from->done() && to->done())) return CUDA_ERROR_NOT_READY;
+  process.observers().memcheck().HostWaited(*start);
+  process.observers().memcheck().HostWaited(*end);
+  *milliseconds = static_cast<float>(ElapsedNs(process, *start, *end, *from, *to) * 1e-6);
   return CUDA_SUCCESS;
 }
 

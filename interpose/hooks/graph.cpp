@@ -9,16 +9,16 @@ namespace gridloom::hooks {
 
 namespace {
 
-CUresult ForEachEdge(CUgraph handle, const CUgraphNode* from, const CUgraphNode* to, std::size_t count,
-                     CUresult (Graph::*change)(GraphNode&, GraphNode&)) {
+CUresult ForEachEdge(Process& process, CUgraph handle, const CUgraphNode* from, const CUgraphNode* to,
+                     std::size_t count, CUresult (Graph::*change)(GraphNode&, GraphNode&)) {
   std::shared_ptr<Graph> graph;
-  GL_CU_TRY(FindGraph(handle, &graph));
+  GL_CU_TRY(FindGraph(process, handle, &graph));
   GL_CU_REQUIRE(count == 0 || (from != nullptr && to != nullptr));
   const auto lock = graph->Lock();
   for (std::size_t i = 0; i < count; ++i) {
     std::shared_ptr<GraphNode> a, b;
-    GL_CU_TRY(FindNode(from[i], &a));
-    GL_CU_TRY(FindNode(to[i], &b));
+    GL_CU_TRY(FindNode(process, from[i], &a));
+    GL_CU_TRY(FindNode(process, to[i], &b));
     GL_CU_REQUIRE(&a->graph == graph.get() && &b->graph == graph.get());
     GL_CU_TRY((graph.get()->*change)(*a, *b));
   }
@@ -44,31 +44,32 @@ const char* NameOf(CUgraphNodeType type) {
 
 }  // namespace
 
-CUresult cuGraphCreate(CUgraph* handle, unsigned flags) {
+CUresult cuGraphCreate(Process& process, CUgraph* handle, unsigned flags) {
   GL_CU_REQUIRE(handle != nullptr && flags == 0);
-  *handle = TheProcess().graphs.Add(std::make_shared<Graph>());
+  *handle = process.graphs.Add(std::make_shared<Graph>(process));
   return CUDA_SUCCESS;
 }
 
-CUresult cuGraphDestroy(CUgraph handle) {
-  return TheProcess().graphs.Remove(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+CUresult cuGraphDestroy(Process& process, CUgraph handle) {
+  return process.graphs.Remove(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult cuGraphClone(CUgraph* copy, CUgraph handle) {
+CUresult cuGraphClone(Process& process, CUgraph* copy, CUgraph handle) {
   GL_CU_REQUIRE(copy != nullptr);
   std::shared_ptr<Graph> graph;
-  GL_CU_TRY(FindGraph(handle, &graph));
+  GL_CU_TRY(FindGraph(process, handle, &graph));
   if (graph->HasMemoryNodes()) return CUDA_ERROR_NOT_SUPPORTED;  // an allocation node owns its memory alone
-  *copy = TheProcess().graphs.Add(graph->Clone());
+  *copy = process.graphs.Add(graph->Clone());
   return CUDA_SUCCESS;
 }
 
-CUresult cuGraphNodeFindInClone(CUgraphNode* found, CUgraphNode original_handle, CUgraph clone_handle) {
+CUresult cuGraphNodeFindInClone(Process& process, CUgraphNode* found, CUgraphNode original_handle,
+                                CUgraph clone_handle) {
   GL_CU_REQUIRE(found != nullptr);
   std::shared_ptr<Graph> clone;
   std::shared_ptr<GraphNode> original;
-  GL_CU_TRY(FindGraph(clone_handle, &clone));
-  GL_CU_TRY(FindNode(original_handle, &original));
+  GL_CU_TRY(FindGraph(process, clone_handle, &clone));
+  GL_CU_TRY(FindNode(process, original_handle, &original));
   const auto lock = clone->Lock();
   for (const auto& node : clone->nodes()) {
     if (node->cloned_from != original.get()) continue;
@@ -80,34 +81,36 @@ CUresult cuGraphNodeFindInClone(CUgraphNode* found, CUgraphNode original_handle,
 
 // ---- edges
 
-CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, std::size_t count) {
-  return ForEachEdge(graph, from, to, count, &Graph::AddEdge);
+CUresult cuGraphAddDependencies(Process& process, CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
+                                std::size_t count) {
+  return ForEachEdge(process, graph, from, to, count, &Graph::AddEdge);
 }
 // A programmatic edge lets a kernel start early; a full dependency keeps every promise it makes.
-CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
+CUresult cuGraphAddDependencies_v2(Process& process, CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
                                    const CUgraphEdgeData*, std::size_t count) {
-  return ForEachEdge(graph, from, to, count, &Graph::AddEdge);
+  return ForEachEdge(process, graph, from, to, count, &Graph::AddEdge);
 }
-CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, std::size_t count) {
-  return ForEachEdge(graph, from, to, count, &Graph::RemoveEdge);
+CUresult cuGraphRemoveDependencies(Process& process, CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
+                                   std::size_t count) {
+  return ForEachEdge(process, graph, from, to, count, &Graph::RemoveEdge);
 }
-CUresult cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
+CUresult cuGraphRemoveDependencies_v2(Process& process, CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
                                       const CUgraphEdgeData*, std::size_t count) {
-  return ForEachEdge(graph, from, to, count, &Graph::RemoveEdge);
+  return ForEachEdge(process, graph, from, to, count, &Graph::RemoveEdge);
 }
 
 // ---- queries
 
-CUresult cuGraphGetNodes(CUgraph handle, CUgraphNode* nodes, std::size_t* count) {
+CUresult cuGraphGetNodes(Process& process, CUgraph handle, CUgraphNode* nodes, std::size_t* count) {
   std::shared_ptr<Graph> graph;
-  GL_CU_TRY(FindGraph(handle, &graph));
+  GL_CU_TRY(FindGraph(process, handle, &graph));
   const auto lock = graph->Lock();
   return StoreHandles(graph->nodes(), nodes, count);
 }
 
-CUresult cuGraphGetRootNodes(CUgraph handle, CUgraphNode* nodes, std::size_t* count) {
+CUresult cuGraphGetRootNodes(Process& process, CUgraph handle, CUgraphNode* nodes, std::size_t* count) {
   std::shared_ptr<Graph> graph;
-  GL_CU_TRY(FindGraph(handle, &graph));
+  GL_CU_TRY(FindGraph(process, handle, &graph));
   const auto lock = graph->Lock();
   std::vector<GraphNode*> roots;
   for (const auto& node : graph->nodes()) {
@@ -116,10 +119,10 @@ CUresult cuGraphGetRootNodes(CUgraph handle, CUgraphNode* nodes, std::size_t* co
   return StoreHandles(roots, nodes, count);
 }
 
-CUresult cuGraphGetEdges_v2(CUgraph handle, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data,
+CUresult cuGraphGetEdges_v2(Process& process, CUgraph handle, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data,
                             std::size_t* count) {
   std::shared_ptr<Graph> graph;
-  GL_CU_TRY(FindGraph(handle, &graph));
+  GL_CU_TRY(FindGraph(process, handle, &graph));
   GL_CU_REQUIRE(count != nullptr && (from == nullptr) == (to == nullptr));
   const auto lock = graph->Lock();
   std::vector<GraphNode*> starts, ends;
@@ -134,87 +137,87 @@ CUresult cuGraphGetEdges_v2(CUgraph handle, CUgraphNode* from, CUgraphNode* to, 
   if (data != nullptr && from != nullptr) std::fill_n(data, room, CUgraphEdgeData{});
   return StoreHandles(ends, to, count);
 }
-CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, std::size_t* count) {
-  return cuGraphGetEdges_v2(graph, from, to, nullptr, count);
+CUresult cuGraphGetEdges(Process& process, CUgraph graph, CUgraphNode* from, CUgraphNode* to, std::size_t* count) {
+  return cuGraphGetEdges_v2(process, graph, from, to, nullptr, count);
 }
 
-CUresult cuGraphNodeGetDependencies_v2(CUgraphNode handle, CUgraphNode* nodes, CUgraphEdgeData* data,
+CUresult cuGraphNodeGetDependencies_v2(Process& process, CUgraphNode handle, CUgraphNode* nodes, CUgraphEdgeData* data,
                                        std::size_t* count) {
   std::shared_ptr<GraphNode> node;
-  GL_CU_TRY(FindNode(handle, &node));
+  GL_CU_TRY(FindNode(process, handle, &node));
   const auto lock = node->graph.Lock();
   GL_CU_TRY(StoreHandles(node->dependencies, nodes, count));
   if (data != nullptr && nodes != nullptr) std::fill_n(data, *count, CUgraphEdgeData{});
   return CUDA_SUCCESS;
 }
-CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode* nodes, std::size_t* count) {
-  return cuGraphNodeGetDependencies_v2(node, nodes, nullptr, count);
+CUresult cuGraphNodeGetDependencies(Process& process, CUgraphNode node, CUgraphNode* nodes, std::size_t* count) {
+  return cuGraphNodeGetDependencies_v2(process, node, nodes, nullptr, count);
 }
-CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode handle, CUgraphNode* nodes, CUgraphEdgeData* data,
-                                         std::size_t* count) {
+CUresult cuGraphNodeGetDependentNodes_v2(Process& process, CUgraphNode handle, CUgraphNode* nodes,
+                                         CUgraphEdgeData* data, std::size_t* count) {
   std::shared_ptr<GraphNode> node;
-  GL_CU_TRY(FindNode(handle, &node));
+  GL_CU_TRY(FindNode(process, handle, &node));
   const auto lock = node->graph.Lock();
   GL_CU_TRY(StoreHandles(node->dependents, nodes, count));
   if (data != nullptr && nodes != nullptr) std::fill_n(data, *count, CUgraphEdgeData{});
   return CUDA_SUCCESS;
 }
-CUresult cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode* nodes, std::size_t* count) {
-  return cuGraphNodeGetDependentNodes_v2(node, nodes, nullptr, count);
+CUresult cuGraphNodeGetDependentNodes(Process& process, CUgraphNode node, CUgraphNode* nodes, std::size_t* count) {
+  return cuGraphNodeGetDependentNodes_v2(process, node, nodes, nullptr, count);
 }
 
-CUresult cuGraphNodeGetType(CUgraphNode handle, CUgraphNodeType* type) {
+CUresult cuGraphNodeGetType(Process& process, CUgraphNode handle, CUgraphNodeType* type) {
   std::shared_ptr<GraphNode> node;
   GL_CU_REQUIRE(type != nullptr);
-  GL_CU_TRY(FindNode(handle, &node));
+  GL_CU_TRY(FindNode(process, handle, &node));
   *type = node->type();
   return CUDA_SUCCESS;
 }
 
-CUresult cuGraphGetId(CUgraph handle, unsigned* id) {
+CUresult cuGraphGetId(Process& process, CUgraph handle, unsigned* id) {
   std::shared_ptr<Graph> graph;
   GL_CU_REQUIRE(id != nullptr);
-  GL_CU_TRY(FindGraph(handle, &graph));
+  GL_CU_TRY(FindGraph(process, handle, &graph));
   *id = graph->id();
   return CUDA_SUCCESS;
 }
-CUresult cuGraphNodeGetLocalId(CUgraphNode handle, unsigned* id) {
+CUresult cuGraphNodeGetLocalId(Process& process, CUgraphNode handle, unsigned* id) {
   std::shared_ptr<GraphNode> node;
   GL_CU_REQUIRE(id != nullptr);
-  GL_CU_TRY(FindNode(handle, &node));
+  GL_CU_TRY(FindNode(process, handle, &node));
   *id = node->local_id;
   return CUDA_SUCCESS;
 }
-CUresult cuGraphNodeGetToolsId(CUgraphNode handle, std::uint64_t* id) {
+CUresult cuGraphNodeGetToolsId(Process& process, CUgraphNode handle, std::uint64_t* id) {
   std::shared_ptr<GraphNode> node;
   GL_CU_REQUIRE(id != nullptr);
-  GL_CU_TRY(FindNode(handle, &node));
+  GL_CU_TRY(FindNode(process, handle, &node));
   *id = std::uint64_t{node->graph.id()} << 32 | node->local_id;
   return CUDA_SUCCESS;
 }
-CUresult cuGraphNodeGetContainingGraph(CUgraphNode handle, CUgraph* graph) {
+CUresult cuGraphNodeGetContainingGraph(Process& process, CUgraphNode handle, CUgraph* graph) {
   std::shared_ptr<GraphNode> node;
   GL_CU_REQUIRE(graph != nullptr);
-  GL_CU_TRY(FindNode(handle, &node));
+  GL_CU_TRY(FindNode(process, handle, &node));
   // A child's graph is its node's, and known by its handle from when somebody asks.
   *graph = node->graph.handle();
-  if (TheProcess().graphs.Find(*graph) == nullptr) TheProcess().graphs.Add(node->graph.shared_from_this());
+  if (process.graphs.Find(*graph) == nullptr) process.graphs.Add(node->graph.shared_from_this());
   return CUDA_SUCCESS;
 }
 
-CUresult cuGraphDestroyNode(CUgraphNode handle) {
+CUresult cuGraphDestroyNode(Process& process, CUgraphNode handle) {
   std::shared_ptr<GraphNode> node;
-  GL_CU_TRY(FindNode(handle, &node));
+  GL_CU_TRY(FindNode(process, handle, &node));
   const auto lock = node->graph.Lock();
   if (node->graph.HasMemoryNodes()) return CUDA_ERROR_NOT_SUPPORTED;
   node->graph.RemoveNode(*node);
   return CUDA_SUCCESS;
 }
 
-CUresult cuGraphDebugDotPrint(CUgraph handle, const char* path, unsigned) {
+CUresult cuGraphDebugDotPrint(Process& process, CUgraph handle, const char* path, unsigned) {
   std::shared_ptr<Graph> graph;
   GL_CU_REQUIRE(path != nullptr);
-  GL_CU_TRY(FindGraph(handle, &graph));
+  GL_CU_TRY(FindGraph(process, handle, &graph));
   std::ofstream file(path);
   if (!file) return CUDA_ERROR_OPERATING_SYSTEM;
   const auto lock = graph->Lock();
@@ -232,11 +235,11 @@ CUresult cuGraphDebugDotPrint(CUgraph handle, const char* path, unsigned) {
 
 // ---- conditions
 
-CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* handle, CUgraph graph_handle, CUcontext,
-                                        unsigned default_value, unsigned flags) {
+CUresult cuGraphConditionalHandleCreate(Process& process, CUgraphConditionalHandle* handle, CUgraph graph_handle,
+                                        CUcontext, unsigned default_value, unsigned flags) {
   GL_CU_REQUIRE(handle != nullptr && (flags & ~kGraphConditionalAssignDefault) == 0);
   std::shared_ptr<Graph> graph;
-  GL_CU_TRY(FindGraph(graph_handle, &graph));
+  GL_CU_TRY(FindGraph(process, graph_handle, &graph));
   const auto lock = graph->Lock();
   graph->conditions.push_back(session::Conditional::Make(default_value, (flags & kGraphConditionalAssignDefault) != 0));
   *handle = graph->conditions.back()->handle();
@@ -245,43 +248,45 @@ CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* handle, CUgrap
 
 // ---- user objects
 
-CUresult cuUserObjectCreate(CUuserObject* handle, void* object, CUhostFn destroy, unsigned references, unsigned flags) {
+CUresult cuUserObjectCreate(Process& process, CUuserObject* handle, void* object, CUhostFn destroy, unsigned references,
+                            unsigned flags) {
   GL_CU_REQUIRE(handle != nullptr && destroy != nullptr && references != 0 && references <= 0x7fffffff &&
                 flags == CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
-  *handle = TheProcess().user_objects.Add(std::make_shared<session::UserObject>(object, destroy, references));
+  *handle = process.user_objects.Add(std::make_shared<session::UserObject>(object, destroy, references));
   return CUDA_SUCCESS;
 }
-CUresult cuUserObjectRetain(CUuserObject handle, unsigned count) {
+CUresult cuUserObjectRetain(Process& process, CUuserObject handle, unsigned count) {
   GL_CU_REQUIRE(count != 0 && count <= 0x7fffffff);
-  const auto object = TheProcess().user_objects.Find(handle);
+  const auto object = process.user_objects.Find(handle);
   GL_CU_REQUIRE(object != nullptr);
   object->Retain(count);
   return CUDA_SUCCESS;
 }
-CUresult cuUserObjectRelease(CUuserObject handle, unsigned count) {
+CUresult cuUserObjectRelease(Process& process, CUuserObject handle, unsigned count) {
   GL_CU_REQUIRE(count != 0 && count <= 0x7fffffff);
-  const auto object = TheProcess().user_objects.Find(handle);
+  const auto object = process.user_objects.Find(handle);
   GL_CU_REQUIRE(object != nullptr);
   bool gone = false;
   GL_CU_REQUIRE(object->Release(count, &gone));
-  if (gone) TheProcess().user_objects.Remove(handle);
+  if (gone) process.user_objects.Remove(handle);
   return CUDA_SUCCESS;
 }
-CUresult cuGraphRetainUserObject(CUgraph handle, CUuserObject object_handle, unsigned count, unsigned flags) {
+CUresult cuGraphRetainUserObject(Process& process, CUgraph handle, CUuserObject object_handle, unsigned count,
+                                 unsigned flags) {
   GL_CU_REQUIRE(count != 0 && count <= 0x7fffffff && (flags & ~static_cast<unsigned>(CU_GRAPH_USER_OBJECT_MOVE)) == 0);
   std::shared_ptr<Graph> graph;
-  GL_CU_TRY(FindGraph(handle, &graph));
-  const auto object = TheProcess().user_objects.Find(object_handle);
+  GL_CU_TRY(FindGraph(process, handle, &graph));
+  const auto object = process.user_objects.Find(object_handle);
   GL_CU_REQUIRE(object != nullptr);
   if ((flags & CU_GRAPH_USER_OBJECT_MOVE) == 0) object->Retain(count);
   const auto lock = graph->Lock();
   graph->user_objects[object] += count;
   return CUDA_SUCCESS;
 }
-CUresult cuGraphReleaseUserObject(CUgraph handle, CUuserObject object_handle, unsigned count) {
+CUresult cuGraphReleaseUserObject(Process& process, CUgraph handle, CUuserObject object_handle, unsigned count) {
   std::shared_ptr<Graph> graph;
-  GL_CU_TRY(FindGraph(handle, &graph));
-  const auto object = TheProcess().user_objects.Find(object_handle);
+  GL_CU_TRY(FindGraph(process, handle, &graph));
+  const auto object = process.user_objects.Find(object_handle);
   GL_CU_REQUIRE(object != nullptr && count != 0);
   {
     const auto lock = graph->Lock();
@@ -292,16 +297,16 @@ CUresult cuGraphReleaseUserObject(CUgraph handle, CUuserObject object_handle, un
   }
   bool gone = false;
   object->Release(count, &gone);  // outside the lock: it may run the program's destructor
-  if (gone) TheProcess().user_objects.Remove(object_handle);
+  if (gone) process.user_objects.Remove(object_handle);
   return CUDA_SUCCESS;
 }
 
 // ---- memory of graphs
 
-CUresult cuDeviceGetGraphMemAttribute(CUdevice ordinal, CUgraphMem_attribute attribute, void* value) {
+CUresult cuDeviceGetGraphMemAttribute(Process& process, CUdevice ordinal, CUgraphMem_attribute attribute, void* value) {
   Device* device = nullptr;
   GL_CU_REQUIRE(value != nullptr);
-  GL_CU_TRY(FindDevice(ordinal, &device));
+  GL_CU_TRY(FindDevice(process, ordinal, &device));
   if (device->backend() == nullptr) return CUDA_ERROR_SYSTEM_NOT_READY;
   const auto pool = device->graph_pool();
   auto* const bytes = static_cast<std::uint64_t*>(value);
@@ -313,18 +318,18 @@ CUresult cuDeviceGetGraphMemAttribute(CUdevice ordinal, CUgraphMem_attribute att
     default: return CUDA_ERROR_INVALID_VALUE;
   }
 }
-CUresult cuDeviceSetGraphMemAttribute(CUdevice ordinal, CUgraphMem_attribute attribute, void* value) {
+CUresult cuDeviceSetGraphMemAttribute(Process& process, CUdevice ordinal, CUgraphMem_attribute attribute, void* value) {
   Device* device = nullptr;
   GL_CU_REQUIRE(value != nullptr &&
                 (attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH || attribute == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH));
-  GL_CU_TRY(FindDevice(ordinal, &device));
+  GL_CU_TRY(FindDevice(process, ordinal, &device));
   if (device->backend() == nullptr) return CUDA_ERROR_SYSTEM_NOT_READY;
   device->graph_pool()->ResetHigh();
   return CUDA_SUCCESS;
 }
-CUresult cuDeviceGraphMemTrim(CUdevice ordinal) {
+CUresult cuDeviceGraphMemTrim(Process& process, CUdevice ordinal) {
   Device* device = nullptr;
-  GL_CU_TRY(FindDevice(ordinal, &device));
+  GL_CU_TRY(FindDevice(process, ordinal, &device));
   if (device->has_backend()) device->graph_pool()->Trim(0);
   return CUDA_SUCCESS;
 }

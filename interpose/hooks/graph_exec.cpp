@@ -7,7 +7,7 @@ using session::Operation;
 
 namespace {
 
-CUresult Instantiate(CUgraphExec* handle, CUgraph graph_handle, std::uint64_t flags) {
+CUresult Instantiate(Process& process, CUgraphExec* handle, CUgraph graph_handle, std::uint64_t flags) {
   constexpr std::uint64_t kKnown = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |
                                    CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD | CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH |
                                    CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
@@ -15,18 +15,18 @@ CUresult Instantiate(CUgraphExec* handle, CUgraph graph_handle, std::uint64_t fl
   if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0)
     return CUDA_ERROR_NOT_SUPPORTED;  // graphs that kernels launch
   std::shared_ptr<Graph> graph;
-  GL_CU_TRY(FindGraph(graph_handle, &graph));
+  GL_CU_TRY(FindGraph(process, graph_handle, &graph));
   std::shared_ptr<GraphExec> exec;
   GL_CU_TRY(GraphExec::Instantiate(*graph, flags, &exec));
-  *handle = TheProcess().graph_execs.Add(std::move(exec));
+  *handle = process.graph_execs.Add(std::move(exec));
   return CUDA_SUCCESS;
 }
 
-CUresult Replace(CUgraphExec handle, CUgraphNode origin, Operation operation) {
+CUresult Replace(Process& process, CUgraphExec handle, CUgraphNode origin, Operation operation) {
   std::shared_ptr<GraphExec> exec;
   std::shared_ptr<GraphNode> node;
-  GL_CU_TRY(FindExec(handle, &exec));
-  GL_CU_TRY(FindNode(origin, &node));
+  GL_CU_TRY(FindExec(process, handle, &exec));
+  GL_CU_TRY(FindNode(process, origin, &node));
   const auto lock = exec->Lock();
   const session::GraphPlan::Node* const made = exec->Find(node.get());
   GL_CU_REQUIRE(made != nullptr && made->operation.index() == operation.index() && !IsMemory(operation));
@@ -43,124 +43,130 @@ CUresult Replace(CUgraphExec handle, CUgraphNode origin, Operation operation) {
 }
 
 template <typename Params>
-CUresult SetParams(CUgraphExec exec, CUgraphNode node, Params* params, CUcontext context_handle) {
+CUresult SetParams(Process& process, CUgraphExec exec, CUgraphNode node, Params* params, CUcontext context_handle) {
   GL_CU_REQUIRE(params != nullptr);
   Context* context = nullptr;
-  GL_CU_TRY(session::NodeContext(context_handle, &context));
+  GL_CU_TRY(session::NodeContext(process, context_handle, &context));
   Operation operation;
   GL_CU_TRY(session::MakeOperation(*context, *params, &operation));
-  return Replace(exec, node, std::move(operation));
+  return Replace(process, exec, node, std::move(operation));
 }
 
 template <typename Op>
-CUresult SetEvent(CUgraphExec exec, CUgraphNode node, CUevent event_handle) {
-  const auto event = TheProcess().events.Find(event_handle);
+CUresult SetEvent(Process& process, CUgraphExec exec, CUgraphNode node, CUevent event_handle) {
+  const auto event = process.events.Find(event_handle);
   GL_CU_REQUIRE(event != nullptr);
-  return Replace(exec, node, Op{event});
+  return Replace(process, exec, node, Op{event});
 }
 
 }  // namespace
 
-CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, std::uint64_t flags) {
-  return Instantiate(exec, graph, flags);
+CUresult cuGraphInstantiateWithFlags(Process& process, CUgraphExec* exec, CUgraph graph, std::uint64_t flags) {
+  return Instantiate(process, exec, graph, flags);
 }
-CUresult cuGraphInstantiate_v2(CUgraphExec* exec, CUgraph graph, CUgraphNode* error_node, char* log,
+CUresult cuGraphInstantiate_v2(Process& process, CUgraphExec* exec, CUgraph graph, CUgraphNode* error_node, char* log,
                                std::size_t log_bytes) {
   Store(error_node, nullptr);
   if (log != nullptr && log_bytes != 0) *log = '\0';
-  return Instantiate(exec, graph, 0);
+  return Instantiate(process, exec, graph, 0);
 }
-CUresult cuGraphInstantiateWithParams(CUgraphExec* exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS* params) {
+CUresult cuGraphInstantiateWithParams(Process& process, CUgraphExec* exec, CUgraph graph,
+                                      CUDA_GRAPH_INSTANTIATE_PARAMS* params) {
   GL_CU_REQUIRE(params != nullptr);
   params->error_node = nullptr;
-  const CUresult status = Instantiate(exec, graph, params->flags);
+  const CUresult status = Instantiate(process, exec, graph, params->flags);
   params->result = status == CUDA_SUCCESS               ? CUDA_GRAPH_INSTANTIATE_SUCCESS
                    : status == CUDA_ERROR_NOT_SUPPORTED ? CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED
                                                         : CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
   return status;
 }
 
-CUresult cuGraphExecDestroy(CUgraphExec handle) {
-  return TheProcess().graph_execs.Remove(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+CUresult cuGraphExecDestroy(Process& process, CUgraphExec handle) {
+  return process.graph_execs.Remove(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
-CUresult cuGraphExecGetFlags(CUgraphExec handle, std::uint64_t* flags) {
+CUresult cuGraphExecGetFlags(Process& process, CUgraphExec handle, std::uint64_t* flags) {
   std::shared_ptr<GraphExec> exec;
   GL_CU_REQUIRE(flags != nullptr);
-  GL_CU_TRY(FindExec(handle, &exec));
+  GL_CU_TRY(FindExec(process, handle, &exec));
   *flags = exec->flags();
   return CUDA_SUCCESS;
 }
-CUresult cuGraphExecGetId(CUgraphExec handle, unsigned* id) {
+CUresult cuGraphExecGetId(Process& process, CUgraphExec handle, unsigned* id) {
   std::shared_ptr<GraphExec> exec;
   GL_CU_REQUIRE(id != nullptr);
-  GL_CU_TRY(FindExec(handle, &exec));
+  GL_CU_TRY(FindExec(process, handle, &exec));
   *id = exec->id();
   return CUDA_SUCCESS;
 }
 // There is nothing to upload: kernels and parameters are in host memory already.
-CUresult cuGraphUpload(CUgraphExec handle, CUstream stream_handle) {
+CUresult cuGraphUpload(Process& process, CUgraphExec handle, CUstream stream_handle) {
   std::shared_ptr<GraphExec> exec;
   session::StreamPtr stream;
-  GL_CU_TRY(FindExec(handle, &exec));
+  GL_CU_TRY(FindExec(process, handle, &exec));
   return FindStream(stream_handle, &stream);
 }
 
-CUresult cuGraphExecUpdate_v2(CUgraphExec handle, CUgraph graph_handle, CUgraphExecUpdateResultInfo* info) {
+CUresult cuGraphExecUpdate_v2(Process& process, CUgraphExec handle, CUgraph graph_handle,
+                              CUgraphExecUpdateResultInfo* info) {
   std::shared_ptr<GraphExec> exec;
   std::shared_ptr<Graph> graph;
   GL_CU_REQUIRE(info != nullptr);
-  GL_CU_TRY(FindExec(handle, &exec));
-  GL_CU_TRY(FindGraph(graph_handle, &graph));
+  GL_CU_TRY(FindExec(process, handle, &exec));
+  GL_CU_TRY(FindGraph(process, graph_handle, &graph));
   return exec->Update(*graph, info);
 }
-CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode* error_node, CUgraphExecUpdateResult* result) {
+CUresult cuGraphExecUpdate(Process& process, CUgraphExec exec, CUgraph graph, CUgraphNode* error_node,
+                           CUgraphExecUpdateResult* result) {
   CUgraphExecUpdateResultInfo info{};
-  const CUresult status = cuGraphExecUpdate_v2(exec, graph, &info);
+  const CUresult status = cuGraphExecUpdate_v2(process, exec, graph, &info);
   Store(error_node, info.error_node);
   Store(result, info.result);
   return status;
 }
 
-CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node,
+CUresult cuGraphExecKernelNodeSetParams_v2(Process& process, CUgraphExec exec, CUgraphNode node,
                                            const CUDA_KERNEL_NODE_PARAMS_v2* params) {
-  return SetParams(exec, node, params, nullptr);
+  return SetParams(process, exec, node, params, nullptr);
 }
-CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1* params) {
+CUresult cuGraphExecKernelNodeSetParams(Process& process, CUgraphExec exec, CUgraphNode node,
+                                        const CUDA_KERNEL_NODE_PARAMS_v1* params) {
   GL_CU_REQUIRE(params != nullptr);
   const CUDA_KERNEL_NODE_PARAMS_v2 wide = session::Widen(*params);
-  return SetParams(exec, node, &wide, nullptr);
+  return SetParams(process, exec, node, &wide, nullptr);
 }
-CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D* params,
-                                        CUcontext context) {
-  return SetParams(exec, node, params, context);
+CUresult cuGraphExecMemcpyNodeSetParams(Process& process, CUgraphExec exec, CUgraphNode node,
+                                        const CUDA_MEMCPY3D* params, CUcontext context) {
+  return SetParams(process, exec, node, params, context);
 }
-CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS* params,
-                                        CUcontext context) {
-  return SetParams(exec, node, params, context);
+CUresult cuGraphExecMemsetNodeSetParams(Process& process, CUgraphExec exec, CUgraphNode node,
+                                        const CUDA_MEMSET_NODE_PARAMS* params, CUcontext context) {
+  return SetParams(process, exec, node, params, context);
 }
-CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS* params) {
-  return SetParams(exec, node, params, nullptr);
+CUresult cuGraphExecHostNodeSetParams(Process& process, CUgraphExec exec, CUgraphNode node,
+                                      const CUDA_HOST_NODE_PARAMS* params) {
+  return SetParams(process, exec, node, params, nullptr);
 }
-CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec exec, CUgraphNode node,
+CUresult cuGraphExecBatchMemOpNodeSetParams(Process& process, CUgraphExec exec, CUgraphNode node,
                                             const CUDA_BATCH_MEM_OP_NODE_PARAMS* params) {
-  return SetParams(exec, node, params, nullptr);
+  return SetParams(process, exec, node, params, nullptr);
 }
-CUresult cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams* params) {
-  return SetParams(exec, node, params, nullptr);
+CUresult cuGraphExecNodeSetParams(Process& process, CUgraphExec exec, CUgraphNode node, CUgraphNodeParams* params) {
+  return SetParams(process, exec, node, params, nullptr);
 }
-CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event) {
-  return SetEvent<session::EventRecordOp>(exec, node, event);
+CUresult cuGraphExecEventRecordNodeSetEvent(Process& process, CUgraphExec exec, CUgraphNode node, CUevent event) {
+  return SetEvent<session::EventRecordOp>(process, exec, node, event);
 }
-CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event) {
-  return SetEvent<session::EventWaitOp>(exec, node, event);
+CUresult cuGraphExecEventWaitNodeSetEvent(Process& process, CUgraphExec exec, CUgraphNode node, CUevent event) {
+  return SetEvent<session::EventWaitOp>(process, exec, node, event);
 }
-CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec handle, CUgraphNode origin, CUgraph child_handle) {
+CUresult cuGraphExecChildGraphNodeSetParams(Process& process, CUgraphExec handle, CUgraphNode origin,
+                                            CUgraph child_handle) {
   std::shared_ptr<GraphExec> exec;
   std::shared_ptr<GraphNode> node;
   std::shared_ptr<Graph> child;
-  GL_CU_TRY(FindExec(handle, &exec));
-  GL_CU_TRY(FindNode(origin, &node));
-  GL_CU_TRY(FindGraph(child_handle, &child));
+  GL_CU_TRY(FindExec(process, handle, &exec));
+  GL_CU_TRY(FindNode(process, origin, &node));
+  GL_CU_TRY(FindGraph(process, child_handle, &child));
   const auto lock = exec->Lock();
   const session::GraphPlan::Node* const made = exec->Find(node.get());
   GL_CU_REQUIRE(made != nullptr && made->child != nullptr);
@@ -171,11 +177,11 @@ CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec handle, CUgraphNode orig
   return CUDA_SUCCESS;
 }
 
-CUresult cuGraphNodeSetEnabled(CUgraphExec handle, CUgraphNode origin, unsigned enabled) {
+CUresult cuGraphNodeSetEnabled(Process& process, CUgraphExec handle, CUgraphNode origin, unsigned enabled) {
   std::shared_ptr<GraphExec> exec;
   std::shared_ptr<GraphNode> node;
-  GL_CU_TRY(FindExec(handle, &exec));
-  GL_CU_TRY(FindNode(origin, &node));
+  GL_CU_TRY(FindExec(process, handle, &exec));
+  GL_CU_TRY(FindNode(process, origin, &node));
   const auto type = node->type();
   GL_CU_REQUIRE(type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMSET ||
                 type == CU_GRAPH_NODE_TYPE_MEMCPY);
@@ -185,12 +191,12 @@ CUresult cuGraphNodeSetEnabled(CUgraphExec handle, CUgraphNode origin, unsigned 
   exec->Edit(*made).enabled = enabled != 0;
   return CUDA_SUCCESS;
 }
-CUresult cuGraphNodeGetEnabled(CUgraphExec handle, CUgraphNode origin, unsigned* enabled) {
+CUresult cuGraphNodeGetEnabled(Process& process, CUgraphExec handle, CUgraphNode origin, unsigned* enabled) {
   std::shared_ptr<GraphExec> exec;
   std::shared_ptr<GraphNode> node;
   GL_CU_REQUIRE(enabled != nullptr);
-  GL_CU_TRY(FindExec(handle, &exec));
-  GL_CU_TRY(FindNode(origin, &node));
+  GL_CU_TRY(FindExec(process, handle, &exec));
+  GL_CU_TRY(FindNode(process, origin, &node));
   const auto lock = exec->Lock();
   const session::GraphPlan::Node* const made = exec->Find(node.get());
   GL_CU_REQUIRE(made != nullptr);

@@ -11,18 +11,18 @@ using session::Operation;
 
 namespace {
 
-CUresult Add(CUgraphNode* handle, CUgraph graph_handle, const CUgraphNode* dependencies, std::size_t count,
-             Operation operation) {
+CUresult Add(Process& process, CUgraphNode* handle, CUgraph graph_handle, const CUgraphNode* dependencies,
+             std::size_t count, Operation operation) {
   GL_CU_REQUIRE(handle != nullptr && (dependencies != nullptr || count == 0));
   std::shared_ptr<Graph> graph;
-  GL_CU_TRY(FindGraph(graph_handle, &graph));
+  GL_CU_TRY(FindGraph(process, graph_handle, &graph));
   const auto lock = graph->Lock();
   if (const auto* conditional = std::get_if<session::ConditionalOp>(&operation))
     GL_CU_REQUIRE(graph->MayUse(*conditional->condition));
   std::vector<GraphNode*> nodes;
   for (std::size_t i = 0; i < count; ++i) {
     std::shared_ptr<GraphNode> node;
-    GL_CU_TRY(FindNode(dependencies[i], &node));
+    GL_CU_TRY(FindNode(process, dependencies[i], &node));
     nodes.push_back(node.get());
   }
   GraphNode* node = nullptr;
@@ -33,247 +33,253 @@ CUresult Add(CUgraphNode* handle, CUgraph graph_handle, const CUgraphNode* depen
 
 /// Makes the operation in a context and adds the node.
 template <typename Params>
-CUresult AddMade(CUgraphNode* handle, CUgraph graph, const CUgraphNode* dependencies, std::size_t count, Params* params,
-                 CUcontext context_handle) {
+CUresult AddMade(Process& process, CUgraphNode* handle, CUgraph graph, const CUgraphNode* dependencies,
+                 std::size_t count, Params* params, CUcontext context_handle) {
   GL_CU_REQUIRE(params != nullptr);
   Context* context = nullptr;
-  GL_CU_TRY(session::NodeContext(context_handle, &context));
+  GL_CU_TRY(session::NodeContext(process, context_handle, &context));
   Operation operation;
   GL_CU_TRY(session::MakeOperation(*context, *params, &operation));
-  return Add(handle, graph, dependencies, count, std::move(operation));
+  return Add(process, handle, graph, dependencies, count, std::move(operation));
 }
 
 /// Gives a node a new operation of the kind it has.
-CUresult Replace(GraphNode& node, Operation operation) {
+CUresult Replace(Process& process, GraphNode& node, Operation operation) {
   GL_CU_REQUIRE(node.operation.index() == operation.index() && !IsMemory(operation));
   const auto lock = node.graph.Lock();
   node.operation = std::move(operation);
   return CUDA_SUCCESS;
 }
 template <typename Params>
-CUresult SetParams(CUgraphNode handle, Params* params) {
+CUresult SetParams(Process& process, CUgraphNode handle, Params* params) {
   GL_CU_REQUIRE(params != nullptr);
   std::shared_ptr<GraphNode> node;
-  GL_CU_TRY(FindNode(handle, &node));
+  GL_CU_TRY(FindNode(process, handle, &node));
   Context* context = nullptr;
-  GL_CU_TRY(session::NodeContext(nullptr, &context));
+  GL_CU_TRY(session::NodeContext(process, nullptr, &context));
   Operation operation;
   GL_CU_TRY(session::MakeOperation(*context, *params, &operation));
-  return Replace(*node, std::move(operation));
+  return Replace(process, *node, std::move(operation));
 }
 
 template <typename Op>
-CUresult AddEvent(CUgraphNode* handle, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,
-                  CUevent event_handle) {
-  const auto event = TheProcess().events.Find(event_handle);
+CUresult AddEvent(Process& process, CUgraphNode* handle, CUgraph graph, const CUgraphNode* dependencies,
+                  std::size_t count, CUevent event_handle) {
+  const auto event = process.events.Find(event_handle);
   GL_CU_REQUIRE(event != nullptr);
-  return Add(handle, graph, dependencies, count, Op{event});
+  return Add(process, handle, graph, dependencies, count, Op{event});
 }
 template <typename Op>
-CUresult GetEvent(CUgraphNode handle, CUevent* event) {
+CUresult GetEvent(Process& process, CUgraphNode handle, CUevent* event) {
   GL_CU_REQUIRE(event != nullptr);
   std::shared_ptr<GraphNode> node;
   Op* op = nullptr;
-  GL_CU_TRY(FindNode(handle, &node, &op));
+  GL_CU_TRY(FindNode(process, handle, &node, &op));
   *event = reinterpret_cast<CUevent>(op->event.get());
   return CUDA_SUCCESS;
 }
 template <typename Op>
-CUresult SetEvent(CUgraphNode handle, CUevent event_handle) {
-  const auto event = TheProcess().events.Find(event_handle);
+CUresult SetEvent(Process& process, CUgraphNode handle, CUevent event_handle) {
+  const auto event = process.events.Find(event_handle);
   GL_CU_REQUIRE(event != nullptr);
   std::shared_ptr<GraphNode> node;
-  GL_CU_TRY(FindNode(handle, &node));
-  return Replace(*node, Op{event});
+  GL_CU_TRY(FindNode(process, handle, &node));
+  return Replace(process, *node, Op{event});
 }
 
 }  // namespace
 
-CUresult cuGraphAddKernelNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,
-                                 const CUDA_KERNEL_NODE_PARAMS_v2* params) {
-  return AddMade(node, graph, dependencies, count, params, nullptr);
+CUresult cuGraphAddKernelNode_v2(Process& process, CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                                 std::size_t count, const CUDA_KERNEL_NODE_PARAMS_v2* params) {
+  return AddMade(process, node, graph, dependencies, count, params, nullptr);
 }
-CUresult cuGraphAddKernelNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,
-                              const CUDA_KERNEL_NODE_PARAMS_v1* params) {
+CUresult cuGraphAddKernelNode(Process& process, CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                              std::size_t count, const CUDA_KERNEL_NODE_PARAMS_v1* params) {
   GL_CU_REQUIRE(params != nullptr);
   const CUDA_KERNEL_NODE_PARAMS_v2 wide = session::Widen(*params);
-  return AddMade(node, graph, dependencies, count, &wide, nullptr);
+  return AddMade(process, node, graph, dependencies, count, &wide, nullptr);
 }
-CUresult cuGraphAddMemcpyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,
-                              const CUDA_MEMCPY3D* params, CUcontext context) {
-  return AddMade(node, graph, dependencies, count, params, context);
+CUresult cuGraphAddMemcpyNode(Process& process, CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                              std::size_t count, const CUDA_MEMCPY3D* params, CUcontext context) {
+  return AddMade(process, node, graph, dependencies, count, params, context);
 }
-CUresult cuGraphAddMemsetNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,
-                              const CUDA_MEMSET_NODE_PARAMS* params, CUcontext context) {
-  return AddMade(node, graph, dependencies, count, params, context);
+CUresult cuGraphAddMemsetNode(Process& process, CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                              std::size_t count, const CUDA_MEMSET_NODE_PARAMS* params, CUcontext context) {
+  return AddMade(process, node, graph, dependencies, count, params, context);
 }
-CUresult cuGraphAddHostNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,
-                            const CUDA_HOST_NODE_PARAMS* params) {
-  return AddMade(node, graph, dependencies, count, params, nullptr);
+CUresult cuGraphAddHostNode(Process& process, CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                            std::size_t count, const CUDA_HOST_NODE_PARAMS* params) {
+  return AddMade(process, node, graph, dependencies, count, params, nullptr);
 }
-CUresult cuGraphAddBatchMemOpNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,
-                                  const CUDA_BATCH_MEM_OP_NODE_PARAMS* params) {
+CUresult cuGraphAddBatchMemOpNode(Process& process, CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                                  std::size_t count, const CUDA_BATCH_MEM_OP_NODE_PARAMS* params) {
   GL_CU_REQUIRE(params != nullptr);
-  return AddMade(node, graph, dependencies, count, params, params->context);
+  return AddMade(process, node, graph, dependencies, count, params, params->context);
 }
-CUresult cuGraphAddEmptyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count) {
-  return Add(node, graph, dependencies, count, session::EmptyOp{});
+CUresult cuGraphAddEmptyNode(Process& process, CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                             std::size_t count) {
+  return Add(process, node, graph, dependencies, count, session::EmptyOp{});
 }
-CUresult cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,
-                                  CUgraph child_handle) {
+CUresult cuGraphAddChildGraphNode(Process& process, CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                                  std::size_t count, CUgraph child_handle) {
   std::shared_ptr<Graph> child;
-  GL_CU_TRY(FindGraph(child_handle, &child));
+  GL_CU_TRY(FindGraph(process, child_handle, &child));
   Operation operation;
   GL_CU_TRY(session::MakeChild(child, false, &operation));
-  return Add(node, graph, dependencies, count, std::move(operation));
+  return Add(process, node, graph, dependencies, count, std::move(operation));
 }
-CUresult cuGraphAddEventRecordNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,
-                                   CUevent event) {
-  return AddEvent<session::EventRecordOp>(node, graph, dependencies, count, event);
+CUresult cuGraphAddEventRecordNode(Process& process, CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                                   std::size_t count, CUevent event) {
+  return AddEvent<session::EventRecordOp>(process, node, graph, dependencies, count, event);
 }
-CUresult cuGraphAddEventWaitNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,
-                                 CUevent event) {
-  return AddEvent<session::EventWaitOp>(node, graph, dependencies, count, event);
+CUresult cuGraphAddEventWaitNode(Process& process, CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                                 std::size_t count, CUevent event) {
+  return AddEvent<session::EventWaitOp>(process, node, graph, dependencies, count, event);
 }
 
-CUresult cuGraphAddMemAllocNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,
-                                CUDA_MEM_ALLOC_NODE_PARAMS* params) {
+CUresult cuGraphAddMemAllocNode(Process& process, CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                                std::size_t count, CUDA_MEM_ALLOC_NODE_PARAMS* params) {
   GL_CU_REQUIRE(params != nullptr);
   CUgraphNodeParams any{};
   any.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
   any.alloc = *params;
-  GL_CU_TRY(AddMade(node, graph, dependencies, count, &any, nullptr));
+  GL_CU_TRY(AddMade(process, node, graph, dependencies, count, &any, nullptr));
   params->pointer = any.alloc.pointer;
   return CUDA_SUCCESS;
 }
-CUresult cuGraphAddMemFreeNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,
-                               CUdeviceptr pointer) {
+CUresult cuGraphAddMemFreeNode(Process& process, CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                               std::size_t count, CUdeviceptr pointer) {
   CUgraphNodeParams any{};
   any.type = CU_GRAPH_NODE_TYPE_MEM_FREE;
   any.free_pointer = pointer;
-  return AddMade(node, graph, dependencies, count, &any, nullptr);
+  return AddMade(process, node, graph, dependencies, count, &any, nullptr);
 }
-CUresult cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,
-                        CUgraphNodeParams* params) {
-  return AddMade(node, graph, dependencies, count, params, nullptr);
+CUresult cuGraphAddNode(Process& process, CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                        std::size_t count, CUgraphNodeParams* params) {
+  return AddMade(process, node, graph, dependencies, count, params, nullptr);
 }
-CUresult cuGraphAddNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, const CUgraphEdgeData*,
-                           std::size_t count, CUgraphNodeParams* params) {
-  return AddMade(node, graph, dependencies, count, params, nullptr);
+CUresult cuGraphAddNode_v2(Process& process, CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                           const CUgraphEdgeData*, std::size_t count, CUgraphNodeParams* params) {
+  return AddMade(process, node, graph, dependencies, count, params, nullptr);
 }
 
 // ---- parameters
 
-CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS_v2* params) {
+CUresult cuGraphKernelNodeGetParams_v2(Process& process, CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS_v2* params) {
   GL_CU_REQUIRE(params != nullptr);
   std::shared_ptr<GraphNode> node;
   session::KernelOp* op = nullptr;
-  GL_CU_TRY(FindNode(handle, &node, &op));
+  GL_CU_TRY(FindNode(process, handle, &node, &op));
   const auto lock = node->graph.Lock();
   session::Describe(*node, *op, params);
   return CUDA_SUCCESS;
 }
-CUresult cuGraphKernelNodeGetParams(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS_v1* params) {
+CUresult cuGraphKernelNodeGetParams(Process& process, CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS_v1* params) {
   GL_CU_REQUIRE(params != nullptr);
   CUDA_KERNEL_NODE_PARAMS_v2 wide{};
-  GL_CU_TRY(cuGraphKernelNodeGetParams_v2(handle, &wide));
+  GL_CU_TRY(cuGraphKernelNodeGetParams_v2(process, handle, &wide));
   std::memcpy(params, &wide, sizeof(*params));  // the older struct is a prefix of the newer
   return CUDA_SUCCESS;
 }
-CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2* params) {
-  return SetParams(node, params);
+CUresult cuGraphKernelNodeSetParams_v2(Process& process, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2* params) {
+  return SetParams(process, node, params);
 }
-CUresult cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1* params) {
+CUresult cuGraphKernelNodeSetParams(Process& process, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1* params) {
   GL_CU_REQUIRE(params != nullptr);
   const CUDA_KERNEL_NODE_PARAMS_v2 wide = session::Widen(*params);
-  return SetParams(node, &wide);
+  return SetParams(process, node, &wide);
 }
-CUresult cuGraphMemcpyNodeGetParams(CUgraphNode handle, CUDA_MEMCPY3D* params) {
+CUresult cuGraphMemcpyNodeGetParams(Process& process, CUgraphNode handle, CUDA_MEMCPY3D* params) {
   GL_CU_REQUIRE(params != nullptr);
   std::shared_ptr<GraphNode> node;
   session::CopyOp* op = nullptr;
-  GL_CU_TRY(FindNode(handle, &node, &op));
+  GL_CU_TRY(FindNode(process, handle, &node, &op));
   *params = op->described;
   return CUDA_SUCCESS;
 }
-CUresult cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMCPY3D* params) { return SetParams(node, params); }
-CUresult cuGraphMemsetNodeGetParams(CUgraphNode handle, CUDA_MEMSET_NODE_PARAMS* params) {
+CUresult cuGraphMemcpyNodeSetParams(Process& process, CUgraphNode node, const CUDA_MEMCPY3D* params) {
+  return SetParams(process, node, params);
+}
+CUresult cuGraphMemsetNodeGetParams(Process& process, CUgraphNode handle, CUDA_MEMSET_NODE_PARAMS* params) {
   GL_CU_REQUIRE(params != nullptr);
   std::shared_ptr<GraphNode> node;
   session::FillOp* op = nullptr;
-  GL_CU_TRY(FindNode(handle, &node, &op));
+  GL_CU_TRY(FindNode(process, handle, &node, &op));
   *params = op->params;
   return CUDA_SUCCESS;
 }
-CUresult cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS* params) {
-  return SetParams(node, params);
+CUresult cuGraphMemsetNodeSetParams(Process& process, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS* params) {
+  return SetParams(process, node, params);
 }
-CUresult cuGraphHostNodeGetParams(CUgraphNode handle, CUDA_HOST_NODE_PARAMS* params) {
+CUresult cuGraphHostNodeGetParams(Process& process, CUgraphNode handle, CUDA_HOST_NODE_PARAMS* params) {
   GL_CU_REQUIRE(params != nullptr);
   std::shared_ptr<GraphNode> node;
   session::HostOp* op = nullptr;
-  GL_CU_TRY(FindNode(handle, &node, &op));
+  GL_CU_TRY(FindNode(process, handle, &node, &op));
   *params = {op->function, op->data};
   return CUDA_SUCCESS;
 }
-CUresult cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE_PARAMS* params) {
-  return SetParams(node, params);
+CUresult cuGraphHostNodeSetParams(Process& process, CUgraphNode node, const CUDA_HOST_NODE_PARAMS* params) {
+  return SetParams(process, node, params);
 }
-CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode handle, CUDA_BATCH_MEM_OP_NODE_PARAMS* params) {
+CUresult cuGraphBatchMemOpNodeGetParams(Process& process, CUgraphNode handle, CUDA_BATCH_MEM_OP_NODE_PARAMS* params) {
   GL_CU_REQUIRE(params != nullptr);
   std::shared_ptr<GraphNode> node;
   session::BatchOp* op = nullptr;
-  GL_CU_TRY(FindNode(handle, &node, &op));
+  GL_CU_TRY(FindNode(process, handle, &node, &op));
   *params = {nullptr, static_cast<unsigned>(op->items.size()), op->items.data(), op->flags};
   return CUDA_SUCCESS;
 }
-CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS* params) {
-  return SetParams(node, params);
+CUresult cuGraphBatchMemOpNodeSetParams(Process& process, CUgraphNode node,
+                                        const CUDA_BATCH_MEM_OP_NODE_PARAMS* params) {
+  return SetParams(process, node, params);
 }
-CUresult cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams* params) { return SetParams(node, params); }
+CUresult cuGraphNodeSetParams(Process& process, CUgraphNode node, CUgraphNodeParams* params) {
+  return SetParams(process, node, params);
+}
 
-CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode handle, CUgraph* graph) {
+CUresult cuGraphChildGraphNodeGetGraph(Process& process, CUgraphNode handle, CUgraph* graph) {
   GL_CU_REQUIRE(graph != nullptr);
   std::shared_ptr<GraphNode> node;
   session::ChildOp* op = nullptr;
-  GL_CU_TRY(FindNode(handle, &node, &op));
+  GL_CU_TRY(FindNode(process, handle, &node, &op));
   *graph = session::HandleOf(*op);
   return CUDA_SUCCESS;
 }
-CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode node, CUevent* event) {
-  return GetEvent<session::EventRecordOp>(node, event);
+CUresult cuGraphEventRecordNodeGetEvent(Process& process, CUgraphNode node, CUevent* event) {
+  return GetEvent<session::EventRecordOp>(process, node, event);
 }
-CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode node, CUevent event) {
-  return SetEvent<session::EventRecordOp>(node, event);
+CUresult cuGraphEventRecordNodeSetEvent(Process& process, CUgraphNode node, CUevent event) {
+  return SetEvent<session::EventRecordOp>(process, node, event);
 }
-CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode node, CUevent* event) {
-  return GetEvent<session::EventWaitOp>(node, event);
+CUresult cuGraphEventWaitNodeGetEvent(Process& process, CUgraphNode node, CUevent* event) {
+  return GetEvent<session::EventWaitOp>(process, node, event);
 }
-CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode node, CUevent event) {
-  return SetEvent<session::EventWaitOp>(node, event);
+CUresult cuGraphEventWaitNodeSetEvent(Process& process, CUgraphNode node, CUevent event) {
+  return SetEvent<session::EventWaitOp>(process, node, event);
 }
-CUresult cuGraphMemAllocNodeGetParams(CUgraphNode handle, CUDA_MEM_ALLOC_NODE_PARAMS* params) {
+CUresult cuGraphMemAllocNodeGetParams(Process& process, CUgraphNode handle, CUDA_MEM_ALLOC_NODE_PARAMS* params) {
   GL_CU_REQUIRE(params != nullptr);
   std::shared_ptr<GraphNode> node;
   session::AllocOp* op = nullptr;
-  GL_CU_TRY(FindNode(handle, &node, &op));
+  GL_CU_TRY(FindNode(process, handle, &node, &op));
   *params = op->params;
   return CUDA_SUCCESS;
 }
-CUresult cuGraphMemFreeNodeGetParams(CUgraphNode handle, CUdeviceptr* pointer) {
+CUresult cuGraphMemFreeNodeGetParams(Process& process, CUgraphNode handle, CUdeviceptr* pointer) {
   GL_CU_REQUIRE(pointer != nullptr);
   std::shared_ptr<GraphNode> node;
   session::FreeOp* op = nullptr;
-  GL_CU_TRY(FindNode(handle, &node, &op));
+  GL_CU_TRY(FindNode(process, handle, &node, &op));
   *pointer = op->address;
   return CUDA_SUCCESS;
 }
 
 // Whoever wants a node's parameters without knowing its type.
-CUresult cuGraphNodeGetParams(CUgraphNode handle, CUgraphNodeParams* params) {
+CUresult cuGraphNodeGetParams(Process& process, CUgraphNode handle, CUgraphNodeParams* params) {
   GL_CU_REQUIRE(params != nullptr);
   std::shared_ptr<GraphNode> node;
-  GL_CU_TRY(FindNode(handle, &node));
+  GL_CU_TRY(FindNode(process, handle, &node));
   const auto lock = node->graph.Lock();
   session::Describe(*node, params);
   return CUDA_SUCCESS;
@@ -281,11 +287,12 @@ CUresult cuGraphNodeGetParams(CUgraphNode handle, CUgraphNodeParams* params) {
 
 // ---- attributes of kernel nodes
 
-CUresult cuGraphKernelNodeGetAttribute(CUgraphNode handle, CUkernelNodeAttrID attribute, CUkernelNodeAttrValue* value) {
+CUresult cuGraphKernelNodeGetAttribute(Process& process, CUgraphNode handle, CUkernelNodeAttrID attribute,
+                                       CUkernelNodeAttrValue* value) {
   GL_CU_REQUIRE(value != nullptr);
   std::shared_ptr<GraphNode> node;
   session::KernelOp* op = nullptr;
-  GL_CU_TRY(FindNode(handle, &node, &op));
+  GL_CU_TRY(FindNode(process, handle, &node, &op));
   std::memset(value, 0, sizeof(*value));
   switch (attribute) {
     case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: value->cooperative = op->cooperative; return CUDA_SUCCESS;
@@ -299,14 +306,16 @@ CUresult cuGraphKernelNodeGetAttribute(CUgraphNode handle, CUkernelNodeAttrID at
     default: return CUDA_ERROR_INVALID_VALUE;
   }
 }
-CUresult cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrID attribute,
+CUresult cuGraphKernelNodeSetAttribute(Process& process, CUgraphNode handle, CUkernelNodeAttrID attribute,
                                        const CUkernelNodeAttrValue* value) {
   GL_CU_REQUIRE(value != nullptr);
   std::shared_ptr<GraphNode> node;
   session::KernelOp* op = nullptr;
-  GL_CU_TRY(FindNode(handle, &node, &op));
+  GL_CU_TRY(FindNode(process, handle, &node, &op));
   switch (attribute) {
-    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: op->cooperative = value->cooperative != 0; return session::ChooseSlices(*op);
+    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+      op->cooperative = value->cooperative != 0;
+      return session::ChooseSlices(*op, process.summary());
     case CU_LAUNCH_ATTRIBUTE_PRIORITY: op->priority = value->priority; return CUDA_SUCCESS;
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: {
       const exec::Dim3 cluster{value->cluster_dim.x, value->cluster_dim.y, value->cluster_dim.z};
@@ -314,7 +323,7 @@ CUresult cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrID at
       if (op->grid.x % cluster.x != 0 || op->grid.y % cluster.y != 0 || op->grid.z % cluster.z != 0)
         return CUDA_ERROR_INVALID_CLUSTER_SIZE;
       op->cluster = cluster;
-      return session::ChooseSlices(*op);
+      return session::ChooseSlices(*op, process.summary());
     }
     case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
@@ -322,15 +331,15 @@ CUresult cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrID at
     default: return CUDA_ERROR_INVALID_VALUE;
   }
 }
-CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst_handle, CUgraphNode src_handle) {
+CUresult cuGraphKernelNodeCopyAttributes(Process& process, CUgraphNode dst_handle, CUgraphNode src_handle) {
   std::shared_ptr<GraphNode> dst, src;
   session::KernelOp *to = nullptr, *from = nullptr;
-  GL_CU_TRY(FindNode(dst_handle, &dst, &to));
-  GL_CU_TRY(FindNode(src_handle, &src, &from));
+  GL_CU_TRY(FindNode(process, dst_handle, &dst, &to));
+  GL_CU_TRY(FindNode(process, src_handle, &src, &from));
   to->cooperative = from->cooperative;
   to->priority = from->priority;
   to->cluster = from->cluster;
-  return session::ChooseSlices(*to);
+  return session::ChooseSlices(*to, process.summary());
 }
 
 }  // namespace gridloom::hooks

@@ -12,22 +12,22 @@ using session::GraphExec;
 using session::GraphNode;
 using session::IsMemory;
 
-inline CUresult FindGraph(CUgraph handle, std::shared_ptr<Graph>* graph) {
-  *graph = TheProcess().graphs.Find(handle);
+inline CUresult FindGraph(Process& process, CUgraph handle, std::shared_ptr<Graph>* graph) {
+  *graph = process.graphs.Find(handle);
   return *graph != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
-inline CUresult FindNode(CUgraphNode handle, std::shared_ptr<GraphNode>* node) {
-  *node = TheProcess().graph_nodes.Find(handle);
+inline CUresult FindNode(Process& process, CUgraphNode handle, std::shared_ptr<GraphNode>* node) {
+  *node = process.graph_nodes.Find(handle);
   return *node != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
-inline CUresult FindExec(CUgraphExec handle, std::shared_ptr<GraphExec>* exec) {
-  *exec = TheProcess().graph_execs.Find(handle);
+inline CUresult FindExec(Process& process, CUgraphExec handle, std::shared_ptr<GraphExec>* exec) {
+  *exec = process.graph_execs.Find(handle);
   return *exec != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 /// A node that holds an operation of one kind.
 template <typename Op>
-CUresult FindNode(CUgraphNode handle, std::shared_ptr<GraphNode>* node, Op** op) {
-  GL_CU_TRY(FindNode(handle, node));
+CUresult FindNode(Process& process, CUgraphNode handle, std::shared_ptr<GraphNode>* node, Op** op) {
+  GL_CU_TRY(FindNode(process, handle, node));
   *op = std::get_if<Op>(&(*node)->operation);
   return *op != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

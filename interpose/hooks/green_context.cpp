@@ -6,6 +6,7 @@
 #include "interpose/launch/capture.h"
 #include "interpose/launch/submit.h"
 #include "interpose/observe/host_timeline.h"
+#include "interpose/observe/observers.h"
 
 namespace gridloom::hooks {
 
@@ -15,60 +16,61 @@ using session::GreenPtr;
 using session::Stream;
 using session::StreamPtr;
 
-CUresult FindGreen(CUgreenCtx handle, GreenPtr* green) {
-  *green = TheProcess().greens.Find(handle);
+CUresult FindGreen(Process& process, CUgreenCtx handle, GreenPtr* green) {
+  *green = process.greens.Find(handle);
   if (*green == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   return (*green)->destroyed() ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_SUCCESS;
 }
 
-CUresult cuGreenCtxCreate(CUgreenCtx* context, CUdevResourceDesc desc, CUdevice ordinal, unsigned flags) {
+CUresult cuGreenCtxCreate(Process& process, CUgreenCtx* context, CUdevResourceDesc desc, CUdevice ordinal,
+                          unsigned flags) {
   Device* device = nullptr;
   GL_CU_REQUIRE(context != nullptr && (flags & ~CU_GREEN_CTX_DEFAULT_STREAM) == 0);
-  GL_CU_TRY(FindDevice(ordinal, &device));
-  const auto description = TheProcess().resource_descriptions.Find(desc);
+  GL_CU_TRY(FindDevice(process, ordinal, &device));
+  const auto description = process.resource_descriptions.Find(desc);
   GL_CU_REQUIRE(description != nullptr && description->device == ordinal);
-  if (session::HostTimeline::Get() != nullptr) {
+  if (process.observers().timeline() != nullptr) {
     session::Log(session::LogLevel::kWarn,
                  "green contexts are refused where time is simulated or traced: all kernels have all SMs there");
     return CUDA_ERROR_NOT_SUPPORTED;
   }
   CUcontext primary = nullptr;
-  GL_CU_TRY(cuDevicePrimaryCtxRetain(&primary, ordinal));
-  *context = TheProcess().greens.Add(std::make_shared<GreenContext>(device->primary(), *description));
+  GL_CU_TRY(cuDevicePrimaryCtxRetain(process, &primary, ordinal));
+  *context = process.greens.Add(std::make_shared<GreenContext>(device->primary(), *description));
   return CUDA_SUCCESS;
 }
 
-CUresult cuGreenCtxDestroy(CUgreenCtx handle) {
+CUresult cuGreenCtxDestroy(Process& process, CUgreenCtx handle) {
   GreenPtr green;
-  GL_CU_TRY(FindGreen(handle, &green));
+  GL_CU_TRY(FindGreen(process, handle, &green));
   for (const StreamPtr& stream : green->primary().Streams(green.get())) session::AbandonCapture(*stream);
   if (!green->Destroy()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   green->primary().SetGate(green.get(), nullptr);
-  TheProcess().ShelveGreen(*green);
-  return cuDevicePrimaryCtxRelease(green->primary().device().ordinal());
+  process.ShelveGreen(*green);
+  return cuDevicePrimaryCtxRelease(process, green->primary().device().ordinal());
 }
 
-CUresult cuCtxFromGreenCtx(CUcontext* context, CUgreenCtx handle) {
+CUresult cuCtxFromGreenCtx(Process& process, CUcontext* context, CUgreenCtx handle) {
   GreenPtr green;
   GL_CU_REQUIRE(context != nullptr);
-  GL_CU_TRY(FindGreen(handle, &green));
+  GL_CU_TRY(FindGreen(process, handle, &green));
   *context = green->context_handle();
   return CUDA_SUCCESS;
 }
 
-CUresult cuGreenCtxGetId(CUgreenCtx handle, std::uint64_t* id) {
+CUresult cuGreenCtxGetId(Process& process, CUgreenCtx handle, std::uint64_t* id) {
   GL_CU_REQUIRE(id != nullptr);
   GreenPtr green = session::CurrentGreenPtr();
-  if (handle != nullptr || green == nullptr) GL_CU_TRY(FindGreen(handle, &green));
+  if (handle != nullptr || green == nullptr) GL_CU_TRY(FindGreen(process, handle, &green));
   if (green->destroyed()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   *id = green->id();
   return CUDA_SUCCESS;
 }
 
-CUresult cuGreenCtxStreamCreate(CUstream* stream, CUgreenCtx handle, unsigned flags, int priority) {
+CUresult cuGreenCtxStreamCreate(Process& process, CUstream* stream, CUgreenCtx handle, unsigned flags, int priority) {
   GreenPtr green;
   GL_CU_REQUIRE(stream != nullptr && flags == CU_STREAM_NON_BLOCKING);
-  GL_CU_TRY(FindGreen(handle, &green));
+  GL_CU_TRY(FindGreen(process, handle, &green));
   GL_CU_TRY(green->primary().status());
   return CreateStream(green->primary(), green, Stream::Kind::kNonBlocking, priority, stream);
 }
@@ -97,9 +99,9 @@ class OwnStream {
 EventPtr NewEvent(Context& context) { return std::make_shared<session::Event>(context, CU_EVENT_DISABLE_TIMING); }
 
 /// The streams of `green` or, if that is null, of the context. None of them may be captured, nor the event.
-CUresult StreamsFor(Context& context, const GreenContext* green, CUevent handle, EventPtr* event,
+CUresult StreamsFor(Process& process, Context& context, const GreenContext* green, CUevent handle, EventPtr* event,
                     std::vector<StreamPtr>* streams) {
-  *event = TheProcess().events.Find(handle);
+  *event = process.events.Find(handle);
   if (*event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   GL_CU_TRY(RefuseCaptured(**event, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED));
   *streams = session::StreamsOf(context, green);
@@ -110,10 +112,10 @@ CUresult StreamsFor(Context& context, const GreenContext* green, CUevent handle,
   return status;
 }
 
-CUresult RecordEvent(Context& context, const GreenContext* green, CUevent handle) {
+CUresult RecordEvent(Process& process, Context& context, const GreenContext* green, CUevent handle) {
   EventPtr event;
   std::vector<StreamPtr> streams;
-  GL_CU_TRY(StreamsFor(context, green, handle, &event, &streams));
+  GL_CU_TRY(StreamsFor(process, context, green, handle, &event, &streams));
   if (&event->context() != &context) return CUDA_ERROR_INVALID_HANDLE;
   OwnStream behind(context);
   for (const StreamPtr& stream : streams) {
@@ -124,10 +126,10 @@ CUresult RecordEvent(Context& context, const GreenContext* green, CUevent handle
   return behind.Record(event);
 }
 
-CUresult WaitEvent(Context& context, const GreenContext* green, CUevent handle) {
+CUresult WaitEvent(Process& process, Context& context, const GreenContext* green, CUevent handle) {
   EventPtr event;
   std::vector<StreamPtr> streams;
-  GL_CU_TRY(StreamsFor(context, green, handle, &event, &streams));
+  GL_CU_TRY(StreamsFor(process, context, green, handle, &event, &streams));
   for (const StreamPtr& stream : streams) GL_CU_TRY(session::Submit(*stream, session::EventWaitOp{event}));
   // A stream that is made later waits for the event, too, in the state that it has now.
   OwnStream behind(context);
@@ -141,30 +143,30 @@ CUresult WaitEvent(Context& context, const GreenContext* green, CUevent handle) 
 
 }  // namespace
 
-CUresult cuGreenCtxRecordEvent(CUgreenCtx handle, CUevent event) {
+CUresult cuGreenCtxRecordEvent(Process& process, CUgreenCtx handle, CUevent event) {
   GreenPtr green;
-  GL_CU_TRY(FindGreen(handle, &green));
-  return RecordEvent(green->primary(), green.get(), event);
+  GL_CU_TRY(FindGreen(process, handle, &green));
+  return RecordEvent(process, green->primary(), green.get(), event);
 }
 
-CUresult cuGreenCtxWaitEvent(CUgreenCtx handle, CUevent event) {
+CUresult cuGreenCtxWaitEvent(Process& process, CUgreenCtx handle, CUevent event) {
   GreenPtr green;
-  GL_CU_TRY(FindGreen(handle, &green));
-  return WaitEvent(green->primary(), green.get(), event);
+  GL_CU_TRY(FindGreen(process, handle, &green));
+  return WaitEvent(process, green->primary(), green.get(), event);
 }
 
-CUresult cuCtxRecordEvent(CUcontext handle, CUevent event) {
+CUresult cuCtxRecordEvent(Process& process, CUcontext handle, CUevent event) {
   Context* context = nullptr;
   GreenPtr green;
-  GL_CU_TRY(FindContext(handle, &context, &green));
-  return RecordEvent(*context, green.get(), event);
+  GL_CU_TRY(FindContext(process, handle, &context, &green));
+  return RecordEvent(process, *context, green.get(), event);
 }
 
-CUresult cuCtxWaitEvent(CUcontext handle, CUevent event) {
+CUresult cuCtxWaitEvent(Process& process, CUcontext handle, CUevent event) {
   Context* context = nullptr;
   GreenPtr green;
-  GL_CU_TRY(FindContext(handle, &context, &green));
-  return WaitEvent(*context, green.get(), event);
+  GL_CU_TRY(FindContext(process, handle, &context, &green));
+  return WaitEvent(process, *context, green.get(), event);
 }
 
 }  // namespace gridloom::hooks

@@ -10,30 +10,30 @@
 
 namespace gridloom::hooks {
 
-CUresult cuInit(unsigned flags) {
+CUresult cuInit(Process& process, unsigned flags) {
   GL_CU_REQUIRE(flags == 0);
-  return TheProcess().Init();
+  return process.Init();
 }
 
-CUresult cuDriverGetVersion(int* version) {
+CUresult cuDriverGetVersion(Process& process, int* version) {
   GL_CU_REQUIRE(version != nullptr);
   *version = session::DriverVersion();
   return CUDA_SUCCESS;
 }
 
-CUresult cuGetErrorName(CUresult error, const char** text) {
+CUresult cuGetErrorName(Process& process, CUresult error, const char** text) {
   GL_CU_REQUIRE(text != nullptr);
   *text = session::NameOf(error);
   return *text != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult cuGetErrorString(CUresult error, const char** text) {
+CUresult cuGetErrorString(Process& process, CUresult error, const char** text) {
   GL_CU_REQUIRE(text != nullptr);
   *text = session::TextOf(error);
   return *text != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult cuGetProcAddress_v2(const char* symbol, void** pfn, int version, std::uint64_t flags,
+CUresult cuGetProcAddress_v2(Process& process, const char* symbol, void** pfn, int version, std::uint64_t flags,
                              CUdriverProcAddressQueryResult* status) {
   GL_CU_REQUIRE(symbol != nullptr && pfn != nullptr);
   GL_CU_REQUIRE((flags & ~std::uint64_t{3}) == 0);
@@ -46,19 +46,19 @@ CUresult cuGetProcAddress_v2(const char* symbol, void** pfn, int version, std::u
   return status != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;  // who asks for the status is told by it
 }
 
-CUresult cuGetProcAddress(const char* symbol, void** pfn, int version, std::uint64_t flags) {
-  return cuGetProcAddress_v2(symbol, pfn, version, flags, nullptr);
+CUresult cuGetProcAddress(Process& process, const char* symbol, void** pfn, int version, std::uint64_t flags) {
+  return cuGetProcAddress_v2(process, symbol, pfn, version, flags, nullptr);
 }
 
-CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+CUresult cuThreadExchangeStreamCaptureMode(Process& process, CUstreamCaptureMode* mode) {
   GL_CU_REQUIRE(mode != nullptr && *mode >= CU_STREAM_CAPTURE_MODE_GLOBAL && *mode <= CU_STREAM_CAPTURE_MODE_RELAXED);
   std::swap(*mode, session::t_state.capture_mode);
   return CUDA_SUCCESS;
 }
 
 // No profiler is attached, so there is nothing to switch; programs call these unconditionally.
-CUresult cuProfilerInitialize(const char*, const char*, CUoutput_mode) { return CUDA_SUCCESS; }
-CUresult cuProfilerStart() { return CUDA_SUCCESS; }
-CUresult cuProfilerStop() { return CUDA_SUCCESS; }
+CUresult cuProfilerInitialize(Process& process, const char*, const char*, CUoutput_mode) { return CUDA_SUCCESS; }
+CUresult cuProfilerStart(Process& process) { return CUDA_SUCCESS; }
+CUresult cuProfilerStop(Process& process) { return CUDA_SUCCESS; }
 
 }  // namespace gridloom::hooks

@@ -16,13 +16,13 @@
 #include <vector>
 
 #include "api_exports.h"
-#include "interpose/api/entry.h"
 #include "interpose/hooks/lto_keeper.h"
 #include "interpose/objects/context.h"
 #include "interpose/objects/current_context.h"
 #include "interpose/objects/link_job.h"
 #include "interpose/objects/process.h"
 #include "interpose/objects/ptx_sources.h"
+#include "interpose/real/driver.h"
 #include "rewriter/support/whole_file.h"
 
 namespace {

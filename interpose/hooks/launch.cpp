@@ -30,8 +30,8 @@ LaunchRequest RequestOf(const session::Stream& stream, CUfunction function, exec
 
 }  // namespace
 
-CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                        unsigned bz, unsigned shared_bytes, CUstream stream, void** params, void** extra) {
+CUresult cuLaunchKernel(Process& process, CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                        unsigned by, unsigned bz, unsigned shared_bytes, CUstream stream, void** params, void** extra) {
   session::StreamPtr target;
   GL_CU_TRY(FindStream(stream, &target));
   LaunchRequest request = RequestOf(*target, function, {gx, gy, gz}, {bx, by, bz}, shared_bytes);
@@ -40,8 +40,9 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned 
   return session::Launch(*target, request);
 }
 
-CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                                   unsigned bz, unsigned shared_bytes, CUstream stream, void** params) {
+CUresult cuLaunchCooperativeKernel(Process& process, CUfunction function, unsigned gx, unsigned gy, unsigned gz,
+                                   unsigned bx, unsigned by, unsigned bz, unsigned shared_bytes, CUstream stream,
+                                   void** params) {
   session::StreamPtr target;
   GL_CU_TRY(FindStream(stream, &target));
   LaunchRequest request = RequestOf(*target, function, {gx, gy, gz}, {bx, by, bz}, shared_bytes);
@@ -50,7 +51,8 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy
   return session::Launch(*target, request);
 }
 
-CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** params, void** extra) {
+CUresult cuLaunchKernelEx(Process& process, const CUlaunchConfig* config, CUfunction function, void** params,
+                          void** extra) {
   GL_CU_REQUIRE(config != nullptr && (config->num_attrs == 0 || config->attrs != nullptr));
   session::StreamPtr target;
   GL_CU_TRY(FindStream(config->stream, &target));
@@ -71,7 +73,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
       case CU_LAUNCH_ATTRIBUTE_PRIORITY: request.priority = value.priority; break;
       case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
       case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT: {
-        const auto event = TheProcess().events.Find(value.launch_completion_event.event);
+        const auto event = process.events.Find(value.launch_completion_event.event);
         if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
         completion.push_back(event);
         break;
@@ -89,18 +91,18 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
   return CUDA_SUCCESS;
 }
 
-CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* list, unsigned count, unsigned) {
-  GL_CU_REQUIRE(list != nullptr && count != 0 && count <= TheProcess().device_count());
+CUresult cuLaunchCooperativeKernelMultiDevice(Process& process, CUDA_LAUNCH_PARAMS* list, unsigned count, unsigned) {
+  GL_CU_REQUIRE(list != nullptr && count != 0 && count <= process.device_count());
   for (unsigned i = 0; i < count; ++i) {
     const CUDA_LAUNCH_PARAMS& p = list[i];
-    GL_CU_TRY(cuLaunchCooperativeKernel(p.function, p.grid_dim_x, p.grid_dim_y, p.grid_dim_z, p.block_dim_x,
+    GL_CU_TRY(cuLaunchCooperativeKernel(process, p.function, p.grid_dim_x, p.grid_dim_y, p.grid_dim_z, p.block_dim_x,
                                         p.block_dim_y, p.block_dim_z, p.shared_mem_bytes, p.stream, p.kernel_params));
   }
   return CUDA_SUCCESS;
 }
 
-CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream) {
-  const auto exec = TheProcess().graph_execs.Find(handle);
+CUresult cuGraphLaunch(Process& process, CUgraphExec handle, CUstream stream) {
+  const auto exec = process.graph_execs.Find(handle);
   if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
   session::StreamPtr target;
   GL_CU_TRY(FindStream(stream, &target));
@@ -111,17 +113,17 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream) {
 
 namespace {
 
-CUresult FindFunction(CUfunction function, std::shared_ptr<session::Kernel>* kernel) {
-  *kernel = TheProcess().kernels.Find(reinterpret_cast<CUkernel>(function));
+CUresult FindFunction(Process& process, CUfunction function, std::shared_ptr<session::Kernel>* kernel) {
+  *kernel = process.kernels.Find(reinterpret_cast<CUkernel>(function));
   return *kernel != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 constexpr std::size_t kMostParamBytes = 32764;
 
-CUresult SetParam(CUfunction function, int offset, const void* value, std::size_t bytes) {
+CUresult SetParam(Process& process, CUfunction function, int offset, const void* value, std::size_t bytes) {
   GL_CU_REQUIRE(offset >= 0 && value != nullptr && static_cast<std::size_t>(offset) + bytes <= kMostParamBytes);
   std::shared_ptr<session::Kernel> kernel;
-  GL_CU_TRY(FindFunction(function, &kernel));
+  GL_CU_TRY(FindFunction(process, function, &kernel));
   const std::lock_guard lock(kernel->legacy_mutex);
   auto& params = kernel->legacy.params;
   const auto start = static_cast<std::size_t>(offset);
@@ -132,10 +134,10 @@ CUresult SetParam(CUfunction function, int offset, const void* value, std::size_
 
 }  // namespace
 
-CUresult cuFuncSetBlockShape(CUfunction function, int x, int y, int z) {
+CUresult cuFuncSetBlockShape(Process& process, CUfunction function, int x, int y, int z) {
   GL_CU_REQUIRE(x > 0 && y > 0 && z > 0);
   std::shared_ptr<session::Kernel> kernel;
-  GL_CU_TRY(FindFunction(function, &kernel));
+  GL_CU_TRY(FindFunction(process, function, &kernel));
   const std::lock_guard lock(kernel->legacy_mutex);
   kernel->legacy.block[0] = static_cast<std::uint32_t>(x);
   kernel->legacy.block[1] = static_cast<std::uint32_t>(y);
@@ -143,36 +145,36 @@ CUresult cuFuncSetBlockShape(CUfunction function, int x, int y, int z) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuFuncSetSharedSize(CUfunction function, unsigned bytes) {
+CUresult cuFuncSetSharedSize(Process& process, CUfunction function, unsigned bytes) {
   std::shared_ptr<session::Kernel> kernel;
-  GL_CU_TRY(FindFunction(function, &kernel));
+  GL_CU_TRY(FindFunction(process, function, &kernel));
   const std::lock_guard lock(kernel->legacy_mutex);
   kernel->legacy.shared_bytes = bytes;
   return CUDA_SUCCESS;
 }
 
-CUresult cuParamSetSize(CUfunction function, unsigned bytes) {
+CUresult cuParamSetSize(Process& process, CUfunction function, unsigned bytes) {
   GL_CU_REQUIRE(bytes <= kMostParamBytes);
   std::shared_ptr<session::Kernel> kernel;
-  GL_CU_TRY(FindFunction(function, &kernel));
+  GL_CU_TRY(FindFunction(process, function, &kernel));
   const std::lock_guard lock(kernel->legacy_mutex);
   kernel->legacy.params.resize(bytes);
   return CUDA_SUCCESS;
 }
-CUresult cuParamSeti(CUfunction function, int offset, unsigned value) {
-  return SetParam(function, offset, &value, sizeof(value));
+CUresult cuParamSeti(Process& process, CUfunction function, int offset, unsigned value) {
+  return SetParam(process, function, offset, &value, sizeof(value));
 }
-CUresult cuParamSetf(CUfunction function, int offset, float value) {
-  return SetParam(function, offset, &value, sizeof(value));
+CUresult cuParamSetf(Process& process, CUfunction function, int offset, float value) {
+  return SetParam(process, function, offset, &value, sizeof(value));
 }
-CUresult cuParamSetv(CUfunction function, int offset, void* value, unsigned bytes) {
-  return SetParam(function, offset, value, bytes);
+CUresult cuParamSetv(Process& process, CUfunction function, int offset, void* value, unsigned bytes) {
+  return SetParam(process, function, offset, value, bytes);
 }
 
-CUresult cuLaunchGridAsync(CUfunction function, int width, int height, CUstream stream) {
+CUresult cuLaunchGridAsync(Process& process, CUfunction function, int width, int height, CUstream stream) {
   GL_CU_REQUIRE(width > 0 && height > 0);
   std::shared_ptr<session::Kernel> kernel;
-  GL_CU_TRY(FindFunction(function, &kernel));
+  GL_CU_TRY(FindFunction(process, function, &kernel));
   session::StreamPtr target;
   GL_CU_TRY(FindStream(stream, &target));
   session::Kernel::LegacyLaunch state;
@@ -188,12 +190,12 @@ CUresult cuLaunchGridAsync(CUfunction function, int width, int height, CUstream 
       state.params.empty() ? std::span<const std::byte>(kNothing, 0) : std::span<const std::byte>(state.params);
   return session::Launch(*target, request);
 }
-CUresult cuLaunchGrid(CUfunction function, int width, int height) {
-  return cuLaunchGridAsync(function, width, height, nullptr);
+CUresult cuLaunchGrid(Process& process, CUfunction function, int width, int height) {
+  return cuLaunchGridAsync(process, function, width, height, nullptr);
 }
-CUresult cuLaunch(CUfunction function) { return cuLaunchGridAsync(function, 1, 1, nullptr); }
+CUresult cuLaunch(Process& process, CUfunction function) { return cuLaunchGridAsync(process, function, 1, 1, nullptr); }
 
-CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {
+CUresult cuLaunchHostFunc(Process& process, CUstream stream, CUhostFn function, void* data) {
   GL_CU_REQUIRE(function != nullptr);
   session::StreamPtr target;
   GL_CU_TRY(FindStream(stream, &target));
@@ -203,10 +205,10 @@ CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {
   return session::Submit(*target, op);
 }
 // Whether the thread that runs host functions sleeps between them or spins changes nothing that a program sees.
-CUresult cuLaunchHostFunc_v2(CUstream stream, CUhostFn function, void* data, unsigned sync_mode) {
+CUresult cuLaunchHostFunc_v2(Process& process, CUstream stream, CUhostFn function, void* data, unsigned sync_mode) {
   constexpr unsigned kSpinWait = 1;
   GL_CU_REQUIRE(sync_mode <= kSpinWait);
-  return cuLaunchHostFunc(stream, function, data);
+  return cuLaunchHostFunc(process, stream, function, data);
 }
 
 }  // namespace gridloom::hooks

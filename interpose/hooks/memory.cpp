@@ -11,6 +11,7 @@
 #include "interpose/observe/broker_link.h"
 #include "interpose/observe/host_timeline.h"
 #include "interpose/observe/memcheck.h"
+#include "interpose/observe/observers.h"
 #include "sim/exec/extent.h"
 
 namespace gridloom::hooks {
@@ -19,8 +20,8 @@ using Kind = session::ContextMemory::Kind;
 
 namespace {
 
-CUresult Allocate(CUdeviceptr* pointer, std::size_t bytes, exec::MemoryKind memory_kind, Kind kind, unsigned flags,
-                  std::size_t align = 512) {
+CUresult Allocate(Process& process, CUdeviceptr* pointer, std::size_t bytes, exec::MemoryKind memory_kind, Kind kind,
+                  unsigned flags, std::size_t align = 512) {
   GL_CU_REQUIRE(pointer != nullptr && bytes != 0);
   GL_CU_TRY(session::RefuseUnsafeCall());
   Context& context = ThisContext();
@@ -33,7 +34,7 @@ CUresult Allocate(CUdeviceptr* pointer, std::size_t bytes, exec::MemoryKind memo
   }
   if (address == 0) return CUDA_ERROR_OUT_OF_MEMORY;
   context.memory.Add(address, {kind, bytes, flags});
-  session::MemcheckLog::Get().NoteAllocation(context.device().memory(), address);
+  process.observers().memcheck().NoteAllocation(context.device().memory(), address);
   *pointer = address;
   return CUDA_SUCCESS;
 }
@@ -52,73 +53,73 @@ bool IsMapped(CUdeviceptr address, std::size_t bytes) {
   return msync(reinterpret_cast<void*>(begin), address + bytes - begin, MS_ASYNC) == 0;
 }
 
-CUresult Free(const char* call, CUdeviceptr pointer, std::initializer_list<Kind> kinds) {
+CUresult Free(Process& process, const char* call, CUdeviceptr pointer, std::initializer_list<Kind> kinds) {
   GL_CU_TRY(session::RefuseUnsafeCall());
   Context* const owner = OwnerOf(pointer);
   const auto refuse = [&] {
-    session::MemcheckLog::Get().BadFree(call, ThisContext(), pointer);
+    process.observers().memcheck().BadFree(call, ThisContext(), pointer);
     return CUDA_ERROR_INVALID_VALUE;
   };
   if (owner == nullptr || !owner->memory.Find(pointer)) return refuse();
   owner->WaitAll();  // freeing waits for the work that may use the block
   if (!owner->memory.Take(pointer, kinds)) return refuse();
-  session::MemcheckLog::Get().NoteFree(owner->device().memory(), pointer);
+  process.observers().memcheck().NoteFree(owner->device().memory(), pointer);
   return owner->device().memory().Free(pointer) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 }  // namespace
 
-CUresult cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
+CUresult cuMemGetInfo_v2(Process& process, std::size_t* free, std::size_t* total) {
   const exec::DeviceMemory& memory = ThisContext().device().memory();
   std::uint64_t all = memory.limit_bytes(), left = all - std::min(memory.used_bytes(), all);
-  if (const session::BrokerLink* const link = session::BrokerLink::Get())
+  if (const session::BrokerLink* const link = process.observers().broker())
     link->MemoryInfo(memory.used_bytes(), &left, &all);
   Store(free, left);
   Store(total, all);
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemAlloc_v2(CUdeviceptr* pointer, std::size_t bytes) {
-  return Allocate(pointer, bytes, exec::MemoryKind::kDevice, Kind::kDevice, 0);
+CUresult cuMemAlloc_v2(Process& process, CUdeviceptr* pointer, std::size_t bytes) {
+  return Allocate(process, pointer, bytes, exec::MemoryKind::kDevice, Kind::kDevice, 0);
 }
 
-CUresult cuMemAllocPitch_v2(CUdeviceptr* pointer, std::size_t* pitch, std::size_t width, std::size_t height,
-                            unsigned element) {
+CUresult cuMemAllocPitch_v2(Process& process, CUdeviceptr* pointer, std::size_t* pitch, std::size_t width,
+                            std::size_t height, unsigned element) {
   GL_CU_REQUIRE(pitch != nullptr && width != 0 && height != 0 && (element == 4 || element == 8 || element == 16));
   const auto& spec = ThisContext().device().spec();
   const std::size_t step = std::max<std::size_t>(spec.texture.alignment_bytes, 512);
   const exec::Extent row = exec::Extent(width).RoundedUp(step), all = row * height;
   GL_CU_REQUIRE(row <= spec.memory.max_pitch_bytes && all.fits());
-  GL_CU_TRY(Allocate(pointer, all.value(), exec::MemoryKind::kDevice, Kind::kDevice, 0));
+  GL_CU_TRY(Allocate(process, pointer, all.value(), exec::MemoryKind::kDevice, Kind::kDevice, 0));
   *pitch = row.value();
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemAllocManaged(CUdeviceptr* pointer, std::size_t bytes, unsigned flags) {
+CUresult cuMemAllocManaged(Process& process, CUdeviceptr* pointer, std::size_t bytes, unsigned flags) {
   GL_CU_REQUIRE(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST);
-  GL_CU_TRY(Allocate(pointer, bytes, exec::MemoryKind::kManaged, Kind::kManaged, flags));
-  if (auto* const timeline = session::HostTimeline::Get()) timeline->ShareMemory();
+  GL_CU_TRY(Allocate(process, pointer, bytes, exec::MemoryKind::kManaged, Kind::kManaged, flags));
+  if (auto* const timeline = process.observers().timeline()) timeline->ShareMemory();
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemFree_v2(CUdeviceptr pointer) {
+CUresult cuMemFree_v2(Process& process, CUdeviceptr pointer) {
   if (pointer == 0) return CUDA_SUCCESS;
   GL_CU_TRY(session::RefuseUnsafeCall());
   session::FreeOp op;
   if (const CUresult known = session::BeginFree(pointer, &op); known != CUDA_ERROR_NOT_FOUND) {
     if (known != CUDA_SUCCESS) {
-      session::MemcheckLog::Get().BadFree("cuMemFree", ThisContext(), pointer);
+      process.observers().memcheck().BadFree("cuMemFree", ThisContext(), pointer);
       return known;
     }
     ThisContext().WaitAll();
-    session::MemcheckLog::Get().NoteFree(ThisContext().device().memory(), pointer);
+    process.observers().memcheck().NoteFree(ThisContext().device().memory(), pointer);
     session::RunFree(op);
     return CUDA_SUCCESS;
   }
-  return Free("cuMemFree", pointer, {Kind::kDevice, Kind::kManaged});
+  return Free(process, "cuMemFree", pointer, {Kind::kDevice, Kind::kManaged});
 }
 
-CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, std::size_t* bytes, CUdeviceptr pointer) {
+CUresult cuMemGetAddressRange_v2(Process& process, CUdeviceptr* base, std::size_t* bytes, CUdeviceptr pointer) {
   const auto allocation = ThisContext().device().memory().Find(pointer);
   if (!allocation) return CUDA_ERROR_NOT_FOUND;
   Store(base, allocation->base);
@@ -128,33 +129,38 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, std::size_t* bytes, CUdevice
 
 // ---- host memory
 
-CUresult cuMemHostAlloc(void** pointer, std::size_t bytes, unsigned flags) {
+CUresult cuMemHostAlloc(Process& process, void** pointer, std::size_t bytes, unsigned flags) {
   constexpr unsigned kKnown = kMemHostAllocPortable | kMemHostAllocDeviceMap | kMemHostAllocWriteCombined;
   GL_CU_REQUIRE(pointer != nullptr && (flags & ~kKnown) == 0);
   CUdeviceptr address = 0;
-  GL_CU_TRY(Allocate(&address, bytes, exec::MemoryKind::kPinned, Kind::kPinned, flags | kMemHostAllocDeviceMap));
+  GL_CU_TRY(
+      Allocate(process, &address, bytes, exec::MemoryKind::kPinned, Kind::kPinned, flags | kMemHostAllocDeviceMap));
   *pointer = reinterpret_cast<void*>(address);
   return CUDA_SUCCESS;
 }
-CUresult cuMemAllocHost_v2(void** pointer, std::size_t bytes) { return cuMemHostAlloc(pointer, bytes, 0); }
-CUresult cuMemAllocHost(void** pointer, unsigned bytes) { return cuMemHostAlloc(pointer, bytes, 0); }
-
-CUresult cuMemFreeHost(void* pointer) {
-  GL_CU_REQUIRE(pointer != nullptr);
-  return Free("cuMemFreeHost", reinterpret_cast<CUdeviceptr>(pointer), {Kind::kPinned});
+CUresult cuMemAllocHost_v2(Process& process, void** pointer, std::size_t bytes) {
+  return cuMemHostAlloc(process, pointer, bytes, 0);
+}
+CUresult cuMemAllocHost(Process& process, void** pointer, unsigned bytes) {
+  return cuMemHostAlloc(process, pointer, bytes, 0);
 }
 
-CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* device_pointer, void* pointer, unsigned flags) {
+CUresult cuMemFreeHost(Process& process, void* pointer) {
+  GL_CU_REQUIRE(pointer != nullptr);
+  return Free(process, "cuMemFreeHost", reinterpret_cast<CUdeviceptr>(pointer), {Kind::kPinned});
+}
+
+CUresult cuMemHostGetDevicePointer_v2(Process& process, CUdeviceptr* device_pointer, void* pointer, unsigned flags) {
   GL_CU_REQUIRE(device_pointer != nullptr && flags == 0);
   const auto allocation = ThisContext().device().memory().Find(reinterpret_cast<CUdeviceptr>(pointer));
   GL_CU_REQUIRE(allocation &&
                 (allocation->kind == exec::MemoryKind::kPinned || allocation->kind == exec::MemoryKind::kRegistered));
   *device_pointer = reinterpret_cast<CUdeviceptr>(pointer);
-  if (auto* const timeline = session::HostTimeline::Get()) timeline->ShareMemory();
+  if (auto* const timeline = process.observers().timeline()) timeline->ShareMemory();
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemHostGetFlags(unsigned* flags, void* pointer) {
+CUresult cuMemHostGetFlags(Process& process, unsigned* flags, void* pointer) {
   GL_CU_REQUIRE(flags != nullptr);
   const auto allocation = ThisContext().device().memory().Find(reinterpret_cast<CUdeviceptr>(pointer));
   const Context* const owner = allocation ? allocation->OwnerAs<Context>() : nullptr;
@@ -164,7 +170,7 @@ CUresult cuMemHostGetFlags(unsigned* flags, void* pointer) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemHostRegister_v2(void* pointer, std::size_t bytes, unsigned flags) {
+CUresult cuMemHostRegister_v2(Process& process, void* pointer, std::size_t bytes, unsigned flags) {
   constexpr unsigned kKnown =
       kMemHostRegisterPortable | kMemHostRegisterDeviceMap | kMemHostRegisterIoMemory | kMemHostRegisterReadOnly;
   GL_CU_REQUIRE(pointer != nullptr && bytes != 0 && (flags & ~kKnown) == 0);
@@ -182,7 +188,7 @@ CUresult cuMemHostRegister_v2(void* pointer, std::size_t bytes, unsigned flags) 
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemHostUnregister(void* pointer) {
+CUresult cuMemHostUnregister(Process& process, void* pointer) {
   GL_CU_REQUIRE(pointer != nullptr);
   GL_CU_TRY(session::RefuseUnsafeCall());
   const auto address = reinterpret_cast<CUdeviceptr>(pointer);

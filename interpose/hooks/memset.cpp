@@ -32,20 +32,20 @@ CUresult Fill(CUdeviceptr dst, std::size_t pitch, unsigned value, unsigned eleme
 
 }  // namespace
 
-#define GL_MEMSET(bits, type)                                                                          \
-  CUresult cuMemsetD##bits##_v2(CUdeviceptr dst, type value, std::size_t count) {                      \
-    return Fill(dst, 0, value, bits / 8, count, 1, nullptr, true);                                     \
-  }                                                                                                    \
-  CUresult cuMemsetD##bits##Async(CUdeviceptr dst, type value, std::size_t count, CUstream stream) {   \
-    return Fill(dst, 0, value, bits / 8, count, 1, stream, false);                                     \
-  }                                                                                                    \
-  CUresult cuMemsetD2D##bits##_v2(CUdeviceptr dst, std::size_t pitch, type value, std::size_t width,   \
-                                  std::size_t height) {                                                \
-    return Fill(dst, pitch, value, bits / 8, width, height, nullptr, true);                            \
-  }                                                                                                    \
-  CUresult cuMemsetD2D##bits##Async(CUdeviceptr dst, std::size_t pitch, type value, std::size_t width, \
-                                    std::size_t height, CUstream stream) {                             \
-    return Fill(dst, pitch, value, bits / 8, width, height, stream, false);                            \
+#define GL_MEMSET(bits, type)                                                                                          \
+  CUresult cuMemsetD##bits##_v2(Process& process, CUdeviceptr dst, type value, std::size_t count) {                    \
+    return Fill(dst, 0, value, bits / 8, count, 1, nullptr, true);                                                     \
+  }                                                                                                                    \
+  CUresult cuMemsetD##bits##Async(Process& process, CUdeviceptr dst, type value, std::size_t count, CUstream stream) { \
+    return Fill(dst, 0, value, bits / 8, count, 1, stream, false);                                                     \
+  }                                                                                                                    \
+  CUresult cuMemsetD2D##bits##_v2(Process& process, CUdeviceptr dst, std::size_t pitch, type value, std::size_t width, \
+                                  std::size_t height) {                                                                \
+    return Fill(dst, pitch, value, bits / 8, width, height, nullptr, true);                                            \
+  }                                                                                                                    \
+  CUresult cuMemsetD2D##bits##Async(Process& process, CUdeviceptr dst, std::size_t pitch, type value,                  \
+                                    std::size_t width, std::size_t height, CUstream stream) {                          \
+    return Fill(dst, pitch, value, bits / 8, width, height, stream, false);                                            \
   }
 
 GL_MEMSET(8, unsigned char)

@@ -48,84 +48,87 @@ CUresult CheckMachineCode(const session::RefusedCode& code, bool from_runtime, J
   return CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
-CUresult LoadModule(const CodeImage& image, JitOptions& options, CUmodule* module) {
+CUresult LoadModule(Process& process, const CodeImage& image, JitOptions& options, CUmodule* module) {
   Context& context = ThisContext();
   std::shared_ptr<Code> code;
   GL_CU_TRY(LoadCode(image, context.device(), &context, false, options, &code));
   if (const session::RefusedCode* const refused = code->refused())
     GL_CU_TRY(CheckMachineCode(*refused, code->from_runtime(), options));
   code->BindTo(context);
-  *module = TheProcess().modules.Add(std::make_shared<Module>(std::move(code), context, true));
+  *module = process.modules.Add(std::make_shared<Module>(std::move(code), context, true));
   return CUDA_SUCCESS;
 }
 
-CUresult LoadLibrary(const CodeImage& image, CUjit_option* keys, void** values, unsigned count, CUlibrary* library) {
+CUresult LoadLibrary(Process& process, const CodeImage& image, CUjit_option* keys, void** values, unsigned count,
+                     CUlibrary* library) {
   JitOptions options;
   GL_CU_TRY(JitOptions::Parse(count, keys, values, &options));
-  const bool lazy = !TheProcess().eager_loading() && !options.wants_logs();
+  const bool lazy = !process.eager_loading() && !options.wants_logs();
   std::shared_ptr<Code> code;
   Context* const context = session::CurrentContext();
-  Device& device = context != nullptr ? context->device() : TheProcess().first_device();
+  Device& device = context != nullptr ? context->device() : process.first_device();
   GL_CU_TRY(LoadCode(image, device, nullptr, lazy, options, &code));
-  *library = TheProcess().libraries.Add(std::make_shared<Library>(std::move(code)));
+  *library = process.libraries.Add(std::make_shared<Library>(std::move(code)));
   return CUDA_SUCCESS;
 }
 
-CUresult FindModule(CUmodule handle, std::shared_ptr<Module>* module) {
-  *module = TheProcess().modules.Find(handle);
+CUresult FindModule(Process& process, CUmodule handle, std::shared_ptr<Module>* module) {
+  *module = process.modules.Find(handle);
   return *module != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
-CUresult FindLibrary(CUlibrary handle, std::shared_ptr<Library>* library) {
-  *library = TheProcess().libraries.Find(handle);
+CUresult FindLibrary(Process& process, CUlibrary handle, std::shared_ptr<Library>* library) {
+  *library = process.libraries.Find(handle);
   return *library != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 }  // namespace
 
-CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count, CUjit_option* keys, void** values) {
+CUresult cuModuleLoadDataEx(Process& process, CUmodule* module, const void* image, unsigned count, CUjit_option* keys,
+                            void** values) {
   GL_CU_REQUIRE(module != nullptr && image != nullptr);
   JitOptions options;  // allowed while a stream captures: drivers since 12.3 load modules then, too
   GL_CU_TRY(JitOptions::Parse(count, keys, values, &options));
-  return LoadModule({image}, options, module);
+  return LoadModule(process, {image}, options, module);
 }
 
-CUresult cuModuleLoadData(CUmodule* module, const void* image) {
-  return cuModuleLoadDataEx(module, image, 0, nullptr, nullptr);
+CUresult cuModuleLoadData(Process& process, CUmodule* module, const void* image) {
+  return cuModuleLoadDataEx(process, module, image, 0, nullptr, nullptr);
 }
 
-CUresult cuModuleLoad(CUmodule* module, const char* file) {
+CUresult cuModuleLoad(Process& process, CUmodule* module, const char* file) {
   GL_CU_REQUIRE(module != nullptr && file != nullptr);
   const auto bytes = ReadWholeFile(file);
   if (!bytes.ok()) return CUDA_ERROR_FILE_NOT_FOUND;
   if (bytes->empty()) return CUDA_ERROR_INVALID_IMAGE;
   JitOptions options;
-  return LoadModule({bytes->data(), bytes->size()}, options, module);
+  return LoadModule(process, {bytes->data(), bytes->size()}, options, module);
 }
 
-CUresult cuModuleUnload(CUmodule handle) {
+CUresult cuModuleUnload(Process& process, CUmodule handle) {
   std::shared_ptr<Module> module;
-  GL_CU_TRY(FindModule(handle, &module));
+  GL_CU_TRY(FindModule(process, handle, &module));
   if (!module->owns_code()) return CUDA_ERROR_NOT_PERMITTED;  // a library's: goes with cuLibraryUnload
   module->context().WaitAll();
-  TheProcess().modules.Remove(handle);
+  process.modules.Remove(handle);
   module->code().Unload();
   return CUDA_SUCCESS;
 }
 
-CUresult cuModuleGetFunction(CUfunction* function, CUmodule handle, const char* name) {
+CUresult cuModuleGetFunction(Process& process, CUfunction* function, CUmodule handle, const char* name) {
   GL_CU_REQUIRE(function != nullptr && name != nullptr);
   std::shared_ptr<Module> module;
-  GL_CU_TRY(FindModule(handle, &module));
+  GL_CU_TRY(FindModule(process, handle, &module));
   std::shared_ptr<session::Kernel> kernel;
   GL_CU_TRY(module->code().FindKernel(name, &module->context(), &kernel));
   *function = kernel->function_handle();
   return CUDA_SUCCESS;
 }
 
-CUresult cuModuleGetGlobal_v2(CUdeviceptr* pointer, std::size_t* bytes, CUmodule handle, const char* name) {
+CUresult cuModuleGetGlobal_v2(Process& process, CUdeviceptr* pointer, std::size_t* bytes, CUmodule handle,
+                              const char* name) {
   GL_CU_REQUIRE(name != nullptr);
   std::shared_ptr<Module> module;
-  GL_CU_TRY(FindModule(handle, &module));
+  GL_CU_TRY(FindModule(process, handle, &module));
   const exec::GlobalInfo* global = nullptr;
   GL_CU_TRY(module->code().FindGlobal(name, &module->context(), &global));
   Store(pointer, global->address);
@@ -133,91 +136,92 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr* pointer, std::size_t* bytes, CUmodule
   return CUDA_SUCCESS;
 }
 
-CUresult cuModuleGetFunctionCount(unsigned* count, CUmodule handle) {
+CUresult cuModuleGetFunctionCount(Process& process, unsigned* count, CUmodule handle) {
   GL_CU_REQUIRE(count != nullptr);
   std::shared_ptr<Module> module;
-  GL_CU_TRY(FindModule(handle, &module));
+  GL_CU_TRY(FindModule(process, handle, &module));
   std::vector<std::shared_ptr<session::Kernel>> kernels;
   GL_CU_TRY(module->code().AllKernels(&module->context(), &kernels));
   *count = static_cast<unsigned>(kernels.size());
   return CUDA_SUCCESS;
 }
 
-CUresult cuModuleEnumerateFunctions(CUfunction* functions, unsigned count, CUmodule handle) {
+CUresult cuModuleEnumerateFunctions(Process& process, CUfunction* functions, unsigned count, CUmodule handle) {
   GL_CU_REQUIRE(functions != nullptr || count == 0);
   std::shared_ptr<Module> module;
-  GL_CU_TRY(FindModule(handle, &module));
+  GL_CU_TRY(FindModule(process, handle, &module));
   std::vector<std::shared_ptr<session::Kernel>> kernels;
   GL_CU_TRY(module->code().AllKernels(&module->context(), &kernels));
   for (std::size_t i = 0; i < kernels.size() && i < count; ++i) functions[i] = kernels[i]->function_handle();
   return CUDA_SUCCESS;
 }
 
-CUresult cuModuleGetTexRef(CUtexref* texref, CUmodule handle, const char* name) {
+CUresult cuModuleGetTexRef(Process& process, CUtexref* texref, CUmodule handle, const char* name) {
   GL_CU_REQUIRE(texref != nullptr && name != nullptr);
   std::shared_ptr<Module> module;
-  GL_CU_TRY(FindModule(handle, &module));
+  GL_CU_TRY(FindModule(process, handle, &module));
   const auto found = module->code().FindTextureReference(name, &module->context());
   if (found == nullptr) return CUDA_ERROR_NOT_FOUND;
   *texref = reinterpret_cast<CUtexref>(found.get());
   return CUDA_SUCCESS;
 }
 
-CUresult cuModuleGetSurfRef(CUsurfref* surfref, CUmodule handle, const char* name) {
-  return cuModuleGetTexRef(reinterpret_cast<CUtexref*>(surfref), handle, name);
+CUresult cuModuleGetSurfRef(Process& process, CUsurfref* surfref, CUmodule handle, const char* name) {
+  return cuModuleGetTexRef(process, reinterpret_cast<CUtexref*>(surfref), handle, name);
 }
 
 // ---- libraries: device code without a context
 
-CUresult cuLibraryLoadData(CUlibrary* library, const void* image, CUjit_option* jit_keys, void** jit_values,
-                           unsigned jit_count, CUlibraryOption*, void**, unsigned) {
+CUresult cuLibraryLoadData(Process& process, CUlibrary* library, const void* image, CUjit_option* jit_keys,
+                           void** jit_values, unsigned jit_count, CUlibraryOption*, void**, unsigned) {
   GL_CU_REQUIRE(library != nullptr && image != nullptr);
-  return LoadLibrary({image}, jit_keys, jit_values, jit_count, library);
+  return LoadLibrary(process, {image}, jit_keys, jit_values, jit_count, library);
 }
 
-CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* file, CUjit_option* jit_keys, void** jit_values,
-                               unsigned jit_count, CUlibraryOption*, void**, unsigned) {
+CUresult cuLibraryLoadFromFile(Process& process, CUlibrary* library, const char* file, CUjit_option* jit_keys,
+                               void** jit_values, unsigned jit_count, CUlibraryOption*, void**, unsigned) {
   GL_CU_REQUIRE(library != nullptr && file != nullptr);
   const auto bytes = ReadWholeFile(file);
   if (!bytes.ok()) return CUDA_ERROR_FILE_NOT_FOUND;
   if (bytes->empty()) return CUDA_ERROR_INVALID_IMAGE;
-  return LoadLibrary({bytes->data(), bytes->size()}, jit_keys, jit_values, jit_count, library);
+  return LoadLibrary(process, {bytes->data(), bytes->size()}, jit_keys, jit_values, jit_count, library);
 }
 
-CUresult cuLibraryUnload(CUlibrary handle) {
+CUresult cuLibraryUnload(Process& process, CUlibrary handle) {
   std::shared_ptr<Library> library;
-  GL_CU_TRY(FindLibrary(handle, &library));
+  GL_CU_TRY(FindLibrary(process, handle, &library));
   library->code().WaitForUsers();
-  if (TheProcess().libraries.Remove(handle) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (process.libraries.Remove(handle) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   for (const auto& module : library->TakeModules()) {
-    TheProcess().modules.Remove(reinterpret_cast<CUmodule>(module.get()));
+    process.modules.Remove(reinterpret_cast<CUmodule>(module.get()));
   }
   library->code().Unload();
   return CUDA_SUCCESS;
 }
 
-CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary handle, const char* name) {
+CUresult cuLibraryGetKernel(Process& process, CUkernel* kernel, CUlibrary handle, const char* name) {
   GL_CU_REQUIRE(kernel != nullptr && name != nullptr);
   std::shared_ptr<Library> library;
-  GL_CU_TRY(FindLibrary(handle, &library));
+  GL_CU_TRY(FindLibrary(process, handle, &library));
   std::shared_ptr<session::Kernel> found;
   GL_CU_TRY(library->code().FindKernel(name, session::CurrentContext(), &found));
   *kernel = found->kernel_handle();
   return CUDA_SUCCESS;
 }
 
-CUresult cuLibraryGetModule(CUmodule* module, CUlibrary handle) {
+CUresult cuLibraryGetModule(Process& process, CUmodule* module, CUlibrary handle) {
   GL_CU_REQUIRE(module != nullptr);
   std::shared_ptr<Library> library;
-  GL_CU_TRY(FindLibrary(handle, &library));
+  GL_CU_TRY(FindLibrary(process, handle, &library));
   *module = reinterpret_cast<CUmodule>(library->ModuleIn(ThisContext()).get());
   return CUDA_SUCCESS;
 }
 
-CUresult cuLibraryGetGlobal(CUdeviceptr* pointer, std::size_t* bytes, CUlibrary handle, const char* name) {
+CUresult cuLibraryGetGlobal(Process& process, CUdeviceptr* pointer, std::size_t* bytes, CUlibrary handle,
+                            const char* name) {
   GL_CU_REQUIRE(name != nullptr);
   std::shared_ptr<Library> library;
-  GL_CU_TRY(FindLibrary(handle, &library));
+  GL_CU_TRY(FindLibrary(process, handle, &library));
   const exec::GlobalInfo* global = nullptr;
   GL_CU_TRY(library->code().FindGlobal(name, &ThisContext(), &global));
   Store(pointer, global->address);
@@ -225,10 +229,11 @@ CUresult cuLibraryGetGlobal(CUdeviceptr* pointer, std::size_t* bytes, CUlibrary 
   return CUDA_SUCCESS;
 }
 
-CUresult cuLibraryGetManaged(CUdeviceptr* pointer, std::size_t* bytes, CUlibrary handle, const char* name) {
+CUresult cuLibraryGetManaged(Process& process, CUdeviceptr* pointer, std::size_t* bytes, CUlibrary handle,
+                             const char* name) {
   GL_CU_REQUIRE(name != nullptr);
   std::shared_ptr<Library> library;
-  GL_CU_TRY(FindLibrary(handle, &library));
+  GL_CU_TRY(FindLibrary(process, handle, &library));
   const exec::GlobalInfo* global = nullptr;
   GL_CU_TRY(library->code().FindGlobal(name, nullptr, &global));
   if (!global->managed) return CUDA_ERROR_NOT_FOUND;
@@ -237,20 +242,20 @@ CUresult cuLibraryGetManaged(CUdeviceptr* pointer, std::size_t* bytes, CUlibrary
   return CUDA_SUCCESS;
 }
 
-CUresult cuLibraryGetKernelCount(unsigned* count, CUlibrary handle) {
+CUresult cuLibraryGetKernelCount(Process& process, unsigned* count, CUlibrary handle) {
   GL_CU_REQUIRE(count != nullptr);
   std::shared_ptr<Library> library;
-  GL_CU_TRY(FindLibrary(handle, &library));
+  GL_CU_TRY(FindLibrary(process, handle, &library));
   std::vector<std::shared_ptr<session::Kernel>> kernels;
   GL_CU_TRY(library->code().AllKernels(session::CurrentContext(), &kernels));
   *count = static_cast<unsigned>(kernels.size());
   return CUDA_SUCCESS;
 }
 
-CUresult cuLibraryEnumerateKernels(CUkernel* kernels, unsigned count, CUlibrary handle) {
+CUresult cuLibraryEnumerateKernels(Process& process, CUkernel* kernels, unsigned count, CUlibrary handle) {
   GL_CU_REQUIRE(kernels != nullptr || count == 0);
   std::shared_ptr<Library> library;
-  GL_CU_TRY(FindLibrary(handle, &library));
+  GL_CU_TRY(FindLibrary(process, handle, &library));
   std::vector<std::shared_ptr<session::Kernel>> found;
   GL_CU_TRY(library->code().AllKernels(session::CurrentContext(), &found));
   for (std::size_t i = 0; i < found.size() && i < count; ++i) kernels[i] = found[i]->kernel_handle();

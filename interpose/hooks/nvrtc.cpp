@@ -18,8 +18,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "interpose/api/entry.h"
 #include "interpose/objects/ptx_sources.h"
+#include "interpose/real/driver.h"
 #include "rewriter/image/kept_ptx.h"
 
 namespace {

@@ -1,8 +1,8 @@
 #include "interpose/hooks/own_kernels.h"
 
 #include "api_exports.h"
-#include "interpose/api/entry.h"
 #include "interpose/objects/process.h"
+#include "interpose/real/driver.h"
 
 namespace gridloom::hooks {
 

@@ -32,7 +32,8 @@ struct Pointee {
   bool reserved() const { return allocation.kind == MemoryKind::kReserved; }
   /// The pool, as far as the program can have a handle of it.
   CUmemoryPool pool_handle() const {
-    return pool != nullptr && pool != device.graph_pool() && !pool->closed() ? Publish(pool) : nullptr;
+    return pool != nullptr && pool != device.graph_pool() && !pool->closed() ? Publish(device.process(), pool)
+                                                                             : nullptr;
   }
 };
 
@@ -47,11 +48,11 @@ std::optional<Pointee> PointeeOf(Device& device, CUdeviceptr pointer) {
 }
 
 /// The context that the memory is of. Pools, graphs and mappings belong to the device: their memory has none.
-CUcontext ContextOf(const Pointee& to) {
+CUcontext ContextOf(Process& process, const Pointee& to) {
   if (auto* const context = to.allocation.OwnerAs<Context>()) return context->handle();
   const auto* const program = to.allocation.OwnerAs<const exec::Program>();
   if (program == nullptr) return nullptr;
-  Context* const context = TheProcess().FindContext(*program);
+  Context* const context = process.FindContext(*program);
   return (context != nullptr ? *context : to.device.primary()).handle();
 }
 
@@ -74,10 +75,11 @@ CUresult GetRangeAttribute(void* data, CUpointer_attribute attribute, const Poin
   }
 }
 
-CUresult GetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr pointer, const Pointee& to) {
+CUresult GetAttribute(Process& process, void* data, CUpointer_attribute attribute, CUdeviceptr pointer,
+                      const Pointee& to) {
   const exec::Allocation& a = to.allocation;
   switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT: return Store<CUcontext>(data, ContextOf(to));
+    case CU_POINTER_ATTRIBUTE_CONTEXT: return Store<CUcontext>(data, ContextOf(process, to));
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
       return Store<unsigned>(data, to.at_host() ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
@@ -108,15 +110,15 @@ CUresult GetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr poi
 }
 
 /// Attributes of one pointer. Memory nobody gave out is INVALID_VALUE, or zeros when asked in bulk (see below).
-CUresult GetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr pointer) {
+CUresult GetAttribute(Process& process, void* data, CUpointer_attribute attribute, CUdeviceptr pointer) {
   GL_CU_REQUIRE(data != nullptr);
   Context* const context = session::CurrentContext();
-  Device& device = context != nullptr ? context->device() : TheProcess().first_device();
+  Device& device = context != nullptr ? context->device() : process.first_device();
   if (device.backend() == nullptr) return CUDA_ERROR_SYSTEM_NOT_READY;
   const auto to = PointeeOf(device, pointer);
   GL_CU_REQUIRE(to);
   if (to->reserved() && !to->mapped) return GetRangeAttribute(data, attribute, *to);
-  return GetAttribute(data, attribute, pointer, *to);
+  return GetAttribute(process, data, attribute, pointer, *to);
 }
 
 std::size_t BytesOf(CUpointer_attribute attribute) {
@@ -137,17 +139,18 @@ std::size_t BytesOf(CUpointer_attribute attribute) {
 
 }  // namespace
 
-CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr pointer) {
-  return GetAttribute(data, attribute, pointer);
+CUresult cuPointerGetAttribute(Process& process, void* data, CUpointer_attribute attribute, CUdeviceptr pointer) {
+  return GetAttribute(process, data, attribute, pointer);
 }
 
 // In bulk, what does not apply to the pointer is zero and no error; that is how the runtime learns that memory is not
 // ours.
-CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data, CUdeviceptr pointer) {
+CUresult cuPointerGetAttributes(Process& process, unsigned count, CUpointer_attribute* attributes, void** data,
+                                CUdeviceptr pointer) {
   GL_CU_REQUIRE(attributes != nullptr && data != nullptr);
   for (unsigned i = 0; i < count; ++i) {
     GL_CU_REQUIRE(data[i] != nullptr);
-    if (GetAttribute(data[i], attributes[i], pointer) == CUDA_SUCCESS) continue;
+    if (GetAttribute(process, data[i], attributes[i], pointer) == CUDA_SUCCESS) continue;
     std::memset(data[i], 0, BytesOf(attributes[i]));
     if (attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) *static_cast<int*>(data[i]) = kDeviceInvalid;
   }
@@ -155,7 +158,8 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes,
 }
 
 // Blocks of pools and mappings cannot be told to synchronise; the context can (CU_CTX_SYNC_MEMOPS).
-CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute, CUdeviceptr pointer) {
+CUresult cuPointerSetAttribute(Process& process, const void* value, CUpointer_attribute attribute,
+                               CUdeviceptr pointer) {
   GL_CU_REQUIRE(value != nullptr && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS);
   Device& device = ThisContext().device();
   const auto to = PointeeOf(device, pointer);
@@ -189,9 +193,9 @@ CUmemLocation LocationOf(CUdevice device) {
   return device == kDeviceCpu ? CUmemLocation{CU_MEM_LOCATION_TYPE_HOST, 0}
                               : CUmemLocation{CU_MEM_LOCATION_TYPE_DEVICE, device};
 }
-CUresult CheckLocation(const CUmemLocation& location) {
+CUresult CheckLocation(Process& process, const CUmemLocation& location) {
   if (location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
-    return TheProcess().FindDevice(location.id) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+    return process.FindDevice(location.id) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
   }
   return location.type >= CU_MEM_LOCATION_TYPE_HOST && location.type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT
              ? CUDA_SUCCESS
@@ -220,54 +224,56 @@ void Advise(CUmem_advise advice, const CUmemLocation& location, session::Allocat
 
 }  // namespace
 
-CUresult cuMemAdvise_v2(CUdeviceptr pointer, std::size_t bytes, CUmem_advise advice, CUmemLocation location) {
+CUresult cuMemAdvise_v2(Process& process, CUdeviceptr pointer, std::size_t bytes, CUmem_advise advice,
+                        CUmemLocation location) {
   exec::Allocation allocation;
   GL_CU_TRY(FindManaged(pointer, bytes, &allocation));
   const bool located = advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION || advice == CU_MEM_ADVISE_SET_ACCESSED_BY ||
                        advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
-  if (located) GL_CU_TRY(CheckLocation(location));
+  if (located) GL_CU_TRY(CheckLocation(process, location));
   GL_CU_REQUIRE(advice >= CU_MEM_ADVISE_SET_READ_MOSTLY && advice <= CU_MEM_ADVISE_UNSET_ACCESSED_BY);
   Device& device = ThisContext().device();
   device.notes().Change(device.memory(), allocation,
                         [&](session::AllocationNote& note) { Advise(advice, location, note); });
   return CUDA_SUCCESS;
 }
-CUresult cuMemAdvise(CUdeviceptr pointer, std::size_t bytes, CUmem_advise advice, CUdevice device) {
-  return cuMemAdvise_v2(pointer, bytes, advice, LocationOf(device));
+CUresult cuMemAdvise(Process& process, CUdeviceptr pointer, std::size_t bytes, CUmem_advise advice, CUdevice device) {
+  return cuMemAdvise_v2(process, pointer, bytes, advice, LocationOf(device));
 }
 
-CUresult cuMemPrefetchAsync_v2(CUdeviceptr pointer, std::size_t bytes, CUmemLocation location, unsigned flags,
-                               CUstream handle) {
+CUresult cuMemPrefetchAsync_v2(Process& process, CUdeviceptr pointer, std::size_t bytes, CUmemLocation location,
+                               unsigned flags, CUstream handle) {
   GL_CU_REQUIRE(flags == 0);
   session::StreamPtr stream;
   GL_CU_TRY(FindStream(handle, &stream));
   exec::Allocation allocation;
   GL_CU_TRY(FindManaged(pointer, bytes, &allocation));
-  GL_CU_TRY(CheckLocation(location));
+  GL_CU_TRY(CheckLocation(process, location));
   Device& device = stream->context().device();
   device.notes().Change(device.memory(), allocation,
                         [&](session::AllocationNote& note) { note.prefetched = location; });
   return session::Submit(*stream, session::EmptyOp{}, session::Waiting::kIfIdle);
 }
-CUresult cuMemPrefetchAsync(CUdeviceptr pointer, std::size_t bytes, CUdevice device, CUstream stream) {
-  return cuMemPrefetchAsync_v2(pointer, bytes, LocationOf(device), 0, stream);
+CUresult cuMemPrefetchAsync(Process& process, CUdeviceptr pointer, std::size_t bytes, CUdevice device,
+                            CUstream stream) {
+  return cuMemPrefetchAsync_v2(process, pointer, bytes, LocationOf(device), 0, stream);
 }
 
-CUresult cuMemPrefetchBatchAsync(CUdeviceptr* pointers, std::size_t* bytes, std::size_t count, CUmemLocation* locations,
-                                 std::size_t* indices, std::size_t location_count, std::uint64_t flags,
-                                 CUstream stream) {
+CUresult cuMemPrefetchBatchAsync(Process& process, CUdeviceptr* pointers, std::size_t* bytes, std::size_t count,
+                                 CUmemLocation* locations, std::size_t* indices, std::size_t location_count,
+                                 std::uint64_t flags, CUstream stream) {
   GL_CU_REQUIRE(pointers != nullptr && bytes != nullptr && count != 0 && locations != nullptr && indices != nullptr &&
                 location_count != 0 && flags == 0);
   std::size_t location = 0;
   for (std::size_t i = 0; i < count; ++i) {
     while (location + 1 < location_count && indices[location + 1] <= i) ++location;
-    GL_CU_TRY(cuMemPrefetchAsync_v2(pointers[i], bytes[i], locations[location], 0, stream));
+    GL_CU_TRY(cuMemPrefetchAsync_v2(process, pointers[i], bytes[i], locations[location], 0, stream));
   }
   return CUDA_SUCCESS;
 }
 // Discarding allows losing the contents; keeping them is a legal outcome.
-CUresult cuMemDiscardBatchAsync(CUdeviceptr* pointers, std::size_t* bytes, std::size_t count, std::uint64_t flags,
-                                CUstream handle) {
+CUresult cuMemDiscardBatchAsync(Process& process, CUdeviceptr* pointers, std::size_t* bytes, std::size_t count,
+                                std::uint64_t flags, CUstream handle) {
   GL_CU_REQUIRE(pointers != nullptr && bytes != nullptr && count != 0 && flags == 0);
   session::StreamPtr stream;
   GL_CU_TRY(FindStream(handle, &stream));
@@ -277,13 +283,13 @@ CUresult cuMemDiscardBatchAsync(CUdeviceptr* pointers, std::size_t* bytes, std::
   }
   return session::Submit(*stream, session::EmptyOp{}, session::Waiting::kIfIdle);
 }
-CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr* pointers, std::size_t* bytes, std::size_t count,
-                                           CUmemLocation* locations, std::size_t* indices, std::size_t location_count,
-                                           std::uint64_t flags, CUstream stream) {
-  return cuMemPrefetchBatchAsync(pointers, bytes, count, locations, indices, location_count, flags, stream);
+CUresult cuMemDiscardAndPrefetchBatchAsync(Process& process, CUdeviceptr* pointers, std::size_t* bytes,
+                                           std::size_t count, CUmemLocation* locations, std::size_t* indices,
+                                           std::size_t location_count, std::uint64_t flags, CUstream stream) {
+  return cuMemPrefetchBatchAsync(process, pointers, bytes, count, locations, indices, location_count, flags, stream);
 }
 
-CUresult cuMemRangeGetAttribute(void* data, std::size_t data_bytes, CUmem_range_attribute attribute,
+CUresult cuMemRangeGetAttribute(Process& process, void* data, std::size_t data_bytes, CUmem_range_attribute attribute,
                                 CUdeviceptr pointer, std::size_t bytes) {
   GL_CU_REQUIRE(data != nullptr && data_bytes >= 4 && data_bytes % 4 == 0);
   exec::Allocation allocation;
@@ -309,11 +315,12 @@ CUresult cuMemRangeGetAttribute(void* data, std::size_t data_bytes, CUmem_range_
     default: return CUDA_ERROR_INVALID_VALUE;
   }
 }
-CUresult cuMemRangeGetAttributes(void** data, std::size_t* data_bytes, CUmem_range_attribute* attributes,
-                                 std::size_t count, CUdeviceptr pointer, std::size_t bytes) {
+CUresult cuMemRangeGetAttributes(Process& process, void** data, std::size_t* data_bytes,
+                                 CUmem_range_attribute* attributes, std::size_t count, CUdeviceptr pointer,
+                                 std::size_t bytes) {
   GL_CU_REQUIRE(data != nullptr && data_bytes != nullptr && attributes != nullptr && count != 0);
   for (std::size_t i = 0; i < count; ++i)
-    GL_CU_TRY(cuMemRangeGetAttribute(data[i], data_bytes[i], attributes[i], pointer, bytes));
+    GL_CU_TRY(cuMemRangeGetAttribute(process, data[i], data_bytes[i], attributes[i], pointer, bytes));
   return CUDA_SUCCESS;
 }
 
@@ -343,7 +350,7 @@ CUresult FindPrefetched(CUdeviceptr pointer, std::size_t bytes, CUmemLocation* p
 
 }  // namespace
 
-CUresult cuMemGetLocationInfo(CUdeviceptr pointer, std::size_t bytes, std::size_t summary_granularity,
+CUresult cuMemGetLocationInfo(Process& process, CUdeviceptr pointer, std::size_t bytes, std::size_t summary_granularity,
                               std::size_t sampling_granularity, CUmemLocation* location_out) {
   constexpr std::size_t kSampling = 64 << 10;  // where the program leaves it to the driver
   GL_CU_REQUIRE(pointer != 0 && location_out != nullptr && summary_granularity != 0 && summary_granularity <= bytes);
@@ -360,7 +367,8 @@ CUresult cuMemGetLocationInfo(CUdeviceptr pointer, std::size_t bytes, std::size_
 }
 
 // A length of 0 means the whole allocation, and nothing less can be meant.
-CUresult cuStreamAttachMemAsync(CUstream handle, CUdeviceptr pointer, std::size_t bytes, unsigned flags) {
+CUresult cuStreamAttachMemAsync(Process& process, CUstream handle, CUdeviceptr pointer, std::size_t bytes,
+                                unsigned flags) {
   GL_CU_REQUIRE(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE);
   session::StreamPtr stream;
   GL_CU_TRY(FindStream(handle, &stream));

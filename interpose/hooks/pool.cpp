@@ -7,6 +7,7 @@
 #include "interpose/objects/free.h"
 #include "interpose/objects/operation.h"
 #include "interpose/observe/memcheck.h"
+#include "interpose/observe/observers.h"
 
 namespace gridloom::hooks {
 
@@ -14,16 +15,17 @@ using session::MemoryPool;
 
 namespace {
 
-CUresult FindPool(CUmemoryPool handle, std::shared_ptr<MemoryPool>* pool) {
-  *pool = TheProcess().pools.Find(handle);
+CUresult FindPool(Process& process, CUmemoryPool handle, std::shared_ptr<MemoryPool>* pool) {
+  *pool = process.pools.Find(handle);
   GL_CU_REQUIRE(*pool != nullptr);
   return CUDA_SUCCESS;
 }
 
 /// From the pool, or where there is none from the one that the stream's device uses.
-CUresult AllocateFrom(std::shared_ptr<MemoryPool> pool, CUdeviceptr* pointer, std::size_t bytes, CUstream handle) {
+CUresult AllocateFrom(Process& process, std::shared_ptr<MemoryPool> pool, CUdeviceptr* pointer, std::size_t bytes,
+                      CUstream handle) {
   session::StreamPtr stream;
-  GL_CU_TRY(FindOwnedStream(handle, &stream));
+  GL_CU_TRY(FindOwnedStream(process, handle, &stream));
   GL_CU_REQUIRE(pointer != nullptr);
   {
     const std::lock_guard lock(session::CaptureMutex());
@@ -40,7 +42,7 @@ CUresult AllocateFrom(std::shared_ptr<MemoryPool> pool, CUdeviceptr* pointer, st
     address = pool->Allocate(bytes);
   }
   if (address == 0) return CUDA_ERROR_OUT_OF_MEMORY;
-  session::MemcheckLog::Get().NoteStreamAllocation(*stream, stream->context().device().memory(), address);
+  process.observers().memcheck().NoteStreamAllocation(*stream, stream->context().device().memory(), address);
   *pointer = address;
   // The memory is there at once. As a work of the legacy stream the allocation still stands between those of blocking
   // streams.
@@ -50,8 +52,8 @@ CUresult AllocateFrom(std::shared_ptr<MemoryPool> pool, CUdeviceptr* pointer, st
 
 /// The device that a pool at that place belongs to: pools of host memory belong to the first one, which reaches all of
 /// it.
-CUresult DeviceOf(const CUmemLocation& location, Device** device) {
-  return FindDevice(location.type == CU_MEM_LOCATION_TYPE_DEVICE ? location.id : 0, device);
+CUresult DeviceOf(Process& process, const CUmemLocation& location, Device** device) {
+  return FindDevice(process, location.type == CU_MEM_LOCATION_TYPE_DEVICE ? location.id : 0, device);
 }
 
 /// What the allocations of a pool of that type and place are. Only managed memory may be nowhere in particular.
@@ -66,35 +68,37 @@ CUresult KindOf(CUmemAllocationType type, const CUmemLocation& location, exec::M
   return CUDA_SUCCESS;
 }
 
-CUresult FindPlace(const CUmemLocation* location, CUmemAllocationType type, Device** device, exec::MemoryKind* kind) {
+CUresult FindPlace(Process& process, const CUmemLocation* location, CUmemAllocationType type, Device** device,
+                   exec::MemoryKind* kind) {
   GL_CU_REQUIRE(location != nullptr);
   GL_CU_TRY(KindOf(type, *location, kind));
-  return DeviceOf(*location, device);
+  return DeviceOf(process, *location, device);
 }
 
 }  // namespace
 
-CUmemoryPool Publish(const std::shared_ptr<MemoryPool>& pool) {
-  if (TheProcess().pools.Find(pool->handle()) == nullptr) TheProcess().pools.Add(pool);
+CUmemoryPool Publish(Process& process, const std::shared_ptr<MemoryPool>& pool) {
+  if (process.pools.Find(pool->handle()) == nullptr) process.pools.Add(pool);
   return pool->handle();
 }
 
-CUresult cuMemAllocAsync(CUdeviceptr* pointer, std::size_t bytes, CUstream stream) {
-  return AllocateFrom(nullptr, pointer, bytes, stream);
+CUresult cuMemAllocAsync(Process& process, CUdeviceptr* pointer, std::size_t bytes, CUstream stream) {
+  return AllocateFrom(process, nullptr, pointer, bytes, stream);
 }
 
-CUresult cuMemAllocFromPoolAsync(CUdeviceptr* pointer, std::size_t bytes, CUmemoryPool handle, CUstream stream) {
+CUresult cuMemAllocFromPoolAsync(Process& process, CUdeviceptr* pointer, std::size_t bytes, CUmemoryPool handle,
+                                 CUstream stream) {
   std::shared_ptr<MemoryPool> pool;
-  GL_CU_TRY(FindPool(handle, &pool));
-  return AllocateFrom(std::move(pool), pointer, bytes, stream);
+  GL_CU_TRY(FindPool(process, handle, &pool));
+  return AllocateFrom(process, std::move(pool), pointer, bytes, stream);
 }
 
-CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream handle) {
+CUresult cuMemFreeAsync(Process& process, CUdeviceptr pointer, CUstream handle) {
   session::StreamPtr stream;
-  GL_CU_TRY(FindOwnedStream(handle, &stream));
+  GL_CU_TRY(FindOwnedStream(process, handle, &stream));
   if (pointer == 0) return CUDA_SUCCESS;
   const auto refuse = [&](CUresult status) {
-    session::MemcheckLog::Get().BadFree("cuMemFreeAsync", stream->context(), pointer);
+    process.observers().memcheck().BadFree("cuMemFreeAsync", stream->context(), pointer);
     return status;
   };
   bool captured = false;
@@ -111,123 +115,124 @@ CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream handle) {
   const auto allocation = stream->context().device().memory().Find(pointer);
   if (!allocation || allocation->base != pointer || allocation->kind != exec::MemoryKind::kDevice)
     return refuse(CUDA_ERROR_INVALID_VALUE);
-  return session::CurrentContext() != nullptr ? hooks::cuMemFree_v2(pointer) : CUDA_ERROR_INVALID_CONTEXT;
+  return session::CurrentContext() != nullptr ? hooks::cuMemFree_v2(process, pointer) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-CUresult cuMemPoolCreate(CUmemoryPool* handle, const CUmemPoolProps* props) {
+CUresult cuMemPoolCreate(Process& process, CUmemoryPool* handle, const CUmemPoolProps* props) {
   GL_CU_REQUIRE(handle != nullptr && props != nullptr);
   if (props->handle_types != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;  // sharing with other processes
   Device* device = nullptr;
   exec::MemoryKind kind{};
-  GL_CU_TRY(FindPlace(&props->location, props->alloc_type, &device, &kind));
+  GL_CU_TRY(FindPlace(process, &props->location, props->alloc_type, &device, &kind));
   if (device->backend() == nullptr) return CUDA_ERROR_SYSTEM_NOT_READY;
-  *handle = TheProcess().pools.Add(std::make_shared<MemoryPool>(*device, kind, props->max_size, props->location.type));
+  *handle = process.pools.Add(std::make_shared<MemoryPool>(*device, kind, props->max_size, props->location.type));
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemPoolDestroy(CUmemoryPool handle) {
+CUresult cuMemPoolDestroy(Process& process, CUmemoryPool handle) {
   std::shared_ptr<MemoryPool> pool;
-  GL_CU_TRY(FindPool(handle, &pool));
+  GL_CU_TRY(FindPool(process, handle, &pool));
   GL_CU_REQUIRE(pool != pool->device().default_pool(pool->kind()));
-  TheProcess().pools.Remove(handle);
+  process.pools.Remove(handle);
   pool->device().ForgetPool(*pool);
   pool->Close();
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemPoolTrimTo(CUmemoryPool handle, std::size_t keep) {
+CUresult cuMemPoolTrimTo(Process& process, CUmemoryPool handle, std::size_t keep) {
   std::shared_ptr<MemoryPool> pool;
-  GL_CU_TRY(FindPool(handle, &pool));
+  GL_CU_TRY(FindPool(process, handle, &pool));
   pool->Trim(keep);
   return CUDA_SUCCESS;
 }
-CUresult cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, void* value) {
+CUresult cuMemPoolSetAttribute(Process& process, CUmemoryPool handle, CUmemPool_attribute attribute, void* value) {
   std::shared_ptr<MemoryPool> pool;
   GL_CU_REQUIRE(value != nullptr);
-  GL_CU_TRY(FindPool(handle, &pool));
+  GL_CU_TRY(FindPool(process, handle, &pool));
   return pool->SetAttribute(attribute, value);
 }
-CUresult cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, void* value) {
+CUresult cuMemPoolGetAttribute(Process& process, CUmemoryPool handle, CUmemPool_attribute attribute, void* value) {
   std::shared_ptr<MemoryPool> pool;
   GL_CU_REQUIRE(value != nullptr);
-  GL_CU_TRY(FindPool(handle, &pool));
+  GL_CU_TRY(FindPool(process, handle, &pool));
   return pool->GetAttribute(attribute, value);
 }
 // There is one device; the host never reaches a device's own memory.
-CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc* map, std::size_t count) {
+CUresult cuMemPoolSetAccess(Process& process, CUmemoryPool handle, const CUmemAccessDesc* map, std::size_t count) {
   std::shared_ptr<MemoryPool> pool;
-  GL_CU_TRY(FindPool(handle, &pool));
+  GL_CU_TRY(FindPool(process, handle, &pool));
   for (std::size_t i = 0; i < count; ++i) {
     const bool of_host = map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE;
     if (of_host && pool->kind() == exec::MemoryKind::kPool) return CUDA_ERROR_NOT_SUPPORTED;
     Device* device = nullptr;
-    GL_CU_TRY(DeviceOf(map[i].location, &device));
+    GL_CU_TRY(DeviceOf(process, map[i].location, &device));
     GL_CU_REQUIRE(map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     if (of_host) pool->GiveHostAccess();
     else pool->GiveDeviceAccess();
   }
   return CUDA_SUCCESS;
 }
-CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool handle, CUmemLocation* location) {
+CUresult cuMemPoolGetAccess(Process& process, CUmemAccess_flags* flags, CUmemoryPool handle, CUmemLocation* location) {
   std::shared_ptr<MemoryPool> pool;
   Device* device = nullptr;
   GL_CU_REQUIRE(flags != nullptr);
-  GL_CU_TRY(FindPool(handle, &pool));
+  GL_CU_TRY(FindPool(process, handle, &pool));
   GL_CU_REQUIRE(location != nullptr);
   const bool of_host = location->type != CU_MEM_LOCATION_TYPE_DEVICE;
-  GL_CU_TRY(DeviceOf(*location, &device));
+  GL_CU_TRY(DeviceOf(process, *location, &device));
   const bool allowed = of_host ? pool->host_access() : pool->device_access();
   *flags = allowed ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
   return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* handle, CUdevice ordinal) {
+CUresult cuDeviceGetDefaultMemPool(Process& process, CUmemoryPool* handle, CUdevice ordinal) {
   Device* device = nullptr;
   GL_CU_REQUIRE(handle != nullptr);
-  GL_CU_TRY(FindDevice(ordinal, &device));
-  *handle = Publish(device->default_pool());
+  GL_CU_TRY(FindDevice(process, ordinal, &device));
+  *handle = Publish(process, device->default_pool());
   return CUDA_SUCCESS;
 }
-CUresult cuDeviceGetMemPool(CUmemoryPool* handle, CUdevice ordinal) {
+CUresult cuDeviceGetMemPool(Process& process, CUmemoryPool* handle, CUdevice ordinal) {
   Device* device = nullptr;
   GL_CU_REQUIRE(handle != nullptr);
-  GL_CU_TRY(FindDevice(ordinal, &device));
-  *handle = Publish(device->current_pool());
+  GL_CU_TRY(FindDevice(process, ordinal, &device));
+  *handle = Publish(process, device->current_pool());
   return CUDA_SUCCESS;
 }
-CUresult cuDeviceSetMemPool(CUdevice ordinal, CUmemoryPool handle) {
+CUresult cuDeviceSetMemPool(Process& process, CUdevice ordinal, CUmemoryPool handle) {
   Device* device = nullptr;
   std::shared_ptr<MemoryPool> pool;
-  GL_CU_TRY(FindDevice(ordinal, &device));
-  GL_CU_TRY(FindPool(handle, &pool));
+  GL_CU_TRY(FindDevice(process, ordinal, &device));
+  GL_CU_TRY(FindPool(process, handle, &pool));
   GL_CU_REQUIRE(pool->kind() == exec::MemoryKind::kPool);
   device->set_current_pool(std::move(pool));
   return CUDA_SUCCESS;
 }
-CUresult cuMemGetDefaultMemPool(CUmemoryPool* handle, CUmemLocation* location, CUmemAllocationType type) {
+CUresult cuMemGetDefaultMemPool(Process& process, CUmemoryPool* handle, CUmemLocation* location,
+                                CUmemAllocationType type) {
   Device* device = nullptr;
   exec::MemoryKind kind{};
   GL_CU_REQUIRE(handle != nullptr);
-  GL_CU_TRY(FindPlace(location, type, &device, &kind));
+  GL_CU_TRY(FindPlace(process, location, type, &device, &kind));
   if (device->backend() == nullptr) return CUDA_ERROR_SYSTEM_NOT_READY;
-  *handle = Publish(device->default_pool(kind));
+  *handle = Publish(process, device->default_pool(kind));
   return CUDA_SUCCESS;
 }
-CUresult cuMemGetMemPool(CUmemoryPool* handle, CUmemLocation* location, CUmemAllocationType type) {
+CUresult cuMemGetMemPool(Process& process, CUmemoryPool* handle, CUmemLocation* location, CUmemAllocationType type) {
   Device* device = nullptr;
   exec::MemoryKind kind{};
   GL_CU_REQUIRE(handle != nullptr);
-  GL_CU_TRY(FindPlace(location, type, &device, &kind));
+  GL_CU_TRY(FindPlace(process, location, type, &device, &kind));
   if (device->backend() == nullptr) return CUDA_ERROR_SYSTEM_NOT_READY;
-  *handle = Publish(device->current_pool(kind));
+  *handle = Publish(process, device->current_pool(kind));
   return CUDA_SUCCESS;
 }
-CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool handle) {
+CUresult cuMemSetMemPool(Process& process, CUmemLocation* location, CUmemAllocationType type, CUmemoryPool handle) {
   Device* device = nullptr;
   exec::MemoryKind kind{};
   std::shared_ptr<MemoryPool> pool;
-  GL_CU_TRY(FindPlace(location, type, &device, &kind));
-  GL_CU_TRY(FindPool(handle, &pool));
+  GL_CU_TRY(FindPlace(process, location, type, &device, &kind));
+  GL_CU_TRY(FindPool(process, handle, &pool));
   GL_CU_REQUIRE(pool->kind() == kind);
   device->set_current_pool(std::move(pool));
   return CUDA_SUCCESS;

@@ -8,6 +8,6 @@
 namespace gridloom::hooks {
 
 /// Pools of the device are entered in the handle table when a program first sees them: the handle to give it.
-CUmemoryPool Publish(const std::shared_ptr<session::MemoryPool>& pool);
+CUmemoryPool Publish(Process& process, const std::shared_ptr<session::MemoryPool>& pool);
 
 }  // namespace gridloom::hooks

@@ -13,10 +13,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "interpose/api/entry.h"
 #include "interpose/base/log.h"
 #include "interpose/hooks/answer.h"
 #include "interpose/objects/assembler_options.h"
+#include "interpose/real/driver.h"
 #include "rewriter/image/kept_ptx.h"
 
 namespace gridloom::hooks {

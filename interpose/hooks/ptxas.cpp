@@ -15,9 +15,9 @@
 #include <string_view>
 #include <vector>
 
-#include "interpose/api/entry.h"
 #include "interpose/base/log.h"
 #include "interpose/objects/assembler_options.h"
+#include "interpose/real/driver.h"
 #include "rewriter/image/kept_ptx.h"
 #include "rewriter/image/ptx_text.h"
 #include "rewriter/support/whole_file.h"

@@ -7,6 +7,7 @@
 #include "interpose/launch/submit.h"
 #include "interpose/observe/host_timeline.h"
 #include "interpose/observe/memcheck.h"
+#include "interpose/observe/observers.h"
 
 namespace gridloom::hooks {
 
@@ -21,16 +22,18 @@ CUresult CreateStream(Context& context, session::GreenPtr green, Stream::Kind ki
   return CUDA_SUCCESS;
 }
 
-CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priority) {
+CUresult cuStreamCreateWithPriority(Process& process, CUstream* stream, unsigned flags, int priority) {
   GL_CU_REQUIRE(stream != nullptr && (flags & ~static_cast<unsigned>(CU_STREAM_NON_BLOCKING)) == 0);
   const auto kind = (flags & CU_STREAM_NON_BLOCKING) != 0 ? Stream::Kind::kNonBlocking : Stream::Kind::kBlocking;
   return CreateStream(ThisContext(), session::CurrentGreenPtr(), kind, priority, stream);
 }
-CUresult cuStreamCreate(CUstream* stream, unsigned flags) { return cuStreamCreateWithPriority(stream, flags, 0); }
+CUresult cuStreamCreate(Process& process, CUstream* stream, unsigned flags) {
+  return cuStreamCreateWithPriority(process, stream, flags, 0);
+}
 
-CUresult cuStreamDestroy_v2(CUstream handle) {
+CUresult cuStreamDestroy_v2(Process& process, CUstream handle) {
   StreamPtr stream;
-  GL_CU_TRY(FindAnyStream(handle, &stream));
+  GL_CU_TRY(FindAnyStream(process, handle, &stream));
   if (stream->kind() == Stream::Kind::kLegacy || stream->kind() == Stream::Kind::kPerThread)
     return CUDA_ERROR_INVALID_HANDLE;
   session::AbandonCapture(*stream);
@@ -40,28 +43,28 @@ CUresult cuStreamDestroy_v2(CUstream handle) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuStreamGetPriority(CUstream handle, int* priority) {
+CUresult cuStreamGetPriority(Process& process, CUstream handle, int* priority) {
   StreamPtr stream;
   GL_CU_REQUIRE(priority != nullptr);
   GL_CU_TRY(FindStream(handle, &stream));
   *priority = stream->priority();
   return CUDA_SUCCESS;
 }
-CUresult cuStreamGetFlags(CUstream handle, unsigned* flags) {
+CUresult cuStreamGetFlags(Process& process, CUstream handle, unsigned* flags) {
   StreamPtr stream;
   GL_CU_REQUIRE(flags != nullptr);
   GL_CU_TRY(FindStream(handle, &stream));
   *flags = stream->blocking() ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING;
   return CUDA_SUCCESS;
 }
-CUresult cuStreamGetId(CUstream handle, std::uint64_t* id) {
+CUresult cuStreamGetId(Process& process, CUstream handle, std::uint64_t* id) {
   StreamPtr stream;
   GL_CU_REQUIRE(id != nullptr);
   GL_CU_TRY(FindStream(handle, &stream));
   *id = stream->id();
   return CUDA_SUCCESS;
 }
-CUresult cuStreamGetCtx(CUstream handle, CUcontext* context) {
+CUresult cuStreamGetCtx(Process& process, CUstream handle, CUcontext* context) {
   StreamPtr stream;
   GL_CU_REQUIRE(context != nullptr);
   GL_CU_TRY(FindStream(handle, &stream));
@@ -69,7 +72,7 @@ CUresult cuStreamGetCtx(CUstream handle, CUcontext* context) {
   *context = green != nullptr ? green->context_handle() : stream->context().handle();
   return CUDA_SUCCESS;
 }
-CUresult cuStreamGetCtx_v2(CUstream handle, CUcontext* context, CUgreenCtx* green_context) {
+CUresult cuStreamGetCtx_v2(Process& process, CUstream handle, CUcontext* context, CUgreenCtx* green_context) {
   StreamPtr stream;
   GL_CU_REQUIRE(context != nullptr && green_context != nullptr);
   GL_CU_TRY(FindStream(handle, &stream));
@@ -80,7 +83,7 @@ CUresult cuStreamGetCtx_v2(CUstream handle, CUcontext* context, CUgreenCtx* gree
   *green_context = green != nullptr ? green->handle() : nullptr;
   return CUDA_SUCCESS;
 }
-CUresult cuStreamGetGreenCtx(CUstream handle, CUgreenCtx* green_context) {
+CUresult cuStreamGetGreenCtx(Process& process, CUstream handle, CUgreenCtx* green_context) {
   StreamPtr stream;
   GL_CU_REQUIRE(green_context != nullptr);
   GL_CU_TRY(FindStream(handle, &stream));
@@ -88,7 +91,7 @@ CUresult cuStreamGetGreenCtx(CUstream handle, CUgreenCtx* green_context) {
   *green_context = green != nullptr ? green->handle() : nullptr;
   return CUDA_SUCCESS;
 }
-CUresult cuStreamGetDevice(CUstream handle, CUdevice* device) {
+CUresult cuStreamGetDevice(Process& process, CUstream handle, CUdevice* device) {
   StreamPtr stream;
   GL_CU_REQUIRE(device != nullptr);
   GL_CU_TRY(FindStream(handle, &stream));
@@ -96,38 +99,38 @@ CUresult cuStreamGetDevice(CUstream handle, CUdevice* device) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuStreamSynchronize(CUstream handle) {
+CUresult cuStreamSynchronize(Process& process, CUstream handle) {
   StreamPtr stream;
-  GL_CU_TRY(FindOwnedStream(handle, &stream));
+  GL_CU_TRY(FindOwnedStream(process, handle, &stream));
   GL_CU_TRY(session::RefuseWhileCapturing(*stream));
   stream->context().Wait(*stream);
   return stream->context().status();
 }
-CUresult cuStreamQuery(CUstream handle) {
+CUresult cuStreamQuery(Process& process, CUstream handle) {
   StreamPtr stream;
-  GL_CU_TRY(FindOwnedStream(handle, &stream));
+  GL_CU_TRY(FindOwnedStream(process, handle, &stream));
   GL_CU_TRY(session::RefuseWhileCapturing(*stream));
   bool idle = stream->context().Idle(*stream);
-  if (auto* const timeline = session::HostTimeline::Get(); timeline != nullptr && (idle || timeline->timed())) {
+  if (auto* const timeline = process.observers().timeline(); timeline != nullptr && (idle || timeline->timed())) {
     idle = timeline->Ask(*stream, idle) && stream->context().IdleShortly(*stream);
   }
   if (stream->context().failed()) return stream->context().status();
-  if (idle) session::MemcheckLog::Get().HostWaited(*stream);
+  if (idle) process.observers().memcheck().HostWaited(*stream);
   return idle ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
-CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned flags) {
+CUresult cuStreamWaitEvent(Process& process, CUstream handle, CUevent event_handle, unsigned flags) {
   StreamPtr stream;
   GL_CU_REQUIRE((flags & ~static_cast<unsigned>(CU_EVENT_WAIT_EXTERNAL)) == 0);
-  GL_CU_TRY(FindOwnedStream(handle, &stream));
-  const auto event = TheProcess().events.Find(event_handle);
+  GL_CU_TRY(FindOwnedStream(process, handle, &stream));
+  const auto event = process.events.Find(event_handle);
   if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   bool captured = false;
   GL_CU_TRY(session::CaptureWait(stream, event, flags, &captured));
   return captured ? CUDA_SUCCESS : session::Submit(*stream, session::EventWaitOp{event});
 }
 
-CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback callback, void* data, unsigned flags) {
+CUresult cuStreamAddCallback(Process& process, CUstream handle, CUstreamCallback callback, void* data, unsigned flags) {
   StreamPtr stream;
   GL_CU_REQUIRE(callback != nullptr && flags == 0);
   GL_CU_TRY(FindStream(handle, &stream));
@@ -141,7 +144,7 @@ CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback callback, void* d
 
 // ---- attributes
 
-CUresult cuStreamGetAttribute(CUstream handle, CUstreamAttrID attribute, CUstreamAttrValue* value) {
+CUresult cuStreamGetAttribute(Process& process, CUstream handle, CUstreamAttrID attribute, CUstreamAttrValue* value) {
   StreamPtr stream;
   GL_CU_REQUIRE(value != nullptr);
   GL_CU_TRY(FindStream(handle, &stream));
@@ -155,7 +158,8 @@ CUresult cuStreamGetAttribute(CUstream handle, CUstreamAttrID attribute, CUstrea
     default: return CUDA_ERROR_INVALID_VALUE;
   }
 }
-CUresult cuStreamSetAttribute(CUstream handle, CUstreamAttrID attribute, const CUstreamAttrValue* value) {
+CUresult cuStreamSetAttribute(Process& process, CUstream handle, CUstreamAttrID attribute,
+                              const CUstreamAttrValue* value) {
   StreamPtr stream;
   GL_CU_REQUIRE(value != nullptr);
   GL_CU_TRY(FindStream(handle, &stream));
@@ -170,7 +174,7 @@ CUresult cuStreamSetAttribute(CUstream handle, CUstreamAttrID attribute, const C
     default: return CUDA_ERROR_INVALID_VALUE;
   }
 }
-CUresult cuStreamCopyAttributes(CUstream dst, CUstream src) {
+CUresult cuStreamCopyAttributes(Process& process, CUstream dst, CUstream src) {
   StreamPtr to, from;
   GL_CU_TRY(FindStream(dst, &to));
   GL_CU_TRY(FindStream(src, &from));
@@ -182,7 +186,8 @@ CUresult cuStreamCopyAttributes(CUstream dst, CUstream src) {
 
 // ---- batch memory operations
 
-CUresult cuStreamBatchMemOp_v2(CUstream handle, unsigned count, CUstreamBatchMemOpParams* items, unsigned flags) {
+CUresult cuStreamBatchMemOp_v2(Process& process, CUstream handle, unsigned count, CUstreamBatchMemOpParams* items,
+                               unsigned flags) {
   StreamPtr stream;
   GL_CU_REQUIRE(flags == 0);
   GL_CU_TRY(FindStream(handle, &stream));
@@ -192,29 +197,33 @@ CUresult cuStreamBatchMemOp_v2(CUstream handle, unsigned count, CUstreamBatchMem
 
 namespace {
 
-CUresult OneMemOp(CUstream stream, CUstreamBatchMemOpType operation, CUdeviceptr address, std::uint64_t value,
-                  unsigned flags) {
+CUresult OneMemOp(Process& process, CUstream stream, CUstreamBatchMemOpType operation, CUdeviceptr address,
+                  std::uint64_t value, unsigned flags) {
   CUstreamBatchMemOpParams item{};
   item.operation = operation;
   item.value.address = address;
   item.value.value = value;
   item.value.flags = flags;
-  return cuStreamBatchMemOp_v2(stream, 1, &item, 0);
+  return cuStreamBatchMemOp_v2(process, stream, 1, &item, 0);
 }
 
 }  // namespace
 
-CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, std::uint32_t value, unsigned flags) {
-  return OneMemOp(stream, CU_STREAM_MEM_OP_WAIT_VALUE_32, address, value, flags);
+CUresult cuStreamWaitValue32_v2(Process& process, CUstream stream, CUdeviceptr address, std::uint32_t value,
+                                unsigned flags) {
+  return OneMemOp(process, stream, CU_STREAM_MEM_OP_WAIT_VALUE_32, address, value, flags);
 }
-CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr address, std::uint64_t value, unsigned flags) {
-  return OneMemOp(stream, CU_STREAM_MEM_OP_WAIT_VALUE_64, address, value, flags);
+CUresult cuStreamWaitValue64_v2(Process& process, CUstream stream, CUdeviceptr address, std::uint64_t value,
+                                unsigned flags) {
+  return OneMemOp(process, stream, CU_STREAM_MEM_OP_WAIT_VALUE_64, address, value, flags);
 }
-CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, std::uint32_t value, unsigned flags) {
-  return OneMemOp(stream, CU_STREAM_MEM_OP_WRITE_VALUE_32, address, value, flags);
+CUresult cuStreamWriteValue32_v2(Process& process, CUstream stream, CUdeviceptr address, std::uint32_t value,
+                                 unsigned flags) {
+  return OneMemOp(process, stream, CU_STREAM_MEM_OP_WRITE_VALUE_32, address, value, flags);
 }
-CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, std::uint64_t value, unsigned flags) {
-  return OneMemOp(stream, CU_STREAM_MEM_OP_WRITE_VALUE_64, address, value, flags);
+CUresult cuStreamWriteValue64_v2(Process& process, CUstream stream, CUdeviceptr address, std::uint64_t value,
+                                 unsigned flags) {
+  return OneMemOp(process, stream, CU_STREAM_MEM_OP_WRITE_VALUE_64, address, value, flags);
 }
 
 }  // namespace gridloom::hooks

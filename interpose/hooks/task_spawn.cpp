@@ -1,9 +1,10 @@
 // What interpose/include/gridloom/pagoda.h asks the shim for; CUresult as numbers. NOT_SUPPORTED: the header launches
 // itself.
-#include "interpose/api/entry.h"
+#include "interpose/entry/entry.h"
 #include "interpose/launch/spawned_tasks.h"
 #include "interpose/objects/context.h"
 #include "interpose/objects/current_context.h"
+#include "interpose/objects/process.h"
 
 using namespace gridloom;
 using namespace gridloom::cuda;
@@ -13,7 +14,7 @@ namespace {
 template <typename Body>
 int AnswerWith(api::Need need, Body body) noexcept {
   if (api::CurrentMode() == api::Mode::kReal) return CUDA_ERROR_NOT_SUPPORTED;
-  if (const CUresult status = api::CheckNeed(need); status != CUDA_SUCCESS) return status;
+  if (const CUresult status = api::CheckNeed(session::Process::Get(), need); status != CUDA_SUCCESS) return status;
   try {
     return body(session::ThisContext());
   } catch (const std::bad_alloc&) {

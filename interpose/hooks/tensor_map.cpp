@@ -50,8 +50,8 @@ CUresult Write(const TensorMap& from, CUtensorMap* to) {
 
 }  // namespace
 
-CUresult cuTensorMapEncodeTiled(CUtensorMap* tensor_map, CUtensorMapDataType type, uint32_t rank, void* address,
-                                const uint64_t* sizes, const uint64_t* strides, const uint32_t* box,
+CUresult cuTensorMapEncodeTiled(Process& process, CUtensorMap* tensor_map, CUtensorMapDataType type, uint32_t rank,
+                                void* address, const uint64_t* sizes, const uint64_t* strides, const uint32_t* box,
                                 const uint32_t* steps, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
                                 CUtensorMapL2promotion l2_promotion, CUtensorMapFloatOOBfill fill) {
   constexpr uint64_t kMostElements = uint64_t{1} << 32;
@@ -82,7 +82,7 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* tensor_map, CUtensorMapDataType typ
 
 // What lies outside of a tensor is never read here, so its memory need not be there whichever class is asked for: there
 // is the small one alone.
-CUresult cuTensorMapSetAllocationClass(CUtensorMap* tensor_map, CUtensorMapAllocClass alloc_class,
+CUresult cuTensorMapSetAllocationClass(Process& process, CUtensorMap* tensor_map, CUtensorMapAllocClass alloc_class,
                                        CUtensorMapAllocClass* out_alloc_class) {
   if (out_alloc_class != nullptr) *out_alloc_class = CU_TENSOR_MAP_ALLOC_CLASS_SMALL;
   GL_CU_REQUIRE(tensor_map != nullptr && reinterpret_cast<uint64_t>(tensor_map) % alignof(CUtensorMap) == 0);
@@ -90,7 +90,7 @@ CUresult cuTensorMapSetAllocationClass(CUtensorMap* tensor_map, CUtensorMapAlloc
   return CUDA_SUCCESS;
 }
 
-CUresult cuTensorMapReplaceAddress(CUtensorMap* tensor_map, void* address) {
+CUresult cuTensorMapReplaceAddress(Process& process, CUtensorMap* tensor_map, void* address) {
   GL_CU_REQUIRE(tensor_map != nullptr && address != nullptr);
   auto map = std::bit_cast<TensorMap>(*tensor_map);
   map.address = reinterpret_cast<uint64_t>(address);

@@ -11,88 +11,89 @@ using session::TextureReference;
 
 namespace {
 
-CUresult FindReference(CUtexref handle, std::shared_ptr<TextureReference>* reference) {
-  *reference = TheProcess().texrefs.Find(handle);
+CUresult FindReference(Process& process, CUtexref handle, std::shared_ptr<TextureReference>* reference) {
+  *reference = process.texrefs.Find(handle);
   return *reference != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 /// Changes a reference under its lock, for launches to come.
 template <typename Change>
-CUresult Alter(CUtexref handle, Change change) {
+CUresult Alter(Process& process, CUtexref handle, Change change) {
   std::shared_ptr<TextureReference> reference;
-  GL_CU_TRY(FindReference(handle, &reference));
+  GL_CU_TRY(FindReference(process, handle, &reference));
   const std::lock_guard lock(reference->mutex);
   GL_CU_TRY(change(*reference));
   reference->Changed();
   return CUDA_SUCCESS;
 }
 /// Names the memory behind a reference; nothing changes when no texture can be made of it.
-CUresult Attach(TextureReference* r, const CUDA_RESOURCE_DESC& resource, bool bound) {
-  if (bound) GL_CU_TRY(session::CheckResource(resource));
+CUresult Attach(Process& process, TextureReference* r, const CUDA_RESOURCE_DESC& resource, bool bound) {
+  if (bound) GL_CU_TRY(session::CheckResource(process, resource));
   r->resource = resource;
   r->bound = bound;
   return CUDA_SUCCESS;
 }
 /// Reads a reference under its lock.
 template <typename Read>
-CUresult Query(CUtexref handle, Read read) {
+CUresult Query(Process& process, CUtexref handle, Read read) {
   std::shared_ptr<TextureReference> reference;
-  GL_CU_TRY(FindReference(handle, &reference));
+  GL_CU_TRY(FindReference(process, handle, &reference));
   const std::lock_guard lock(reference->mutex);
   return read(*reference);
 }
 
 }  // namespace
 
-CUresult cuTexRefCreate(CUtexref* handle) {
+CUresult cuTexRefCreate(Process& process, CUtexref* handle) {
   GL_CU_REQUIRE(handle != nullptr);
-  *handle = TheProcess().texrefs.Add(std::make_shared<TextureReference>());
+  *handle = process.texrefs.Add(std::make_shared<TextureReference>());
   return CUDA_SUCCESS;
 }
-CUresult cuTexRefDestroy(CUtexref handle) {
-  return TheProcess().texrefs.Remove(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+CUresult cuTexRefDestroy(Process& process, CUtexref handle) {
+  return process.texrefs.Remove(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 // The array's own format is taken with and without the flag; the runtime of CUDA 11.8 passes none.
-CUresult cuTexRefSetArray(CUtexref handle, CUarray array, unsigned flags) {
+CUresult cuTexRefSetArray(Process& process, CUtexref handle, CUarray array, unsigned flags) {
   GL_CU_REQUIRE((flags & ~kTexRefOverrideFormat) == 0);
-  return Alter(handle, [array](TextureReference& r) {
-    const auto found = TheProcess().arrays.Find(array);
+  return Alter(process, handle, [&process, array](TextureReference& r) {
+    const auto found = process.arrays.Find(array);
     if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     CUDA_RESOURCE_DESC resource{};
     resource.type = CU_RESOURCE_TYPE_ARRAY;
     resource.array = array;
-    GL_CU_TRY(Attach(&r, resource, true));
+    GL_CU_TRY(Attach(process, &r, resource, true));
     r.format = found->descriptor().format;
     r.channels = found->descriptor().num_channels;
     return CUDA_SUCCESS;
   });
 }
-CUresult cuTexRefSetMipmappedArray(CUtexref handle, CUmipmappedArray mipmap, unsigned flags) {
+CUresult cuTexRefSetMipmappedArray(Process& process, CUtexref handle, CUmipmappedArray mipmap, unsigned flags) {
   GL_CU_REQUIRE((flags & ~kTexRefOverrideFormat) == 0);
-  return Alter(handle, [mipmap](TextureReference& r) {
+  return Alter(process, handle, [&process, mipmap](TextureReference& r) {
     CUDA_RESOURCE_DESC resource{};
     resource.type = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
     resource.mipmap = mipmap;
-    return Attach(&r, resource, true);
+    return Attach(process, &r, resource, true);
   });
 }
-CUresult cuTexRefSetAddress_v2(std::size_t* offset, CUtexref handle, CUdeviceptr pointer, std::size_t bytes) {
+CUresult cuTexRefSetAddress_v2(Process& process, std::size_t* offset, CUtexref handle, CUdeviceptr pointer,
+                               std::size_t bytes) {
   Store(offset, 0);
-  return Alter(handle, [pointer, bytes](TextureReference& r) {
+  return Alter(process, handle, [&process, pointer, bytes](TextureReference& r) {
     CUDA_RESOURCE_DESC linear{};
     linear.type = CU_RESOURCE_TYPE_LINEAR;
     linear.linear.pointer = pointer;
     linear.linear.format = r.format;
     linear.linear.num_channels = r.channels;
     linear.linear.bytes = bytes;
-    return Attach(&r, linear, pointer != 0);
+    return Attach(process, &r, linear, pointer != 0);
   });
 }
-CUresult cuTexRefSetAddress2D_v3(CUtexref handle, const CUDA_ARRAY_DESCRIPTOR* descriptor, CUdeviceptr pointer,
-                                 std::size_t pitch) {
+CUresult cuTexRefSetAddress2D_v3(Process& process, CUtexref handle, const CUDA_ARRAY_DESCRIPTOR* descriptor,
+                                 CUdeviceptr pointer, std::size_t pitch) {
   GL_CU_REQUIRE(descriptor != nullptr);
-  return Alter(handle, [&](TextureReference& r) {
+  return Alter(process, handle, [&](TextureReference& r) {
     CUDA_RESOURCE_DESC rows{};
     rows.type = CU_RESOURCE_TYPE_PITCH2D;
     rows.pitch2d.pointer = pointer;
@@ -101,43 +102,43 @@ CUresult cuTexRefSetAddress2D_v3(CUtexref handle, const CUDA_ARRAY_DESCRIPTOR* d
     rows.pitch2d.width = descriptor->width;
     rows.pitch2d.height = descriptor->height;
     rows.pitch2d.pitch_bytes = pitch;
-    GL_CU_TRY(Attach(&r, rows, true));
+    GL_CU_TRY(Attach(process, &r, rows, true));
     r.format = descriptor->format;
     r.channels = descriptor->num_channels;
     return CUDA_SUCCESS;
   });
 }
-CUresult cuTexRefSetFormat(CUtexref handle, CUarray_format format, int channels) {
+CUresult cuTexRefSetFormat(Process& process, CUtexref handle, CUarray_format format, int channels) {
   GL_CU_REQUIRE(session::FormatOf(format) && (channels == 1 || channels == 2 || channels == 4));
-  return Alter(handle, [=](TextureReference& r) {
+  return Alter(process, handle, [=](TextureReference& r) {
     r.format = format;
     r.channels = static_cast<unsigned>(channels);
     return CUDA_SUCCESS;
   });
 }
-CUresult cuTexRefSetAddressMode(CUtexref handle, int dim, CUaddress_mode mode) {
+CUresult cuTexRefSetAddressMode(Process& process, CUtexref handle, int dim, CUaddress_mode mode) {
   GL_CU_REQUIRE(dim >= 0 && dim < 3 && mode >= CU_TR_ADDRESS_MODE_WRAP && mode <= CU_TR_ADDRESS_MODE_BORDER);
-  return Alter(handle, [=](TextureReference& r) {
+  return Alter(process, handle, [=](TextureReference& r) {
     r.texture.address_mode[dim] = mode;
     return CUDA_SUCCESS;
   });
 }
 
 // Setters and getters of single fields.
-#define GL_TEXREF_SET(name, type, field)                    \
-  CUresult cuTexRefSet##name(CUtexref handle, type value) { \
-    return Alter(handle, [value](TextureReference& r) {     \
-      r.texture.field = value;                              \
-      return CUDA_SUCCESS;                                  \
-    });                                                     \
+#define GL_TEXREF_SET(name, type, field)                                      \
+  CUresult cuTexRefSet##name(Process& process, CUtexref handle, type value) { \
+    return Alter(process, handle, [value](TextureReference& r) {              \
+      r.texture.field = value;                                                \
+      return CUDA_SUCCESS;                                                    \
+    });                                                                       \
   }
-#define GL_TEXREF_GET(name, type, field)                     \
-  CUresult cuTexRefGet##name(type* value, CUtexref handle) { \
-    GL_CU_REQUIRE(value != nullptr);                         \
-    return Query(handle, [value](TextureReference& r) {      \
-      *value = static_cast<type>(r.texture.field);           \
-      return CUDA_SUCCESS;                                   \
-    });                                                      \
+#define GL_TEXREF_GET(name, type, field)                                       \
+  CUresult cuTexRefGet##name(Process& process, type* value, CUtexref handle) { \
+    GL_CU_REQUIRE(value != nullptr);                                           \
+    return Query(process, handle, [value](TextureReference& r) {               \
+      *value = static_cast<type>(r.texture.field);                             \
+      return CUDA_SUCCESS;                                                     \
+    });                                                                        \
   }
 GL_TEXREF_SET(FilterMode, CUfilter_mode, filter_mode)
 GL_TEXREF_SET(MipmapFilterMode, CUfilter_mode, mipmap_filter_mode)
@@ -152,93 +153,93 @@ GL_TEXREF_GET(Flags, unsigned, flags)
 #undef GL_TEXREF_SET
 #undef GL_TEXREF_GET
 
-CUresult cuTexRefSetMipmapLevelClamp(CUtexref handle, float least, float most) {
-  return Alter(handle, [=](TextureReference& r) {
+CUresult cuTexRefSetMipmapLevelClamp(Process& process, CUtexref handle, float least, float most) {
+  return Alter(process, handle, [=](TextureReference& r) {
     r.texture.min_mipmap_level_clamp = least;
     r.texture.max_mipmap_level_clamp = most;
     return CUDA_SUCCESS;
   });
 }
-CUresult cuTexRefSetBorderColor(CUtexref handle, float* colour) {
+CUresult cuTexRefSetBorderColor(Process& process, CUtexref handle, float* colour) {
   GL_CU_REQUIRE(colour != nullptr);
-  return Alter(handle, [colour](TextureReference& r) {
+  return Alter(process, handle, [colour](TextureReference& r) {
     std::copy_n(colour, 4, r.texture.border_color);
     return CUDA_SUCCESS;
   });
 }
-CUresult cuTexRefGetMipmapLevelClamp(float* least, float* most, CUtexref handle) {
-  return Query(handle, [=](TextureReference& r) {
+CUresult cuTexRefGetMipmapLevelClamp(Process& process, float* least, float* most, CUtexref handle) {
+  return Query(process, handle, [=](TextureReference& r) {
     Store(least, r.texture.min_mipmap_level_clamp);
     Store(most, r.texture.max_mipmap_level_clamp);
     return CUDA_SUCCESS;
   });
 }
-CUresult cuTexRefGetBorderColor(float* colour, CUtexref handle) {
+CUresult cuTexRefGetBorderColor(Process& process, float* colour, CUtexref handle) {
   GL_CU_REQUIRE(colour != nullptr);
-  return Query(handle, [colour](TextureReference& r) {
+  return Query(process, handle, [colour](TextureReference& r) {
     std::copy_n(r.texture.border_color, 4, colour);
     return CUDA_SUCCESS;
   });
 }
-CUresult cuTexRefGetAddressMode(CUaddress_mode* mode, CUtexref handle, int dim) {
+CUresult cuTexRefGetAddressMode(Process& process, CUaddress_mode* mode, CUtexref handle, int dim) {
   GL_CU_REQUIRE(mode != nullptr && dim >= 0 && dim < 3);
-  return Query(handle, [=](TextureReference& r) {
+  return Query(process, handle, [=](TextureReference& r) {
     *mode = r.texture.address_mode[dim];
     return CUDA_SUCCESS;
   });
 }
-CUresult cuTexRefGetFormat(CUarray_format* format, int* channels, CUtexref handle) {
-  return Query(handle, [=](TextureReference& r) {
+CUresult cuTexRefGetFormat(Process& process, CUarray_format* format, int* channels, CUtexref handle) {
+  return Query(process, handle, [=](TextureReference& r) {
     Store(format, r.format);
     Store(channels, r.channels);
     return CUDA_SUCCESS;
   });
 }
-CUresult cuTexRefGetAddress_v2(CUdeviceptr* pointer, CUtexref handle) {
+CUresult cuTexRefGetAddress_v2(Process& process, CUdeviceptr* pointer, CUtexref handle) {
   GL_CU_REQUIRE(pointer != nullptr);
-  return Query(handle, [pointer](TextureReference& r) {
+  return Query(process, handle, [pointer](TextureReference& r) {
     if (!r.bound || r.resource.type < CU_RESOURCE_TYPE_LINEAR) return CUDA_ERROR_INVALID_VALUE;
     *pointer = r.resource.type == CU_RESOURCE_TYPE_LINEAR ? r.resource.linear.pointer : r.resource.pitch2d.pointer;
     return CUDA_SUCCESS;
   });
 }
-CUresult cuTexRefGetArray(CUarray* array, CUtexref handle) {
+CUresult cuTexRefGetArray(Process& process, CUarray* array, CUtexref handle) {
   GL_CU_REQUIRE(array != nullptr);
-  return Query(handle, [array](TextureReference& r) {
+  return Query(process, handle, [array](TextureReference& r) {
     if (!r.bound || r.resource.type != CU_RESOURCE_TYPE_ARRAY) return CUDA_ERROR_INVALID_VALUE;
     *array = r.resource.array;
     return CUDA_SUCCESS;
   });
 }
-CUresult cuTexRefGetMipmappedArray(CUmipmappedArray* mipmap, CUtexref handle) {
+CUresult cuTexRefGetMipmappedArray(Process& process, CUmipmappedArray* mipmap, CUtexref handle) {
   GL_CU_REQUIRE(mipmap != nullptr);
-  return Query(handle, [mipmap](TextureReference& r) {
+  return Query(process, handle, [mipmap](TextureReference& r) {
     if (!r.bound || r.resource.type != CU_RESOURCE_TYPE_MIPMAPPED_ARRAY) return CUDA_ERROR_INVALID_VALUE;
     *mipmap = r.resource.mipmap;
     return CUDA_SUCCESS;
   });
 }
 // The texture unit an argument names lost its meaning with CUDA 3.2; the reference itself carries all that matters.
-CUresult cuParamSetTexRef(CUfunction, int, CUtexref handle) {
+CUresult cuParamSetTexRef(Process& process, CUfunction, int, CUtexref handle) {
   std::shared_ptr<TextureReference> reference;
-  return FindReference(handle, &reference);
+  return FindReference(process, handle, &reference);
 }
 
-CUresult cuSurfRefSetArray(CUsurfref handle, CUarray array, unsigned flags) {
+CUresult cuSurfRefSetArray(Process& process, CUsurfref handle, CUarray array, unsigned flags) {
   GL_CU_REQUIRE(flags == 0);
-  return Alter(reinterpret_cast<CUtexref>(handle), [array](TextureReference& r) {
-    const auto found = TheProcess().arrays.Find(array);
+  return Alter(process, reinterpret_cast<CUtexref>(handle), [&process, array](TextureReference& r) {
+    const auto found = process.arrays.Find(array);
     if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (!found->surface_access()) return CUDA_ERROR_INVALID_VALUE;
     CUDA_RESOURCE_DESC resource{};
     resource.type = CU_RESOURCE_TYPE_ARRAY;
     resource.array = array;
     r.surface = true;
-    return Attach(&r, resource, true);
+    return Attach(process, &r, resource, true);
   });
 }
-CUresult cuSurfRefGetArray(CUarray* array, CUsurfref handle) {
-  return cuTexRefGetArray(array, reinterpret_cast<CUtexref>(handle));
+CUresult cuSurfRefGetArray(Process& process, CUarray* array, CUsurfref handle) {
+  return cuTexRefGetArray(process, array, reinterpret_cast<CUtexref>(handle));
 }
 
 }  // namespace gridloom::hooks

@@ -7,27 +7,27 @@ namespace gridloom::hooks {
 
 using session::TextureRecord;
 
-CUresult cuTexObjectCreate(CUtexObject* object, const CUDA_RESOURCE_DESC* resource, const CUDA_TEXTURE_DESC* texture,
-                           const CUDA_RESOURCE_VIEW_DESC* view) {
+CUresult cuTexObjectCreate(Process& process, CUtexObject* object, const CUDA_RESOURCE_DESC* resource,
+                           const CUDA_TEXTURE_DESC* texture, const CUDA_RESOURCE_VIEW_DESC* view) {
   GL_CU_REQUIRE(object != nullptr && resource != nullptr && texture != nullptr);
-  return session::CreateTexture(*resource, *texture, view, object);
+  return session::CreateTexture(process, *resource, *texture, view, object);
 }
-CUresult cuTexObjectDestroy(CUtexObject object) { return session::DestroyTexture(object); }
-CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC* resource, CUtexObject object) {
+CUresult cuTexObjectDestroy(Process& process, CUtexObject object) { return session::DestroyTexture(object); }
+CUresult cuTexObjectGetResourceDesc(Process& process, CUDA_RESOURCE_DESC* resource, CUtexObject object) {
   GL_CU_REQUIRE(resource != nullptr);
   TextureRecord record;
   GL_CU_TRY(session::FindTexture(object, &record));
   *resource = record.resource;
   return CUDA_SUCCESS;
 }
-CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC* texture, CUtexObject object) {
+CUresult cuTexObjectGetTextureDesc(Process& process, CUDA_TEXTURE_DESC* texture, CUtexObject object) {
   GL_CU_REQUIRE(texture != nullptr);
   TextureRecord record;
   GL_CU_TRY(session::FindTexture(object, &record));
   *texture = record.texture;
   return CUDA_SUCCESS;
 }
-CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC* view, CUtexObject object) {
+CUresult cuTexObjectGetResourceViewDesc(Process& process, CUDA_RESOURCE_VIEW_DESC* view, CUtexObject object) {
   GL_CU_REQUIRE(view != nullptr);
   TextureRecord record;
   GL_CU_TRY(session::FindTexture(object, &record));
@@ -36,12 +36,12 @@ CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC* view, CUtexObje
   return CUDA_SUCCESS;
 }
 
-CUresult cuSurfObjectCreate(CUsurfObject* object, const CUDA_RESOURCE_DESC* resource) {
+CUresult cuSurfObjectCreate(Process& process, CUsurfObject* object, const CUDA_RESOURCE_DESC* resource) {
   GL_CU_REQUIRE(object != nullptr && resource != nullptr);
-  return session::CreateSurface(*resource, object);
+  return session::CreateSurface(process, *resource, object);
 }
-CUresult cuSurfObjectDestroy(CUsurfObject object) { return session::DestroySurface(object); }
-CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC* resource, CUsurfObject object) {
+CUresult cuSurfObjectDestroy(Process& process, CUsurfObject object) { return session::DestroySurface(object); }
+CUresult cuSurfObjectGetResourceDesc(Process& process, CUDA_RESOURCE_DESC* resource, CUsurfObject object) {
   GL_CU_REQUIRE(resource != nullptr);
   TextureRecord record;
   GL_CU_TRY(session::FindSurface(object, &record));

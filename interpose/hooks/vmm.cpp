@@ -46,20 +46,20 @@ Table& TheTable() {
 
 bool AtHost(const CUmemAllocationProp& prop) { return prop.location.type != CU_MEM_LOCATION_TYPE_DEVICE; }
 
-CUresult TheMemory(exec::DeviceMemory** memory) {
+CUresult TheMemory(Process& process, exec::DeviceMemory** memory) {
   Context* const context = session::CurrentContext();
-  Device& device = context != nullptr ? context->device() : TheProcess().first_device();
+  Device& device = context != nullptr ? context->device() : process.first_device();
   if (device.backend() == nullptr) return CUDA_ERROR_SYSTEM_NOT_READY;
   *memory = &device.memory();
   return CUDA_SUCCESS;
 }
 
-CUresult CheckProp(const CUmemAllocationProp* prop) {
+CUresult CheckProp(Process& process, const CUmemAllocationProp* prop) {
   GL_CU_REQUIRE(prop != nullptr && prop->type == CU_MEM_ALLOCATION_TYPE_PINNED);
   if ((prop->requested_handle_types & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0) return CUDA_ERROR_NOT_SUPPORTED;
   if (prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
     Device* device = nullptr;
-    return FindDevice(prop->location.id, &device);
+    return FindDevice(process, prop->location.id, &device);
   }
   return prop->location.type >= CU_MEM_LOCATION_TYPE_HOST ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -75,36 +75,36 @@ std::optional<MappedMemory> MappedAt(CUdeviceptr pointer) {
                       mapping.physical, AtHost(mapping.prop), mapping.prop.requested_handle_types};
 }
 
-CUresult cuMemGetAllocationGranularity(std::size_t* granularity, const CUmemAllocationProp* prop,
+CUresult cuMemGetAllocationGranularity(Process& process, std::size_t* granularity, const CUmemAllocationProp* prop,
                                        CUmemAllocationGranularity_flags) {
   GL_CU_REQUIRE(granularity != nullptr && prop != nullptr);
   *granularity = kGranularity;
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemAddressReserve(CUdeviceptr* pointer, std::size_t bytes, std::size_t align, CUdeviceptr hint,
-                             std::uint64_t flags) {
+CUresult cuMemAddressReserve(Process& process, CUdeviceptr* pointer, std::size_t bytes, std::size_t align,
+                             CUdeviceptr hint, std::uint64_t flags) {
   GL_CU_REQUIRE(pointer != nullptr && bytes != 0 && bytes % kGranularity == 0 && flags == 0 &&
                 (align & (align - 1)) == 0);
   if (!exec::Extent(bytes).fits() || !exec::Extent(align).fits()) return CUDA_ERROR_OUT_OF_MEMORY;
   exec::DeviceMemory* memory = nullptr;
-  GL_CU_TRY(TheMemory(&memory));
+  GL_CU_TRY(TheMemory(process, &memory));
   *pointer = memory->Reserve(bytes, std::max(align, kGranularity), hint);
   return *pointer != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult cuMemAddressFree(CUdeviceptr pointer, std::size_t bytes) {
+CUresult cuMemAddressFree(Process& process, CUdeviceptr pointer, std::size_t bytes) {
   exec::DeviceMemory* memory = nullptr;
-  GL_CU_TRY(TheMemory(&memory));
+  GL_CU_TRY(TheMemory(process, &memory));
   return memory->Release(pointer, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t bytes, const CUmemAllocationProp* prop,
-                     std::uint64_t flags) {
+CUresult cuMemCreate(Process& process, CUmemGenericAllocationHandle* handle, std::size_t bytes,
+                     const CUmemAllocationProp* prop, std::uint64_t flags) {
   GL_CU_REQUIRE(handle != nullptr && bytes != 0 && bytes % kGranularity == 0 && flags == 0);
-  GL_CU_TRY(CheckProp(prop));
+  GL_CU_TRY(CheckProp(process, prop));
   exec::DeviceMemory* memory = nullptr;
-  GL_CU_TRY(TheMemory(&memory));
+  GL_CU_TRY(TheMemory(process, &memory));
   const std::uint64_t physical = memory->CreatePhysical(bytes, AtHost(*prop));
   if (physical == 0) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::lock_guard lock(TheTable().mutex);
@@ -113,9 +113,9 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t bytes, co
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+CUresult cuMemRelease(Process& process, CUmemGenericAllocationHandle handle) {
   exec::DeviceMemory* memory = nullptr;
-  GL_CU_TRY(TheMemory(&memory));
+  GL_CU_TRY(TheMemory(process, &memory));
   const std::lock_guard lock(TheTable().mutex);
   const auto found = TheTable().physical.find(handle);
   GL_CU_REQUIRE(found != TheTable().physical.end());
@@ -125,12 +125,12 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemExportToShareableHandle(void* shareable, CUmemGenericAllocationHandle handle,
+CUresult cuMemExportToShareableHandle(Process& process, void* shareable, CUmemGenericAllocationHandle handle,
                                       CUmemAllocationHandleType type, std::uint64_t flags) {
   GL_CU_REQUIRE(shareable != nullptr && flags == 0);
   if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
   exec::DeviceMemory* memory = nullptr;
-  GL_CU_TRY(TheMemory(&memory));
+  GL_CU_TRY(TheMemory(process, &memory));
   const std::lock_guard lock(TheTable().mutex);
   const auto found = TheTable().physical.find(handle);
   GL_CU_REQUIRE(found != TheTable().physical.end() && (found->second.prop.requested_handle_types & type) != 0);
@@ -140,12 +140,12 @@ CUresult cuMemExportToShareableHandle(void* shareable, CUmemGenericAllocationHan
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* os_handle,
+CUresult cuMemImportFromShareableHandle(Process& process, CUmemGenericAllocationHandle* handle, void* os_handle,
                                         CUmemAllocationHandleType type) {
   GL_CU_REQUIRE(handle != nullptr);
   if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
   exec::DeviceMemory* memory = nullptr;
-  GL_CU_TRY(TheMemory(&memory));
+  GL_CU_TRY(TheMemory(process, &memory));
   std::uint64_t bytes = 0;
   bool at_host = false;
   const std::uint64_t physical =
@@ -161,12 +161,12 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, vo
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemMap(CUdeviceptr pointer, std::size_t bytes, std::size_t offset, CUmemGenericAllocationHandle handle,
-                  std::uint64_t flags) {
+CUresult cuMemMap(Process& process, CUdeviceptr pointer, std::size_t bytes, std::size_t offset,
+                  CUmemGenericAllocationHandle handle, std::uint64_t flags) {
   GL_CU_REQUIRE(bytes != 0 && bytes % kGranularity == 0 && offset % kGranularity == 0 && flags == 0);
   GL_CU_REQUIRE(pointer != 0 && exec::IsRange(pointer, bytes));
   exec::DeviceMemory* memory = nullptr;
-  GL_CU_TRY(TheMemory(&memory));
+  GL_CU_TRY(TheMemory(process, &memory));
   const std::lock_guard lock(TheTable().mutex);
   const auto found = TheTable().physical.find(handle);
   GL_CU_REQUIRE(found != TheTable().physical.end() && exec::LiesIn(0, found->second.bytes, offset, bytes));
@@ -176,10 +176,10 @@ CUresult cuMemMap(CUdeviceptr pointer, std::size_t bytes, std::size_t offset, CU
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemUnmap(CUdeviceptr pointer, std::size_t bytes) {
+CUresult cuMemUnmap(Process& process, CUdeviceptr pointer, std::size_t bytes) {
   GL_CU_REQUIRE(bytes != 0 && exec::IsRange(pointer, bytes));
   exec::DeviceMemory* memory = nullptr;
-  GL_CU_TRY(TheMemory(&memory));
+  GL_CU_TRY(TheMemory(process, &memory));
   if (Context* const context = session::CurrentContext()) context->WaitAll();
   const std::lock_guard lock(TheTable().mutex);
   auto& mappings = TheTable().mappings;
@@ -202,16 +202,16 @@ CUresult cuMemUnmap(CUdeviceptr pointer, std::size_t bytes) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemSetAccess(CUdeviceptr pointer, std::size_t bytes, const CUmemAccessDesc* descriptions,
+CUresult cuMemSetAccess(Process& process, CUdeviceptr pointer, std::size_t bytes, const CUmemAccessDesc* descriptions,
                         std::size_t count) {
   GL_CU_REQUIRE(descriptions != nullptr && count != 0 && bytes != 0 && exec::IsRange(pointer, bytes));
   exec::DeviceMemory* memory = nullptr;
-  GL_CU_TRY(TheMemory(&memory));
+  GL_CU_TRY(TheMemory(process, &memory));
   CUmemAccess_flags access = CU_MEM_ACCESS_FLAGS_PROT_NONE;
   for (std::size_t i = 0; i < count; ++i) {
     if (descriptions[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
       Device* device = nullptr;
-      GL_CU_TRY(FindDevice(descriptions[i].location.id, &device));
+      GL_CU_TRY(FindDevice(process, descriptions[i].location.id, &device));
     }
     access = std::max(access, descriptions[i].flags);
   }
@@ -228,7 +228,7 @@ CUresult cuMemSetAccess(CUdeviceptr pointer, std::size_t bytes, const CUmemAcces
   return memory->Protect(pointer, bytes, read, write) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult cuMemGetAccess(std::uint64_t* flags, const CUmemLocation* location, CUdeviceptr pointer) {
+CUresult cuMemGetAccess(Process& process, std::uint64_t* flags, const CUmemLocation* location, CUdeviceptr pointer) {
   GL_CU_REQUIRE(flags != nullptr && location != nullptr);
   const std::lock_guard lock(TheTable().mutex);
   const auto found = TheTable().MappingAt(pointer);
@@ -237,7 +237,8 @@ CUresult cuMemGetAccess(std::uint64_t* flags, const CUmemLocation* location, CUd
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* prop, CUmemGenericAllocationHandle handle) {
+CUresult cuMemGetAllocationPropertiesFromHandle(Process& process, CUmemAllocationProp* prop,
+                                                CUmemGenericAllocationHandle handle) {
   GL_CU_REQUIRE(prop != nullptr);
   const std::lock_guard lock(TheTable().mutex);
   const auto found = TheTable().physical.find(handle);
@@ -246,7 +247,7 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* prop, CUmem
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
+CUresult cuMemRetainAllocationHandle(Process& process, CUmemGenericAllocationHandle* handle, void* address) {
   GL_CU_REQUIRE(handle != nullptr);
   const auto pointer = reinterpret_cast<CUdeviceptr>(address);
   const std::lock_guard lock(TheTable().mutex);

@@ -5,6 +5,7 @@
 #include "interpose/launch/submit.h"
 #include "interpose/objects/process.h"
 #include "interpose/observe/memcheck.h"
+#include "interpose/observe/observers.h"
 #include "sim/exec/extent.h"
 
 namespace gridloom::session {
@@ -23,14 +24,14 @@ struct Side {
 
 bool DeviceRange(Context& context, std::uint64_t address, Extent bytes, bool write) {
   if (bytes == 0 || (bytes.fits() && context.device().memory().Accessible(address, bytes.value(), write))) return true;
-  MemcheckLog::Get().BadRange(context, address, bytes.value(), write);
+  context.process().observers().memcheck().BadRange(context, address, bytes.value(), write);
   return false;
 }
 
 /// Whether a copy or fill may use the range: any addresses of the host's, memory that is there of the device's.
 bool MayUse(Context& context, bool device, std::uint64_t address, Extent bytes, bool write) {
   if (!exec::IsRange(address, bytes) || (device && !DeviceRange(context, address, bytes, write))) return false;
-  MemcheckLog::Get().CheckRange(context, address, bytes.value(), write);
+  context.process().observers().memcheck().CheckRange(context, address, bytes.value(), write);
   return true;
 }
 
@@ -42,8 +43,9 @@ struct SideRequest {
 };
 
 /// The place of a box in an array.
-CUresult ResolveArray(const SideRequest& r, std::size_t width, std::size_t height, std::size_t depth, Side* side) {
-  side->array = Process::Get().arrays.Find(r.array);
+CUresult ResolveArray(Context& context, const SideRequest& r, std::size_t width, std::size_t height, std::size_t depth,
+                      Side* side) {
+  side->array = context.process().arrays.Find(r.array);
   if (side->array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   const exec::ImageLevel& level = side->array->level();
   if (!exec::LiesIn(0, Extent(level.width) * side->array->texel_bytes(), r.x, width) ||
@@ -58,7 +60,7 @@ CUresult ResolveArray(const SideRequest& r, std::size_t width, std::size_t heigh
 
 CUresult Resolve(Context& context, const SideRequest& r, std::size_t width, std::size_t height, std::size_t depth,
                  bool write, Side* side) {
-  if (r.type == CU_MEMORYTYPE_ARRAY) return ResolveArray(r, width, height, depth, side);
+  if (r.type == CU_MEMORYTYPE_ARRAY) return ResolveArray(context, r, width, height, depth, side);
   if (r.type < CU_MEMORYTYPE_HOST || r.type > CU_MEMORYTYPE_UNIFIED) return CUDA_ERROR_INVALID_VALUE;
   const Extent row = Extent(r.x) + width, rows = Extent(r.y) + height;
   const Extent pitch = r.pitch != 0 ? Extent(r.pitch) : row;

@@ -10,7 +10,9 @@
 #include "interpose/launch/stages.h"
 #include "interpose/objects/context.h"
 #include "interpose/objects/device.h"
+#include "interpose/objects/process.h"
 #include "interpose/observe/host_timeline.h"
+#include "interpose/observe/observers.h"
 
 namespace gridloom::session {
 
@@ -153,7 +155,7 @@ void LaunchTree::CompleteIfOver(DeviceGrid& grid) {
 
 void LaunchTree::Complete(DeviceChild& child) {
   child.complete = true;
-  EndLaunch(child.op, true);
+  EndLaunch(context_, child.op, true);
   child.op = {};
   for (DeviceChildPtr& successor : std::exchange(child.successors, {})) {
     if (--successor->waits == 0) Push(std::move(successor));
@@ -251,7 +253,7 @@ DeviceStatus DeviceGrid::Launch(const exec::LaunchParams& launch, std::uint64_t 
     return DeviceStatus::kPendingCountExceeded;
   const bool ordered = stream != kTailLaunch && stream != kFireAndForget;
   if (ordered && !IsStream(stream)) return DeviceStatus::kInvalidValue;
-  if (HostTimeline* const timeline = HostTimeline::Get(); timeline != nullptr && work_ != 0) {
+  if (HostTimeline* const timeline = context_.process().observers().timeline(); timeline != nullptr && work_ != 0) {
     Operation operation = std::move(op);
     timeline->AddTo(work_, WorksBefore(cta, stream), stream == kTailLaunch ? HostTimeline::kLastRank : cta, operation);
     op = std::get<KernelOp>(std::move(operation));

@@ -2,9 +2,12 @@
 
 #include "interpose/launch/capture.h"
 #include "interpose/launch/graph_run.h"
+#include "interpose/objects/device.h"
 #include "interpose/objects/graph.h"
+#include "interpose/objects/process.h"
 #include "interpose/observe/host_timeline.h"
 #include "interpose/observe/memcheck.h"
+#include "interpose/observe/observers.h"
 #include "interpose/observe/work_memory.h"
 
 namespace gridloom::session {
@@ -53,11 +56,12 @@ CUresult GraphExec::Launch(Stream& stream, TaskPtr* oldest) {
   // The plan lives until the launch has ended, even if the program destroys the executable graph before.
   const TaskPtr last = MakeTask(0, [plan = plan_] {});
   const std::vector<TaskPtr> after = {last_launch_};
-  HostTimeline* const timeline = HostTimeline::Get();
+  Process& process = context.process();
+  HostTimeline* const timeline = process.observers().timeline();
   CopiedBytes copied;
-  if (timeline != nullptr) AddCopied(*plan_, copied);
+  if (timeline != nullptr) AddCopied(process.first_device().memory(), *plan_, copied);
   const std::uint64_t group = timeline != nullptr ? timeline->OpenGroup(stream, last_work_, copied) : 0;
-  const WorkOriginPtr origin = MemcheckLog::Get().Launched(stream, *plan_, last_origin_.get());
+  const WorkOriginPtr origin = process.observers().memcheck().Launched(stream, *plan_, last_origin_.get());
   const Context::Group work{first, last, plan_->operations(),
                             [&] { return SubmitPlan(context, plan_, first, group, origin); }};
   *oldest = context.EnqueueGroup(stream, work, after);

@@ -2,8 +2,10 @@
 
 #include "interpose/launch/submit.h"
 #include "interpose/objects/context.h"
+#include "interpose/objects/process.h"
 #include "interpose/observe/host_timeline.h"
 #include "interpose/observe/memory_order.h"
+#include "interpose/observe/observers.h"
 
 namespace gridloom::session {
 
@@ -11,13 +13,15 @@ using namespace cuda;
 
 namespace {
 
+HostTimeline* TimelineOf(const Context& context) { return context.process().observers().timeline(); }
+
 /// The task of a node that is one operation. `group` and `before`: where it stands in the program's timeline, if there
 /// is one.
 TaskPtr MakeNodeTask(Context& context, const std::shared_ptr<const GraphPlan>& plan, const GraphPlan::Node& node,
                      std::uint64_t group, const WorkOriginPtr& origin, std::span<const std::uint64_t> before,
                      std::uint64_t* work) {
   *work = 0;
-  HostTimeline* const timeline = HostTimeline::Get();
+  HostTimeline* const timeline = TimelineOf(context);
   if (timeline == nullptr && !node.enabled) return MakeTask(0, [] {});
   if (timeline == nullptr)
     return MakeTask(0, [&context, plan, &operation = node.operation, origin] { Run(context, operation, origin); });
@@ -57,7 +61,7 @@ class ConditionalRun : public std::enable_shared_from_this<ConditionalRun> {
 
  private:
   std::vector<TaskPtr> SubmitBody(const std::shared_ptr<const GraphPlan>& body, const TaskPtr& begin) {
-    HostTimeline* const timeline = HostTimeline::Get();
+    HostTimeline* const timeline = TimelineOf(context_);
     if (timeline == nullptr) return SubmitPlan(context_, body, begin, 0, origin_, true);
     const std::uint64_t before[] = {last_step_};
     last_step_ = timeline->OpenGroup(group_, std::span(before, last_step_ != 0 ? 1 : 0));
@@ -67,7 +71,7 @@ class ConditionalRun : public std::enable_shared_from_this<ConditionalRun> {
   }
 
   void End(std::span<const TaskPtr> leaves) {
-    if (HostTimeline* const timeline = HostTimeline::Get()) timeline->Close(group_);
+    if (HostTimeline* const timeline = TimelineOf(context_)) timeline->Close(group_);
     TaskPool::Get().Submit(end_, leaves);
   }
 
@@ -108,7 +112,7 @@ TaskPtr RunConditional(Context& context, const ConditionalOp& op,
 
 std::vector<TaskPtr> SubmitPlan(Context& context, const std::shared_ptr<const GraphPlan>& plan, const TaskPtr& first,
                                 std::uint64_t group, const WorkOriginPtr& origin, bool inside) {
-  HostTimeline* const timeline = HostTimeline::Get();
+  HostTimeline* const timeline = TimelineOf(context);
   const std::vector<GraphPlan::Node>& nodes = plan->nodes;
   std::vector<TaskPtr> ends;         // per node: the task others wait for
   std::vector<std::uint64_t> works;  // per node: its number in the timeline

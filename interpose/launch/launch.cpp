@@ -12,7 +12,7 @@ CUresult Launch(Stream& stream, const LaunchRequest& asked) {
   LaunchRequest request = asked;
   request.may_be_task = stream.capture == nullptr;
   if (const auto status = MakeKernelOp(stream.context(), request, &op); status != CUDA_SUCCESS) return status;
-  const bool blocking = Process::Get().launch_blocking() && stream.capture == nullptr;
+  const bool blocking = stream.context().process().launch_blocking() && stream.capture == nullptr;
   return Submit(stream, std::move(op), blocking ? Waiting::kYes : Waiting::kNo);
 }
 

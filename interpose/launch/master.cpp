@@ -11,6 +11,7 @@
 #include "interpose/base/log.h"
 #include "interpose/base/summary.h"
 #include "interpose/objects/errors.h"
+#include "interpose/objects/process.h"
 #include "rewriter/passes/master_kernel.h"
 #include "rewriter/support/demangle.h"
 
@@ -232,11 +233,11 @@ void Master::Spawn(LaunchedTaskPtr task) {
 void Master::Close(LaunchedTask& task, bool ran) {
   if (ran) {
     const std::uint64_t ctas = task.op.grid.count();
-    Summary::Get().Add(task.kernel->info->name,
-                       {.ctas = ctas,
-                        .warps = ctas * ((task.op.block.count() + 31) / 32),
-                        .seconds = static_cast<double>(TaskPool::NowNs() - task.spawned_ns) * 1e-9},
-                       0);
+    context_.process().summary().Add(task.kernel->info->name,
+                                     {.ctas = ctas,
+                                      .warps = ctas * ((task.op.block.count() + 31) / 32),
+                                      .seconds = static_cast<double>(TaskPool::NowNs() - task.spawned_ns) * 1e-9},
+                                     0);
   }
   TaskPool::Get().Finish(task.shared_from_this());
 }

@@ -6,6 +6,7 @@
 #include "interpose/base/log.h"
 #include "interpose/base/settings.h"
 #include "interpose/base/summary.h"
+#include "interpose/objects/process.h"
 
 namespace gridloom::session {
 namespace {
@@ -82,7 +83,7 @@ TaskKernelPtr NarrowTasks::Admit(const KernelOp& op) {
     kernel = Find(op);
     why = WhyGrid(op, *kernel);
   }
-  Summary::Get().NoteTask(op.kernel->name(), why);
+  context_.process().summary().NoteTask(op.kernel->name(), why);
   return why.empty() ? kernel : nullptr;
 }
 

@@ -14,8 +14,8 @@ namespace gridloom::session {
 
 using namespace cuda;
 
-CUresult NodeContext(CUcontext handle, Context** context) {
-  *context = handle == nullptr ? CurrentContext() : Process::Get().FindContext(handle);
+CUresult NodeContext(const Process& process, CUcontext handle, Context** context) {
+  *context = handle == nullptr ? CurrentContext() : process.FindContext(handle);
   return *context != nullptr && !(*context)->destroyed() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
@@ -25,19 +25,20 @@ CUDA_KERNEL_NODE_PARAMS_v2 Widen(const CUDA_KERNEL_NODE_PARAMS_v1& p) {
 }
 
 CUresult MakeOperation(Context& context, const CUDA_KERNEL_NODE_PARAMS_v2& p, Operation* operation) {
+  const Process& process = context.process();
   Context* target = &context;
   if (p.context != nullptr) {
-    if (const auto status = NodeContext(p.context, &target); status != CUDA_SUCCESS) return status;
+    if (const auto status = NodeContext(process, p.context, &target); status != CUDA_SUCCESS) return status;
   }
   LaunchRequest request;
   request.function = p.function != nullptr ? p.function : reinterpret_cast<CUfunction>(p.kernel);
   // A module's function runs in its own context, whichever is named or current.
-  const auto kernel = Process::Get().kernels.Find(reinterpret_cast<CUkernel>(request.function));
+  const auto kernel = process.kernels.Find(reinterpret_cast<CUkernel>(request.function));
   if (kernel != nullptr && kernel->owner() != nullptr) target = kernel->owner();
   request.grid = {p.grid_dim_x, p.grid_dim_y, p.grid_dim_z};
   request.block = {p.block_dim_x, p.block_dim_y, p.block_dim_z};
   request.dynamic_shared_bytes = p.shared_mem_bytes;
-  const GreenPtr named = p.context != nullptr ? Process::Get().FindGreen(p.context) : nullptr;
+  const GreenPtr named = p.context != nullptr ? process.FindGreen(p.context) : nullptr;
   request.green = p.context != nullptr ? named.get() : CurrentGreen();
   request.kernel_params = p.kernel_params;
   request.extra = p.extra;
@@ -77,13 +78,13 @@ CUresult MakeOperation(Context& context, const CUDA_BATCH_MEM_OP_NODE_PARAMS& p,
 }
 
 /// The bodies are made here and told in the parameters, for the program to fill them.
-CUresult MakeOperation(CUDA_CONDITIONAL_NODE_PARAMS& p, Operation* operation) {
+CUresult MakeOperation(Context& context, CUDA_CONDITIONAL_NODE_PARAMS& p, Operation* operation) {
   const unsigned most = p.type == CU_GRAPH_COND_TYPE_IF ? 2 : p.type == CU_GRAPH_COND_TYPE_WHILE ? 1 : ~0u;
   if (p.type < CU_GRAPH_COND_TYPE_IF || p.type > CU_GRAPH_COND_TYPE_SWITCH) return CUDA_ERROR_INVALID_VALUE;
   if (p.size == 0 || p.size > most) return CUDA_ERROR_INVALID_VALUE;
   ConditionalOp op{Conditional::Find(p.handle), p.type, nullptr};
   if (op.condition == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  op.bodies = std::make_shared<ConditionalBodies>(p.size);
+  op.bodies = std::make_shared<ConditionalBodies>(context.process(), p.size);
   p.graphs = op.bodies->handles.data();
   *operation = std::move(op);
   return CUDA_SUCCESS;
@@ -97,7 +98,7 @@ CUresult MakeChild(const std::shared_ptr<Graph>& graph, bool moved, Operation* o
 }
 
 CUresult MakeOperation(Context& context, CUgraphNodeParams& p, Operation* operation) {
-  Process& process = Process::Get();
+  Process& process = context.process();
   switch (p.type) {
     case CU_GRAPH_NODE_TYPE_KERNEL: return MakeOperation(context, p.kernel, operation);
     case CU_GRAPH_NODE_TYPE_MEMCPY: return MakeOperation(context, p.memcpy.copy, operation);
@@ -129,7 +130,7 @@ CUresult MakeOperation(Context& context, CUgraphNodeParams& p, Operation* operat
       if (p.free_pointer == 0) return CUDA_ERROR_INVALID_VALUE;
       *operation = FreeOp{p.free_pointer, nullptr, GraphMemory::Find(p.free_pointer)};
       return CUDA_SUCCESS;
-    case CU_GRAPH_NODE_TYPE_CONDITIONAL: return MakeOperation(p.conditional, operation);
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL: return MakeOperation(context, p.conditional, operation);
     default: return CUDA_ERROR_NOT_SUPPORTED;
   }
 }
@@ -154,7 +155,7 @@ void Describe(GraphNode& node, const KernelOp& op, CUDA_KERNEL_NODE_PARAMS_v2* p
 }
 
 CUgraph HandleOf(const ChildOp& child) {
-  auto& graphs = Process::Get().graphs;
+  auto& graphs = child.graph->process().graphs;
   if (graphs.Find(child.graph->handle()) == nullptr) graphs.Add(child.graph);
   return child.graph->handle();
 }

@@ -31,6 +31,6 @@ void Describe(GraphNode& node, cuda::CUgraphNodeParams* params);
 cuda::CUgraph HandleOf(const ChildOp& child);
 
 /// The context a node belongs to: the one named, else the current one.
-cuda::CUresult NodeContext(cuda::CUcontext handle, Context** context);
+cuda::CUresult NodeContext(const Process& process, cuda::CUcontext handle, Context** context);
 
 }  // namespace gridloom::session

@@ -7,7 +7,9 @@
 #include "interpose/base/rewrites.h"
 #include "interpose/base/settings.h"
 #include "interpose/base/summary.h"
+#include "interpose/launch/launches.h"
 #include "interpose/objects/errors.h"
+#include "interpose/objects/process.h"
 #include "interpose/observe/work_memory.h"
 #include "rewriter/passes/cta_order.h"
 #include "sim/exec/reorder/cta_chooser.h"
@@ -23,15 +25,17 @@ bool NamesHostMemory(const exec::DeviceMemory& memory, const KernelOp& op) {
 
 }  // namespace
 
-Reordering* Reordering::Get() {
-  static Reordering* const reordering = []() -> Reordering* {
-    const auto& text = TheSettings().reorder;
-    const auto setting = text ? exec::ParseReorder(*text) : std::nullopt;
-    if (!setting) return nullptr;
-    AtEnd([] { LogText(Get()->Text()); });
-    return new Reordering(*setting);
-  }();
+std::unique_ptr<Reordering> Reordering::Make() {
+  const auto& text = TheSettings().reorder;
+  const auto setting = text ? exec::ParseReorder(*text) : std::nullopt;
+  if (!setting) return nullptr;
+  std::unique_ptr<Reordering> reordering(new Reordering(*setting));
+  AtEnd([reordering = reordering.get()] { LogText(reordering->Text()); });
   return reordering;
+}
+
+Reordering* Reordering::Of(const Process& process) {
+  return process.launches().reordering.Get([] { return Make(); });
 }
 
 Status Reordering::CheckSetting() {
@@ -124,7 +128,7 @@ void Reordering::Enter(Stream& stream, KernelOp launch, Place place) {
   });
 }
 
-void LaunchBatch::Run(Context& context) { Reordering::Get()->Run(context, *this); }
+void LaunchBatch::Run(Context& context) { Reordering::Of(context.process())->Run(context, *this); }
 
 void Reordering::Run(Context& context, const LaunchBatch& batch) {
   if (context.failed()) return;
@@ -142,7 +146,7 @@ void Reordering::Run(Context& context, const LaunchBatch& batch) {
   AddCounts(reorderer.counts());
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const KernelOp& op = batch.launches[i];
-    Summary::Get().Add(op.kernel->name(), runs[i].stats, 0);
+    context.process().summary().Add(op.kernel->name(), runs[i].stats, 0);
     if (!runs[i].why_whole.empty()) {
       NoteWhole(op, runs[i].why_whole);
       continue;

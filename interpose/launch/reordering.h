@@ -19,6 +19,8 @@
 
 namespace gridloom::session {
 
+class Process;
+
 struct LaunchBatch final : StreamBatch {
   static constexpr std::size_t kMost = 16;
   void Run(Context& context) override;
@@ -29,8 +31,8 @@ struct LaunchBatch final : StreamBatch {
 
 class Reordering {
  public:
-  /// Null unless it was asked for.
-  static Reordering* Get();
+  /// The process's; null unless it was asked for.
+  static Reordering* Of(const Process& process);
   /// An error that says what is wrong with the setting.
   static Status CheckSetting();
 
@@ -48,6 +50,7 @@ class Reordering {
   std::string Text() const;
 
  private:
+  static std::unique_ptr<Reordering> Make();
   explicit Reordering(const exec::ReorderSetting& setting) : setting_(setting) {}
 
   /// What is known of a kernel.

@@ -16,7 +16,7 @@ std::uint64_t SliceSizeOf(const KernelOp& op) {
   return std::numeric_limits<std::uint64_t>::max();
 }
 
-cuda::CUresult ChooseSlices(KernelOp& op) {
+cuda::CUresult ChooseSlices(KernelOp& op, Summary& summary) {
   if (op.bound.sliced == nullptr) return cuda::CUDA_SUCCESS;
   std::string why_whole = op.bound.sliced->why_whole;
   // What the pass slices does not wait for other CTAs: a cooperative launch means nothing to it.
@@ -33,7 +33,7 @@ cuda::CUresult ChooseSlices(KernelOp& op) {
   }
   std::call_once(op.kernel->told_whole, [&] {
     LogFormat(LogLevel::kInfo, "kernel %s runs whole: %s", op.kernel->name().c_str(), why_whole.c_str());
-    Summary::Get().NoteWhole(op.kernel->name(), why_whole);
+    summary.NoteWhole(op.kernel->name(), why_whole);
   });
   return cuda::CUDA_SUCCESS;
 }

@@ -9,13 +9,14 @@
 namespace gridloom::session {
 
 struct KernelOp;
+class Summary;
 
 /// Most CTAs of a slice of this launch; 0: it may run whole, though it need not. Kernels that the file has sliced have
 /// no whole form.
 std::uint64_t SliceSizeOf(const KernelOp& op);
 
-/// Decides whether a checked launch runs in slices; when not although that was asked for, says why, once per kernel.
-/// NOT_SUPPORTED when the file has the kernel sliced and it cannot run so.
-cuda::CUresult ChooseSlices(KernelOp& op);
+/// Decides whether a checked launch runs in slices; when not although that was asked for, says why, once per kernel,
+/// and to the summary, too. NOT_SUPPORTED when the file has the kernel sliced and it cannot run so.
+cuda::CUresult ChooseSlices(KernelOp& op, Summary& summary);
 
 }  // namespace gridloom::session

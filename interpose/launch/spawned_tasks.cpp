@@ -1,27 +1,23 @@
 #include "interpose/launch/spawned_tasks.h"
 
 #include <map>
+#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
 
+#include "interpose/launch/launches.h"
 #include "interpose/launch/narrow_tasks.h"
 #include "interpose/launch/submit.h"
+#include "interpose/objects/process.h"
 
 namespace gridloom::session {
 
 using namespace cuda;
 
-namespace {
-
 /// By number. Those that are over are left out when there are many.
 class SpawnedTasks {
  public:
-  static SpawnedTasks& Get() {
-    static SpawnedTasks* const tasks = new SpawnedTasks;
-    return *tasks;
-  }
-
   std::uint64_t Add(const Context& context, TaskPtr task) {
     const std::lock_guard lock(mutex_);
     if (tasks_.size() >= most_) {
@@ -63,6 +59,12 @@ class SpawnedTasks {
   std::uint64_t last_ = 0;
 };
 
+namespace {
+
+SpawnedTasks& TasksOf(const Context& context) {
+  return *context.process().launches().spawned_tasks.Get([] { return std::make_unique<SpawnedTasks>(); });
+}
+
 }  // namespace
 
 CUresult SpawnTask(Context& context, LaunchRequest request, std::uint64_t* number) {
@@ -73,25 +75,25 @@ CUresult SpawnTask(Context& context, LaunchRequest request, std::uint64_t* numbe
   TaskPtr task;
   if (op.plan.task != nullptr) task = context.narrow_tasks()->Make(0, std::move(op));
   else task = MakeTask(0, [&context, operation = Operation(std::move(op))] { Run(context, operation); });
-  *number = SpawnedTasks::Get().Add(context, task);
+  *number = TasksOf(context).Add(context, task);
   TaskPool::Get().Submit(task, {});
   return CUDA_SUCCESS;
 }
 
 CUresult WaitForTask(Context& context, std::uint64_t number) {
-  if (!SpawnedTasks::Get().Had(number)) return CUDA_ERROR_INVALID_VALUE;
-  if (const TaskPtr task = SpawnedTasks::Get().Find(number)) TaskPool::Get().Wait(task);
+  if (!TasksOf(context).Had(number)) return CUDA_ERROR_INVALID_VALUE;
+  if (const TaskPtr task = TasksOf(context).Find(number)) TaskPool::Get().Wait(task);
   return context.status();
 }
 
 CUresult CheckTask(Context& context, std::uint64_t number) {
-  if (!SpawnedTasks::Get().Had(number)) return CUDA_ERROR_INVALID_VALUE;
-  const TaskPtr task = SpawnedTasks::Get().Find(number);
+  if (!TasksOf(context).Had(number)) return CUDA_ERROR_INVALID_VALUE;
+  const TaskPtr task = TasksOf(context).Find(number);
   return task == nullptr || task->done() ? context.status() : CUDA_ERROR_NOT_READY;
 }
 
 std::vector<TaskPtr> SpawnedTasksOf(const Context& context) {
-  return context.narrow_tasks() != nullptr ? SpawnedTasks::Get().Of(context) : std::vector<TaskPtr>();
+  return context.narrow_tasks() != nullptr ? TasksOf(context).Of(context) : std::vector<TaskPtr>();
 }
 
 void WaitForSpawnedTasks(Context& context) {

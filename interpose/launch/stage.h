@@ -11,6 +11,7 @@
 namespace gridloom::session {
 
 class BrokeredLaunch;
+class Process;
 struct LaunchRequest;
 
 /// A launch that is being made: checked, its parameters copied.
@@ -66,8 +67,8 @@ struct Stage {
   /// Of which launches: all, or those of the host alone. Grids that a kernel launches are part of its launch.
   enum class Of : std::uint8_t { kAll, kHost };
   Of of = Of::kAll;
-  /// Whether this process has the stage: asked once, before the first launch. Null: every process has.
-  bool (*wants)() = nullptr;
+  /// Whether the process has the stage: asked once, before the first launch. Null: every process has.
+  bool (*wants)(const Process& process) = nullptr;
   /// The launch is made. An error is the answer of the call that makes it.
   cuda::CUresult (*plan)(PlannedLaunch& launch) = nullptr;
   /// It is put into a stream, after the program's timeline has been told. The first stage that makes a task of it, or
@@ -76,7 +77,7 @@ struct Stage {
   /// It runs: what there is to do before and after `next(launch)`, or in place of it.
   Next::Run run = nullptr;
   /// Its grid has run, and so has all that the grid launched.
-  void (*ended)(const KernelOp& op) = nullptr;
+  void (*ended)(Context& context, const KernelOp& op) = nullptr;
 };
 
 }  // namespace gridloom::session

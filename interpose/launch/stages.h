@@ -17,6 +17,6 @@ void RunLaunch(Context& context, const KernelOp& op, const WorkOriginPtr& origin
 /// Runs a launch by a kernel; `grid`: for what it launches itself.
 void RunChild(Context& context, const KernelOp& op, DeviceGrid& grid);
 /// The launch's grid has run, and so has all that it launched.
-void EndLaunch(const KernelOp& op, bool by_kernel);
+void EndLaunch(Context& context, const KernelOp& op, bool by_kernel);
 
 }  // namespace gridloom::session

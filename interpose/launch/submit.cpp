@@ -10,9 +10,11 @@
 #include "interpose/launch/capture.h"
 #include "interpose/launch/stages.h"
 #include "interpose/objects/free.h"
+#include "interpose/objects/process.h"
 #include "interpose/observe/broker_link.h"
 #include "interpose/observe/host_timeline.h"
 #include "interpose/observe/memcheck.h"
+#include "interpose/observe/observers.h"
 #include "interpose/observe/range_capture.h"
 #include "rewriter/support/own_thread.h"
 
@@ -22,8 +24,10 @@ using namespace cuda;
 
 namespace {
 
-void RunCopy(const CopyOp& op) {
-  const DeviceTurn turn;
+DeviceTurn TurnOn(const Context& context) { return DeviceTurn(context.process().observers().range_capture()); }
+
+void RunCopy(const Context& context, const CopyOp& op) {
+  const DeviceTurn turn = TurnOn(context);
   if (op.width == 0 || op.height == 0 || op.depth == 0) return;
   for (std::size_t z = 0; z < op.depth; ++z) {
     const std::byte* src = op.src + z * op.src_slice;
@@ -41,8 +45,8 @@ void FillRow(std::uint64_t address, T value, std::size_t count) {
   std::fill_n(reinterpret_cast<T*>(address), count, value);
 }
 
-void RunFill(const CUDA_MEMSET_NODE_PARAMS& p) {
-  const DeviceTurn turn;
+void RunFill(const Context& context, const CUDA_MEMSET_NODE_PARAMS& p) {
+  const DeviceTurn turn = TurnOn(context);
   for (std::size_t y = 0; y < p.height; ++y) {
     const std::uint64_t row = p.dst + y * p.pitch;
     if (p.element_size == 1) std::memset(reinterpret_cast<void*>(row), static_cast<int>(p.value & 0xff), p.width);
@@ -89,13 +93,13 @@ void RunBatch(Context& context, const BatchOp& op) {
       case CU_STREAM_MEM_OP_WAIT_VALUE_32: wait(static_cast<std::uint32_t>(v.value)); break;
       case CU_STREAM_MEM_OP_WAIT_VALUE_64: wait(v.value); break;
       case CU_STREAM_MEM_OP_WRITE_VALUE_32: {
-        const DeviceTurn turn;
+        const DeviceTurn turn = TurnOn(context);
         std::atomic_ref<std::uint32_t>(*reinterpret_cast<std::uint32_t*>(v.address))
             .store(static_cast<std::uint32_t>(v.value), std::memory_order_release);
         break;
       }
       case CU_STREAM_MEM_OP_WRITE_VALUE_64: {
-        const DeviceTurn turn;
+        const DeviceTurn turn = TurnOn(context);
         std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(v.address))
             .store(v.value, std::memory_order_release);
         break;
@@ -126,21 +130,23 @@ bool IsQuick(const Operation& operation) {
 }  // namespace
 
 void Run(Context& context, const Operation& operation, const WorkOriginPtr& origin) {
+  Observers& observers = context.process().observers();
   try {
     if (const auto* kernel = std::get_if<KernelOp>(&operation))
       return RunLaunch(context, *kernel, origin ? origin : kernel->plan.origin);
     if (const auto* host = std::get_if<HostOp>(&operation)) {
-      if (origin != nullptr) MemcheckLog::Get().HostRuns(*origin);
+      if (origin != nullptr) observers.memcheck().HostRuns(*origin);
       return RunHost(context, *host);
     }
     if (const auto* free = std::get_if<FreeOp>(&operation)) return RunFree(*free);
     if (context.failed()) return;
-    if (BrokerLink* const link = BrokerLink::Get()) link->AddCopied(BytesOf(operation));
-    if (origin != nullptr) MemcheckLog::Get().CheckUses(context, operation, *origin);
-    if (const auto* copy = std::get_if<CopyOp>(&operation)) RunCopy(*copy);
-    else if (const auto* fill = std::get_if<FillOp>(&operation)) RunFill(fill->params);
+    if (BrokerLink* const link = observers.broker()) link->AddCopied(BytesOf(operation));
+    if (origin != nullptr) observers.memcheck().CheckUses(context, operation, *origin);
+    if (const auto* copy = std::get_if<CopyOp>(&operation)) RunCopy(context, *copy);
+    else if (const auto* fill = std::get_if<FillOp>(&operation)) RunFill(context, fill->params);
     else if (const auto* batch = std::get_if<BatchOp>(&operation)) RunBatch(context, *batch);
-    if (MemcheckLog::Get().written() != nullptr) MemcheckLog::Get().NoteWritten(context, operation, origin.get());
+    if (MemcheckLog& memcheck = observers.memcheck(); memcheck.written() != nullptr)
+      memcheck.NoteWritten(context, operation, origin.get());
   } catch (const std::exception& error) {
     LogFormat(LogLevel::kError, "an operation failed: %s", error.what());
     context.Fail(CUDA_ERROR_UNKNOWN);
@@ -154,9 +160,10 @@ CUresult Submit(Stream& stream, Operation operation, Waiting waiting) {
       captured || status != CUDA_SUCCESS) {
     return status;
   }
-  HostTimeline* const timeline = HostTimeline::Get();
+  Observers& observers = context.process().observers();
+  HostTimeline* const timeline = observers.timeline();
   if (timeline != nullptr) timeline->Add(stream, operation);
-  MemcheckLog& memcheck = MemcheckLog::Get();
+  MemcheckLog& memcheck = observers.memcheck();
   WorkOriginPtr origin = memcheck.on() ? memcheck.Submitted(stream, operation) : nullptr;
   // Host callbacks must not run on a thread of the program, which may hold locks they take.
   const bool callback = std::holds_alternative<HostOp>(operation);

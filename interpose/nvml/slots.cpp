@@ -5,7 +5,6 @@
 #include <mutex>
 #include <utility>
 
-#include "interpose/api/entry.h"
 #include "interpose/base/log.h"
 #include "interpose/nvml/nvml.h"
 #include "interpose/real/driver.h"

@@ -15,6 +15,8 @@
 
 namespace gridloom::session {
 
+class Process;
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -23,8 +25,8 @@ class Backend {
   virtual Result<std::shared_ptr<exec::Program>> Load(std::unique_ptr<ptx::Module> module, std::string text) = 0;
 };
 
-using BackendFactory =
-    std::function<Result<std::unique_ptr<Backend>>(const sim::DeviceSpec& device, std::uint64_t memory_bytes)>;
+using BackendFactory = std::function<Result<std::unique_ptr<Backend>>(Process& process, const sim::DeviceSpec& device,
+                                                                      std::uint64_t memory_bytes)>;
 
 /// The factory used from now on; call before the first context exists. The shim's own default is MakeExecBackend.
 void SetBackendFactory(BackendFactory factory);

@@ -61,6 +61,8 @@ Context::Context(Device& device, bool primary)
 
 Context::~Context() = default;
 
+Process& Context::process() const { return device_.process(); }
+
 void Context::Fail(CUresult status) {
   CUresult expected = CUDA_SUCCESS;
   status_.compare_exchange_strong(expected, status, std::memory_order_acq_rel);

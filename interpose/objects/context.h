@@ -24,6 +24,7 @@ namespace gridloom::session {
 
 class Device;
 class NarrowTasks;
+class Process;
 
 /// Allocations of a context: what cuMemAlloc and its like gave out, so that the context's end can take it back.
 class ContextMemory {
@@ -34,6 +35,8 @@ class ContextMemory {
     std::uint64_t bytes = 0;
     unsigned flags = 0;
   };
+  /// `context`: whose allocations they are.
+  explicit ContextMemory(Context& context) : context_(context) {}
   void Add(std::uint64_t address, Block block);
   /// Nothing when no block of one of the kinds starts there.
   std::optional<Block> Take(std::uint64_t address, std::initializer_list<Kind> kinds);
@@ -41,6 +44,9 @@ class ContextMemory {
   void FreeAll(exec::DeviceMemory& memory);
 
  private:
+  void Leave(std::uint64_t address, const Block& block);
+
+  Context& context_;
   mutable std::mutex mutex_;
   std::map<std::uint64_t, Block> blocks_;
 };
@@ -68,6 +74,7 @@ class Context final : public exec::AllocationOwner {
   Context(Device& device, bool primary);
   ~Context() override;
 
+  Process& process() const;
   Device& device() const { return device_; }
   bool primary() const { return primary_; }
   std::uint64_t id() const { return id_.load(std::memory_order_relaxed); }
@@ -90,7 +97,7 @@ class Context final : public exec::AllocationOwner {
     return static_cast<std::uint32_t>(limits[cuda::CU_LIMIT_STACK_SIZE].load(std::memory_order_relaxed));
   }
 
-  ContextMemory memory;
+  ContextMemory memory{*this};
   /// Runs launches of few threads; null when no policy asks for that.
   NarrowTasks* narrow_tasks() const { return narrow_tasks_.get(); }
   void set_narrow_tasks(std::shared_ptr<NarrowTasks> tasks) { narrow_tasks_ = std::move(tasks); }

@@ -12,16 +12,16 @@ constinit HostMemoryFollower g_host_memory;
 
 bool IsHosts(Kind kind) { return kind == Kind::kPinned || kind == Kind::kRegistered; }
 
-void LeaveBlock(std::uint64_t address, const ContextMemory::Block& block) {
-  if (IsHosts(block.kind) && g_host_memory.gone != nullptr) g_host_memory.gone(address, block);
-}
-
 }  // namespace
 
 void SetHostMemoryFollower(const HostMemoryFollower& follower) { g_host_memory = follower; }
 
+void ContextMemory::Leave(std::uint64_t address, const Block& block) {
+  if (IsHosts(block.kind) && g_host_memory.gone != nullptr) g_host_memory.gone(context_, address, block);
+}
+
 void ContextMemory::Add(std::uint64_t address, Block block) {
-  if (IsHosts(block.kind) && g_host_memory.added != nullptr) g_host_memory.added(address, block);
+  if (IsHosts(block.kind) && g_host_memory.added != nullptr) g_host_memory.added(context_, address, block);
   const std::lock_guard lock(mutex_);
   blocks_[address] = block;
 }
@@ -33,7 +33,7 @@ std::optional<ContextMemory::Block> ContextMemory::Take(std::uint64_t address, s
     return std::nullopt;
   const Block block = found->second;
   blocks_.erase(found);
-  LeaveBlock(address, block);
+  Leave(address, block);
   return block;
 }
 
@@ -51,7 +51,7 @@ void ContextMemory::FreeAll(exec::DeviceMemory& memory) {
     blocks.swap(blocks_);
   }
   for (const auto& [address, block] : blocks) {
-    LeaveBlock(address, block);
+    Leave(address, block);
     if (block.kind == Kind::kRegistered) memory.UnregisterHost(reinterpret_cast<void*>(address));
     else memory.Free(address);
   }

@@ -30,8 +30,8 @@ BackendFactory TheBackendFactory() {
   return Factory();
 }
 
-Device::Device(int ordinal, sim::DeviceSpec spec, std::uint64_t memory_bytes)
-    : ordinal_(ordinal), spec_(std::move(spec)), memory_bytes_(memory_bytes) {
+Device::Device(Process& process, int ordinal, sim::DeviceSpec spec, std::uint64_t memory_bytes)
+    : process_(process), ordinal_(ordinal), spec_(std::move(spec)), memory_bytes_(memory_bytes) {
   primary_ = std::make_unique<Context>(*this, true);
 }
 
@@ -61,7 +61,7 @@ Backend* Device::backend() {
       Log(LogLevel::kError, "this build has no executor: kernels cannot run");
       return;
     }
-    auto made = factory(spec_, memory_bytes_);
+    auto made = factory(process_, spec_, memory_bytes_);
     if (made.ok()) backend_ = std::move(made).value();
     else Log(LogLevel::kError, "the virtual GPU cannot start: " + made.error().message);
   });

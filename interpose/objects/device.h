@@ -16,9 +16,14 @@
 
 namespace gridloom::session {
 
+class Process;
+
 class Device {
  public:
-  Device(int ordinal, sim::DeviceSpec spec, std::uint64_t memory_bytes);
+  /// `process`: the one that it is a device of.
+  Device(Process& process, int ordinal, sim::DeviceSpec spec, std::uint64_t memory_bytes);
+
+  Process& process() const { return process_; }
 
   int ordinal() const { return ordinal_; }
   const sim::DeviceSpec& spec() const { return spec_; }
@@ -57,6 +62,7 @@ class Device {
   std::shared_ptr<MemoryPool> graph_pool();
 
  private:
+  Process& process_;
   const int ordinal_;
   const sim::DeviceSpec spec_;
   const std::uint64_t memory_bytes_;

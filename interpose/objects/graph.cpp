@@ -18,17 +18,18 @@ bool UserObject::Release(unsigned count, bool* gone) {
   return true;
 }
 
-void ReleaseAll(const UserObjects& objects) {
+void ReleaseAll(Process& process, const UserObjects& objects) {
   for (const auto& [object, count] : objects) {
     bool gone = false;
     object->Release(count, &gone);
-    if (gone) Process::Get().user_objects.Remove(reinterpret_cast<CUuserObject>(object.get()));
+    if (gone) process.user_objects.Remove(reinterpret_cast<CUuserObject>(object.get()));
   }
 }
 
 GraphNode::~GraphNode() {
   // The graph of a child node is the node's own, whoever has asked for its handle: it goes with the node.
-  if (const auto* child = std::get_if<ChildOp>(&operation)) Process::Get().graphs.Remove(child->graph->handle());
+  if (const auto* child = std::get_if<ChildOp>(&operation))
+    child->graph->process().graphs.Remove(child->graph->handle());
 }
 
 CUgraphNodeType GraphNode::type() const {
@@ -55,8 +56,8 @@ std::uint32_t NextGraphId() {
 }
 
 Graph::~Graph() {
-  for (const auto& node : nodes_) Process::Get().graph_nodes.Remove(node->handle());
-  ReleaseAll(user_objects);
+  for (const auto& node : nodes_) process_.graph_nodes.Remove(node->handle());
+  ReleaseAll(process_, user_objects);
 }
 
 CUresult Graph::AddNode(Operation operation, const std::vector<GraphNode*>& dependencies, GraphNode** node) {
@@ -79,7 +80,7 @@ CUresult Graph::AddNode(Operation operation, const std::vector<GraphNode*>& depe
   for (GraphNode* dependency : dependencies) dependency->dependents.push_back(made.get());
   *node = made.get();
   nodes_.push_back(made);
-  Process::Get().graph_nodes.Add(std::move(made));
+  process_.graph_nodes.Add(std::move(made));
   return CUDA_SUCCESS;
 }
 
@@ -87,7 +88,7 @@ void Graph::RemoveNode(GraphNode& node) {
   for (GraphNode* other : node.dependencies) std::erase(other->dependents, &node);
   for (GraphNode* other : node.dependents) std::erase(other->dependencies, &node);
   const std::uint32_t index = node.index;
-  Process::Get().graph_nodes.Remove(node.handle());
+  process_.graph_nodes.Remove(node.handle());
   nodes_.erase(nodes_.begin() + index);  // may free the node
   for (std::size_t i = index; i < nodes_.size(); ++i) nodes_[i]->index = static_cast<std::uint32_t>(i);
 }
@@ -154,7 +155,7 @@ bool Graph::Order(std::vector<GraphNode*>* order) const {
 
 std::shared_ptr<Graph> Graph::Clone() const {
   const auto lock = Lock();
-  auto copy = std::make_shared<Graph>();
+  auto copy = std::make_shared<Graph>(process_);
   std::vector<GraphNode*> made;
   for (const auto& node : nodes_) {
     GraphNode* twin = nullptr;
@@ -176,22 +177,22 @@ std::shared_ptr<Graph> Graph::Clone() const {
   return copy;
 }
 
-ConditionalBodies::ConditionalBodies(unsigned count) {
+ConditionalBodies::ConditionalBodies(Process& process, unsigned count) : process(process) {
   for (unsigned i = 0; i < count; ++i) {
-    graphs.push_back(std::make_shared<Graph>());
-    handles.push_back(Process::Get().graphs.Add(graphs.back()));
+    graphs.push_back(std::make_shared<Graph>(process));
+    handles.push_back(process.graphs.Add(graphs.back()));
   }
 }
 
-ConditionalBodies::ConditionalBodies(const ConditionalBodies& other) {
+ConditionalBodies::ConditionalBodies(const ConditionalBodies& other) : process(other.process) {
   for (const auto& graph : other.graphs) {
     graphs.push_back(graph->Clone());
-    handles.push_back(Process::Get().graphs.Add(graphs.back()));
+    handles.push_back(process.graphs.Add(graphs.back()));
   }
 }
 
 ConditionalBodies::~ConditionalBodies() {
-  for (const CUgraph handle : handles) Process::Get().graphs.Remove(handle);
+  for (const CUgraph handle : handles) process.graphs.Remove(handle);
 }
 
 }  // namespace gridloom::session

@@ -8,9 +8,9 @@
 namespace gridloom::session {
 
 struct HostMemoryFollower {
-  void (*added)(std::uint64_t address, const ContextMemory::Block& block) = nullptr;
+  void (*added)(Context& context, std::uint64_t address, const ContextMemory::Block& block) = nullptr;
   /// The program does not have the block any more.
-  void (*gone)(std::uint64_t address, const ContextMemory::Block& block) = nullptr;
+  void (*gone)(Context& context, std::uint64_t address, const ContextMemory::Block& block) = nullptr;
 };
 /// Before there are contexts.
 void SetHostMemoryFollower(const HostMemoryFollower& follower);

@@ -16,7 +16,8 @@ namespace gridloom::session {
 namespace {
 
 /// True when the module is another one now. `verb`: what became of launches, "aggregated".
-bool RunPass(const passes::Pass& pass, const std::string& verb, std::unique_ptr<ptx::Module>& module) {
+bool RunPass(const passes::Pass& pass, const std::string& verb, std::unique_ptr<ptx::Module>& module,
+             Summary& summary) {
   passes::Rewritten rewritten;
   rewritten.module = std::move(module);
   const Status status = passes::RunInPlace(passes::Pipeline({&pass}), rewritten);
@@ -34,7 +35,7 @@ bool RunPass(const passes::Pass& pass, const std::string& verb, std::unique_ptr<
                                 : place.changed      ? ", unless "
                                                      : ": ") +
                                place.reason;
-      Summary::Get().NoteLaunch(place.function, place.loc.line, what);
+      summary.NoteLaunch(place.function, place.loc.line, what);
       LogFormat(LogLevel::kInfo, "%s: kernel %s, %s, PTX line %u: %s", std::string(pass.name()).c_str(),
                 kernel.kernel.c_str(), place.function.c_str(), place.loc.line, what.c_str());
     }
@@ -44,7 +45,7 @@ bool RunPass(const passes::Pass& pass, const std::string& verb, std::unique_ptr<
 
 }  // namespace
 
-void RewriteLaunches(std::unique_ptr<ptx::Module>& module, std::string& text) {
+void RewriteLaunches(std::unique_ptr<ptx::Module>& module, std::string& text, Summary& summary) {
   const std::string& wanted = TheSettings().consolidate.value_or("");
   if (module == nullptr || (wanted.empty() && !IsOn(TheSettings().aggregate))) return;
   ptx::ReadAllBodies(*module);
@@ -52,10 +53,10 @@ void RewriteLaunches(std::unique_ptr<ptx::Module>& module, std::string& text) {
   if (!wanted.empty()) {
     const auto options = passes::ParseConsolidateOptions(wanted);
     if (!options.ok()) LogFormat(LogLevel::kError, "GRIDLOOM_CONSOLIDATE is %s", options.error().message.c_str());
-    else if (RunPass(passes::ConsolidatePass(*options), "consolidated", module))
+    else if (RunPass(passes::ConsolidatePass(*options), "consolidated", module, summary))
       done += "// consolidated " + wanted + "\n";
   }
-  if (IsOn(TheSettings().aggregate) && RunPass(passes::AggregatePass(), "aggregated", module))
+  if (IsOn(TheSettings().aggregate) && RunPass(passes::AggregatePass(), "aggregated", module, summary))
     done += "// aggregated in place\n";
   // Compiled code is kept under the text. It is another one for a module that was parsed from what this one prints as,
   // whose functions have other numbers.

@@ -10,8 +10,10 @@
 
 namespace gridloom::session {
 
+class Summary;
+
 /// Rewrites a module that the program has loaded, when that is asked for. `text`, what it was parsed from, becomes one
-/// that names the result when it was changed.
-void RewriteLaunches(std::unique_ptr<ptx::Module>& module, std::string& text);
+/// that names the result when it was changed. The summary is told of each launch.
+void RewriteLaunches(std::unique_ptr<ptx::Module>& module, std::string& text, Summary& summary);
 
 }  // namespace gridloom::session

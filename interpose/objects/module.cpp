@@ -211,7 +211,7 @@ CUresult Code::ProgramFor(Context* context, std::shared_ptr<exec::Program>* prog
   if (status == CUDA_SUCCESS) {
     Backend* const backend = device_.backend();
     if (backend == nullptr) return CUDA_ERROR_SYSTEM_NOT_READY;
-    RewriteLaunches(module, text);
+    RewriteLaunches(module, text, device_.process().summary());
     auto loaded = backend->Load(std::move(module), std::move(text));
     if (loaded.ok()) {
       *program = std::move(loaded).value();
@@ -237,7 +237,7 @@ std::shared_ptr<Kernel> Code::KernelNamed(std::string_view name) {
   std::shared_ptr<Kernel>& kernel = kernels_[std::string(name)];
   if (kernel == nullptr) {
     kernel = std::make_shared<Kernel>(weak_from_this(), owner_, std::string(name));
-    Process::Get().kernels.Add(kernel);
+    device_.process().kernels.Add(kernel);
   }
   return kernel;
 }
@@ -301,8 +301,9 @@ void Code::WaitForUsers() {
 
 void Code::Unload() {
   const std::lock_guard lock(mutex_);
-  for (const auto& [name, kernel] : kernels_) Process::Get().kernels.Remove(kernel->kernel_handle());
-  for (const auto& [name, texref] : texrefs_) Process::Get().texrefs.Remove(reinterpret_cast<CUtexref>(texref.get()));
+  Process& process = device_.process();
+  for (const auto& [name, kernel] : kernels_) process.kernels.Remove(kernel->kernel_handle());
+  for (const auto& [name, texref] : texrefs_) process.texrefs.Remove(reinterpret_cast<CUtexref>(texref.get()));
   kernels_.clear();
   texrefs_.clear();
   instances_.clear();
@@ -330,7 +331,7 @@ std::shared_ptr<TextureReference> Code::FindTextureReference(std::string_view na
   if (texref == nullptr) {
     texref = std::make_shared<TextureReference>();
     texref->address = global->address;
-    Process::Get().texrefs.Add(texref);
+    device_.process().texrefs.Add(texref);
   }
   return texref;
 }
@@ -342,7 +343,7 @@ std::shared_ptr<Module> Library::ModuleIn(Context& context) {
   std::shared_ptr<Module>& module = modules_[&context];
   if (module == nullptr) {
     module = std::make_shared<Module>(code_, context, false);
-    Process::Get().modules.Add(module);
+    context.process().modules.Add(module);
   }
   return module;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "interpose/base/summary.h"
 #include "interpose/objects/device.h"
 #include "interpose/objects/green_context.h"
 
@@ -9,12 +10,9 @@ namespace gridloom::session {
 
 using namespace cuda;
 
-Process& Process::Get() {
-  static Process* const process = new Process;
-  return *process;
+Summary& Process::summary() {
+  return *summary_.Get([] { return std::make_unique<Summary>(); });
 }
-
-Process::Process() = default;
 
 void Process::Terminate(CUresult status) {
   std::vector<exec::Engine*> engines;

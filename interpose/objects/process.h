@@ -1,5 +1,6 @@
-// Everything the shim knows in this process. Never destroyed: the CUDA runtime calls the driver from its own exit
-// handlers.
+// Everything the shim knows in this process, or owns for those who do: handed down from the entry points, where
+// Process::Get() is asked for, to whoever needs it. Never destroyed: the CUDA runtime calls the driver from its own
+// exit handlers.
 #pragma once
 
 #include <sys/types.h>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "interpose/api/cuda_types.h"
+#include "interpose/base/once.h"
 #include "interpose/objects/context.h"
 #include "interpose/objects/device.h"
 #include "interpose/objects/handle_table.h"
@@ -27,12 +29,15 @@ class GraphExec;
 class GraphNode;
 class GreenContext;
 class Kernel;
+struct Launches;
 class Library;
 class LinkJob;
 class MemoryPool;
 struct ResourceDescription;
 class MipmappedArray;
 class Module;
+class Observers;
+class Summary;
 class TextureReference;
 class UserObject;
 
@@ -45,6 +50,8 @@ struct VisibleDevice {
 
 class Process {
  public:
+  /// For entry points alone, which have nobody to get it from: the program's calls, the process's begin, forks and end.
+  /// The rooms below do not link with it.
   static Process& Get();
 
   /// cuInit: reads the settings, looks at the program and makes the devices. Later calls repeat the first answer.
@@ -66,6 +73,14 @@ class Process {
   Device& first_device() const { return *devices_.front(); }
   bool eager_loading() const { return eager_loading_; }
   bool launch_blocking() const { return launch_blocking_; }
+
+  // ---- what rooms keep for the whole process; those below the room know it by name alone
+  /// Which kernels ran.
+  Summary& summary();
+  /// Who looks at what the program does.
+  Observers& observers() const { return *observers_; }
+  /// What its launches have in common.
+  Launches& launches() const { return *launches_; }
 
   Context& AddContext(Device& device);
   /// A context other than a primary one was destroyed.
@@ -116,10 +131,13 @@ class Process {
   static void AfterForkInChild();
 
  private:
-  Process();
+  Process() = default;
   ~Process() = delete;
   cuda::CUresult MakeDevices();
 
+  Once<Summary> summary_;
+  Observers* observers_ = nullptr;  ///< set by Get, like launches_, and not null for anybody else
+  Launches* launches_ = nullptr;
   std::mutex init_mutex_;
   std::atomic<cuda::CUresult> status_{cuda::CUDA_ERROR_NOT_INITIALIZED};
   bool initialised_ = false;

@@ -60,13 +60,13 @@ void Write(const SmShare& share, CUdevResource* resource) {
   resource->sm = {share.count, share.smallest, share.multiple, share.flags, 0};
 }
 
-std::optional<SmShare> Read(const CUdevResource& resource) {
+std::optional<SmShare> Read(const Process& process, const CUdevResource& resource) {
   Written written;
   std::memcpy(&written, resource.padding + 4, sizeof written);
   const SmShare& share = written.share;
-  Device* const device = written.mark == Written::kMark ? Process::Get().FindDevice(share.device) : nullptr;
+  Device* const device = written.mark == Written::kMark ? process.FindDevice(share.device) : nullptr;
   if (device == nullptr || share.count == 0 || share.count != resource.sm.sm_count) return {};
-  const auto of = share.of == nullptr ? nullptr : Process::Get().greens.Find(share.of);
+  const auto of = share.of == nullptr ? nullptr : process.greens.Find(share.of);
   if (share.of != nullptr && (of == nullptr || &of->primary().device() != device)) return {};
   const std::uint32_t all = SmCount(device->primary(), of.get());
   if (share.first >= all || share.count > all - share.first) return {};
@@ -77,12 +77,12 @@ std::optional<SmShare> Read(const CUdevResource& resource) {
   return share;
 }
 
-std::vector<std::uint32_t> SmsOf(const SmShare& share) {
+std::vector<std::uint32_t> SmsOf(const Process& process, const SmShare& share) {
   std::vector<std::uint32_t> sms(share.count);
   if (share.of == nullptr) {
     std::iota(sms.begin(), sms.end(), share.first);
   } else {
-    const auto of = Process::Get().greens.Find(share.of);
+    const auto of = process.greens.Find(share.of);
     std::ranges::copy(of->sms().subspan(share.first, share.count), sms.begin());
   }
   return sms;

@@ -10,6 +10,7 @@
 namespace gridloom::session {
 
 class Device;
+class Process;
 
 /// A part of a device's SMs or of a green context's: what a CUdevResource stands for. It is written into the resource,
 /// whose fields the program must not change; what it changes all the same is found out where it names SMs that there
@@ -27,11 +28,11 @@ struct SmShare {
 };
 
 void Write(const SmShare& share, cuda::CUdevResource* resource);
-/// Nothing for what Write never wrote.
-std::optional<SmShare> Read(const cuda::CUdevResource& resource);
+/// Nothing for what Write never wrote in this process.
+std::optional<SmShare> Read(const Process& process, const cuda::CUdevResource& resource);
 
 /// The numbers of its SMs, as %smid has them.
-std::vector<std::uint32_t> SmsOf(const SmShare& share);
+std::vector<std::uint32_t> SmsOf(const Process& process, const SmShare& share);
 
 /// How cuDevSmResourceSplitByCount divides: groups of one size, and what is left.
 struct EqualSplit {

@@ -81,8 +81,8 @@ std::uint64_t BytesFrom(const exec::DeviceMemory& memory, std::uint64_t address)
 }
 
 /// The memory behind a resource description.
-CUresult ResourceOf(const CUDA_RESOURCE_DESC& desc, exec::ImageResource* image, TextureRecord* record,
-                    bool* normalized) {
+CUresult ResourceOf(const Process& process, const CUDA_RESOURCE_DESC& desc, exec::ImageResource* image,
+                    TextureRecord* record, bool* normalized) {
   const auto describe = [&](CUarray_format format, unsigned channels) -> CUresult {
     const auto known = FormatOf(format);
     if (!known) return IsFormat(format) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
@@ -92,7 +92,6 @@ CUresult ResourceOf(const CUDA_RESOURCE_DESC& desc, exec::ImageResource* image, 
     *normalized = known->normalized;
     return CUDA_SUCCESS;
   };
-  Process& process = Process::Get();
   switch (desc.type) {
     case CU_RESOURCE_TYPE_ARRAY:
       record->array = process.arrays.Find(desc.array);
@@ -190,13 +189,13 @@ CUresult ApplyView(const CUDA_RESOURCE_VIEW_DESC& view, exec::ImageResource* ima
 
 }  // namespace
 
-CUresult CreateTexture(const CUDA_RESOURCE_DESC& resource, const CUDA_TEXTURE_DESC& texture,
+CUresult CreateTexture(const Process& process, const CUDA_RESOURCE_DESC& resource, const CUDA_TEXTURE_DESC& texture,
                        const CUDA_RESOURCE_VIEW_DESC* view, std::uint64_t* object) {
   TextureRecord record{resource,        texture, view != nullptr ? *view : CUDA_RESOURCE_VIEW_DESC{},
                        view != nullptr, nullptr, nullptr};
   exec::TextureObject made;
   bool normalized = false;
-  if (const auto status = ResourceOf(resource, &made.image, &record, &normalized); status != CUDA_SUCCESS)
+  if (const auto status = ResourceOf(process, resource, &made.image, &record, &normalized); status != CUDA_SUCCESS)
     return status;
   if (view != nullptr) {
     if (const auto status = ApplyView(*view, &made.image); status != CUDA_SUCCESS) return status;
@@ -250,12 +249,12 @@ CUresult FindTexture(std::uint64_t object, TextureRecord* record) {
   return CUDA_SUCCESS;
 }
 
-CUresult CreateSurface(const CUDA_RESOURCE_DESC& resource, std::uint64_t* object) {
+CUresult CreateSurface(const Process& process, const CUDA_RESOURCE_DESC& resource, std::uint64_t* object) {
   if (resource.type != CU_RESOURCE_TYPE_ARRAY) return CUDA_ERROR_INVALID_VALUE;
   TextureRecord record{resource, {}, {}, false, nullptr, nullptr};
   exec::SurfaceObject made;
   bool normalized = false;
-  if (const auto status = ResourceOf(resource, &made.image, &record, &normalized); status != CUDA_SUCCESS)
+  if (const auto status = ResourceOf(process, resource, &made.image, &record, &normalized); status != CUDA_SUCCESS)
     return status;
   *object = exec::ImageTable::Get().Add(made);
   if (*object == 0) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -278,11 +277,11 @@ CUresult FindSurface(std::uint64_t object, TextureRecord* record) {
   return CUDA_SUCCESS;
 }
 
-CUresult CheckResource(const CUDA_RESOURCE_DESC& resource) {
+CUresult CheckResource(const Process& process, const CUDA_RESOURCE_DESC& resource) {
   TextureRecord record;
   exec::ImageResource image;
   bool normalized = false;
-  return ResourceOf(resource, &image, &record, &normalized);
+  return ResourceOf(process, resource, &image, &record, &normalized);
 }
 
 // ---- references
@@ -313,14 +312,15 @@ void TextureReference::Changed() {
   changed.any.store(true, std::memory_order_release);
 }
 
-CUresult TextureReference::Publish() {
+CUresult TextureReference::Publish(const Process& process) {
   if (!bound) return CUDA_SUCCESS;
   std::uint64_t made = 0;
   if (resource.type == CU_RESOURCE_TYPE_LINEAR) {
     resource.linear.format = format;
     resource.linear.num_channels = channels;
   }
-  const auto status = surface ? CreateSurface(resource, &made) : CreateTexture(resource, texture, nullptr, &made);
+  const auto status =
+      surface ? CreateSurface(process, resource, &made) : CreateTexture(process, resource, texture, nullptr, &made);
   if (status != CUDA_SUCCESS) return status;
   surface ? DestroySurface(object_) : DestroyTexture(object_);
   {
@@ -348,7 +348,7 @@ void PublishTextureReferences(Context& context) {
     if (reference == nullptr) continue;
     const std::lock_guard lock(reference->mutex);
     if (reference->published() && !std::exchange(waited, true)) context.WaitAll();
-    if (const auto status = reference->Publish();
+    if (const auto status = reference->Publish(context.process());
         status != CUDA_SUCCESS) {  // memory freed since; a kernel that reads it fails
       GL_LOG(kWarn, "a texture reference cannot be bound (%s); it keeps what it had before", NameOf(status));
     }

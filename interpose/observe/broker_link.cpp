@@ -1,7 +1,6 @@
 #include "interpose/observe/broker_link.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 
 #include "interpose/base/log.h"
@@ -14,8 +13,6 @@ namespace gridloom::session {
 using namespace cuda;
 
 namespace {
-
-std::atomic<BrokerLink*> g_link{nullptr};
 
 /// Memory is asked for in pieces of this size: most allocations ask nobody.
 constexpr std::uint64_t kMemoryPiece = 32u << 20;
@@ -36,17 +33,15 @@ Result<bool> GoesOnAlone() {
 
 }  // namespace
 
-BrokerLink* BrokerLink::Get() { return g_link.load(std::memory_order_acquire); }
-
 std::optional<std::string> BrokerLink::Socket() {
   const auto& connect = TheSettings().connect;
   if (!connect || connect->empty()) return std::nullopt;
   return connect->find('/') != std::string::npos ? *connect : protocol::DefaultSocketPath();
 }
 
-Status BrokerLink::Start() {
+Result<std::unique_ptr<BrokerLink>> BrokerLink::Join(Process& process) {
   const auto socket = Socket();
-  if (!socket || Get() != nullptr) return {};
+  if (!socket) return std::unique_ptr<BrokerLink>();
   GL_TRY(alone, GoesOnAlone());
   GL_TRY(token, Token());
   protocol::Client::Options options;
@@ -56,9 +51,9 @@ Status BrokerLink::Start() {
   options.program = program_invocation_short_name;
   options.reconnect = alone;
   options.log = [](bool warning, const std::string& text) { Log(warning ? LogLevel::kWarn : LogLevel::kInfo, text); };
-  options.ended = [](const std::string& why) {
+  options.ended = [&process](const std::string& why) {
     Log(LogLevel::kError, "the broker has ended this session: " + why);
-    Process::Get().Terminate(CUDA_ERROR_MPS_CLIENT_TERMINATED);
+    process.Terminate(CUDA_ERROR_MPS_CLIENT_TERMINATED);
   };
   GL_TRY(client, protocol::Client::Connect(std::move(options), alone));
   const protocol::Welcome welcome = client->welcome();
@@ -66,13 +61,7 @@ Status BrokerLink::Start() {
     GL_LOG(kInfo, "tenant %s of the broker, session %u, device %s, policy %s", welcome.tenant.c_str(), welcome.session,
            welcome.device.c_str(), welcome.policy.c_str());
   }
-  g_link.store(new BrokerLink(std::move(client), alone),
-               std::memory_order_release);  // never destroyed: threads may use it at exit
-  return {};
-}
-
-void BrokerLink::AbandonAfterFork() {
-  if (BrokerLink* const link = g_link.exchange(nullptr)) link->client_->AbandonAfterFork();
+  return std::unique_ptr<BrokerLink>(new BrokerLink(std::move(client), alone));
 }
 
 bool BrokerLink::Quota(std::uint64_t used) {

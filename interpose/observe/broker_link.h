@@ -13,25 +13,23 @@
 
 namespace gridloom::session {
 
+class Process;
+
 class BrokerLink {
  public:
-  /// Null when this process joins no broker. Start has been called.
-  static BrokerLink* Get();
-  /// Joins the broker that the settings name, if they name one; once, before there are devices. An error when it cannot
-  /// be joined and the program is not to go on without it.
-  static Status Start();
+  /// Joins the broker that the settings name; null when they name none. An error when it cannot be joined and the
+  /// program is not to go on without it. `process` is terminated when the broker ends the session.
+  static Result<std::unique_ptr<BrokerLink>> Join(Process& process);
   /// Where the broker listens that the settings name; nothing when they name none.
   static std::optional<std::string> Socket();
   /// In a forked child: the connection is the parent's.
-  static void AbandonAfterFork();
+  void AbandonAfterFork() { client_->AbandonAfterFork(); }
 
   /// The device that the broker shares; empty when it could not be reached.
   std::string device() const { return client_->welcome().device; }
 
   /// Whether a grid of so many CTAs is to be run in parts when the broker says so.
-  static bool WantsSlices(std::uint64_t ctas, std::uint32_t sms) {
-    return Get() != nullptr && !Get()->timed() && ctas > sms;
-  }
+  bool WantsSlices(std::uint64_t ctas, std::uint32_t sms) const { return !timed() && ctas > sms; }
 
   /// Whether the broker simulates this program's time. Then what runs when is decided in simulated time, and grids run
   /// whole.

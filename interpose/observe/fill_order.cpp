@@ -47,19 +47,18 @@ Result<int> OpenFaults() {
 
 }  // namespace
 
-FillOrder* FillOrder::Get() {
-  static FillOrder* const order = []() -> FillOrder* {
-    if (!IsOn(TheSettings().record_order)) return nullptr;
-    static_assert(kPage == 4096);
-    const auto fd = sysconf(_SC_PAGESIZE) == static_cast<long>(kPage) ? OpenFaults()
-                                                                      : Error{"pages of this machine are not of 4 KiB"};
-    if (fd.ok()) return new FillOrder(*fd);
-    LogFormat(LogLevel::kWarn, "the order in which the program fills what it copies is not recorded: %s",
-              fd.error().message.c_str());
-    return nullptr;
-  }();
-  return order != nullptr && order->owner_ == getpid() ? order : nullptr;
+std::unique_ptr<FillOrder> FillOrder::Make() {
+  if (!IsOn(TheSettings().record_order)) return nullptr;
+  static_assert(kPage == 4096);
+  const auto fd = sysconf(_SC_PAGESIZE) == static_cast<long>(kPage) ? OpenFaults()
+                                                                    : Error{"pages of this machine are not of 4 KiB"};
+  if (fd.ok()) return std::unique_ptr<FillOrder>(new FillOrder(*fd));
+  LogFormat(LogLevel::kWarn, "the order in which the program fills what it copies is not recorded: %s",
+            fd.error().message.c_str());
+  return nullptr;
 }
+
+bool FillOrder::of_this_process() const { return owner_ == getpid(); }
 
 FillOrder::FillOrder(int fd) : fd_(fd), owner_(getpid()) {
   // Signals are the program's: none is delivered to our thread.

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -14,8 +15,10 @@ namespace gridloom::session {
 
 class FillOrder {
  public:
-  /// Null when it is not wanted, or the kernel does not let us (which is said once); in a child process.
-  static FillOrder* Get();
+  /// Null when it is not wanted, or the kernel does not let us, which is said.
+  static std::unique_ptr<FillOrder> Make();
+  /// False in a child of the process whose pages are followed.
+  bool of_this_process() const;
 
   /// Follows pinned or registered memory. `fresh`: the program has not written to it yet.
   void Follow(std::uint64_t address, std::uint64_t bytes, bool fresh);

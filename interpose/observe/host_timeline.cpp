@@ -10,6 +10,7 @@
 #include "interpose/objects/process.h"
 #include "interpose/observe/fill_order.h"
 #include "interpose/observe/live_timing.h"
+#include "interpose/observe/observers.h"
 #include "interpose/observe/tracing.h"
 #include "interpose/observe/work_memory.h"
 #include "rewriter/support/check.h"
@@ -24,22 +25,23 @@ constexpr std::size_t kMostSources = 100'000;  // places of copies that are reme
 
 }  // namespace
 
-HostTimeline* HostTimeline::Get() {
-  static HostTimeline* const timeline = []() -> HostTimeline* {
-    auto* const made = new HostTimeline;
-    return made->timing_ != nullptr || Tracing::Get() != nullptr ? made : nullptr;
-  }();
-  if (timeline == nullptr || timeline->owner_ != getpid() || timeline->finished_.load(std::memory_order_acquire))
-    return nullptr;
+std::unique_ptr<HostTimeline> HostTimeline::Make(Observers& observers) {
+  std::unique_ptr<HostTimeline> timeline(new HostTimeline(observers));
+  if (timeline->timing_ == nullptr) return observers.tracing() != nullptr ? std::move(timeline) : nullptr;
+  AtEnd([timeline = timeline.get()] {
+    if (timeline->goes_on()) timeline->Finish();
+  });
   return timeline;
 }
 
-HostTimeline::HostTimeline() : timing_(LiveTiming::Make()), owner_(getpid()) {
-  if (timing_ == nullptr) return;
-  AtEnd([] {
-    if (HostTimeline* const timeline = Get()) timeline->Finish();
-  });
-}
+HostTimeline::HostTimeline(Observers& observers)
+    : observers_(observers), timing_(LiveTiming::Make(observers)), owner_(getpid()) {}
+
+HostTimeline::~HostTimeline() = default;
+
+bool HostTimeline::goes_on() const { return owner_ == getpid() && !finished_.load(std::memory_order_acquire); }
+
+const exec::DeviceMemory& HostTimeline::memory() const { return observers_.process().first_device().memory(); }
 
 void HostTimeline::Finish() {
   finished_.store(true, std::memory_order_release);
@@ -47,10 +49,10 @@ void HostTimeline::Finish() {
 }
 
 /// What kind of work the operation is. False: it takes no time and orders nothing.
-bool HostTimeline::Describe(const Operation& operation, HostAction& action) {
+bool HostTimeline::Describe(const Operation& operation, HostAction& action) const {
   if (std::holds_alternative<KernelOp>(operation)) action.kind = HostAction::Kind::kLaunch;
-  else if (const auto* copy = std::get_if<CopyOp>(&operation)) DescribeCopy(*copy, action);
-  else if (const auto* fill = std::get_if<FillOp>(&operation)) DescribeFill(*fill, action);
+  else if (const auto* copy = std::get_if<CopyOp>(&operation)) DescribeCopy(memory(), *copy, action);
+  else if (const auto* fill = std::get_if<FillOp>(&operation)) DescribeFill(memory(), *fill, action);
   else if (const auto* wait = std::get_if<EventWaitOp>(&operation)) {
     if (wait->event->work() == 0) return false;
     action.after.push_back(wait->event->work());
@@ -117,10 +119,10 @@ void HostTimeline::FindReuses(const HostReuse::Memory& memory, HostAction& actio
 
 /// What it tells of memory that the host looks at.
 void HostTimeline::Look(const Operation& operation, const HostView::Lane& lane, std::uint64_t work) {
-  if (WritesHostMemory(operation)) view_.Writes(lane, work);
+  if (WritesHostMemory(memory(), operation)) view_.Writes(lane, work);
   if (std::holds_alternative<EventRecordOp>(operation)) view_.Marks(lane, work);
   const auto* const kernel = std::get_if<KernelOp>(&operation);
-  if (kernel != nullptr && !view_.shares() && ReachesHostMemory(*kernel)) view_.Shares();
+  if (kernel != nullptr && !view_.shares() && ReachesHostMemory(memory(), *kernel)) view_.Shares();
 }
 
 std::uint64_t HostTimeline::Record(HostAction action, Operation* operation, const HostView::Lane& lane,
@@ -133,7 +135,7 @@ std::uint64_t HostTimeline::Record(HostAction action, Operation* operation, cons
     if (auto* kernel = std::get_if<KernelOp>(operation)) kernel->plan.work = action.work;
     if (const auto* record = std::get_if<EventRecordOp>(operation)) record->event->set_work(action.work);
   }
-  if (Tracing* const tracing = Tracing::Get()) tracing->Add(action);
+  if (Tracing* const tracing = observers_.tracing()) tracing->Add(action);
   if (timing_ != nullptr)
     timing_->Add(action, operation != nullptr ? std::get_if<KernelOp>(operation) : nullptr,
                  before != nullptr ? *before : BeforeWork{});
@@ -164,12 +166,12 @@ void HostTimeline::Add(Stream& stream, Operation& operation) {
   HostAction what;
   if (!Describe(operation, what) && !Separates(stream)) return;
   const std::optional<Source> source = SourceOf(operation, what);
-  FillOrder* const order = source ? FillOrder::Get() : nullptr;
+  FillOrder* const order = source ? observers_.fill_order() : nullptr;
   if (order != nullptr) what.ranks = order->Take(source->place, source->bytes);
-  const HostReuse::Memory memory = HostMemoryOf(operation, what);
+  const HostReuse::Memory touched = HostMemoryOf(memory(), operation, what);
   std::unique_lock lock(mutex_);
   what.like = FindLike(source);
-  FindReuses(memory, what);
+  FindReuses(touched, what);
   BeforeWork before;
   if (timing_ != nullptr) {
     lock.unlock();  // works that run must be able to end while the host waits
@@ -182,7 +184,7 @@ void HostTimeline::Add(Stream& stream, Operation& operation) {
   what.stream = action.stream;
   what.work = works_ + 1;
   Remember(source, what);
-  reuse_.Add(memory, what.work, what.like == 0);
+  reuse_.Add(touched, what.work, what.like == 0);
   Record(std::move(what), &operation, LaneOf(stream), &before);
 }
 
@@ -216,7 +218,7 @@ std::uint64_t HostTimeline::AddTo(std::uint64_t group, std::span<const std::uint
   action.like = FindLike(source);
   action.work = works_ + 1;
   Remember(source, action);
-  reuse_.Add(HostMemoryOf(operation, action), action.work, false);  // others of the group may come before it
+  reuse_.Add(HostMemoryOf(memory(), operation, action), action.work, false);  // others of the group may come before it
   return Record(std::move(action), &operation, LaneOf(group));
 }
 
@@ -250,7 +252,7 @@ bool HostTimeline::RecordWait(std::span<const std::uint64_t> works, const Seen& 
   const std::lock_guard lock(mutex_);
   action.sees = sees || view_.Sees();
   seen(view_);
-  if (Tracing* const tracing = Tracing::Get()) tracing->Add(action);
+  if (Tracing* const tracing = observers_.tracing()) tracing->Add(action);
   return action.sees;
 }
 

@@ -21,13 +21,17 @@
 namespace gridloom::session {
 
 class LiveTiming;
+class Observers;
 struct BeforeWork;
 struct CopiedBytes;
 
 class HostTimeline {
  public:
-  /// Null when neither a trace nor timing is wanted, and at exit when both are complete.
-  static HostTimeline* Get();
+  /// Null when neither a trace nor timing is wanted.
+  static std::unique_ptr<HostTimeline> Make(Observers& observers);
+  ~HostTimeline();
+  /// False at exit when all is complete, and in a child of the process whose time it is.
+  bool goes_on() const;
   /// Whether times are simulated: then Ask answers, and EndNs knows.
   bool timed() const { return timing_ != nullptr; }
 
@@ -63,7 +67,7 @@ class HostTimeline {
   std::optional<double> EndNs(std::uint64_t work) const;
 
  private:
-  HostTimeline();
+  explicit HostTimeline(Observers& observers);
   /// Works that later ones have to wait for.
   struct Tails {
     std::uint64_t legacy = 0;
@@ -87,7 +91,8 @@ class HostTimeline {
   bool RecordWait(std::span<const std::uint64_t> works, const Seen& seen, bool sees = false);
   std::vector<std::uint64_t> LastOf(Stream& stream);
   bool AskAll(std::span<const std::uint64_t> works, const Seen& seen, bool executed);
-  static bool Describe(const Operation& operation, trace::HostAction& action);
+  const exec::DeviceMemory& memory() const;
+  bool Describe(const Operation& operation, trace::HostAction& action) const;
   void Finish();
 
   /// What a copy to the device copies.
@@ -100,6 +105,7 @@ class HostTimeline {
   void Remember(const std::optional<Source>& source, const trace::HostAction& action);
   void FindReuses(const HostReuse::Memory& memory, trace::HostAction& action) const;
 
+  Observers& observers_;
   std::mutex mutex_;
   /// What the last copy from a place of the host's memory copied, and which one it was.
   std::map<const std::byte*, std::pair<Source, std::uint64_t>> sources_;

@@ -35,8 +35,8 @@ exec::CountedClocks ClocksOf(const KernelOp& op) {
 
 }  // namespace
 
-TracedLaunch KernelOf(const KernelOp& op) {
-  if (RangeChecks* const checks = RangeChecks::Get()) {
+TracedLaunch KernelOf(const KernelOp& op, RangeChecks* checks) {
+  if (checks != nullptr) {
     const exec::RangedKernel ranged = checks->Find(op.bound.program, std::string(op.bound.info->name));
     if (ranged.program != nullptr) return {.program = ranged.program, .info = ranged.info, .block = op.block};
   }
@@ -96,11 +96,10 @@ bool MayLaunch(const KernelOp& op) {
   return module.FindFunction("cudaLaunchAggGroup") != nullptr || module.FindFunction("cudaLaunchAggGroupV2") != nullptr;
 }
 
-LaunchCapture::LaunchCapture(const KernelOp& op, const TracedLaunch& what, bool traced,
+LaunchCapture::LaunchCapture(const KernelOp& op, const TracedLaunch& what, Tracing* tracing,
                              std::shared_ptr<trace::CtaSink> live)
     : live_(std::move(live)) {
-  if (Tracing* const tracing = Tracing::Get(); tracing != nullptr && traced)
-    writer_ = tracing->Begin(op, what, &keep_every_);
+  if (tracing != nullptr) writer_ = tracing->Begin(op, what, &keep_every_);
   if (writer_ == nullptr && live_ == nullptr) return;
   const auto take = [this](const trace::CtaRun& run) {
     run.ForEach([this](std::uint64_t cta, const trace::LoadedCta& trace) { Take(cta, trace); });

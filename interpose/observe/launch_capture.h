@@ -12,7 +12,9 @@
 
 namespace gridloom::session {
 
+class RangeChecks;
 class RangedLaunch;
+class Tracing;
 
 /// What of an operation runs, as traces and the timing model see it: its kernel, or what is made of it.
 struct TracedLaunch {
@@ -23,8 +25,8 @@ struct TracedLaunch {
   trace::LaunchInfo::Ranges ranges = trace::LaunchInfo::Ranges::kNone;
   std::string no_ranges = {};
 };
-/// The kernel; with release code where ranges are checked.
-TracedLaunch KernelOf(const KernelOp& op);
+/// The kernel; with release code where ranges are checked (`checks`; null: they are not).
+TracedLaunch KernelOf(const KernelOp& op, RangeChecks* checks);
 /// The profiler of a kernel whose ranges are captured in that form, and the kernel with release code.
 TracedLaunch ProfilerOf(const exec::RangedKernel& kernel, trace::LaunchInfo::Ranges form);
 TracedLaunch ReleasingOf(const KernelOp& op, const exec::RangedKernel& kernel, trace::LaunchInfo::Ranges form);
@@ -43,8 +45,9 @@ bool MayLaunch(const KernelOp& op);
 /// One launch while it runs.
 class LaunchCapture {
  public:
-  /// `traced`: it goes to the trace file. `live` takes its CTAs to the timing model; null: time is not simulated.
-  LaunchCapture(const KernelOp& op, const TracedLaunch& what, bool traced, std::shared_ptr<trace::CtaSink> live);
+  /// `tracing`: whose file it goes to; null: to none. `live` takes its CTAs to the timing model; null: time is not
+  /// simulated.
+  LaunchCapture(const KernelOp& op, const TracedLaunch& what, Tracing* tracing, std::shared_ptr<trace::CtaSink> live);
   /// The timing model gets no more CTAs of it.
   ~LaunchCapture();
   LaunchCapture(const LaunchCapture&) = delete;

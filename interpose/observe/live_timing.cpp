@@ -10,6 +10,7 @@
 #include "interpose/observe/broker_link.h"
 #include "interpose/observe/broker_timeline.h"
 #include "interpose/observe/launch_capture.h"
+#include "interpose/observe/observers.h"
 #include "interpose/observe/own_timeline.h"
 #include "interpose/observe/range_capture.h"
 #include "interpose/observe/timing_table.h"
@@ -40,16 +41,16 @@ Status CheckProfiles() {
   return {};
 }
 
-Result<sim::DeviceSpec> NamedDevice() {
+Result<sim::DeviceSpec> NamedDevice(const Observers& observers) {
   const auto& name = TheSettings().timing_device;
-  if (!name || name->empty()) return Process::Get().first_device().spec();
+  if (!name || name->empty()) return observers.process().first_device().spec();
   return sim::LoadDevice(*name);
 }
 
 /// With its proposed parts, and those that the policy needs.
-Result<sim::DeviceSpec> TimedDevice() {
+Result<sim::DeviceSpec> TimedDevice(const Observers& observers) {
   const Settings& settings = TheSettings();
-  GL_TRY(device, NamedDevice());
+  GL_TRY(device, NamedDevice(observers));
   GL_TRY_STATUS(study::EquipForTiming({.policy = PolicyName(),
                                        .parts = settings.hardware.value_or(""),
                                        .values = settings.timing_set.value_or(""),
@@ -79,11 +80,11 @@ Result<std::uint64_t> StoreBytes() {
 
 }  // namespace
 
-Status LiveTiming::CheckSettings() {
-  const BrokerLink* const link = BrokerLink::Get();
+Status LiveTiming::CheckSettings(const Observers& observers) {
+  const BrokerLink* const link = observers.broker();
   if (!IsOn(TheSettings().timing) || (link != nullptr && link->timed())) return {};
   GL_TRY_STATUS(CheckProfiles());
-  GL_TRY(device, TimedDevice());
+  GL_TRY(device, TimedDevice(observers));
   GL_TRY(threads, HostThreads());
   GL_TRY(bytes, StoreBytes());
   static_cast<void>(threads + bytes);
@@ -92,13 +93,13 @@ Status LiveTiming::CheckSettings() {
 
 namespace {
 
-Result<std::unique_ptr<Timeline>> MakeTimeline() {
-  if (BrokerLink* const link = BrokerLink::Get(); link != nullptr && link->timed()) {
+Result<std::unique_ptr<Timeline>> MakeTimeline(const Observers& observers) {
+  if (BrokerLink* const link = observers.broker(); link != nullptr && link->timed()) {
     GL_TRY(device, sim::LoadDevice(link->device()));
     return std::unique_ptr<Timeline>(
         std::make_unique<BrokerTimeline>(link->TakeTiming(), std::move(device), link->client().welcome().policy));
   }
-  GL_TRY(device, TimedDevice());
+  GL_TRY(device, TimedDevice(observers));
   return OwnTimeline::Create(device, {.policy = PolicyName(),
                                       .profiles = TheSettings().profiles.value_or(""),
                                       .threads = *HostThreads(),
@@ -107,27 +108,27 @@ Result<std::unique_ptr<Timeline>> MakeTimeline() {
 
 }  // namespace
 
-std::unique_ptr<LiveTiming> LiveTiming::Make() {
-  const BrokerLink* const link = BrokerLink::Get();
+std::unique_ptr<LiveTiming> LiveTiming::Make(Observers& observers) {
+  const BrokerLink* const link = observers.broker();
   if (!IsOn(TheSettings().timing) && (link == nullptr || !link->timed())) return nullptr;
-  if (!CheckSettings().ok()) return nullptr;
-  auto timeline = MakeTimeline();
+  if (!CheckSettings(observers).ok()) return nullptr;
+  auto timeline = MakeTimeline(observers);
   if (!timeline.ok()) {
     LogFormat(LogLevel::kError, "nothing is simulated: %s", timeline.error().message.c_str());
     return nullptr;
   }
-  const auto device = TimedDevice();
+  const auto device = TimedDevice(observers);
   if (link == nullptr && device.ok() && study::GoesByRecordedOrder(*device) && !IsOn(TheSettings().record_order)) {
     Log(LogLevel::kWarn,
         "the order in which the program fills what it copies (hardware.crcs.order=recorded) is not recorded: add "
         "--record-order");
   }
-  return std::unique_ptr<LiveTiming>(new LiveTiming(std::move(timeline).value()));
+  return std::unique_ptr<LiveTiming>(new LiveTiming(observers, std::move(timeline).value()));
 }
 
-std::optional<trace::LaunchInfo::Ranges> LiveTiming::RangesWanted() {
-  if (!IsOn(TheSettings().timing) || BrokerLink::Get() != nullptr) return std::nullopt;
-  const auto device = TimedDevice();
+std::optional<trace::LaunchInfo::Ranges> LiveTiming::RangesWanted(const Observers& observers) {
+  if (!IsOn(TheSettings().timing) || observers.broker() != nullptr) return std::nullopt;
+  const auto device = TimedDevice(observers);
   return device.ok() ? study::RangesOf(*device) : std::nullopt;
 }
 
@@ -135,8 +136,8 @@ BeforeWork LiveTiming::Prepare(Context& context, const HostAction& action, const
   BeforeWork before;
   const auto* const kernel = std::get_if<KernelOp>(&operation);
   if (kernel == nullptr) before.storage = timeline_->BeforeCopy(action);
-  else if (overlapped() && RangeCapture::Get() != nullptr)
-    before.ranged = RangeCapture::Get()->Expect(context, *kernel);
+  else if (RangeCapture* const capture = overlapped() ? observers_.range_capture() : nullptr)
+    before.ranged = capture->Expect(context, *kernel);
   return before;
 }
 
@@ -156,10 +157,10 @@ void LiveTiming::Add(const HostAction& action, KernelOp* kernel, const BeforeWor
       kernel->plan.ctas = timeline_->AddRanged(action, CodeTableOf(profiler).code, ShapeOf(*kernel, profiler));
       if (kernel->plan.ctas != nullptr) return;
     } else {
-      RangeCapture::Get()->NoteTooLarge(*kernel, fits.error().message);
+      observers_.range_capture()->NoteTooLarge(*kernel, fits.error().message);
     }
   }
-  const TracedLaunch launch = KernelOf(*kernel);
+  const TracedLaunch launch = KernelOf(*kernel, observers_.range_checks());
   kernel->plan.ctas =
       timeline_->AddLaunch(action, CodeTableOf(launch).code, ShapeOf(*kernel, launch), MayLaunch(*kernel));
 }
@@ -189,7 +190,7 @@ std::optional<double> LiveTiming::EndNs(std::uint64_t work) const { return timel
 /// Once, at the end: a program whose launches all run without ranges does as it would on a device without the part, but
 /// for its copies.
 void LiveTiming::SayWhyNothingOverlaps() const {
-  RangeCapture* const capture = RangeCapture::Get();
+  RangeCapture* const capture = observers_.range_capture();
   if (!overlapped() || capture == nullptr) return;
   if (const std::string why = capture->outcome().WhyNothingOverlaps("this program"); !why.empty())
     Log(LogLevel::kWarn, why);

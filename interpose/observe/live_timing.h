@@ -16,6 +16,8 @@
 
 namespace gridloom::session {
 
+class Observers;
+
 /// What the timing model gets before a work, or with it.
 struct BeforeWork {
   std::uint64_t storage = 0;    ///< of a copy: as Timeline::BeforeCopy
@@ -25,12 +27,12 @@ struct BeforeWork {
 class LiveTiming {
  public:
   /// Null when it is not wanted or cannot be (which is logged). Called when there is a device.
-  static std::unique_ptr<LiveTiming> Make();
+  static std::unique_ptr<LiveTiming> Make(Observers& observers);
   /// What is wrong with the settings.
-  static Status CheckSettings();
+  static Status CheckSettings(const Observers& observers);
 
   /// The ranges that the simulated device goes by; none where it follows nobody's memory, or nothing is simulated here.
-  static std::optional<trace::LaunchInfo::Ranges> RangesWanted();
+  static std::optional<trace::LaunchInfo::Ranges> RangesWanted(const Observers& observers);
 
   /// What comes before a work of a stream. The host may wait for simulated time.
   BeforeWork Prepare(Context& context, const trace::HostAction& action, const Operation& operation);
@@ -53,10 +55,12 @@ class LiveTiming {
   void Finish();
 
  private:
-  explicit LiveTiming(std::unique_ptr<Timeline> timeline) : timeline_(std::move(timeline)) {}
+  LiveTiming(Observers& observers, std::unique_ptr<Timeline> timeline)
+      : observers_(observers), timeline_(std::move(timeline)) {}
   void Complain();
   void SayWhyNothingOverlaps() const;
 
+  Observers& observers_;
   const std::unique_ptr<Timeline> timeline_;
   std::mutex mutex_;
   std::string complaint_;  ///< that was logged

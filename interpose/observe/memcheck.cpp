@@ -189,12 +189,7 @@ nlohmann::json MemcheckLog::Json(const Fault& fault) {
       {"kernel", DemangledName(fault.kernel)}, {"symbol", fault.kernel}, {"kind", fault.kind}, {"what", fault.text}};
 }
 
-MemcheckLog& MemcheckLog::Get() {
-  static MemcheckLog* const log = new MemcheckLog;
-  return *log;
-}
-
-MemcheckLog::MemcheckLog() {
+MemcheckLog::MemcheckLog(Process& process) : process_(process) {
   const Settings& settings = TheSettings();
   leak_check_ = IsOn(settings.leak_check);
   reports_calls_ = IsOn(settings.report_api_errors);
@@ -306,9 +301,8 @@ std::string HandleText(Handle handle) {
 
 /// Arrays and mipmapped arrays of one context, with `context` null of all.
 void MemcheckLog::NoteArrays(const Context* context) {
-  const Process& process = Process::Get();
   std::vector<const Array*> levels;  // those have no memory of their own
-  process.mipmaps.ForEach([&](const std::shared_ptr<MipmappedArray>& mipmap) {
+  process_.mipmaps.ForEach([&](const std::shared_ptr<MipmappedArray>& mipmap) {
     std::uint64_t bytes = 0;
     for (const auto& level : mipmap->levels()) {
       levels.push_back(level.get());
@@ -321,7 +315,7 @@ void MemcheckLog::NoteArrays(const Context* context) {
                      std::to_string(mipmap->levels().size()) + " levels and " + Plural(bytes, "byte") +
                      " made by cudaMallocMipmappedArray"});
   });
-  process.arrays.ForEach([&](const std::shared_ptr<Array>& array) {
+  process_.arrays.ForEach([&](const std::shared_ptr<Array>& array) {
     if ((context != nullptr && &array->context() != context) || std::ranges::find(levels, array.get()) != levels.end())
       return;
     AddLeak({.bytes = BytesOf(*array),
@@ -341,7 +335,7 @@ void MemcheckLog::NoteObjects(const char* sort, std::uint64_t count) {
 /// Notes the objects that go with their context.
 void MemcheckLog::NoteObjectsOf(Context& context) {
   std::uint64_t events = 0;
-  Process::Get().events.ForEach(
+  process_.events.ForEach(
       [&](const std::shared_ptr<Event>& event) { events += &event->context() == &context ? 1 : 0; });
   NoteObjects("stream", context.created_streams());
   NoteObjects("event", events);
@@ -356,9 +350,8 @@ void MemcheckLog::NoteLeaks(Context& context) {
 
 void MemcheckLog::NoteAllLeaks() {
   if (!leak_check_) return;
-  Process& process = Process::Get();
-  for (std::size_t i = 0; i < process.device_count(); ++i) {
-    Device& device = *process.FindDevice(static_cast<cuda::CUdevice>(i));
+  for (std::size_t i = 0; i < process_.device_count(); ++i) {
+    Device& device = *process_.FindDevice(static_cast<cuda::CUdevice>(i));
     if (!device.has_backend()) continue;
     NoteAllocations(device, nullptr);
     std::uint64_t number = 0;
@@ -373,12 +366,12 @@ void MemcheckLog::NoteAllLeaks() {
                        Plural(findings.heap_bytes, "byte") + ")"});
   }
   NoteArrays(nullptr);
-  process.ForEachContext([&](Context& context) { NoteObjectsOf(context); });
+  process_.ForEachContext([&](Context& context) { NoteObjectsOf(context); });
   std::uint64_t graphs = 0;
-  process.graphs.ForEach(
+  process_.graphs.ForEach(
       [&](const std::shared_ptr<Graph>& graph) { graphs += graph.use_count() == 1 ? 1 : 0; });  // not those of a node
   NoteObjects("graph", graphs);
-  NoteObjects("executable graph", process.graph_execs.size());
+  NoteObjects("executable graph", process_.graph_execs.size());
   NoteObjects("texture object", LiveTextures());
   NoteObjects("surface object", LiveSurfaces());
 }
@@ -449,10 +442,10 @@ void MemcheckLog::KeepWanted(exec::Engine::Findings& findings) const {
 }
 
 void MemcheckLog::Finish() {
-  if (!on_ || owner_ != getpid() || Process::Get().init_status() != cuda::CUDA_SUCCESS) return;
+  if (!on_ || owner_ != getpid() || process_.init_status() != cuda::CUDA_SUCCESS) return;
   exec::Engine::Findings findings;
-  for (std::size_t i = 0; i < Process::Get().device_count(); ++i) {
-    Device& device = *Process::Get().FindDevice(static_cast<cuda::CUdevice>(i));
+  for (std::size_t i = 0; i < process_.device_count(); ++i) {
+    Device& device = *process_.FindDevice(static_cast<cuda::CUdevice>(i));
     if (device.has_backend()) findings = device.engine().MemcheckFindings();
   }
   KeepWanted(findings);

@@ -21,12 +21,14 @@ namespace gridloom::session {
 
 class Context;
 class Device;
+class Process;
 struct GraphPlan;
 struct Settings;
 
 class MemcheckLog {
  public:
-  static MemcheckLog& Get();
+  /// Reads the settings. `process`: the one whose objects may leak.
+  explicit MemcheckLog(Process& process);
   bool on() const { return on_; }
   /// What of the device's memory has been written; null unless that is wanted.
   exec::GlobalShadow* written() const { return written_.get(); }
@@ -116,7 +118,6 @@ class MemcheckLog {
 
   static constexpr std::uint32_t kMostFiltered = 1'000'000;
 
-  MemcheckLog();
   /// The host's stacks at the calls that allocated and freed memory, and that launched a grid.
   struct Stacks {
     HostStackPtr allocated, freed, launched;
@@ -150,6 +151,7 @@ class MemcheckLog {
   /// Says it to whoever started the program, who reads it when the program has ended, in whatever way.
   void Journal(const char* key, const nlohmann::json& value) const;
 
+  Process& process_;
   bool on_ = false, leak_check_ = false, reports_calls_ = false, host_stacks_ = false;
   std::uint32_t limit_ = 100;
   exec::MemcheckFilter filter_;

@@ -8,6 +8,7 @@
 #include "interpose/objects/device.h"
 #include "interpose/observe/launch_capture.h"
 #include "interpose/observe/live_timing.h"
+#include "interpose/observe/observers.h"
 #include "interpose/observe/timeline.h"
 #include "rewriter/support/terminal.h"
 #include "sim/exec/ranges/undoable.h"
@@ -77,24 +78,23 @@ passes::RangeForm PassFormOf(Ranges form) {
 
 // ---- settings
 
-RangeCapture::Wanted RangeCapture::WantedNow() {
-  Wanted wanted{.traced = {}, .timed = LiveTiming::RangesWanted()};
+RangeCapture::Wanted RangeCapture::WantedNow(Observers& observers) {
+  Wanted wanted{.traced = {}, .timed = LiveTiming::RangesWanted(observers)};
   const Settings& settings = TheSettings();
   if (!IsGiven(settings.ranges) || !IsGiven(settings.trace)) return wanted;
   if (auto forms = trace::ParseRangeForms(*settings.ranges); forms.ok()) wanted.traced = *std::move(forms);
   return wanted;
 }
 
-RangeCapture::RangeCapture(Wanted wanted) : wanted_(std::move(wanted)), forms_(wanted_.traced) {
+RangeCapture::RangeCapture(Observers& observers, Wanted wanted)
+    : observers_(observers), wanted_(std::move(wanted)), forms_(wanted_.traced) {
   if (wanted_.timed && std::ranges::find(forms_, *wanted_.timed) == forms_.end()) forms_.push_back(*wanted_.timed);
 }
 
-RangeCapture* RangeCapture::Get() {
-  static RangeCapture* const capture = []() -> RangeCapture* {
-    Wanted wanted = WantedNow();
-    return wanted.any() ? new RangeCapture(std::move(wanted)) : nullptr;
-  }();
-  return capture;
+std::unique_ptr<RangeCapture> RangeCapture::Make(Observers& observers) {
+  Wanted wanted = WantedNow(observers);
+  if (!wanted.any()) return nullptr;
+  return std::unique_ptr<RangeCapture>(new RangeCapture(observers, std::move(wanted)));
 }
 
 Status RangeCapture::CheckSetting() {
@@ -209,7 +209,7 @@ std::string RangeCapture::RunProfiler(const FormRun& run, const exec::RangedKern
                                       exec::WrittenMemory& written) {
   std::vector<std::byte> params;
   exec::LaunchParams profile = exec::ProfilerLaunch(run.launch, kernel, params);
-  LaunchCapture capture(run.op, ProfilerOf(kernel, run.form), run.traced,
+  LaunchCapture capture(run.op, ProfilerOf(kernel, run.form), run.traced ? observers_.tracing() : nullptr,
                         run.timed != nullptr ? run.timed->profiler() : nullptr);
   profile.ranges = &written;
   profile.records = capture.sink();
@@ -225,7 +225,7 @@ std::string RangeCapture::RunReleasing(const FormRun& run, const exec::RangedKer
   if (!saved) return "the host has no memory to keep what it may write";
   const TracedLaunch what = ReleasingOf(run.op, kernel, run.form);
   const bool timed = run.timed != nullptr && run.timed->Decide(CodeTableOf(what).code, ShapeOf(run.op, what), true);
-  LaunchCapture capture(run.op, what, run.traced, timed ? run.op.plan.ctas : nullptr);
+  LaunchCapture capture(run.op, what, run.traced ? observers_.tracing() : nullptr, timed ? run.op.plan.ctas : nullptr);
   exec::LaunchParams releasing = run.launch;
   releasing.program = kernel.program;
   releasing.kernel = kernel.info;

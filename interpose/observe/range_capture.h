@@ -26,10 +26,12 @@ namespace gridloom::session {
 /// The one place where forms of passes and those of traces meet.
 passes::RangeForm PassFormOf(trace::LaunchInfo::Ranges form);
 
+class Observers;
+
 class RangeCapture {
  public:
   /// Null unless ranges are wanted.
-  static RangeCapture* Get();
+  static std::unique_ptr<RangeCapture> Make(Observers& observers);
   /// An error that says what is wrong with the setting.
   static Status CheckSetting();
 
@@ -61,8 +63,8 @@ class RangeCapture {
     std::optional<trace::LaunchInfo::Ranges> timed;
     bool any() const { return !traced.empty() || timed; }
   };
-  static Wanted WantedNow();
-  explicit RangeCapture(Wanted wanted);
+  static Wanted WantedNow(Observers& observers);
+  RangeCapture(Observers& observers, Wanted wanted);
 
   /// A program whose kernels are captured.
   struct ProgramEntry {
@@ -82,6 +84,7 @@ class RangeCapture {
                            const std::vector<exec::ByteRange>& ranges);
   bool Note(const KernelOp& op, const std::string& why);
 
+  Observers& observers_;
   const Wanted wanted_;
   std::vector<trace::LaunchInfo::Ranges> forms_;  ///< all of them
   DeviceTurns turns_{kPatience};
@@ -93,7 +96,8 @@ class RangeCapture {
 /// A turn on the device beside others, while ranges are captured; else nothing.
 class DeviceTurn {
  public:
-  DeviceTurn() : capture_(RangeCapture::Get()) {
+  /// Null: no ranges are captured.
+  explicit DeviceTurn(RangeCapture* capture) : capture_(capture) {
     if (capture_ != nullptr) capture_->turns().Begin();
   }
   ~DeviceTurn() {

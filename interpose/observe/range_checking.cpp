@@ -32,13 +32,12 @@ std::optional<std::uint64_t> WantedLaunches() {
 
 }  // namespace
 
-RangeChecks* RangeChecks::Get() {
-  static RangeChecks* const checks = []() -> RangeChecks* {
-    const auto form = WantedForm();
-    if (!form) return nullptr;
-    AtEnd([] { LogText(Get()->Text()); });
-    return new RangeChecks(*form, WantedLaunches().value_or(std::numeric_limits<std::uint64_t>::max()));
-  }();
+std::unique_ptr<RangeChecks> RangeChecks::Make() {
+  const auto form = WantedForm();
+  if (!form) return nullptr;
+  std::unique_ptr<RangeChecks> checks(
+      new RangeChecks(*form, WantedLaunches().value_or(std::numeric_limits<std::uint64_t>::max())));
+  AtEnd([checks = checks.get()] { LogText(checks->Text()); });
   return checks;
 }
 

@@ -17,7 +17,7 @@ namespace gridloom::session {
 class RangeChecks {
  public:
   /// Null unless checks were asked for.
-  static RangeChecks* Get();
+  static std::unique_ptr<RangeChecks> Make();
   /// An error that says what is wrong with the setting.
   static Status CheckSetting();
 

@@ -25,10 +25,16 @@ std::vector<std::string> SplitByCommas(const std::string& text) {
 
 }  // namespace
 
-Tracing* Tracing::Get() {
-  static Tracing* const tracing = new Tracing;
-  return tracing->writer_ != nullptr && tracing->owner_ == getpid() ? tracing : nullptr;
+std::unique_ptr<Tracing> Tracing::Make() {
+  std::unique_ptr<Tracing> tracing(new Tracing);
+  if (tracing->writer_ == nullptr) return nullptr;
+  AtEnd([tracing = tracing.get()] {
+    if (tracing->of_this_process()) tracing->Finish();
+  });
+  return tracing;
 }
+
+bool Tracing::of_this_process() const { return owner_ == getpid(); }
 
 Tracing::Tracing() {
   const Settings& settings = TheSettings();
@@ -60,9 +66,6 @@ Tracing::Tracing() {
   }
   writer_ = std::move(*writer);
   owner_ = getpid();
-  AtEnd([] {
-    if (Tracing* const tracing = Get()) tracing->Finish();
-  });
 }
 
 std::uint64_t Tracing::Now() const {

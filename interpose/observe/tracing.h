@@ -22,9 +22,10 @@ struct TracedLaunch;
 
 class Tracing {
  public:
-  /// Null when nothing is traced: not wanted, the file cannot be written, or this process is a child of the one that
-  /// writes it.
-  static Tracing* Get();
+  /// Null when nothing is to be traced, or the file cannot be written, which is said.
+  static std::unique_ptr<Tracing> Make();
+  /// False in a child of the process that writes the file.
+  bool of_this_process() const;
 
   /// Whether a launch that is about to run is to be kept. To be asked once for each.
   bool Wants(const KernelOp& op);

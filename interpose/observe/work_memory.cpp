@@ -5,7 +5,6 @@
 
 #include "interpose/objects/device.h"
 #include "interpose/objects/graph_plan.h"
-#include "interpose/objects/process.h"
 #include "sim/exec/program.h"
 
 namespace gridloom::session {
@@ -14,21 +13,17 @@ using trace::HostAction;
 
 namespace {
 
-std::optional<exec::Allocation> AllocationAt(std::uint64_t address) {
-  return Process::Get().first_device().memory().Find(address);
-}
-
 /// Pinned host memory lies in the range of device addresses, too.
 bool IsHosts(exec::MemoryKind kind) {
   return kind == exec::MemoryKind::kPinned || kind == exec::MemoryKind::kRegistered;
 }
 
-bool OnDevice(std::uint64_t address) {
-  const auto allocation = AllocationAt(address);
+bool OnDevice(const exec::DeviceMemory& memory, std::uint64_t address) {
+  const auto allocation = memory.Find(address);
   return allocation && !IsHosts(allocation->kind);
 }
-bool OnDevice(const std::byte* pointer, const std::shared_ptr<Array>& array) {
-  return array != nullptr || OnDevice(reinterpret_cast<std::uint64_t>(pointer));
+bool OnDevice(const exec::DeviceMemory& memory, const std::byte* pointer, const std::shared_ptr<Array>& array) {
+  return array != nullptr || OnDevice(memory, reinterpret_cast<std::uint64_t>(pointer));
 }
 
 /// Bytes from the first to the last one of rows.
@@ -38,8 +33,8 @@ std::uint64_t Span(std::uint64_t width, std::uint64_t height, std::uint64_t dept
 }
 
 /// Whether a __constant__ variable lies there.
-bool HasConstant(std::uint64_t address, std::uint64_t span) {
-  const auto allocation = AllocationAt(address);
+bool HasConstant(const exec::DeviceMemory& memory, std::uint64_t address, std::uint64_t span) {
+  const auto allocation = memory.Find(address);
   if (!allocation) return false;
   return std::ranges::any_of(exec::VariablesIn(*allocation), [&](const exec::GlobalInfo& variable) {
     return variable.constant && variable.address < address + span && address < variable.address + variable.bytes;
@@ -48,8 +43,8 @@ bool HasConstant(std::uint64_t address, std::uint64_t span) {
 
 }  // namespace
 
-void DescribeCopy(const CopyOp& op, HostAction& action) {
-  const bool from = OnDevice(op.src, op.src_array), to = OnDevice(op.dst, op.dst_array);
+void DescribeCopy(const exec::DeviceMemory& memory, const CopyOp& op, HostAction& action) {
+  const bool from = OnDevice(memory, op.src, op.src_array), to = OnDevice(memory, op.dst, op.dst_array);
   action.bytes = std::uint64_t{op.width} * op.height * op.depth;
   if (action.bytes == 0 || (!from && !to)) return;  // takes the device no time
   action.kind = from && to ? HostAction::Kind::kCopyOnDevice
@@ -64,51 +59,52 @@ void DescribeCopy(const CopyOp& op, HostAction& action) {
     action.source = source;
     action.source_span = source_span;
   }
-  action.special = op.src_array != nullptr || op.dst_array != nullptr || (from && HasConstant(source, source_span)) ||
-                   (to && HasConstant(target, target_span));
+  action.special = op.src_array != nullptr || op.dst_array != nullptr ||
+                   (from && HasConstant(memory, source, source_span)) ||
+                   (to && HasConstant(memory, target, target_span));
 }
 
-HostReuse::Memory HostMemoryOf(const Operation& operation, const HostAction& action) {
+HostReuse::Memory HostMemoryOf(const exec::DeviceMemory& memory, const Operation& operation, const HostAction& action) {
   const auto* const copy = std::get_if<CopyOp>(&operation);
   if (copy == nullptr || !action.over_pcie()) return {};
   const bool in = action.kind == HostAction::Kind::kCopyToDevice;
   const auto place = reinterpret_cast<std::uint64_t>(in ? copy->src : copy->dst);
-  const auto allocation = AllocationAt(place);
+  const auto allocation = memory.Find(place);
   if (!allocation || !IsHosts(allocation->kind)) return {};
   const std::size_t pitch = in ? copy->src_pitch : copy->dst_pitch, slice = in ? copy->src_slice : copy->dst_slice;
   return {.begin = place, .bytes = Span(copy->width, copy->height, copy->depth, pitch, slice)};
 }
 
-void AddCopied(const Operation& operation, CopiedBytes& copied) {
+void AddCopied(const exec::DeviceMemory& memory, const Operation& operation, CopiedBytes& copied) {
   const auto* const copy = std::get_if<CopyOp>(&operation);
   if (copy == nullptr) return;
   HostAction action;
-  DescribeCopy(*copy, action);
+  DescribeCopy(memory, *copy, action);
   if (action.kind == HostAction::Kind::kCopyToDevice) copied.to_device += action.bytes;
   if (action.kind == HostAction::Kind::kCopyToHost) copied.to_host += action.bytes;
 }
 
-void AddCopied(const GraphPlan& plan, CopiedBytes& copied) {
+void AddCopied(const exec::DeviceMemory& memory, const GraphPlan& plan, CopiedBytes& copied) {
   for (const GraphPlan::Node& node : plan.nodes) {
-    if (node.child != nullptr) AddCopied(*node.child, copied);
-    if (node.enabled) AddCopied(node.operation, copied);
+    if (node.child != nullptr) AddCopied(memory, *node.child, copied);
+    if (node.enabled) AddCopied(memory, node.operation, copied);
   }
 }
 
-void DescribeFill(const FillOp& op, HostAction& action) {
+void DescribeFill(const exec::DeviceMemory& memory, const FillOp& op, HostAction& action) {
   const std::uint64_t row = std::uint64_t{op.params.width} * op.params.element_size;
   action.bytes = row * op.params.height;
   if (action.bytes == 0) return;
   action.kind = HostAction::Kind::kFill;
   action.address = op.params.dst;
   action.span = Span(row, op.params.height, 1, op.params.pitch, 0);
-  action.special = HasConstant(action.address, action.span);
+  action.special = HasConstant(memory, action.address, action.span);
 }
 
-bool WritesHostMemory(const Operation& operation) {
+bool WritesHostMemory(const exec::DeviceMemory& memory, const Operation& operation) {
   if (const auto* copy = std::get_if<CopyOp>(&operation))
-    return copy->width != 0 && copy->height != 0 && copy->depth != 0 && !OnDevice(copy->dst, copy->dst_array);
-  if (const auto* fill = std::get_if<FillOp>(&operation)) return !OnDevice(fill->params.dst);
+    return copy->width != 0 && copy->height != 0 && copy->depth != 0 && !OnDevice(memory, copy->dst, copy->dst_array);
+  if (const auto* fill = std::get_if<FillOp>(&operation)) return !OnDevice(memory, fill->params.dst);
   return false;
 }
 
@@ -122,11 +118,10 @@ bool PointsInto(const exec::DeviceMemory& memory, const KernelOp& op, std::initi
   return false;
 }
 
-bool ReachesHostMemory(const KernelOp& op) {
+bool ReachesHostMemory(const exec::DeviceMemory& memory, const KernelOp& op) {
   using exec::MemoryKind;
   return std::ranges::any_of(op.bound.program->globals(), &exec::GlobalInfo::managed) ||
-         PointsInto(Process::Get().first_device().memory(), op,
-                    {MemoryKind::kManaged, MemoryKind::kPinned, MemoryKind::kRegistered});
+         PointsInto(memory, op, {MemoryKind::kManaged, MemoryKind::kPinned, MemoryKind::kRegistered});
 }
 
 }  // namespace gridloom::session

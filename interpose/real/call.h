@@ -1,9 +1,15 @@
 // Calls of the real driver by those who stand in front of it.
 #pragma once
 
-#include "interpose/api/entry.h"
+#include <cstddef>
+
+#include "interpose/api/cuda_types.h"
+#include "interpose/api/driver_api.h"
 
 namespace gridloom::api {
+
+/// Addresses in the real driver, [function][twin]; filled before calls go there (real/driver.h).
+extern void* g_real[kFunctionCount][2];
 
 /// A function of the real driver, its per-thread twin where there is one and `twin` asks for it; NOT_SUPPORTED where
 /// the driver lacks it.

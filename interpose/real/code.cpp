@@ -8,8 +8,6 @@ namespace gridloom::api {
 
 using namespace cuda;
 
-std::atomic<RealCode*> RealCode::g_code_{nullptr};
-
 std::uint64_t CurrentContextId() {
   std::uint64_t id = 0;
   return Real<Fn::cuCtxGetId>(CUcontext{nullptr}, &id) == CUDA_SUCCESS ? id : 0;

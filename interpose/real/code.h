@@ -4,7 +4,6 @@
 // their launches go whole.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -42,11 +41,6 @@ constexpr CodeRole CodeRoleOf(Fn fn) {
 /// Never destroyed. All functions may be called from any thread; no lock is held while the real driver is called.
 class RealCode {
  public:
-  /// Null when nobody schedules.
-  static RealCode* Get() { return g_code_.load(std::memory_order_acquire); }
-  static void Start() { g_code_.store(new RealCode, std::memory_order_release); }
-  static void AbandonAfterFork() { g_code_.store(nullptr, std::memory_order_release); }
-
   /// The kernel behind what the program launches; null when it is not known. `context`: the number of the current
   /// context.
   std::shared_ptr<RealKernel> Find(cuda::CUfunction function, std::uint64_t context);
@@ -102,7 +96,6 @@ class RealCode {
   void Found(cuda::CUfunction function, cuda::CUkernel kernel);
   void Enter(const void* function, const void* code, const KernelHome& home, const char* name, std::uint64_t context);
 
-  static std::atomic<RealCode*> g_code_;
   std::mutex mutex_;                                     ///< guards what follows
   std::unordered_map<const void*, Code> codes_;          ///< by module or library
   std::unordered_map<const void*, Function> functions_;  ///< by function or kernel

@@ -12,11 +12,13 @@
 #include <mutex>
 #include <vector>
 
-#include "interpose/api/entry.h"
 #include "interpose/base/at_end.h"
 #include "interpose/base/log.h"
 #include "interpose/base/settings.h"
+#include "interpose/objects/process.h"
 #include "interpose/observe/memcheck.h"
+#include "interpose/observe/observers.h"
+#include "interpose/real/call.h"
 #include "interpose/real/code.h"
 #include "interpose/real/launch.h"
 #include "interpose/real/memory.h"
@@ -27,6 +29,7 @@ using namespace cuda;
 using session::LogLevel;
 
 std::atomic<Mode> g_mode{Mode::kUndecided};
+std::atomic<bool> g_looks_at_calls{false};
 void* g_real[kFunctionCount][2];
 
 namespace {
@@ -148,7 +151,7 @@ Mode DecideMode() {
     std::string why;
     if (LoadRealDriver(&why)) {
       mode = Mode::kReal;
-      RealGate::Start();
+      RealGate::Start(session::Process::Get());
       // `run` refuses it with --device real; here nobody has asked for this GPU.
       if (session::TheSettings().policy == "pagoda") {
         session::Log(LogLevel::kWarn,
@@ -169,8 +172,9 @@ Mode DecideMode() {
       session::LogFormat(LogLevel::kError, "GRIDLOOM_DEVICE=real: %s; the program sees no GPU", why.c_str());
     }
   }
-  g_looks_at_calls.store(session::LogEnabled(LogLevel::kTrace) || session::MemcheckLog::Get().reports_calls(),
-                         std::memory_order_relaxed);
+  g_looks_at_calls.store(
+      session::LogEnabled(LogLevel::kTrace) || session::Process::Get().observers().memcheck().reports_calls(),
+      std::memory_order_relaxed);
   g_mode.store(mode, std::memory_order_release);
   return mode;
 }
@@ -204,8 +208,10 @@ CUresult RealGetProcAddress(const char* symbol, void** pfn, int version, std::ui
   const bool lookup = std::strcmp(ours.row->name, "cuGetProcAddress") == 0;
   const std::size_t index = static_cast<std::size_t>(ours.row - Table().data());
   const bool twin = ours.address == ours.row->twin_address;
-  const bool memory = RealMemory::Get() != nullptr && MemoryRoleOf(static_cast<Fn>(index)) != MemoryRole::kNone;
-  const bool code = RealCode::Get() != nullptr && CodeRoleOf(static_cast<Fn>(index)) != CodeRole::kNone;
+  const RealGate* const gate = RealGate::Get();
+  const bool memory =
+      gate != nullptr && gate->memory() != nullptr && MemoryRoleOf(static_cast<Fn>(index)) != MemoryRole::kNone;
+  const bool code = gate != nullptr && gate->code() != nullptr && CodeRoleOf(static_cast<Fn>(index)) != CodeRole::kNone;
   const bool same = *pfn == g_real[index][twin];
   if ((same || ours.row->launches || lookup || memory || code) && g_real[index][twin] != nullptr) *pfn = ours.address;
   return result;

@@ -12,7 +12,9 @@
 
 #include "interpose/base/log.h"
 #include "interpose/base/slice_size.h"
+#include "interpose/objects/process.h"
 #include "interpose/observe/broker_link.h"
+#include "interpose/observe/observers.h"
 #include "interpose/real/call.h"
 #include "interpose/real/code.h"
 #include "interpose/real/memory.h"
@@ -176,9 +178,14 @@ CUresult WaitForStream(const RealLaunch& launch) {
 
 }  // namespace
 
-void RealGate::Start() {
-  const Status joined = BrokerLink::Start();
-  BrokerLink* link = BrokerLink::Get();
+RealGate::RealGate(BrokerLink* link)
+    : link_(link),
+      memory_(link != nullptr ? std::make_unique<RealMemory>(*link) : nullptr),
+      code_(link != nullptr ? std::make_unique<RealCode>() : nullptr) {}
+
+void RealGate::Start(session::Process& process) {
+  const Status joined = process.observers().JoinBroker();
+  BrokerLink* link = process.observers().broker();
   if (!joined.ok()) {
     session::Log(LogLevel::kError, joined.error().message);
     link = nullptr;
@@ -190,18 +197,12 @@ void RealGate::Start() {
     link = nullptr;
   }
   auto* const gate = new RealGate(link);
-  if (link != nullptr) {
-    StartThread([gate] { gate->Watch(); });
-    RealMemory::Start(*link);
-    RealCode::Start();
-  }
+  if (link != nullptr) StartThread([gate] { gate->Watch(); });
   g_gate_.store(gate, std::memory_order_release);
   pthread_atfork(nullptr, nullptr, [] {
-    RealMemory::AbandonAfterFork();
-    RealCode::AbandonAfterFork();
     g_gate_.store(nullptr,
                   std::memory_order_release);  // a driver does not outlive fork, and the connection is the parent's
-    BrokerLink::AbandonAfterFork();
+    session::Process::Get().observers().AbandonBroker();
   });
 }
 
@@ -245,12 +246,11 @@ CUresult RealGate::RunWhole(const RealLaunch& launch, const Slices& slices, cons
 }
 
 RealGate::Slices RealGate::SlicesOf(const RealLaunch& launch) {
-  RealCode* const code = RealCode::Get();
-  const std::uint64_t context = code != nullptr ? CurrentContextId() : 0;
+  const std::uint64_t context = CurrentContextId();
   if (context == 0) return {};
-  Slices slices{.kernel = code->Find(launch.function, context), .form = nullptr};
+  Slices slices{.kernel = code_->Find(launch.function, context), .form = nullptr};
   if (slices.kernel == nullptr || !MayGoInSlices(launch)) return slices;
-  if (session::SliceSize() == 0 && !BrokerLink::WantsSlices(launch.ctas, MultiprocessorsOf(context))) return slices;
+  if (session::SliceSize() == 0 && !link_->WantsSlices(launch.ctas, MultiprocessorsOf(context))) return slices;
   slices.form = slices.kernel->SlicedIn(context);
   if (slices.form != nullptr &&
       !slices.form->Allows(static_cast<std::uint32_t>(launch.threads_per_cta), launch.shared_bytes))

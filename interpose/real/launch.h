@@ -17,12 +17,15 @@
 
 #include "interpose/api/cuda_types.h"
 #include "interpose/api/driver_api.h"
+#include "interpose/real/code.h"
 #include "interpose/real/kernel.h"
+#include "interpose/real/memory.h"
 #include "scheduler/protocol/client.h"
 
 namespace gridloom::session {
 class BrokerLink;
-}
+class Process;
+}  // namespace gridloom::session
 
 namespace gridloom::api {
 
@@ -85,13 +88,18 @@ RealLaunch DescribeLaunch(bool per_thread, Args... args) {
   return launch;
 }
 
-/// Never destroyed: threads of the program may launch until the very end.
+/// Where the program's calls pass on their way to the real driver of a GPU that a broker shares. Never destroyed:
+/// threads of the program may launch until the very end.
 class RealGate {
  public:
   /// Null when nobody schedules: calls go straight to the real driver.
   static RealGate* Get() { return g_gate_.load(std::memory_order_acquire); }
   /// Joins the broker that the settings name, if they name one. Once, when the real driver is loaded.
-  static void Start();
+  static void Start(session::Process& process);
+
+  /// Who watches memory and code go by; null when nothing goes by, as the broker could not be joined.
+  RealMemory* memory() const { return memory_.get(); }
+  RealCode* code() const { return code_.get(); }
 
   /// `whole` makes the call as the program did.
   template <typename Call>
@@ -109,7 +117,7 @@ class RealGate {
   };
 
   /// `link` null: the broker cannot be joined, and the program is not to go on without it: nothing is launched.
-  explicit RealGate(session::BrokerLink* link) : link_(link) {}
+  explicit RealGate(session::BrokerLink* link);
   /// The program's call.
   struct Whole {
     cuda::CUresult (*run)(const void*);
@@ -125,7 +133,7 @@ class RealGate {
   cuda::CUresult Run(const RealLaunch& launch, const Whole& whole) noexcept;
   cuda::CUresult RunWhole(const RealLaunch& launch, const Slices& slices, const Whole& whole);
   std::optional<cuda::CUresult> RunInSlices(const RealLaunch& launch, const Slices& slices, const Whole& whole);
-  static Slices SlicesOf(const RealLaunch& launch);
+  Slices SlicesOf(const RealLaunch& launch);
   bool GoesOn(protocol::Verdict verdict, cuda::CUresult* status) noexcept;
   void Launched(const RealLaunch& launch, const protocol::Client::Ticket& ticket, cuda::CUresult status) noexcept;
   void Watch();
@@ -133,6 +141,8 @@ class RealGate {
 
   static std::atomic<RealGate*> g_gate_;
   session::BrokerLink* const link_;
+  const std::unique_ptr<RealMemory> memory_;
+  const std::unique_ptr<RealCode> code_;
   std::mutex mutex_;  ///< guards what follows
   std::condition_variable launched_;
   std::vector<Pending> pending_;

@@ -10,8 +10,6 @@ namespace gridloom::api {
 
 using namespace cuda;
 
-std::atomic<RealMemory*> RealMemory::g_memory_{nullptr};
-
 std::uint64_t BytesOfArray(const CUDA_ARRAY3D_DESCRIPTOR& d, unsigned levels) {
   constexpr unsigned kMostLevels = 32;
   if ((d.flags & (kArray3DSparse | kArray3DDeferredMapping)) != 0) return 0;
@@ -31,8 +29,6 @@ std::uint64_t BytesOfArray(const CUDA_ARRAY3D_DESCRIPTOR& d, unsigned levels) {
   }
   return bytes > ~std::uint64_t{0} ? ~std::uint64_t{0} : static_cast<std::uint64_t>(bytes);
 }
-
-void RealMemory::Start(session::BrokerLink& link) { g_memory_.store(new RealMemory(link), std::memory_order_release); }
 
 bool RealMemory::Take(std::uint64_t bytes) noexcept {
   if (bytes == 0) return true;

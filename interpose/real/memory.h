@@ -4,7 +4,6 @@
 // arrays, and what other processes share with this one.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -91,10 +90,8 @@ std::uint64_t BytesAllocated(Args... args) {
 /// lock is held while the real driver is called.
 class RealMemory {
  public:
-  /// Null when nobody limits this process.
-  static RealMemory* Get() { return g_memory_.load(std::memory_order_acquire); }
-  static void Start(session::BrokerLink& link);
-  static void AbandonAfterFork() { g_memory_.store(nullptr, std::memory_order_release); }
+  /// `link` limits this process.
+  explicit RealMemory(session::BrokerLink& link) : link_(link) {}
 
   template <Fn F, typename Call, typename... Args>
   cuda::CUresult Run(const Call& call, Args... args) noexcept {
@@ -151,7 +148,6 @@ class RealMemory {
   };
   using Removed = std::optional<std::pair<Key, Allocation>>;
 
-  explicit RealMemory(session::BrokerLink& link) : link_(link) {}
   static Key HandleKey(cuda::CUmemGenericAllocationHandle handle) { return {Kind::kHandle, handle}; }
   /// Handles and pointers are numbers alike.
   template <Fn F>
@@ -182,7 +178,6 @@ class RealMemory {
   static bool PrimaryIsActive(cuda::CUdevice device) noexcept;
   void Limit(std::size_t* free, std::size_t* total) noexcept;
 
-  static std::atomic<RealMemory*> g_memory_;
   session::BrokerLink& link_;
   std::mutex mutex_;  ///< guards what follows
   std::uint64_t used_ = 0;

@@ -5,6 +5,7 @@
 #include "interpose/objects/process.h"
 #include "interpose/objects/texture.h"
 #include "interpose/observe/memcheck.h"
+#include "interpose/observe/observers.h"
 
 namespace gridloom::session {
 
@@ -21,7 +22,7 @@ Context* Process::FindContext(const exec::Program& program) const {
 }
 
 void Process::ReleaseContextObjects(Context& context) {
-  MemcheckLog::Get().NoteLeaks(context);
+  observers().memcheck().NoteLeaks(context);
   for (const auto& module : modules.RemoveIf([&](const Module& m) { return &m.context() == &context; })) {
     if (module->owns_code()) module->code().Unload();
   }

@@ -7,9 +7,11 @@
 #include "interpose/base/slice_size.h"
 #include "interpose/launch/narrow_tasks.h"
 #include "interpose/launch/reordering.h"
+#include "interpose/objects/process.h"
 #include "interpose/observe/broker_link.h"
 #include "interpose/observe/live_timing.h"
 #include "interpose/observe/memcheck.h"
+#include "interpose/observe/observers.h"
 #include "interpose/observe/range_capture.h"
 #include "interpose/observe/range_checking.h"
 #include "rewriter/support/quantity.h"
@@ -36,11 +38,11 @@ class ExecBackend final : public Backend {
 };
 
 /// What was asked for, and what else there is.
-settings::FeatureSet TheFeatures() {
+settings::FeatureSet FeaturesOf(const Observers& observers) {
   using settings::Feature;
   settings::FeatureSet features = AskedFeatures();
-  if (LiveTiming::RangesWanted()) features.Add(Feature::kTimedRanges);
-  const BrokerLink* const link = BrokerLink::Get();
+  if (LiveTiming::RangesWanted(observers)) features.Add(Feature::kTimedRanges);
+  const BrokerLink* const link = observers.broker();
   if (link == nullptr) return features;
   if (link->connected()) features.Add(Feature::kBroker);
   if (link->timed()) features.Add(Feature::kBrokerTime);
@@ -61,22 +63,25 @@ std::string CacheDirectory() {
 
 }  // namespace
 
-Result<std::unique_ptr<Backend>> MakeExecBackend(const sim::DeviceSpec& device, std::uint64_t memory_bytes) {
+Result<std::unique_ptr<Backend>> MakeExecBackend(Process& process, const sim::DeviceSpec& device,
+                                                 std::uint64_t memory_bytes) {
   const Settings& settings = TheSettings();
+  Observers& observers = process.observers();
   if (const auto size = ParseSliceSize(settings.slice); !size.ok()) return size.error();
   GL_TRY_STATUS(RangeChecks::CheckSetting());
   GL_TRY_STATUS(RangeCapture::CheckSetting());
   GL_TRY_STATUS(Reordering::CheckSetting());
   GL_TRY_STATUS(NarrowTasks::CheckSettings());
-  GL_TRY_STATUS(settings::CheckExclusions(TheFeatures()));
-  GL_TRY_STATUS(settings::CheckNeeds(TheFeatures()));
-  GL_TRY_STATUS(LiveTiming::CheckSettings());
+  GL_TRY_STATUS(settings::CheckExclusions(FeaturesOf(observers)));
+  GL_TRY_STATUS(settings::CheckNeeds(FeaturesOf(observers)));
+  GL_TRY_STATUS(LiveTiming::CheckSettings(observers));
   exec::DeviceMemory::Options memory_options;
   memory_options.limit_bytes = memory_bytes;
-  if (BrokerLink* const link = BrokerLink::Get())
+  if (BrokerLink* const link = observers.broker())
     memory_options.quota = [link](std::uint64_t used) { return link->Quota(used); };
-  memory_options.remember_freed = MemcheckLog::Get().on();
-  if (!MemcheckLog::Get().on()) memory_options.device_page_bytes = kDevicePageBytes;
+  MemcheckLog& memcheck = observers.memcheck();
+  memory_options.remember_freed = memcheck.on();
+  if (!memcheck.on()) memory_options.device_page_bytes = kDevicePageBytes;
   GL_TRY(memory, exec::DeviceMemory::Create(memory_options));
   exec::Engine::Options options;
   if (settings.threads) {
@@ -90,10 +95,10 @@ Result<std::unique_ptr<Backend>> MakeExecBackend(const sim::DeviceSpec& device, 
     options.cache_bytes = *bytes;
   }
   if (settings.watchdog) options.watchdog_seconds = std::strtod(settings.watchdog->c_str(), nullptr);
-  options.memcheck = MemcheckLog::Get().on();
-  options.global_shadow = MemcheckLog::Get().written();
-  options.memcheck_limit = MemcheckLog::Get().engine_limit();
-  options.on_memcheck = [](const exec::MemcheckReport& report) { MemcheckLog::Get().Add(report); };
+  options.memcheck = memcheck.on();
+  options.global_shadow = memcheck.written();
+  options.memcheck_limit = memcheck.engine_limit();
+  options.on_memcheck = [&memcheck](const exec::MemcheckReport& report) { memcheck.Add(report); };
   if (settings.cpu && *settings.cpu != "avx512") options.cpu_features = *settings.cpu;
   if (settings.code) options.code = *settings.code;
   options.tiers = settings.tiers ? *settings.tiers : "on";

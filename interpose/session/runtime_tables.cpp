@@ -61,7 +61,7 @@ CUresult PrimaryContext(CUcontext* context, CUdevice ordinal) {
 }
 CUresult LoadWrapper(CUmodule* module, const void* wrapper) noexcept {
   try {
-    return hooks::cuModuleLoadData(module, wrapper);
+    return hooks::cuModuleLoadData(Process::Get(), module, wrapper);
   } catch (...) {
     return CUDA_ERROR_UNKNOWN;
   }
@@ -136,7 +136,7 @@ CUresult NotKnown() { return CUDA_ERROR_NOT_SUPPORTED; }
 /// cuBLAS leaves the first argument undefined: the context is the current one.
 CUresult ContextNumber(CUcontext, std::uint64_t* number) {
   if (CurrentContext() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  return hooks::cuCtxGetId(nullptr, number);
+  return hooks::cuCtxGetId(Process::Get(), nullptr, number);
 }
 CUresult StreamIdentity(CUcontext, CUstream handle, const void** identity) {
   Context* const context = CurrentContext();
@@ -162,9 +162,9 @@ std::uint64_t VisitFunctions(CUcontext, CUmodule module,
                              void (*visit)(void* data, CUfunction function, const void* owner), void* data) noexcept {
   try {
     unsigned count = 0;
-    if (visit == nullptr || hooks::cuModuleGetFunctionCount(&count, module) != CUDA_SUCCESS) return 0;
+    if (visit == nullptr || hooks::cuModuleGetFunctionCount(Process::Get(), &count, module) != CUDA_SUCCESS) return 0;
     std::vector<CUfunction> functions(count);
-    if (hooks::cuModuleEnumerateFunctions(functions.data(), count, module) != CUDA_SUCCESS) return 0;
+    if (hooks::cuModuleEnumerateFunctions(Process::Get(), functions.data(), count, module) != CUDA_SUCCESS) return 0;
     for (const CUfunction function : functions) visit(data, function, module);
     return count;
   } catch (...) {
@@ -279,7 +279,7 @@ const void* FindExportTable(const CUuuid& id) {
 
 namespace gridloom::hooks {
 
-CUresult cuGetExportTable(const void** table, const CUuuid* id) {
+CUresult cuGetExportTable(Process&, const void** table, const CUuuid* id) {
   if (table == nullptr || id == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *table = session::FindExportTable(*id);
   if (*table != nullptr) return CUDA_SUCCESS;

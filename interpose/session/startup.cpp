@@ -14,6 +14,7 @@
 #include "interpose/base/thread_end.h"
 #include "interpose/base/thread_state.h"
 #include "interpose/launch/capture.h"
+#include "interpose/launch/launches.h"
 #include "interpose/launch/narrow_tasks.h"
 #include "interpose/launch/spawned_tasks.h"
 #include "interpose/objects/current_context.h"
@@ -25,6 +26,7 @@
 #include "interpose/observe/fill_order.h"
 #include "interpose/observe/host_timeline.h"
 #include "interpose/observe/memcheck.h"
+#include "interpose/observe/observers.h"
 #include "rewriter/support/quantity.h"
 #include "sim/device/device_files.h"
 #include "sim/exec/runtime/fork_guard.h"
@@ -110,16 +112,18 @@ void LeaveContexts() {
   if (t_state.thread_id != 0) Process::Get().ForgetThread(t_state.thread_id);
 }
 
+Observers& ObserversOf(const Context& context) { return context.process().observers(); }
+
 constexpr HostMemoryFollower kHostMemoryFollower{
     .added =
-        [](std::uint64_t address, const ContextMemory::Block& block) {
-          if (FillOrder* const order = FillOrder::Get())
+        [](Context& context, std::uint64_t address, const ContextMemory::Block& block) {
+          if (FillOrder* const order = ObserversOf(context).fill_order())
             order->Follow(address, block.bytes, block.kind == ContextMemory::Kind::kPinned);
         },
     .gone =
-        [](std::uint64_t address, const ContextMemory::Block& block) {
-          if (FillOrder* const order = FillOrder::Get()) order->Leave(address);
-          if (HostTimeline* const timeline = HostTimeline::Get()) timeline->Leave(address, block.bytes);
+        [](Context& context, std::uint64_t address, const ContextMemory::Block& block) {
+          if (FillOrder* const order = ObserversOf(context).fill_order()) order->Leave(address);
+          if (HostTimeline* const timeline = ObserversOf(context).timeline()) timeline->Leave(address, block.bytes);
         },
 };
 
@@ -133,18 +137,28 @@ constexpr ContextFollower kContextFollowers[] = {
     {.thread_ended = &AbandonCapture},  // nobody else can end it
     {.host_waited =
          [](Stream& stream) {
-           if (HostTimeline* const timeline = HostTimeline::Get()) timeline->Wait(stream);
+           if (HostTimeline* const timeline = ObserversOf(stream.context()).timeline()) timeline->Wait(stream);
          },
      .host_waited_for_all =
          [](Context& context) {
-           if (HostTimeline* const timeline = HostTimeline::Get()) timeline->WaitAll(context);
+           if (HostTimeline* const timeline = ObserversOf(context).timeline()) timeline->WaitAll(context);
          }},
-    {.host_waited = [](Stream& stream) { MemcheckLog::Get().HostWaited(stream); },
-     .host_waited_for_all = [](Context& context) { MemcheckLog::Get().HostWaitedForAll(context); }},
-    {.destroyed = [](Context& context) { Process::Get().ReleaseContextObjects(context); }},
+    {.host_waited = [](Stream& stream) { ObserversOf(stream.context()).memcheck().HostWaited(stream); },
+     .host_waited_for_all = [](Context& context) { ObserversOf(context).memcheck().HostWaitedForAll(context); }},
+    {.destroyed = [](Context& context) { context.process().ReleaseContextObjects(context); }},
 };
 
 }  // namespace
+
+Process& Process::Get() {
+  static Process* const process = [] {
+    auto* const made = new Process;
+    made->observers_ = new Observers(*made);
+    made->launches_ = new Launches;
+    return made;
+  }();
+  return *process;
+}
 
 CUresult Process::Init() {
   if (g_child_of_user.load(std::memory_order_acquire)) return CUDA_ERROR_NOT_INITIALIZED;
@@ -169,19 +183,20 @@ void Process::AfterForkInChild() {
   if (process.init_status() == CUDA_ERROR_NOT_INITIALIZED) return;
   if (process.init_status() == CUDA_SUCCESS) g_child_of_user.store(true, std::memory_order_release);
   TaskPool::Get().AbandonAfterFork();
-  BrokerLink::AbandonAfterFork();
+  process.observers().AbandonBroker();
 }
 
 CUresult Process::MakeDevices() {
   const Settings& settings = TheSettings();
   eager_loading_ = settings.module_loading && strcasecmp(settings.module_loading->c_str(), "EAGER") == 0;
   launch_blocking_ = IsOn(settings.launch_blocking);
-  if (IsOn(settings.summary)) Summary::Get();  // which also says that no kernel ran
-  if (const Status joined = BrokerLink::Start(); !joined.ok()) {
+  if (IsOn(settings.summary)) summary();  // which also says that no kernel ran
+  if (const Status joined = observers().JoinBroker(); !joined.ok()) {
     Log(LogLevel::kError, joined.error().message);
     return CUDA_ERROR_MPS_CONNECTION_FAILED;
   }
-  auto spec = ChooseDevice(BrokerLink::Get() != nullptr ? BrokerLink::Get()->device() : std::string());
+  const BrokerLink* const link = observers().broker();
+  auto spec = ChooseDevice(link != nullptr ? link->device() : std::string());
   if (!spec.ok()) {
     Log(LogLevel::kError, spec.error().message);
     return CUDA_ERROR_NO_DEVICE;
@@ -190,7 +205,7 @@ CUresult Process::MakeDevices() {
   devices_.clear();
   for (const int ordinal : VisibleOrdinals(1)) {
     static_cast<void>(ordinal);
-    devices_.push_back(std::make_unique<Device>(static_cast<int>(devices_.size()), *spec, MemoryBytes(*spec)));
+    devices_.push_back(std::make_unique<Device>(*this, static_cast<int>(devices_.size()), *spec, MemoryBytes(*spec)));
     auto& primary = devices_.back()->primary();
     contexts_.Add(std::shared_ptr<Context>(&primary, [](Context*) {}));
   }

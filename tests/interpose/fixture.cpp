@@ -93,7 +93,7 @@ const bool g_installed = [] {
   setenv("GRIDLOOM_MEMORY", "1G", 1);
   if (std::getenv("GRIDLOOM_LOG") == nullptr) setenv("GRIDLOOM_LOG", "off", 1);
   session::SetBackendFactory(
-      [](const sim::DeviceSpec&, std::uint64_t bytes) -> Result<std::unique_ptr<session::Backend>> {
+      [](session::Process&, const sim::DeviceSpec&, std::uint64_t bytes) -> Result<std::unique_ptr<session::Backend>> {
         exec::DeviceMemory::Options options;
         options.limit_bytes = bytes;
         GL_TRY(memory, exec::DeviceMemory::Create(options));

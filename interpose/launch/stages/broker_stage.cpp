@@ -6,7 +6,9 @@
 #include "interpose/launch/stage.h"
 #include "interpose/launch/stages.h"
 #include "interpose/objects/device.h"
+#include "interpose/objects/process.h"
 #include "interpose/observe/broker_link.h"
+#include "interpose/observe/observers.h"
 #include "rewriter/passes/slice_range.h"
 #include "scheduler/protocol/client.h"
 #include "sim/exec/add_stats.h"
@@ -108,17 +110,19 @@ void BrokeredLaunch::RunPart(RunningLaunch& launch, Next next, std::uint64_t end
 
 namespace {
 
-bool JoinedBroker() { return BrokerLink::Get() != nullptr; }
+bool JoinedBroker(const Process& process) { return process.observers().broker() != nullptr; }
 
 /// Grids that the kernel launches are part of it to the broker: they run while it has its share.
 void HoldShare(RunningLaunch& launch, Next next) {
-  BrokeredLaunch brokered(*BrokerLink::Get(), launch.context, launch.op);
+  BrokeredLaunch brokered(*launch.context.process().observers().broker(), launch.context, launch.op);
   launch.brokered = &brokered;
   next(launch);
 }
 
 cuda::CUresult PlanParts(PlannedLaunch& launch) {
-  launch.in_parts = BrokerLink::WantsSlices(launch.op.grid.count(), launch.context.device().spec().sm.count);
+  const BrokerLink* const link = launch.context.process().observers().broker();
+  launch.in_parts =
+      link != nullptr && link->WantsSlices(launch.op.grid.count(), launch.context.device().spec().sm.count);
   return cuda::CUDA_SUCCESS;
 }
 

@@ -11,7 +11,7 @@ void RunWithChildren(RunningLaunch& launch, Next next) {
   launch.params.children = &grid;
   next(launch);
   grid.Finish();
-  EndLaunch(launch.op, false);
+  EndLaunch(launch.context, launch.op, false);
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ void RunOnHost(RunningLaunch& launch, Next next) {
 }  // namespace
 
 extern constexpr Stage kHostFormsStage{
-    .wants = [] { return settings::Runs(settings::Feature::kHostForms, AskedFeatures()); },
+    .wants = [](const Process&) { return settings::Runs(settings::Feature::kHostForms, AskedFeatures()); },
     .plan = &PlanHostForm,
     .run = &RunOnHost};
 

@@ -2,7 +2,9 @@
 // stream-ordered memory are looked at.
 #include "interpose/launch/stage.h"
 #include "interpose/objects/device.h"
+#include "interpose/objects/process.h"
 #include "interpose/observe/memcheck.h"
+#include "interpose/observe/observers.h"
 
 namespace gridloom::session {
 namespace {
@@ -23,7 +25,7 @@ class GridUses final : public exec::UseOrder {
 };
 
 void CheckGrid(RunningLaunch& launch, Next next) {
-  MemcheckLog& log = MemcheckLog::Get();
+  MemcheckLog& log = launch.context.process().observers().memcheck();
   const std::shared_ptr<Code> code = launch.op.kernel->code();
   if (code != nullptr) launch.params.library = code->library();
   GridUses uses(log, launch.origin, launch.op.kernel->name());
@@ -36,6 +38,7 @@ void CheckGrid(RunningLaunch& launch, Next next) {
 
 }  // namespace
 
-extern constexpr Stage kMemcheckStage{.wants = [] { return MemcheckLog::Get().on(); }, .run = &CheckGrid};
+extern constexpr Stage kMemcheckStage{
+    .wants = [](const Process& process) { return process.observers().memcheck().on(); }, .run = &CheckGrid};
 
 }  // namespace gridloom::session

@@ -4,6 +4,7 @@
 #include "interpose/launch/slicing.h"
 #include "interpose/launch/stage.h"
 #include "interpose/objects/device.h"
+#include "interpose/objects/process.h"
 
 namespace gridloom::session {
 namespace {
@@ -11,7 +12,8 @@ namespace {
 cuda::CUresult PlanSlices(PlannedLaunch& launch) {
   KernelOp& op = launch.op;
   if (SliceSize() != 0 || launch.in_parts) op.kernel->BindSliced(launch.context, &op.bound);
-  if (const auto status = ChooseSlices(op); status != cuda::CUDA_SUCCESS) return status;
+  if (const auto status = ChooseSlices(op, launch.context.process().summary()); status != cuda::CUDA_SUCCESS)
+    return status;
   if (!op.plan.in_slices) return cuda::CUDA_SUCCESS;
   launch.compile_sliced = true;
   launch.compile_whole = launch.in_parts && SliceSizeOf(op) == 0;

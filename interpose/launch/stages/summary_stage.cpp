@@ -1,13 +1,14 @@
 // GRIDLOOM_SUMMARY: which kernels ran, how often and how long.
 #include "interpose/base/summary.h"
 #include "interpose/launch/stage.h"
+#include "interpose/objects/process.h"
 
 namespace gridloom::session {
 namespace {
 
 void AddToSummary(RunningLaunch& launch, Next next) {
   next(launch);
-  Summary::Get().Add(launch.op.kernel->name(), launch.run.stats, launch.run.slices);
+  launch.context.process().summary().Add(launch.op.kernel->name(), launch.run.stats, launch.run.slices);
 }
 
 }  // namespace

@@ -22,9 +22,10 @@ void EnterTasks(EnteringLaunch& launch) {
 
 }  // namespace
 
-extern constexpr Stage kTasksStage{.of = Stage::Of::kHost,
-                                   .wants = [] { return AskedFeatures().Has(settings::Feature::kTasks); },
-                                   .plan = &AdmitTask,
-                                   .enter = &EnterTasks};
+extern constexpr Stage kTasksStage{
+    .of = Stage::Of::kHost,
+    .wants = [](const Process&) { return AskedFeatures().Has(settings::Feature::kTasks); },
+    .plan = &AdmitTask,
+    .enter = &EnterTasks};
 
 }  // namespace gridloom::session

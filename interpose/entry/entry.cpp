@@ -1,4 +1,4 @@
-#include "interpose/api/entry.h"
+#include "interpose/entry/entry.h"
 
 #include "interpose/base/log.h"
 #include "interpose/objects/current_context.h"
@@ -6,13 +6,12 @@
 #include "interpose/objects/green_context.h"
 #include "interpose/objects/process.h"
 #include "interpose/observe/memcheck.h"
+#include "interpose/observe/observers.h"
 
 namespace gridloom::api {
 
 using namespace cuda;
 using session::LogLevel;
-
-std::atomic<bool> g_looks_at_calls{false};
 
 namespace {
 
@@ -37,17 +36,17 @@ bool Asks(Fn fn) {
 
 }  // namespace
 
-void LookAtCall(Fn fn, CUresult status) {
+void LookAtCall(const session::Process& process, Fn fn, CUresult status) {
   const char* const known = session::NameOf(status);
   const std::string name = known != nullptr ? known : std::to_string(status);
   session::LogFormat(LogLevel::kTrace, "%s -> %s", RowOf(fn).symbol, name.c_str());
   const bool is_error = status != CUDA_SUCCESS && status != CUDA_ERROR_NOT_READY && !Asks(fn);
-  if (session::MemcheckLog& log = session::MemcheckLog::Get(); is_error && log.reports_calls())
+  if (session::MemcheckLog& log = process.observers().memcheck(); is_error && log.reports_calls())
     log.CallFailed(RowOf(fn).symbol, name.c_str());
 }
 
-CUresult CheckNeed(Need need) {
-  const CUresult status = session::Process::Get().init_status();
+CUresult CheckNeed(const session::Process& process, Need need) {
+  const CUresult status = process.init_status();
   if (status != CUDA_SUCCESS) return status;
   if (session::Process::child_of_user()) return CUDA_ERROR_NOT_INITIALIZED;
   if (session::t_state.in_callback) return CUDA_ERROR_NOT_PERMITTED;
