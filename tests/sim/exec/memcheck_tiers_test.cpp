@@ -1,11 +1,13 @@
 // memcheck in the interpreter against memcheck in machine code: random kernels that do much wrong have the same
 // findings, to the thread, the line and the number of accesses.
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <random>
 #include <sstream>
 
 #include "tests/sim/exec/memcheck_fixture.h"
 #include "tests/sim/exec/random_kernel.h"
+#include "tests/sim/exec/tiers_fixture.h"
 
 namespace gridloom::test {
 namespace {
@@ -82,6 +84,32 @@ class RandomDefects {
       else if (type == 5) text_ << "st" << what << address << ", {" << a << ", " << b << "};\n";
       else text_ << "st" << what << address << ", " << a << ";\n";
     }
+  }
+
+  /// Reads of rows in a straight line, as unrolled loops have them: of memory that was all written before a barrier,
+  /// mostly, and behind which somebody may write.
+  void Stretch() {
+    text_ << "mov.u32 %r32, tile;\n";
+    if (Below(4) != 0) {
+      for (unsigned i = 0; i < 4; ++i)
+        text_ << "add.u32 %r31, %r2, " << i * 160 << "; and.b32 %r31, %r31, " << kSharedBytes - 4
+              << "; add.u32 %r31, %r31, %r32; st.shared.u32 [%r31], 7;\n";
+    }
+    if (Below(8) != 0) text_ << "bar.sync 0;\n";
+    text_ << "shr.u32 %r31, %r1, " << 3 + Below(3) << "; shl.b32 %r31, %r31, 2; add.u32 %r31, %r31, %r32;\n"
+          << "add.u32 %r34, %r2, %r32;\n";
+    const unsigned reads = 3 + Below(9), inside = Below(3) != 0 ? kSharedBytes - 96 * 4 : kSharedBytes;
+    for (unsigned i = 0; i < reads; ++i) {
+      const std::string into = Register(), other = Register();
+      const std::string at = Below(2) != 0 ? "%r31" : Below(4) != 0 ? "%r34" : "%r32";
+      const unsigned offset = Below(inside / 4 - 3) * 4;
+      if (Below(6) == 0)
+        text_ << "ld.shared.v2.u32 {" << into << ", %r33}, [%r32+" << offset / 8 * 8 << "]; add.u32 " << other
+              << ", %r33, " << into << ";\n";
+      else text_ << "ld.shared.u32 " << into << ", [" << at << "+" << offset << "];\n";
+      if (Below(2) != 0) text_ << "add.u32 " << other << ", " << other << ", " << into << ";\n";
+    }
+    if (Below(3) == 0) text_ << "st.shared.u32 [%r34+" << Below(16) * 4 << "], " << Register() << ";\n";
   }
 
   void Atomic() {
@@ -168,7 +196,8 @@ class RandomDefects {
   void Block(unsigned statements, unsigned depth) {
     for (unsigned i = 0; i < statements; ++i) {
       const unsigned what = Below(20);
-      if (what < 9) Access();
+      if (what == 0) Stretch();
+      else if (what < 9) Access();
       else if (what < 11) Atomic();
       else if (what < 14) Sync();
       else if (what < 18 || depth == 3) Compute();
@@ -195,7 +224,7 @@ std::string Describe(const exec::MemcheckReport& report) {
 }
 
 /// What comes of a kernel: findings, and the fault it ends with.
-std::vector<std::string> Outcome(const std::string& ptx, const std::string& tiers, std::uint32_t threads) {
+std::vector<std::string> FindingsOf(const std::string& ptx, const std::string& tiers, std::uint32_t threads) {
   MemcheckRun run(100, tiers);
   const std::vector<std::uint32_t> zeros(RandomDefects::kGlobalBytes / 4);
   const std::uint64_t p = run.executor().Upload(zeros), q = run.executor().Upload(zeros);
@@ -215,13 +244,44 @@ TEST_CASE("RandomDefects_Interpreter_FindsWhatMachineCodeFinds") {
     const std::string ptx = KernelText(RandomDefects(seed).text(), "", seed % 4 == 0 ? "sm_60" : "sm_75");
     constexpr std::uint32_t kShapes[] = {64, 96, 40};
     const std::uint32_t threads = kShapes[seed % 3];
-    const std::vector<std::string> interpreted = Outcome(ptx, "interpret", threads),
-                                   compiled = Outcome(ptx, "off", threads);
+    const std::vector<std::string> interpreted = FindingsOf(ptx, "interpret", threads),
+                                   compiled = FindingsOf(ptx, "off", threads);
     INFO("seed " << seed << "\n" << ptx);
     CHECK(interpreted == compiled);
     found += compiled.size() - 1;
   }
   CHECK(found > kernels);  // they have something to find
+}
+
+TEST_CASE("Tiers_MachineCodeOfTheService_ChecksAsTheInterpreterDoes") {
+  // All warps write to one word.
+  const std::string ptx =
+      ".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 out, .param .u32 rounds)\n{\n"
+      ".shared .align 4 .b32 word; .reg .pred %p<4>; .reg .b32 %r<12>; .reg .f32 %f<4>; .reg .b64 %rd<5>;\n"
+      "ld.param.u64 %rd1, [out]; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x;\n"
+      "mad.lo.u32 %r5, %r2, %r3, %r4; mov.u32 %r6, %r5; cvt.rn.f32.u32 %f1, %r5;\nst.shared.u32 [word], %r5;\n" +
+      MixedSteps(600) + "mul.wide.u32 %rd2, %r5, 4; add.u64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r6;\nret;\n}\n";
+  const Folder folder;
+  Tiers tiers("on", folder.path(), true);
+  const auto accesses = [&] {
+    std::uint64_t times = 0;
+    for (const exec::MemcheckReport& report : tiers.executor().engine().MemcheckFindings().reports)
+      times += report.times;
+    return times;
+  };
+  const auto start = std::chrono::steady_clock::now();
+  std::uint64_t first = 0;
+  bool machine_code = false;
+  while (!machine_code && std::chrono::steady_clock::now() - start < std::chrono::seconds(200)) {
+    const std::uint64_t before = accesses();
+    machine_code = tiers.Run(ptx, 400, 1).stats.interpreted_ctas == 0;
+    const std::uint64_t found = accesses() - before;
+    if (first == 0) first = found;
+    CHECK(found == first);
+  }
+  CHECK(first != 0);
+  CHECK(machine_code);
+  CHECK(Tiers("on", folder.path(), true).Run(ptx, 400, 1).stats.interpreted_ctas == 0);  // from the cache
 }
 
 }  // namespace gridloom::test

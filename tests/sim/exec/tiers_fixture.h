@@ -43,7 +43,8 @@ struct Outcome {
 
 class Tiers {
  public:
-  explicit Tiers(const std::string& tiers, const std::string& cache = "") : executor_(Options(tiers, cache)) {}
+  explicit Tiers(const std::string& tiers, const std::string& cache = "", bool memcheck = false)
+      : executor_(Options(tiers, cache, memcheck)) {}
 
   /// The kernel's parameters are an array of a word for each thread, at first multiples of `initial`, and `rounds`.
   Outcome Run(const std::string& ptx, unsigned ctas, std::uint32_t rounds, bool cooperative = false,
@@ -75,8 +76,9 @@ class Tiers {
 
  private:
   static constexpr unsigned kThreads = 96;
-  exec::Engine::Options Options(const std::string& tiers, const std::string& cache) {
+  exec::Engine::Options Options(const std::string& tiers, const std::string& cache, bool memcheck) {
     exec::Engine::Options options;
+    options.memcheck = memcheck;
     options.threads = 2;
     options.tiers = tiers;
     options.cache_dir = cache;

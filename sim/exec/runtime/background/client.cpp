@@ -80,12 +80,7 @@ struct BackgroundCompiler::Link {
     bg::Request request;
     std::strncpy(request.interface.data(), kCompilerInterface, request.interface.size() - 1);
     request.key = job.key;
-    std::copy(std::begin(job.options.block), std::end(job.options.block), request.block);
-    request.small_grid = job.options.small_grid;
-    request.clusters = job.options.clusters;
-    request.fetch_ahead = job.options.fetch_ahead;
-    request.few_lanes = job.options.few_lanes;
-    std::strncpy(request.cpu.data(), job.options.cpu.c_str(), request.cpu.size() - 1);
+    bg::SetOptions(job.options, request);
     if (job.kernel.size() > bg::kMaxName)
       return Refuse(job, "a kernel with a name of " + std::to_string(job.kernel.size()) + " bytes");
     request.name_bytes = static_cast<std::uint32_t>(job.kernel.size());

@@ -65,6 +65,33 @@ void NumberAs(ptx::Module& module, std::string_view names) {
 
 }  // namespace
 
+void SetOptions(const CompileOptions& options, Request& request) {
+  // Whoever adds an option comes by here.
+  const auto& [block, small_grid, clusters, memcheck, record, fetch_ahead, few_lanes, cpu, keep_ir] = options;
+  std::copy(std::begin(block), std::end(block), request.block);
+  request.small_grid = small_grid;
+  request.clusters = clusters;
+  request.memcheck = memcheck;
+  request.record = static_cast<std::uint8_t>(record);
+  request.fetch_ahead = fetch_ahead;
+  request.few_lanes = few_lanes;
+  std::strncpy(request.cpu.data(), cpu.c_str(), request.cpu.size() - 1);
+  static_cast<void>(keep_ir);  // changes no code, and nobody would read it
+}
+
+CompileOptions OptionsOf(const Request& request) {
+  CompileOptions options;
+  std::copy(std::begin(request.block), std::end(request.block), options.block);
+  options.small_grid = request.small_grid != 0;
+  options.clusters = request.clusters != 0;
+  options.memcheck = request.memcheck != 0;
+  options.record = static_cast<Recording>(request.record);
+  options.fetch_ahead = request.fetch_ahead != 0;
+  options.few_lanes = request.few_lanes;
+  options.cpu = std::string(request.cpu.data(), strnlen(request.cpu.data(), request.cpu.size()));
+  return options;
+}
+
 std::string PackModule(const ptx::Module& module) {
   std::vector<std::uint32_t> notes;
   std::string text, names;

@@ -139,13 +139,7 @@ class Service {
     if (!module.ok()) return Answer(job, module.error().message);
     const Result<CompileFn> compile = loader_.Load();
     if (!compile.ok()) return Answer(job, compile.error().message);
-    CompileOptions options;
-    std::copy(std::begin(job.request.block), std::end(job.request.block), options.block);
-    options.small_grid = job.request.small_grid != 0;
-    options.clusters = job.request.clusters != 0;
-    options.fetch_ahead = job.request.fetch_ahead != 0;
-    options.few_lanes = job.request.few_lanes;
-    options.cpu = std::string(job.request.cpu.data(), strnlen(job.request.cpu.data(), job.request.cpu.size()));
+    const CompileOptions options = OptionsOf(job.request);
     CompiledKernel made;
     (*compile)(module->get(), job.name.c_str(), &options, &made);
     if (!made.error.empty()) return Answer(job, made.error);
