@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "rewriter/analysis/choice_guards.h"
+
 namespace gridloom::analysis {
 namespace {
 
@@ -73,6 +75,13 @@ AddressAnalysis::AddressAnalysis(const ptx::Module& module, const CallGraph& cal
   Resolver resolver(math_, walk_.loops);
   resolver.BoundLoops();
   for (const FoundAccess& found : walk_.accesses) AddAccess(found, resolver);
+  ChoiceGuards choices(pool_, walk_.loops, resolver,
+                       [&](const Polynomial& number, std::vector<AssumptionId>& assumptions) {
+                         return CloseAssumptions(number, assumptions, resolver);
+                       });
+  for (const RangeAccess& access : accesses_) {
+    if (access.bounded) choices.FindIn(access.address);
+  }
   if (!walk_.obstacles.empty()) {
     reason_ = walk_.obstacles[0].why;
     reason_loc_ = walk_.obstacles[0].loc;

@@ -12,13 +12,6 @@
 
 namespace gridloom::analysis {
 
-/// A number that is not negative wherever an access is made, as far as its assumptions hold.
-struct RangeGuard {
-  Polynomial number;
-  std::vector<AssumptionId> assumptions;
-  bool operator==(const RangeGuard&) const = default;
-};
-
 /// One access to global memory.
 struct RangeAccess {
   const ptx::Instruction* instruction = nullptr;

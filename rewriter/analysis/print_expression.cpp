@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "rewriter/analysis/transfer.h"
 
@@ -120,6 +121,19 @@ std::string ExpressionPrinter::PrintLoad(const Symbol& symbol, unsigned depth) c
   return "*" + Factor(address, depth);
 }
 
+// {a where 0 <= b and 0 <= c, d}: d may be chosen wherever a may.
+std::string ExpressionPrinter::PrintChoice(const Symbol& symbol, unsigned depth) const {
+  std::string text = "{";
+  for (std::size_t i = 0; i < symbol.operands.size(); ++i) {
+    text += (i == 0 ? "" : ", ") + PrintSum(symbol.operands[i]->number, depth + 1);
+    if (symbol.chosen_where.empty()) continue;
+    const char* joint = " where 0 <= ";
+    for (const RangeGuard& guard : symbol.chosen_where[i])
+      text += std::exchange(joint, " and 0 <= ") + PrintSum(guard.number, depth + 1);
+  }
+  return text + "}";
+}
+
 std::string ExpressionPrinter::PrintSymbol(SymbolId id, unsigned depth) const {
   const Symbol& symbol = pool_[id];
   if (depth > kMaxDepth) return "...";
@@ -143,12 +157,7 @@ std::string ExpressionPrinter::PrintSymbol(SymbolId id, unsigned depth) const {
     case SymbolKind::kExtension: return Factor(symbol.operands[0]->number, depth);
     case SymbolKind::kLoad: return PrintLoad(symbol, depth);
     case SymbolKind::kCounter: return "i" + std::to_string(symbol.loop);
-    case SymbolKind::kChoice: {
-      std::string text = "{";
-      for (const ValueRef& operand : symbol.operands)
-        text += (text.size() == 1 ? "" : ", ") + PrintSum(operand->number, depth + 1);
-      return text + "}";
-    }
+    case SymbolKind::kChoice: return PrintChoice(symbol, depth);
     case SymbolKind::kClamp: return PrintClamp(symbol, depth);
     case SymbolKind::kPhi:
     case SymbolKind::kAny: return "?";

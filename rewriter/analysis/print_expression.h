@@ -25,6 +25,7 @@ class ExpressionPrinter {
   std::string PrintSymbol(SymbolId id, unsigned depth) const;
   std::string PrintOperation(const Symbol& symbol, unsigned depth) const;
   std::string PrintLoad(const Symbol& symbol, unsigned depth) const;
+  std::string PrintChoice(const Symbol& symbol, unsigned depth) const;
   std::string PrintClamp(const Symbol& symbol, unsigned depth) const;
   std::string Factor(const Polynomial& number, unsigned depth) const;
 

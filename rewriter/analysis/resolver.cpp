@@ -82,12 +82,12 @@ ValueRef Resolver::ResolveSymbol(SymbolId id) {
       changed |= operands.back()->IsData() || operands.back()->number != operand->number;
     }
     if (kind == SymbolKind::kChoice && symbol.at_join) {
-      result = math_.JoinOf(operands, symbol.varies_in);
+      result = math_.JoinOf(operands, symbol.varies_in, symbol.chosen_by);
       if (!changed && result->number.AsSymbol()) result = itself();  // nothing in common
     } else if (!changed) {
       result = itself();
     } else if (kind == SymbolKind::kChoice) {
-      result = math_.Varying(std::move(operands), 64, symbol.varies_in);
+      result = math_.Varying(std::move(operands), 64, symbol.varies_in, symbol.chosen_by);
     } else {
       result = math_.Clamp(symbol.op, operands, 64);
     }

@@ -73,6 +73,12 @@ std::vector<Predicate> Implied(const PredicateRef& predicate, bool truth) {
   return out;
 }
 
+ChosenByRef ChosenByTruth(const PredicateRef& predicate) {
+  ChosenBy chosen{Implied(predicate, true), Implied(predicate, false)};
+  if (chosen[0].empty() && chosen[1].empty()) return nullptr;
+  return std::make_shared<const ChosenBy>(std::move(chosen));
+}
+
 std::string SymbolPool::KeyOf(const Value& value) const {
   std::string key;
   AppendKey(key, value.bits);

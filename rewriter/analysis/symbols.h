@@ -59,6 +59,19 @@ using PredicateRef = std::shared_ptr<const Predicate>;
 /// The comparisons that hold when `predicate` is `truth`; kinds kLess to kNotEqual only.
 std::vector<Predicate> Implied(const PredicateRef& predicate, bool truth);
 
+/// Of a choice, for each alternative: comparisons that hold wherever it is chosen. Their values are not resolved.
+using ChosenBy = std::vector<std::vector<Predicate>>;
+using ChosenByRef = std::shared_ptr<const ChosenBy>;
+/// Of two alternatives, where the first is chosen by a predicate that is true; null when nothing is known of it.
+ChosenByRef ChosenByTruth(const PredicateRef& predicate);
+
+/// A number that is not negative where something happens, as far as the assumptions hold.
+struct RangeGuard {
+  Polynomial number;
+  std::vector<AssumptionId> assumptions;
+  bool operator==(const RangeGuard&) const = default;
+};
+
 enum class SymbolKind : std::uint8_t {
   // Uniform
   kSpecial,    ///< %ctaid, %nctaid, %ntid
@@ -118,6 +131,10 @@ struct Symbol {
   bool is_pointer = false;                     ///< the program says so: cvta, .ptr, a variable's address
   std::uint32_t depth = 0;                     ///< of nested symbols; bounded
   std::vector<ValueRef> operands;
+  ChosenByRef chosen_by;  ///< kChoice: null, or as many as operands
+  /// kChoice: empty, or for each operand the guards of `chosen_by`, resolved. Where one is negative for all threads of
+  /// a CTA, the CTA never chooses the operand.
+  std::vector<std::vector<RangeGuard>> chosen_where = {};
 };
 
 /// A uniform condition that was true, or false, wherever something happens.

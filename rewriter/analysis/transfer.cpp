@@ -293,7 +293,8 @@ ValueRef Transfer::Move() {
 ValueRef Transfer::Select() {
   const bool pointer =
       math.PointerOf(operands[0]->number) != kNoSymbol || math.PointerOf(operands[1]->number) != kNoSymbol;
-  return uniform() && !pointer ? nullptr : math.Choice({operands[0], operands[1]}, loop);
+  if (uniform() && !pointer) return nullptr;
+  return math.Choice({operands[0], operands[1]}, loop, ChosenByTruth(operands[2]->predicate));
 }
 
 PredicateRef Transfer::Comparison() {

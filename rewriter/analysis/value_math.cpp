@@ -144,17 +144,39 @@ ValueRef ValueMath::Exact(const ValueRef& value, bool is_signed) {
   return Number(std::move(number), 64, std::move(assumptions));
 }
 
-ValueRef ValueMath::Choice(std::vector<ValueRef> alternatives, LoopInstanceId loop) {
+namespace {
+
+/// For alternatives that are left when equal ones have become one: `place` says which each has become. Of those that
+/// have become one it is not known which was chosen.
+ChosenByRef OfDistinct(const ChosenByRef& chosen_by, const std::vector<std::size_t>& place, std::size_t distinct) {
+  if (chosen_by == nullptr || place.size() == distinct) return chosen_by;
+  ChosenBy left(distinct);
+  std::vector<unsigned> became(distinct);
+  for (std::size_t i = 0; i < place.size(); ++i) {
+    left[place[i]] = (*chosen_by)[i];
+    ++became[place[i]];
+  }
+  for (std::size_t i = 0; i < distinct; ++i) {
+    if (became[i] > 1) left[i].clear();
+  }
+  return std::make_shared<const ChosenBy>(std::move(left));
+}
+
+}  // namespace
+
+ValueRef ValueMath::Choice(std::vector<ValueRef> alternatives, LoopInstanceId loop, const ChosenByRef& chosen_by) {
   const unsigned bits = alternatives.front()->bits;
   const auto same = [](const ValueRef& a, const ValueRef& b) {
     return a == b || (!a->IsData() && !b->IsData() && a->bits == b->bits && a->number == b->number);
   };
   std::vector<ValueRef> distinct;
+  std::vector<std::size_t> place;  // of each alternative among them
   std::vector<AssumptionId> assumptions;
   for (const ValueRef& value : alternatives) {
     assumptions = Union(assumptions, value->assumptions);
-    if (std::ranges::none_of(distinct, [&](const ValueRef& other) { return same(value, other); }))
-      distinct.push_back(value);
+    const auto it = std::ranges::find_if(distinct, [&](const ValueRef& other) { return same(value, other); });
+    place.push_back(static_cast<std::size_t>(it - distinct.begin()));
+    if (it == distinct.end()) distinct.push_back(value);
   }
   if (distinct.size() == 1) {
     if (assumptions == distinct[0]->assumptions) return distinct[0];
@@ -163,7 +185,8 @@ ValueRef ValueMath::Choice(std::vector<ValueRef> alternatives, LoopInstanceId lo
     return Limited(std::move(value), loop);
   }
   if (ValueRef data = FirstData(distinct, bits)) return data;
-  ValueRef varying = Varying(std::move(distinct), bits, loop);
+  ChosenByRef of_distinct = OfDistinct(chosen_by, place, distinct.size());
+  ValueRef varying = Varying(std::move(distinct), bits, loop, std::move(of_distinct));
   if (const auto choice = varying->number.AsSymbol()) pool_.at(*choice).at_join = true;
   auto value = std::make_shared<Value>(*varying);
   value->assumptions = Union(assumptions, varying->assumptions);
@@ -226,10 +249,11 @@ Polynomial DividedBy(const Polynomial& number, const Term& divisor) {
 
 }  // namespace
 
-ValueRef ValueMath::JoinOf(const std::vector<ValueRef>& alternatives, LoopInstanceId loop) {
+ValueRef ValueMath::JoinOf(const std::vector<ValueRef>& alternatives, LoopInstanceId loop,
+                           const ChosenByRef& chosen_by) {
   if (ValueRef data = FirstData(alternatives, 64)) return data;
   const auto choice = [&](std::vector<ValueRef> of) {
-    ValueRef value = Varying(std::move(of), 64, loop);
+    ValueRef value = Varying(std::move(of), 64, loop, chosen_by);
     pool_.at(*value->number.AsSymbol()).at_join = true;
     return value;
   };
@@ -254,12 +278,14 @@ ValueRef ValueMath::JoinOf(const std::vector<ValueRef>& alternatives, LoopInstan
   return Number(common.Plus(scaled), 64, rest->assumptions);
 }
 
-ValueRef ValueMath::Varying(std::vector<ValueRef> alternatives, unsigned bits, LoopInstanceId loop) {
+ValueRef ValueMath::Varying(std::vector<ValueRef> alternatives, unsigned bits, LoopInstanceId loop,
+                            ChosenByRef chosen_by) {
   if (ValueRef data = FirstData(alternatives, bits)) return data;
   Symbol symbol;
   symbol.kind = SymbolKind::kChoice;
   symbol.bits = static_cast<std::uint8_t>(bits);
   symbol.varies_in = loop;
+  symbol.chosen_by = std::move(chosen_by);
   symbol.bounds = {INT64_MAX, INT64_MIN};
   std::vector<AssumptionId> assumptions;
   for (const ValueRef& alternative : alternatives) {

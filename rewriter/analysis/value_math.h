@@ -20,13 +20,14 @@ class ValueMath {
 
   /// The register read as a signed or unsigned number: a value of 64 bits.
   ValueRef Exact(const ValueRef& value, bool is_signed);
-  /// One of several, at a join or by a guard.
-  ValueRef Choice(std::vector<ValueRef> alternatives, LoopInstanceId loop);
+  /// One of several, at a join or by a guard. `chosen_by`: null, or as many as alternatives.
+  ValueRef Choice(std::vector<ValueRef> alternatives, LoopInstanceId loop, const ChosenByRef& chosen_by = nullptr);
   /// The same of exact values, as what all have in common and a choice of the rest: one of a, a + 4*n and a + 8*n is
   /// a + 4*n * {0, 1, 2}.
-  ValueRef JoinOf(const std::vector<ValueRef>& alternatives, LoopInstanceId loop);
+  ValueRef JoinOf(const std::vector<ValueRef>& alternatives, LoopInstanceId loop, const ChosenByRef& chosen_by);
   /// A symbol of its own for one of several exact values that may be another one each time round `loop`.
-  ValueRef Varying(std::vector<ValueRef> alternatives, unsigned bits, LoopInstanceId loop);
+  ValueRef Varying(std::vector<ValueRef> alternatives, unsigned bits, LoopInstanceId loop,
+                   ChosenByRef chosen_by = nullptr);
   ValueRef Data(std::string because, SourceLoc loc, unsigned bits) const;
   /// What rests on more assumptions than a launch will check is any number: each value on a chain of instructions takes
   /// on those of all before it, and their lists would be long as the chain is.

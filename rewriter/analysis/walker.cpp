@@ -138,65 +138,11 @@ std::vector<std::pair<LoopInstanceId, BlockId>> Walker::TestedHere() const {
   return tested;
 }
 
-void Passed::Add(const SymbolPool& pool, const ValueRef& predicate, bool truth, LoopInstanceId loop, BlockId block) {
-  if (predicate == nullptr || predicate->IsData()) return;
-  const auto symbol = predicate->number.AsSymbol();
-  if (symbol && pool[*symbol].uniform && pool[*symbol].bits == 1 && conditions.size() < kMaxConditions)
-    conditions.push_back({*symbol, truth});
-  for (Predicate& holds : Implied(predicate->predicate, truth)) {
-    if (guards.size() == kMaxGuards) guards.erase(guards.begin());
-    guards.push_back({std::move(holds), loop, block});
-  }
-}
-
-/// The loop that goes on or ends by the branch of a block; kNoLoopInstance when there is none.
-LoopInstanceId Walker::TestedBy(BlockId block) const {
-  for (LoopId id = nest_.LoopOf(block); id != kNoLoop; id = nest_.loops()[id].parent) {
-    if (std::ranges::find(tests_[id], block, &Test::block) != tests_[id].end()) return instance_[id];
-  }
-  return kNoLoopInstance;
-}
-
-// What the immediate dominator's threads have passed, and what its branch tests when only one of its ways leads here.
-void Walker::FindPassed(BlockId block) {
-  if (block == 0) {
-    passed_[block] = place_.passed;
-    return;
-  }
-  const BlockId above = dominators_.parent(block);
-  passed_[block] = passed_[above];
-  const BasicBlock& end = cfg_.blocks()[above];
-  // Whoever comes from a latch has come in before.
-  const bool only_from_there = std::ranges::all_of(cfg_.graph().predecessors[block], [&](BlockId predecessor) {
-    return predecessor == above || dominators_.Dominates(block, predecessor);
-  });
-  if (!only_from_there || !end.guarded_end) return;
-  const bool taken = end.next != block;
-  if (taken ? end.taken.size() != 1 || end.taken[0] != block : std::ranges::find(end.taken, block) != end.taken.end())
-    return;
-  // Of loops with several heads it is not known which round a value is from.
-  for (LoopId id = nest_.LoopOf(above); id != kNoLoop; id = nest_.loops()[id].parent) {
-    if (nest_.loops()[id].irreducible) return;
-  }
-  const bool negated = cfg_.instructions()[end.first + end.count - 1].instruction->guard->negated;
-  passed_[block].Add(math_.pool(), branch_on_[above], taken != negated, TestedBy(above), above);
-}
-
-/// The same for one instruction of the block being walked: its own guard is passed, too.
-Passed Walker::PassedBy(const Instruction& instruction) const {
-  Passed passed = passed_[block_];
-  VisitGuard(instruction, [&](const ptx::Variable& variable, std::uint32_t index) {
-    const RegisterId id = liveness_.registers().Find(variable, index);
-    if (id != kNoRegister) passed.Add(math_.pool(), current_[id], !instruction.guard->negated, kNoLoopInstance, block_);
-  });
-  return passed;
-}
-
 // ---------------------------------------------------------------------------------------------------------------------
 // Values of registers between blocks
 // ---------------------------------------------------------------------------------------------------------------------
 
-ValueRef Walker::Join(BlockId block, RegisterId id, const std::vector<BlockId>& from) {
+ValueRef Walker::Join(RegisterId id, const std::vector<BlockId>& from, const ChosenByRef& ways) {
   std::vector<ValueRef> values;
   for (const BlockId predecessor : from) {
     const auto live = liveness_.LiveOut(predecessor);
@@ -205,7 +151,9 @@ ValueRef Walker::Join(BlockId block, RegisterId id, const std::vector<BlockId>& 
     const ValueRef& value = out_[predecessor][static_cast<std::size_t>(it - live.begin())];
     if (value != nullptr) values.push_back(value);  // a register that was never written holds anything
   }
-  return values.empty() ? nullptr : math_.Choice(std::move(values), loop_);
+  if (values.empty()) return nullptr;
+  const bool of_all = values.size() == from.size();
+  return math_.Choice(std::move(values), loop_, of_all ? ways : nullptr);
 }
 
 /// The blocks that lead into a loop. Those that do not lead to its header, as in a loop with several heads, bring
@@ -252,8 +200,10 @@ void Walker::EnterBlock(BlockId block) {
   const std::vector<BlockId> entries = is_header && nest_.loops()[loop].irreducible ? Entries(loop) : from;
   const LoopInstanceId inside = loop_;
   if (is_header) loop_ = context_.result.loops[inside].parent;
+  const ChosenByRef ways = WaysInto(block, from);
   for (const RegisterId id : liveness_.LiveIn(block)) {
-    ValueRef value = Join(block, id, written.contains(id) ? from : entries);
+    const bool from_all = entries != from && !written.contains(id);
+    ValueRef value = from_all ? Join(id, entries, nullptr) : Join(id, from, ways);
     if (value == nullptr) continue;
     if (written.contains(id) && !value->IsData()) {
       Symbol phi;
@@ -440,7 +390,7 @@ void Walker::DefineAll(const Instruction& instruction, const ValueRef& value) {
     if (!value->IsData() && (!first || value->bits != bits)) mine = math_.Any(bits, loop_);
     first = false;
     const ValueRef old = current_[id];
-    if (instruction.guard && old != nullptr) mine = math_.Choice({old, mine}, loop_);
+    if (instruction.guard && old != nullptr) mine = math_.Choice({mine, old}, loop_, ChosenByGuard(instruction));
     Define(operand, mine);
   });
 }

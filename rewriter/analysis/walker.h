@@ -88,6 +88,10 @@ class Walker {
   std::vector<BlockId> Entries(LoopId loop) const;
   void EnterBlock(BlockId block);
   void FindPassed(BlockId block);
+  bool IsIrreducible(BlockId block) const;
+  void PassBranch(BlockId from, BlockId to, Passed& passed) const;
+  ChosenByRef WaysInto(BlockId block, const std::vector<BlockId>& from) const;
+  ChosenByRef ChosenByGuard(const ptx::Instruction& instruction) const;
   Passed PassedBy(const ptx::Instruction& instruction) const;
   LoopInstanceId TestedBy(BlockId block) const;
   void LeaveBlock(BlockId block);
@@ -118,7 +122,9 @@ class Walker {
   std::int64_t NewOffset(const ptx::AddressOperand& address, const ptx::Variable*& variable);
   bool Unconditional(const ptx::Instruction& instruction) const;
   unsigned BitsOf(const ptx::Operand& operand) const;
-  ValueRef Join(BlockId block, RegisterId id, const std::vector<BlockId>& from);
+  ValueRef Join(RegisterId id, const std::vector<BlockId>& from, const ChosenByRef& ways);
+
+  static constexpr std::size_t kMaxWays = 8;  ///< into a block, of which it is kept what each has passed
 
   WalkContext& context_;
   ValueMath& math_;

@@ -394,17 +394,30 @@ CodeRange RangeEmitter::RangeOf(SymbolId id) {
       }
       break;
     case SymbolKind::kCounter: range = CounterRange(symbol); break;
-    case SymbolKind::kChoice:
-      range = RangeOf(symbol.operands[0]->number);
-      for (std::size_t i = 1; i < symbol.operands.size(); ++i) {
-        const CodeRange other = RangeOf(symbol.operands[i]->number);
-        range = {Least(range.low, other.low), Most(range.high, other.high)};
-      }
-      break;
+    case SymbolKind::kChoice: range = ChoiceRange(symbol); break;
     case SymbolKind::kClamp: range = ClampRange(symbol); break;
     default: break;
   }
   return ranges_.emplace(id, range).first->second;
+}
+
+// The hull of the alternatives that some thread of the CTA chooses.
+CodeRange RangeEmitter::ChoiceRange(const analysis::Symbol& symbol) {
+  const auto unchosen = [&](std::size_t i) {
+    return symbol.chosen_where.empty() ? std::string() : Unreached(symbol.chosen_where[i], {});
+  };
+  CodeRange range = RangeOf(symbol.operands[0]->number);
+  std::string none = unchosen(0);  // of the alternatives so far is chosen; empty: that is not known
+  for (std::size_t i = 1; i < symbol.operands.size(); ++i) {
+    const CodeRange other = RangeOf(symbol.operands[i]->number);
+    const std::string not_other = unchosen(i);
+    CodeRange both{Least(range.low, other.low), Most(range.high, other.high)};
+    if (!not_other.empty()) both = {Select(not_other, range.low, both.low), Select(not_other, range.high, both.high)};
+    if (!none.empty()) both = {Select(none, other.low, both.low), Select(none, other.high, both.high)};
+    none = none.empty() || not_other.empty() ? "" : And(none, not_other);
+    range = both;
+  }
+  return range;
 }
 
 // The condition holds while step * counter <= distance: floor(distance / step) + 1 completed iterations at most.

@@ -80,6 +80,7 @@ class RangeEmitter {
   CodeNumber Symbol(analysis::SymbolId id);
   CodeRange RangeOf(analysis::SymbolId id);
   CodeRange CounterRange(const analysis::Symbol& symbol);
+  CodeRange ChoiceRange(const analysis::Symbol& symbol);
   CodeRange ClampRange(const analysis::Symbol& symbol);
   CodeRange MaskedRange(const CodeRange& a, std::int64_t mask);
   CodeRange MaskedRange(const CodeRange& a, const CodeNumber& mask, const CodeNumber& most);

@@ -1,9 +1,11 @@
 // Thousands of random kernels whose addresses are arithmetic, through an interpreter of PTX: as they are, with release
 // code, and with release code in slices. The profiler's ranges hold every byte that a CTA touches, each CTA releases
-// what it has set, after its last write, and the memory is the same in all three.
+// what it has set, after its last write, and the memory is the same in all three. More of them:
+// GRIDLOOM_RANDOM_KERNELS=20000
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "rewriter/passes/pipeline.h"
@@ -18,7 +20,11 @@ namespace {
 
 using passes::GridShape;
 
-constexpr std::uint64_t kKernels = 1500;
+std::uint64_t Kernels() {
+  const char* wanted = std::getenv("GRIDLOOM_RANDOM_KERNELS");
+  return wanted == nullptr ? 1500 : std::strtoull(wanted, nullptr, 10);
+}
+
 constexpr std::int64_t kReach = RandomAddressKernel::kReach;
 
 /// Two arrays; kernels get pointers to their middles.
@@ -186,7 +192,8 @@ void CheckKernel(const Case& test, Arrays& arrays, const ptx::Module& module, co
 
 TEST_CASE("RandomAddresses_ProfiledReleasedAndSliced_HoldEveryByte") {
   Arrays arrays;
-  for (std::uint64_t seed = 0; seed < kKernels; ++seed) {
+  const std::uint64_t kernels = Kernels();
+  for (std::uint64_t seed = 0; seed < kernels; ++seed) {
     const Case test(seed, arrays);
     INFO("seed " << seed << "\n" << test.ptx());
     DiagnosticSink sink;
@@ -195,7 +202,7 @@ TEST_CASE("RandomAddresses_ProfiledReleasedAndSliced_HoldEveryByte") {
     CheckKernel(test, arrays, *module, seed % 2 == 0 ? "" : "-strided");
   }
   std::printf("%llu kernels with profilers and release code, whole and in slices\n",
-              static_cast<unsigned long long>(kKernels));
+              static_cast<unsigned long long>(kernels));
 }
 
 }  // namespace gridloom::test

@@ -87,7 +87,7 @@ RandomAddressKernel::Variable RandomAddressKernel::Combine(unsigned depth) {
   const auto line = [&](const std::string& opcode, const std::string& x, const std::string& y) {
     Line(opcode + " " + r + ", " + x + ", " + y + ";");
   };
-  switch (Pick(13)) {
+  switch (Pick(14)) {
     case 0: line("add.s32", a.reg, b.reg); return {r, {al + bl, ah + bh}};
     case 1: line("sub.s32", a.reg, b.reg); return {r, {al - bh, ah - bl}};
     case 2: {
@@ -138,6 +138,21 @@ RandomAddressKernel::Variable RandomAddressKernel::Combine(unsigned depth) {
            b.reg + "; call (q), scale, (p0, p1); ld.param.b32 " + call + ", [q]; }");
       line("add.s32", call, "1");
       return {r, {3 * al + bl + 1, 3 * ah + bh + 1}};
+    }
+    case 12: {
+      // A border clamp, `a > b ? a + c : b`, by a select or a guarded move.
+      const std::int64_t step = static_cast<std::int64_t>(Pick(5)) - 2;
+      const std::string next = New("%r"), p = New("%p"), left = New("%r");
+      Line("mov.u32 " + left + ", " + a.reg + ";");
+      Line(std::string("setp.") + (Pick(2) == 0 ? "gt" : "lt") + ".s32 " + p + ", " + left + ", " + b.reg + ";");
+      Line("add.s32 " + next + ", " + left + ", " + std::to_string(step) + ";");
+      if (Pick(2) == 0) {
+        line("selp.b32", next, b.reg + ", " + p);
+      } else {
+        Line("mov.u32 " + r + ", " + b.reg + ";");
+        Line("@" + p + " mov.u32 " + r + ", " + next + ";");
+      }
+      return {r, {std::min(al + step, bl), std::max(ah + step, bh)}};
     }
     default: {
       const std::int64_t keep = ~((std::int64_t{1} << Pick(5)) - 1);

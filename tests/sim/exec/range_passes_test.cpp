@@ -182,6 +182,37 @@ TEST_CASE("RangePasses_DerivedIndices_AreAsExactAsTheirCounters") {
   CheckCases(executor, GoldenInput("tests/golden/ranges/derived.ptx"), cases, arrays);
 }
 
+TEST_CASE("RangePasses_ClampedBorders_AreOfTheCtasAtTheBorderOnly") {
+  test::Executor executor;
+  Arrays arrays(executor);
+  std::vector<Case> cases;
+  for (const std::int32_t n : {1, 1024, 70'001}) {
+    const std::uint64_t a = arrays.Make(static_cast<std::uint64_t>(n)),
+                        out = arrays.Make(static_cast<std::uint64_t>(n));
+    const exec::Dim3 grid{static_cast<std::uint32_t>(n + 255) / 256, 1, 1};
+    const auto params = test::ParamBlock().Add(a).Add(out).Add(n);
+    for (const char* kernel : {"clamp1d", "branched"}) cases.push_back({kernel, grid, {256, 1, 1}, params, 1.01, 1.01});
+    // The first and the last CTA name all between their own elements and those at the other end.
+    cases.push_back({"periodic1d", grid, {256, 1, 1}, params, 1.3, 1.3});
+  }
+  for (const auto& [w, h] : {std::array{64, 64}, std::array{1030, 70}, std::array{33, 129}}) {
+    const auto elements = static_cast<std::uint64_t>(w * h);
+    const std::uint64_t a = arrays.Make(elements), out = arrays.Make(elements);
+    const auto across = static_cast<std::uint32_t>(w + 31) / 32, down = static_cast<std::uint32_t>(h + 7) / 8;
+    const auto params = test::ParamBlock().Add(a).Add(out).Add(w).Add(h);
+    cases.push_back({"clamp2d", {across, down, 1}, {32, 8, 1}, params, 1.05, 1.01});
+    cases.push_back({"flat2d", {across, down, 1}, {32, 8, 1}, params, 1.05, 1.01});
+    const std::uint64_t deep = arrays.Make(elements * 3), deep_out = arrays.Make(elements * 3);
+    cases.push_back({"clamp3d",
+                     {across, down, 1},
+                     {32, 8, 1},
+                     test::ParamBlock().Add(deep).Add(deep_out).Add(w).Add(h).Add(3),
+                     20,
+                     3});
+  }
+  CheckCases(executor, GoldenInput("tests/golden/ranges/clamps.ptx"), cases, arrays);
+}
+
 TEST_CASE("RangePasses_Guards_LeaveOutWhatNoThreadReaches") {
   test::Executor executor;
   Arrays arrays(executor);
