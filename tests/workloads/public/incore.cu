@@ -4,8 +4,10 @@
 
 constexpr int kOperations = 1024, kFew = 128;
 
+/// Leaves the sum of what the turns end with.
 template <int kChains>
 __global__ void MultiplyAdds(double start, double* out, int turns) {
+  double sum = 0;
 #pragma unroll 1
   for (int turn = 0; turn < turns; ++turn) {
     double values[kChains];
@@ -17,19 +19,22 @@ __global__ void MultiplyAdds(double start, double* out, int turns) {
       for (int chain = 0; chain < kChains; ++chain) values[chain] = values[chain] * 0.9 + 0.5;
     }
 #pragma unroll
-    for (int chain = 0; chain < kChains; ++chain) out[chain * blockDim.x + threadIdx.x] = values[chain];
+    for (int chain = 0; chain < kChains; ++chain) sum += values[chain];
   }
+  out[threadIdx.x] = sum;
 }
 
 template <bool kDivide>
 __global__ void Slow(double start, double* out, int turns) {
+  double sum = 0;
 #pragma unroll 1
   for (int turn = 0; turn < turns; ++turn) {
     double value = start + threadIdx.x + turn;
 #pragma unroll 8
     for (int i = 0; i < kFew; ++i) value = kDivide ? 0.1 / (value + 0.2) : sqrt(value + 0.2);
-    out[threadIdx.x] = value;
+    sum += value;
   }
+  out[threadIdx.x] = sum;
 }
 
 double MultiplyAdd(double value) { return std::fma(value, 0.9, 0.5); }
@@ -52,14 +57,18 @@ int main(int argc, char** argv) {
                                               {"sqrt", {Slow<false>, 1, SquareRoot, kFew}}});
   const Sizes sizes(argc - 1, argv + 1, {{"warps", 1, 32}, {"turns", 20, 10000}});
   const int threads = 32 * sizes["warps"], turns = sizes["turns"];
-  const Buffer<double> out(static_cast<std::size_t>(threads) * chosen.chains);
+  const Buffer<double> out(threads);
   chosen.kernel<<<1, threads>>>(0.32, out, turns);
   CU_LAUNCHED();
   const std::vector<double> got = out.Read();
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    double want = 0.32 + static_cast<double>(i % threads) + (turns - 1) + static_cast<double>(i / threads);
-    for (int n = 0; n < chosen.count; ++n) want = chosen.operation(want);
-    Near("value", static_cast<long>(i), got[i], want, 1e-12);
+  for (int thread = 0; thread < threads; ++thread) {
+    double want = 0;
+    for (int n = 0; n < turns * chosen.chains; ++n) {
+      double value = 0.32 + thread + n / chosen.chains + n % chosen.chains;
+      for (int i = 0; i < chosen.count; ++i) value = chosen.operation(value);
+      want += value;
+    }
+    Near("sum", thread, got[thread], want, 1e-12);
   }
   return Verdict();
 }
