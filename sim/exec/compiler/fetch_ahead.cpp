@@ -69,8 +69,9 @@ std::uint64_t Starts::ArrayOf(const SCEV* start) {
     return array != nullptr;
   });
   const auto known = array ? std::ranges::find(arrays_, array) : arrays_.end();
+  const auto number = static_cast<std::uint64_t>(known - arrays_.begin());
   if (known == arrays_.end()) arrays_.push_back(array);
-  return static_cast<std::uint64_t>((known == arrays_.end() ? std::ssize(arrays_) - 1 : known - arrays_.begin()));
+  return number;
 }
 
 void Starts::Place(const Loop& loop) {

@@ -7,6 +7,7 @@
 // warp_record_loop.cpp; the rest in warp_markers.cpp.
 #pragma once
 
+#include <llvm/ADT/MapVector.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/IR/Dominators.h>
 
@@ -574,7 +575,7 @@ class WarpFunction {
   llvm::AllocaInst* meetings_ = nullptr;                ///< a WarpMeetings; null without meetings
   llvm::BasicBlock* released_ = nullptr;                ///< makes the lanes pending that a helper has released
   llvm::BasicBlock* ended_ = nullptr;                   ///< where lanes end
-  llvm::DenseMap<const llvm::Instruction*, llvm::AllocaInst*> slots_;
+  llvm::MapVector<const llvm::Instruction*, llvm::AllocaInst*> slots_;  ///< in an order that no address decides
   std::map<unsigned, std::pair<llvm::AllocaInst*, unsigned>> scratch_;
 
   struct RowNoteOf {
@@ -582,7 +583,7 @@ class WarpFunction {
     std::int64_t step;
     llvm::AllocaInst* in_rows;  ///< i1
   };
-  std::map<const llvm::CallInst*, RowNoteOf> row_notes_;  ///< by load
+  llvm::MapVector<const llvm::CallInst*, RowNoteOf> row_notes_;  ///< by load
   llvm::DenseMap<const Value*, llvm::SmallVector<const llvm::CallInst*, 2>> row_notes_by_index_;
 
   llvm::DenseSet<const llvm::CallInst*> in_line_;  ///< irregular accesses that are never made by call
