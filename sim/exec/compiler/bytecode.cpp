@@ -11,6 +11,7 @@
 #include "sim/exec/compiler/bytecode_function.h"
 #include "sim/exec/compiler/give_way.h"
 #include "sim/exec/compiler/meetings.h"
+#include "sim/exec/compiler/vectorizer.h"
 
 namespace gridloom::exec {
 

@@ -8,7 +8,6 @@
 
 #include "sim/exec/compiler/compiler.h"
 #include "sim/exec/compiler/spmd.h"
-#include "sim/exec/compiler/vectorizer.h"
 #include "sim/exec/contract/bytecode.h"
 
 namespace gridloom::exec {

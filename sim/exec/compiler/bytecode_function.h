@@ -89,7 +89,7 @@ class ByteFunctionMaker {
   void MakeMet(llvm::CallInst& call, const MarkerInfo& info);
   void MakeAtomic(llvm::CallInst& call, const MarkerInfo& info);
   std::uint32_t LineOf(const llvm::CallInst& call);
-  // memcheck: machine code does the same in warp_memory.cpp, warp_atomics.cpp and warp_markers.cpp.
+  // memcheck: machine code does the same in warp_window.cpp, warp_memory.cpp, warp_atomics.cpp and warp_markers.cpp.
   void CheckOrder(std::uint64_t among);
   std::uint32_t CheckSite(Space space);
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/exec/compiler/compiler.h"
 #include "sim/exec/compiler/spmd.h"
-#include "sim/exec/compiler/vectorizer.h"
 
 namespace gridloom::exec {
 

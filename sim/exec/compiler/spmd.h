@@ -22,6 +22,8 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "sim/exec/compiler/record_loops.h"
 #include "sim/exec/contract/abi.h"
@@ -29,6 +31,9 @@
 #include "sim/exec/contract/records.h"
 
 namespace gridloom::exec {
+
+/// Functions whose address is taken, with the number their pointers carry.
+using AddressTaken = std::vector<std::pair<std::uint32_t, llvm::Function*>>;
 
 enum class MarkerKind : std::uint8_t {
   kSpecial,      ///< special register; `special`

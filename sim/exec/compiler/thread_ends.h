@@ -4,7 +4,6 @@
 #include <llvm/ADT/DenseSet.h>
 
 #include "sim/exec/compiler/spmd.h"
-#include "sim/exec/compiler/vectorizer.h"
 
 namespace gridloom::exec {
 

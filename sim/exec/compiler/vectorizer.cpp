@@ -1,7 +1,6 @@
 #include "sim/exec/compiler/vectorizer.h"
 
 #include <llvm/Analysis/LoopInfo.h>
-#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
@@ -11,63 +10,6 @@
 #include "sim/exec/contract/warp_switch.h"
 
 namespace gridloom::exec {
-
-WarpFunction::WarpFunction(WarpModule& module, llvm::Function& source, bool is_kernel)
-    : module_(module),
-      source_(source),
-      is_kernel_(is_kernel),
-      context_(source.getContext()),
-      b_(context_),
-      dominators_(std::make_unique<llvm::DominatorTree>(source)),
-      loops_(std::make_unique<llvm::LoopInfo>(*dominators_)),
-      order_(ComputeBlockOrder(source, *loops_)),
-      shapes_(std::make_unique<ShapeAnalysis>(source, module.spmd, *loops_, order_, module.options)) {}
-
-WarpFunction::~WarpFunction() = default;
-
-void WarpFunction::SetTarget(llvm::Function& target) {
-  target_ = &target;
-  warp_ = target.getArg(0);
-}
-
-void WarpFunction::Emit() {
-  PrepareBlocks();
-  PlanAccesses();
-  EmitEntry();
-  for (unsigned index = 0; index < order_.blocks.size(); ++index) {
-    EmitBlock(index, false);
-    EmitBlock(index, true);
-    if (!module_.error.empty()) return;
-  }
-  EmitDispatch();
-  LanesHaveEnded();
-  EmitReleased();
-  ConnectDispatch();
-  KeepSlotsInMemory();
-  if (RunsByCta()) return EmitLoopEnd();
-  b_.SetInsertPoint(done_);
-  ReturnRecordCursor();
-  if (return_slot_) {
-    b_.CreateRet(b_.CreateLoad(return_slot_->getAllocatedType(), return_slot_));
-  } else {
-    b_.CreateRetVoid();
-  }
-}
-
-// In registers, every value that lives across blocks becomes a phi at every block the dispatcher can enter: the product
-// of both explodes in large kernels. There the slots stay in memory, by letting their addresses escape into an empty
-// assembly. What only barriers touch stays in memory always.
-void WarpFunction::KeepSlotsInMemory() {
-  constexpr std::size_t kMostPhis = 12000;
-  b_.SetInsertPoint(entry_->getTerminator());
-  auto* type = llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy()}, false);
-  auto* escape = llvm::InlineAsm::get(type, "", "r,~{memory}", true, false);
-  if (barriers_ != 0) b_.CreateCall(escape, {parked_});
-  if (slots_.size() * order_.blocks.size() <= kMostPhis) return;
-  b_.CreateCall(escape, {mask_slot_});
-  if (record_cursor_slot_) b_.CreateCall(escape, {record_cursor_slot_});
-  for (const auto& [instruction, slot] : slots_) b_.CreateCall(escape, {slot});
-}
 
 namespace {
 

@@ -12,7 +12,6 @@
 #include <llvm/IR/IRBuilder.h>
 
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "rewriter/support/result.h"
@@ -20,9 +19,6 @@
 #include "sim/exec/compiler/spmd.h"
 
 namespace gridloom::exec {
-
-/// Functions whose address is taken, with the number their pointers carry.
-using AddressTaken = std::vector<std::pair<std::uint32_t, llvm::Function*>>;
 
 /// Device functions of the module that the kernel may reach, the address-taken ones among them.
 std::vector<llvm::Function*> DeviceFunctions(SpmdModule& spmd, const llvm::Function* kernel);

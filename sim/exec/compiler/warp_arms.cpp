@@ -1,45 +1,29 @@
 // Small arms: the one or two blocks of an if without control flow of their own run under their masks, one after the
 // other, and the lanes go on together. That spares the pending set and the dispatcher, and a converged warp stays
 // converged.
-#include "sim/exec/compiler/warp_function.h"
+
+#include "sim/exec/compiler/warp_arms.h"
+
+#include "sim/exec/compiler/warp_copies.h"
+#include "sim/exec/compiler/warp_record_group.h"
+#include "sim/exec/compiler/warp_source.h"
+#include "sim/exec/compiler/warp_values.h"
 
 namespace gridloom::exec {
 
 using llvm::BasicBlock;
 using llvm::Value;
 
-/// `instruction` can neither wait for other lanes nor end threads.
-bool WarpFunction::RunsThrough(const llvm::Instruction& instruction) const {
-  const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
-  if (!call || (call->getCalledFunction() && call->getCalledFunction()->isIntrinsic())) return true;
-  const MarkerInfo* info = module_.MarkerOf(instruction);
-  if (!info) return false;
-  switch (info->kind) {
-    case MarkerKind::kSpecial:
-    case MarkerKind::kParam:
-    case MarkerKind::kSymbol:
-    case MarkerKind::kLoad:
-    case MarkerKind::kStore:
-    case MarkerKind::kAtomic:
-    case MarkerKind::kRecord:
-    case MarkerKind::kRecordLoop:
-    case MarkerKind::kFetchAhead:
-    case MarkerKind::kToGeneric:
-    case MarkerKind::kFromGeneric: return true;
-    default: return false;
-  }
-}
-
 /// `block` runs only after `from`, is short, and can neither wait nor end threads.
-bool WarpFunction::IsSmallArm(const BasicBlock* block, const BasicBlock* from) const {
+bool ArmEmitter::IsSmallArm(const BasicBlock* block, const BasicBlock* from) const {
   constexpr unsigned kMostCost = 40, kMarkerCost = 6;
   if (block->getSinglePredecessor() != from || !block->getSingleSuccessor()) return false;
-  if (order_.IndexOf(block) <= order_.IndexOf(from) ||
-      order_.IndexOf(block->getSingleSuccessor()) <= order_.IndexOf(block))
+  if (source_.order.IndexOf(block) <= source_.order.IndexOf(from) ||
+      source_.order.IndexOf(block->getSingleSuccessor()) <= source_.order.IndexOf(block))
     return false;
   unsigned cost = 0;
   for (const llvm::Instruction& instruction : *block) {
-    if (!RunsThrough(instruction)) return false;
+    if (!source_.RunsThrough(instruction)) return false;
     const MarkerInfo* info = module_.MarkerOf(instruction);
     if (info && info->kind == MarkerKind::kRecord) continue;  // what is recorded takes the same way as what is not
     ++cost;
@@ -52,7 +36,7 @@ bool WarpFunction::IsSmallArm(const BasicBlock* block, const BasicBlock* from) c
 }
 
 /// The block where both ways of a branch meet again after small arms, or null.
-BasicBlock* WarpFunction::JoinOfArms(const llvm::BranchInst& branch) const {
+BasicBlock* ArmEmitter::JoinOfArms(const llvm::BranchInst& branch) const {
   const BasicBlock* from = branch.getParent();
   BasicBlock* on_true = branch.getSuccessor(0);
   BasicBlock* on_false = branch.getSuccessor(1);
@@ -65,32 +49,32 @@ BasicBlock* WarpFunction::JoinOfArms(const llvm::BranchInst& branch) const {
 }
 
 /// Runs a small arm for the lanes of `mask` at the current place. `surely`: the mask is known not to be empty.
-void WarpFunction::EmitArm(BasicBlock* arm, BasicBlock* join, Value* mask, bool surely) {
+void ArmEmitter::EmitArm(BasicBlock* arm, BasicBlock* join, Value* mask, bool surely) {
   BasicBlock* after = nullptr;
   if (!surely) {
-    BasicBlock* run = NewBlock("arm");
-    after = NewBlock("after_arm");
+    BasicBlock* run = w_.NewBlock("arm");
+    after = w_.NewBlock("after_arm");
     b_.CreateCondBr(b_.CreateICmpNE(mask, b_.getInt32(0)), run, after);
     b_.SetInsertPoint(run);
   }
   {
-    Scope scope(*this);
-    const unsigned outer_current = current_;
-    const bool outer_divergent = divergent_;
-    Value* outer_mask = mask_;
-    current_ = order_.IndexOf(arm);
-    divergent_ = true;
-    mask_ = mask;
-    mask_lanes_ = nullptr;
+    Scope scope(w_);
+    const unsigned outer_current = w_.current;
+    const bool outer_divergent = w_.divergent;
+    Value* outer_mask = w_.mask;
+    w_.current = source_.order.IndexOf(arm);
+    w_.divergent = true;
+    w_.mask = mask;
+    w_.mask_lanes = nullptr;
     for (llvm::Instruction& instruction : *arm) {
-      if (!instruction.isTerminator() && !(UsedOutside(instruction) && IsEntryValue(&instruction)))
-        EmitInstruction(instruction);
+      if (!instruction.isTerminator() && !(UsedOutside(instruction) && values_.IsEntryValue(&instruction)))
+        values_.EmitInstruction(instruction);
     }
-    SaveRecordCursor();
-    CopyPhis(join, mask);
-    current_ = outer_current;
-    divergent_ = outer_divergent;
-    mask_ = outer_mask;
+    record_groups_.SaveRecordCursor();
+    copies_.CopyPhis(join, mask);
+    w_.current = outer_current;
+    w_.divergent = outer_divergent;
+    w_.mask = outer_mask;
   }
   if (after) {
     b_.CreateBr(after);
@@ -100,19 +84,20 @@ void WarpFunction::EmitArm(BasicBlock* arm, BasicBlock* join, Value* mask, bool 
 
 /// Both ways of a divergent branch up to their join, then on from there. `taken`: the lanes for which the condition
 /// holds.
-void WarpFunction::EmitArms(const llvm::BranchInst& branch, BasicBlock* join, Value* taken, bool both) {
-  Value* rest = b_.CreateXor(taken, mask_);
+void ArmEmitter::EmitArms(const llvm::BranchInst& branch, BasicBlock* join, Value* taken, bool both) {
+  Value* rest = b_.CreateXor(taken, w_.mask);
   for (unsigned way = 0; way < 2; ++way) {
     BasicBlock* to = branch.getSuccessor(way);
-    if (to == join) CopyPhis(join, divergent_ ? mask_ : nullptr);  // before the arm: its lanes are overwritten
+    if (to == join)
+      copies_.CopyPhis(join, w_.divergent ? w_.mask : nullptr);  // before the arm: its lanes are overwritten
   }
   for (unsigned way = 0; way < 2; ++way) {
     BasicBlock* to = branch.getSuccessor(way);
     if (to != join) EmitArm(to, join, way == 0 ? taken : rest, both);
   }
-  const unsigned index = order_.IndexOf(join);
-  if (divergent_) return Arrive(index, mask_);
-  b_.CreateBr(converged_[index]);
+  const unsigned index = source_.order.IndexOf(join);
+  if (w_.divergent) return copies_.Arrive(index, w_.mask);
+  b_.CreateBr(copies_.converged[index]);
 }
 
 }  // namespace gridloom::exec

@@ -1,11 +1,17 @@
 // Atomics of the warp form. Integer operations of 32 and 64 bits and f32/f64 addition run in line, lane after lane in
 // lane order; lanes that add to one address without wanting the old value are summed first. Everything else, and every
 // access that fails the window check, goes to the runtime helper.
+#include "sim/exec/compiler/warp_atomics.h"
+
 #include <llvm/IR/Intrinsics.h>
 
 #include <optional>
 
-#include "sim/exec/compiler/warp_function.h"
+#include "sim/exec/compiler/warp_blocks.h"
+#include "sim/exec/compiler/warp_helpers.h"
+#include "sim/exec/compiler/warp_places.h"
+#include "sim/exec/compiler/warp_values.h"
+#include "sim/exec/compiler/warp_window.h"
 #include "sim/exec/contract/immediates.h"
 
 namespace gridloom::exec {
@@ -37,6 +43,11 @@ std::optional<AtomicRMWInst::BinOp> InlineOp(std::uint64_t imm) {
     case AtomicOp::kExch: return AtomicRMWInst::Xchg;
     default: return std::nullopt;
   }
+}
+
+bool HasInLineForm(std::uint64_t imm) {
+  const bool integer = TypeOf(imm) == AtomicType::kI32 || TypeOf(imm) == AtomicType::kI64;
+  return InlineOp(imm) || (OpOf(imm) == AtomicOp::kCas && integer);
 }
 
 /// `like`'s type with other elements.
@@ -188,25 +199,28 @@ std::optional<Reduction> ReductionOf(AtomicRMWInst::BinOp op, unsigned bits) {
 }  // namespace
 
 /// Every lane's operation by the runtime helper, which writes no old values when `out` is a null pointer.
-void WarpFunction::SlowAtomic(Value* host, const Access& access, std::uint64_t imm, Value* out, Value* b, Value* c) {
-  Value* addresses = SpillLanes(1, host);
-  Value* b_buffer = SpillLanes(2, b);
-  Value* c_buffer = SpillLanes(3, c);
-  CallHelper(Helper::kAtomic, mask_, access.line, imm | static_cast<std::uint64_t>(access.site) << 32,
-             {out, addresses, b_buffer, c_buffer});
+void AtomicEmitter::SlowAtomic(const AtomicSite& site) {
+  Value* host = windows_.HostLanes(values_.Lanes(site.address), site.access, site.window);
+  Value* out = site.out ? site.out : llvm::ConstantPointerNull::get(b_.getPtrTy());
+  Value* addresses = w_.SpillLanes(1, host);
+  Value* b_buffer = w_.SpillLanes(2, site.b);
+  Value* c_buffer = w_.SpillLanes(3, site.c);
+  calls_.CallHelper(Helper::kAtomic, w_.mask, site.access.line,
+                    site.imm | static_cast<std::uint64_t>(site.access.site) << 32,
+                    {out, addresses, b_buffer, c_buffer});
 }
 
 /// Whether an operation at `pointer` flushes (i1), or null if it never does. All of a row are in the same memory.
-Value* WarpFunction::FlushesAt(std::uint64_t imm, Space space, Value* pointer) {
+Value* AtomicEmitter::FlushesAt(std::uint64_t imm, Space space, Value* pointer) {
   if (FlushOfAtomic(imm) == AtomicFlush::kNever || space == Space::kShared) return nullptr;
   if (space == Space::kGlobal) return b_.getTrue();
-  const Window shared = WindowOf(Space::kShared);
+  const Window shared = windows_.WindowOf(Space::kShared);
   return b_.CreateICmpUGE(b_.CreateSub(b_.CreatePtrToInt(pointer, b_.getInt64Ty()), shared.host), shared.limit);
 }
 
 /// One lane's operation at `pointer`. A CTA stays on one host thread, so its own shared memory needs no lock; with
 /// clusters other CTAs reach it, too.
-Value* WarpFunction::LaneAtomic(std::uint64_t imm, Space space, Value* pointer, Value* b, Value* c) {
+Value* AtomicEmitter::LaneAtomic(std::uint64_t imm, Space space, Value* pointer, Value* b, Value* c) {
   const bool locked = space != Space::kShared || module_.options.clusters;
   const llvm::Align align(b->getType()->getScalarSizeInBits() / 8);
   if (OpOf(imm) == AtomicOp::kCas) {
@@ -228,113 +242,127 @@ Value* WarpFunction::LaneAtomic(std::uint64_t imm, Space space, Value* pointer, 
   return old;
 }
 
-/// The operation for every active lane in turn; old values go to `out` when it is not null. `same_b`: the scalar where
-/// all lanes have the same operand, else null. (Several lanes a trip are slower: their accesses get in each other's
+/// The operation for every active lane in turn. (Several lanes a trip are slower: their accesses get in each other's
 /// way.)
-void WarpFunction::AtomicLoop(std::uint64_t imm, const Irregular& at, const Access& access, const Window& window,
-                              Value* out, Value* b, Value* same_b, Value* c) {
-  llvm::Type* type = b->getType()->getScalarType();
-  Value* pointers = SpillPointers(at, access, window);
-  Value* b_buffer = same_b ? nullptr : SpillLanes(2, b);
-  Value* c_buffer = OpOf(imm) == AtomicOp::kCas ? SpillLanes(3, c) : nullptr;
-  ForEachActiveLane([&](Value* lane) {
+void AtomicEmitter::AtomicLoop(const AtomicSite& site, const Irregular& at) {
+  llvm::Type* type = site.b->getType()->getScalarType();
+  Value* pointers = places_.SpillPointers(at, site.access, site.window);
+  Value* b_buffer = site.same_b ? nullptr : w_.SpillLanes(2, site.b);
+  Value* c_buffer = OpOf(site.imm) == AtomicOp::kCas ? w_.SpillLanes(3, site.c) : nullptr;
+  ForEachActiveLane(w_, [&](Value* lane) {
     const auto element = [&](Value* buffer) { return b_.CreateLoad(type, b_.CreateGEP(type, buffer, lane)); };
-    Value* old = LaneAtomic(imm, access.space, LanePointer(at, pointers, window, lane),
-                            same_b ? same_b : element(b_buffer), c_buffer ? element(c_buffer) : nullptr);
-    if (out) b_.CreateStore(old, b_.CreateGEP(type, out, lane));
+    Value* old = LaneAtomic(site.imm, site.access.space, places_.LanePointer(at, pointers, site.window, lane),
+                            site.same_b ? site.same_b : element(b_buffer), c_buffer ? element(c_buffer) : nullptr);
+    if (site.out) b_.CreateStore(old, b_.CreateGEP(type, site.out, lane));
   });
 }
 
-void WarpFunction::EmitAtomic(llvm::CallInst& call, const MarkerInfo& info) {
-  const unsigned bytes = info.element->getScalarSizeInBits() / 8;
-  Access access{info.element, 1, bytes, bytes, bytes, info.space, true, call.getArgOperand(3)};
-  const Window window = WindowOf(call, access);
-  Value* address = call.getArgOperand(0);
-  const bool wanted = !call.use_empty();
-  Value* out = wanted ? Scratch(0, kWarpSize * bytes) : llvm::ConstantPointerNull::get(b_.getPtrTy());
-  Value* b = Lanes(call.getArgOperand(1));
-  Value* same_b = ShapeOf(call.getArgOperand(1)).uniform() ? Base(call.getArgOperand(1)) : nullptr;
-  Value* c = Lanes(call.getArgOperand(2));
-  const std::optional<AtomicRMWInst::BinOp> op = InlineOp(info.imm);
-  const bool in_line = (op || (OpOf(info.imm) == AtomicOp::kCas &&
-                               (TypeOf(info.imm) == AtomicType::kI32 || TypeOf(info.imm) == AtomicType::kI64))) &&
-                       info.space != Space::kLocal;
-  const auto finish = [&] {
-    CompilerFence();
-    if (wanted) Define(&call, ReloadLanes(out, WarpType(call.getType())));
-  };
-  CompilerFence();
-  // An atomic whose old value is used may be a lock, a ticket or a flag: it orders. Counting alone does not.
-  if (memcheck() && wanted) CheckOrder(kCheckOrderCta);
-  if (!in_line) {
-    SlowAtomic(HostLanes(Lanes(address), access, window), access, info.imm, out, b, c);
-    return finish();
-  }
-  const bool same_address = ShapeOf(address).uniform();
-  const std::optional<Reduction> reduction = op && same_address && !wanted ? ReductionOf(*op, bytes * 8) : std::nullopt;
-  const Irregular at = IrregularOf(address, access);
-  const bool locked = info.space != Space::kShared || module_.options.clusters;
+/// Lanes that add to one address without wanting the old value are summed first. False: the operation is none of these.
+bool AtomicEmitter::EmitReduced(const AtomicSite& site) {
+  const std::optional<AtomicRMWInst::BinOp> op = InlineOp(site.imm);
+  if (!op || site.out || !values_.ShapeOf(site.address).uniform()) return false;
+  const std::optional<Reduction> reduction = ReductionOf(*op, site.access.bytes * 8);
+  if (!reduction) return false;
+  Value* values = w_.divergent ? b_.CreateSelect(w_.MaskLanes(), site.b,
+                                                 llvm::ConstantInt::get(site.b->getType(), reduction->neutral))
+                               : site.b;
+  Value* sum = b_.CreateIntrinsic(reduction->intrinsic, {values->getType()}, {values});
+  Value* base = values_.Base(site.address);
+  Value* host = site.window.host ? b_.CreateAdd(base, site.window.host) : base;
+  LaneAtomic(site.imm, site.access.space, b_.CreateIntToPtr(host, b_.getPtrTy()), sum, nullptr);
+  return true;
+}
+
+/// The lanes' places where they are known to be neighbours, and the machine can do several at once.
+std::optional<Linear> AtomicEmitter::RowOf(const AtomicSite& site) {
+  const bool locked = site.access.space != Space::kShared || module_.options.clusters;
   const bool has_pairs = module_.pieces <= 2;  // cmpxchg16b: every processor with AVX2 has it
-  std::optional<Linear> row;
-  if (op && locked && has_pairs && !divergent_ && !half_warp() && !same_address) row = AsLinear(address);
+  if (!InlineOp(site.imm) || !locked || !has_pairs || w_.divergent || w_.half_warp() ||
+      values_.ShapeOf(site.address).uniform())
+    return std::nullopt;
+  const std::optional<Linear> row = values_.AsLinear(site.address);
   for (unsigned lane = 0; row && lane < kWarpSize; ++lane)
-    if (row->pattern[lane] - row->pattern[0] != static_cast<std::int64_t>(lane) * bytes) row.reset();
-  const bool fills = OpOf(info.imm) == AtomicOp::kExch && !wanted;  // needs no value before it
-  Value* ok = nullptr;
-  if (memcheck() && info.space == Space::kShared)
-    ok = SharedChecked(address, access, fills ? AccessKind::kWrite : AccessKind::kAtomic);
-  else
-    ok = same_address ? LinearInRange({Base(address), LanePattern{}, nullptr}, access, window)
-                      : IrregularInRange(at, access, window);
-  if (divergent_) MaskLanes();
-  BasicBlock* fast = NewBlock("atomic");
-  BasicBlock* slow = NewBlock("atomic_slow");
-  BasicBlock* done = NewBlock("atomic_done");
-  b_.CreateCondBr(ok, fast, slow, Likely());
+    if (row->pattern[lane] - row->pattern[0] != static_cast<std::int64_t>(lane) * site.access.bytes)
+      return std::nullopt;
+  return row;
+}
+
+/// i1: nobody has to be asked.
+Value* AtomicEmitter::InRange(const AtomicSite& site, const Irregular& at) {
+  if (module_.memcheck() && site.access.space == Space::kShared) {
+    const bool fills = OpOf(site.imm) == AtomicOp::kExch && !site.out;  // needs no value before it
+    return windows_.SharedChecked(site.address, site.access, fills ? AccessKind::kWrite : AccessKind::kAtomic);
+  }
+  if (!values_.ShapeOf(site.address).uniform()) return places_.IrregularInRange(at, site.access, site.window);
+  return windows_.LinearInRange({values_.Base(site.address), LanePattern{}, nullptr}, site.access, site.window);
+}
+
+/// The operation at places that are in range.
+void AtomicEmitter::EmitChecked(const AtomicSite& site, const Irregular& at, const std::optional<Linear>& row) {
+  if (EmitReduced(site)) return;
+  if (!row) return AtomicLoop(site, at);
+  // Rows of 16 bytes have to begin at a multiple of that.
+  Value* host = b_.CreateAdd(row->base, b_.getInt64(static_cast<std::uint64_t>(row->pattern[0])));
+  if (site.window.host) host = b_.CreateAdd(host, site.window.host);
+  Value* fits = b_.CreateICmpEQ(b_.CreateAnd(host, b_.getInt64(AtomicRow::kBytes - 1)), b_.getInt64(0));
+  if (row->valid) fits = b_.CreateAnd(fits, row->valid);
+  BasicBlock *together = w_.NewBlock("atomic_row"), *apart = w_.NewBlock("atomic_lanes");
+  BasicBlock* after = w_.NewBlock("atomic_after");
+  b_.CreateCondBr(fits, together, apart, w_.Likely());
+  b_.SetInsertPoint(together);
+  Value* operands = w_.SpillLanes(2, site.b);
+  Value* place = b_.CreateIntToPtr(host, b_.getPtrTy());
+  EmitAtomicRow(b_, {*InlineOp(site.imm), site.b->getType()->getScalarType(), place, operands, site.out,
+                     FlushesAt(site.imm, site.access.space, place)});
+  b_.CreateBr(after);
+  b_.SetInsertPoint(apart);
+  AtomicLoop(site, at);
+  b_.CreateBr(after);
+  b_.SetInsertPoint(after);
+}
+
+void AtomicEmitter::EmitInLine(const AtomicSite& site) {
+  const Irregular at = places_.IrregularOf(site.address, site.access);
+  const std::optional<Linear> row = RowOf(site);
+  Value* ok = InRange(site, at);
+  if (w_.divergent) w_.MaskLanes();
+  BasicBlock* fast = w_.NewBlock("atomic");
+  BasicBlock* slow = w_.NewBlock("atomic_slow");
+  BasicBlock* done = w_.NewBlock("atomic_done");
+  b_.CreateCondBr(ok, fast, slow, w_.Likely());
   {
-    Scope scope(*this);
+    Scope scope(w_);
     b_.SetInsertPoint(fast);
-    if (reduction) {
-      Value* values =
-          divergent_ ? b_.CreateSelect(MaskLanes(), b, llvm::ConstantInt::get(b->getType(), reduction->neutral)) : b;
-      Value* sum = b_.CreateIntrinsic(reduction->intrinsic, {values->getType()}, {values});
-      Value* host = window.host ? b_.CreateAdd(Base(address), window.host) : Base(address);
-      LaneAtomic(info.imm, info.space, b_.CreateIntToPtr(host, b_.getPtrTy()), sum, nullptr);
-    } else {
-      BasicBlock* after = nullptr;
-      if (row) {
-        // Rows of 16 bytes have to begin at a multiple of that.
-        Value* host = b_.CreateAdd(row->base, b_.getInt64(static_cast<std::uint64_t>(row->pattern[0])));
-        if (window.host) host = b_.CreateAdd(host, window.host);
-        Value* fits = b_.CreateICmpEQ(b_.CreateAnd(host, b_.getInt64(AtomicRow::kBytes - 1)), b_.getInt64(0));
-        if (row->valid) fits = b_.CreateAnd(fits, row->valid);
-        BasicBlock *together = NewBlock("atomic_row"), *apart = NewBlock("atomic_lanes");
-        after = NewBlock("atomic_after");
-        b_.CreateCondBr(fits, together, apart, Likely());
-        b_.SetInsertPoint(together);
-        Value* operands = SpillLanes(2, b);
-        Value* place = b_.CreateIntToPtr(host, b_.getPtrTy());
-        EmitAtomicRow(b_, {*op, b->getType()->getScalarType(), place, operands, wanted ? out : nullptr,
-                           FlushesAt(info.imm, info.space, place)});
-        b_.CreateBr(after);
-        b_.SetInsertPoint(apart);
-      }
-      AtomicLoop(info.imm, at, access, window, wanted ? out : nullptr, b, same_b, c);
-      if (after) {
-        b_.CreateBr(after);
-        b_.SetInsertPoint(after);
-      }
-    }
+    EmitChecked(site, at, row);
     b_.CreateBr(done);
   }
   {
-    Scope scope(*this);
+    Scope scope(w_);
     b_.SetInsertPoint(slow);
-    SlowAtomic(HostLanes(Lanes(address), access, window), access, info.imm, out, b, c);
+    SlowAtomic(site);
     b_.CreateBr(done);
   }
   b_.SetInsertPoint(done);
-  finish();
+}
+
+void AtomicEmitter::EmitAtomic(llvm::CallInst& call, const MarkerInfo& info) {
+  const unsigned bytes = info.element->getScalarSizeInBits() / 8;
+  AtomicSite site;
+  site.imm = info.imm;
+  site.access = {info.element, 1, bytes, bytes, bytes, info.space, true, call.getArgOperand(3)};
+  site.window = windows_.WindowOf(call, site.access);
+  site.address = call.getArgOperand(0);
+  if (!call.use_empty()) site.out = w_.Scratch(0, kWarpSize * bytes);
+  site.b = values_.Lanes(call.getArgOperand(1));
+  if (values_.ShapeOf(call.getArgOperand(1)).uniform()) site.same_b = values_.Base(call.getArgOperand(1));
+  site.c = values_.Lanes(call.getArgOperand(2));
+  CompilerFence(b_);
+  // An atomic whose old value is used may be a lock, a ticket or a flag: it orders. Counting alone does not.
+  if (module_.memcheck() && site.out) calls_.CheckOrder(kCheckOrderCta);
+  if (HasInLineForm(info.imm) && info.space != Space::kLocal) EmitInLine(site);
+  else SlowAtomic(site);
+  CompilerFence(b_);
+  if (site.out) values_.Define(&call, w_.ReloadLanes(site.out, WarpType(call.getType())));
 }
 
 }  // namespace gridloom::exec

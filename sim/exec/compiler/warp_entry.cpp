@@ -4,7 +4,8 @@
 // enter.
 #include <algorithm>
 
-#include "sim/exec/compiler/warp_function.h"
+#include "sim/exec/compiler/warp_source.h"
+#include "sim/exec/compiler/warp_values.h"
 
 namespace gridloom::exec {
 
@@ -39,7 +40,7 @@ bool IsPlain(const llvm::Instruction& instruction) {
 
 }  // namespace
 
-bool WarpFunction::IsEntryValue(const Value* value) {
+bool WarpValues::IsEntryValue(const Value* value) {
   const auto* instruction = llvm::dyn_cast<llvm::Instruction>(value);
   if (!instruction) return llvm::isa<llvm::Constant>(value);
   if (const auto it = is_entry_value_.find(instruction); it != is_entry_value_.end()) return it->second;
@@ -65,14 +66,14 @@ bool WarpFunction::IsEntryValue(const Value* value) {
 }
 
 /// The scalar of an entry value, computed in the entry block.
-Value* WarpFunction::EntryBase(llvm::Instruction* instruction) {
-  return AtEntry("value" + std::to_string(reinterpret_cast<std::uintptr_t>(instruction)), [&] {
+Value* WarpValues::EntryBase(llvm::Instruction* instruction) {
+  return w_.AtEntry("value" + std::to_string(reinterpret_cast<std::uintptr_t>(instruction)), [&] {
     // Operands must come from the entry block, too, not from the block that is being emitted.
-    llvm::DenseMap<const Value*, Value*> bases = std::move(base_cache_);
-    base_cache_.clear();
+    llvm::DenseMap<const Value*, Value*> bases = std::move(w_.base_cache);
+    w_.base_cache.clear();
     EmitInstruction(*instruction);
-    Value* value = base_cache_[instruction];
-    base_cache_ = std::move(bases);
+    Value* value = w_.base_cache[instruction];
+    w_.base_cache = std::move(bases);
     return value;
   });
 }

@@ -8,7 +8,7 @@
 //   function(ptr block): loads its arguments from the block, stores its results behind them
 #include <llvm/IR/InlineAsm.h>
 
-#include "sim/exec/compiler/warp_function.h"
+#include "sim/exec/compiler/warp_helpers.h"
 
 namespace gridloom::exec {
 
@@ -109,13 +109,13 @@ std::string KeepAssembly(unsigned vector_bytes) {
 }  // namespace
 
 /// What function(arguments) returns; null where that is nothing.
-Value* WarpFunction::CallRarely(llvm::Function* function, llvm::ArrayRef<Value*> arguments) {
+Value* HelperCalls::CallRarely(llvm::Function* function, llvm::ArrayRef<Value*> arguments) {
   if (SwitchesInLine()) return b_.CreateCall(function, arguments);
-  llvm::Module& module = *target_->getParent();
+  llvm::Module& module = *w_.target->getParent();
   if (module.getModuleInlineAsm().empty()) module.setModuleInlineAsm(KeepAssembly(64 / module_.pieces));
   const BlockLayout layout(*function, module.getDataLayout());
   llvm::Function* form = BlockForm(*function, layout);
-  Value* block = Scratch(kRareCallScratch, static_cast<unsigned>(layout.bytes));
+  Value* block = w_.Scratch(kRareCallScratch, static_cast<unsigned>(layout.bytes));
   for (unsigned i = 0; i < layout.arguments; ++i) layout.Store(b_, block, i, arguments[i]);
   auto* type = llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy(), b_.getPtrTy()}, false);
   b_.CreateCall(

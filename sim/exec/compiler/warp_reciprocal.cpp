@@ -2,9 +2,14 @@
 #include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
-#include "sim/exec/compiler/warp_function.h"
+#include "sim/exec/compiler/warp_blocks.h"
+#include "sim/exec/compiler/warp_plain.h"
+#include "sim/exec/compiler/warp_values.h"
 
 namespace gridloom::exec {
+
+using llvm::Value;
+
 namespace {
 
 using llvm::Value;
@@ -39,18 +44,18 @@ Value* NewtonHalf(llvm::IRBuilder<>& b, Value* x) {
 
 /// 1 / x, rounded to nearest even. Zeros, subnormals, infinities, NaNs and results below the normal range leave a
 /// result that is not a normal number (0 times infinity is NaN in e0): then the divider does it.
-Value* WarpFunction::EmitReciprocal(Value* x) {
+Value* PlainEmitter::EmitReciprocal(Value* x) {
   llvm::Type* type = x->getType();
   llvm::SmallVector<Value*, 2> newton, odd;  // per 16 lanes: a whole warp has two, a half warp (warp_half_loop.cpp) one
-  for (unsigned first = 0; first < width_; first += kHalfWarp) {
+  for (unsigned first = 0; first < w_.width; first += kHalfWarp) {
     newton.push_back(NewtonHalf(b_, b_.CreateShuffleVector(x, llvm::createSequentialMask(first, kHalfWarp, 0))));
     odd.push_back(
         b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_fpclass_ps_512, {}, {newton.back(), b_.getInt32(kNotNormal)}));
   }
-  Value* wrong = ToBits(llvm::concatenateVectors(b_, odd));
-  if (divergent_) wrong = b_.CreateAnd(wrong, mask_);
+  Value* wrong = w_.ToBits(llvm::concatenateVectors(b_, odd));
+  if (w_.divergent) wrong = b_.CreateAnd(wrong, w_.mask);
   return FastOrSlow(
-      b_.CreateIsNull(wrong), [&] { return std::vector<Value*>{llvm::concatenateVectors(b_, newton)}; },
+      w_, b_.CreateIsNull(wrong), [&] { return std::vector<Value*>{llvm::concatenateVectors(b_, newton)}; },
       [&] { return std::vector<Value*>{b_.CreateFDiv(llvm::ConstantFP::get(type, 1), x)}; })[0];
 }
 

@@ -3,9 +3,14 @@
 #include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
-#include "sim/exec/compiler/warp_function.h"
+#include "sim/exec/compiler/warp_blocks.h"
+#include "sim/exec/compiler/warp_plain.h"
+#include "sim/exec/compiler/warp_values.h"
 
 namespace gridloom::exec {
+
+using llvm::Value;
+
 namespace {
 
 using llvm::Value;
@@ -38,16 +43,17 @@ Value* Rounded(llvm::IRBuilder<>& b, F64Op op, Value* mode, const std::array<Val
 }  // namespace
 
 /// What Helper::kF64Rounded gives for the operands of `call`; `imm` is its immediate.
-void WarpFunction::EmitRoundedF64(llvm::CallInst& call, std::uint64_t imm) {
+void PlainEmitter::EmitRoundedF64(llvm::CallInst& call, std::uint64_t imm) {
   Value* const mode = b_.getInt32(OperandOf(static_cast<F64Rounding>(imm >> 8 & 0xff)));
   llvm::SmallVector<Value*, 4> eights;
-  for (unsigned first = 0; first < width_; first += kEight) {
+  for (unsigned first = 0; first < w_.width; first += kEight) {
     std::array<Value*, 3> operands{};
     for (unsigned i = 0; i < operands.size(); ++i)
-      operands[i] = b_.CreateShuffleVector(Lanes(call.getArgOperand(i)), llvm::createSequentialMask(first, kEight, 0));
+      operands[i] =
+          b_.CreateShuffleVector(values_.Lanes(call.getArgOperand(i)), llvm::createSequentialMask(first, kEight, 0));
     eights.push_back(Rounded(b_, static_cast<F64Op>(imm & 0xff), mode, operands));
   }
-  Define(&call, llvm::concatenateVectors(b_, eights));
+  values_.Define(&call, llvm::concatenateVectors(b_, eights));
 }
 
 }  // namespace gridloom::exec

@@ -1,11 +1,16 @@
 // Loads and stores that fail the check: one out-of-line function per access size, which hands all lanes to a runtime
 // helper.
+#include "sim/exec/compiler/warp_slow_access.h"
+
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/Support/MathExtras.h>
 
 #include <algorithm>
 
-#include "sim/exec/compiler/warp_function.h"
+#include "sim/exec/compiler/warp_halves.h"
+#include "sim/exec/compiler/warp_helpers.h"
+#include "sim/exec/compiler/warp_values.h"
+#include "sim/exec/compiler/warp_window.h"
 
 namespace gridloom::exec {
 
@@ -23,44 +28,39 @@ llvm::FixedVectorType* DataType(llvm::IRBuilder<>& b, unsigned bytes, unsigned l
 
 }  // namespace
 
-/// Whether warps take turns in line. At a switch everything alive is spilled anyway, and a tree of sums in shared
-/// memory lost 5 to 10 % to slow paths that leave more to the caller's registers: such kernels keep 32 addresses and
-/// the usual call.
-bool WarpFunction::SwitchesInLine() const { return barriers_ != 0 && module_.simple_barriers; }
-
 /// The lanes' host addresses. What is worth a call of its own only if it happens is made there: base and index instead
 /// of 32 addresses, which cost four machine vectors to make and to keep.
-WarpFunction::SlowPlace WarpFunction::SlowPlaceOf(Value* address, const Access& access, const Window& window) {
-  const Shape shape = ShapeOf(address);
+SlowPlace SlowAccess::SlowPlaceOf(Value* address, const Access& access, const Window& window) {
+  const Shape shape = values_.ShapeOf(address);
   const bool indexed = shape.kind == ShapeKind::kIndexed && shape.pattern == LanePattern{};
   const bool affine =
       (shape.uniform() || shape.kind == ShapeKind::kAffine) &&
       std::ranges::all_of(shape.pattern, [](std::int64_t distance) { return llvm::isInt<32>(distance); });
-  const bool fits_half = !half_warp() || access.bytes <= 8;  // what Pack and Unpack can move
-  if (SwitchesInLine() || access.space == Space::kLocal || (!indexed && !affine) || !fits_half)
-    return {.lanes = HostLanes(Lanes(address), access, window)};
-  Value* base = Base(address);
+  const bool fits_half = !w_.half_warp() || access.bytes <= 8;  // what Pack and Unpack can move
+  if (calls_.SwitchesInLine() || access.space == Space::kLocal || (!indexed && !affine) || !fits_half)
+    return {.lanes = windows_.HostLanes(values_.Lanes(address), access, window)};
+  Value* base = values_.Base(address);
   SlowPlace place{.base = window.host ? b_.CreateAdd(base, window.host) : base};
   if (indexed) {
-    place.index = Lanes(const_cast<Value*>(shape.index));
+    place.index = values_.Lanes(const_cast<Value*>(shape.index));
     place.scale = shape.scale;
     place.index_signed = shape.index_signed;
   } else {
-    place.index = PatternVector(shape.pattern, b_.getInt32Ty());
+    place.index = w_.PatternVector(shape.pattern, b_.getInt32Ty());
   }
   return place;
 }
 
 /// Named by what it does; `made` when it was not there before, and the builder is at its begin. `data`: type of the
 /// last argument, or null.
-llvm::Function* WarpFunction::SlowFunction(const char* what, const SlowPlace& place, unsigned bytes, unsigned lines,
-                                           llvm::Type* result, llvm::Type* data, bool& made) {
-  const bool half = place.index && half_warp();
+llvm::Function* SlowAccess::SlowFunction(const char* what, const SlowPlace& place, unsigned bytes, unsigned lines,
+                                         llvm::Type* result, llvm::Type* data, bool& made) {
+  const bool half = place.index && w_.half_warp();
   std::string name = std::string("gl.") + what + "_slow." + std::to_string(bytes);
   if (place.index) name += place.index_signed ? ".signed" : ".unsigned";
   if (half) name += ".half";
   if (lines > 1) name += ".x" + std::to_string(lines);
-  llvm::Function* function = target_->getParent()->getFunction(name);
+  llvm::Function* function = w_.target->getParent()->getFunction(name);
   made = !function;
   if (function) return function;
   llvm::SmallVector<llvm::Type*, 8> more;
@@ -68,27 +68,27 @@ llvm::Function* WarpFunction::SlowFunction(const char* what, const SlowPlace& pl
   if (half) more.push_back(b_.getInt32Ty());
   more.append(lines - 1, b_.getInt32Ty());
   if (data) more.push_back(data);
-  function = OutOfLine(name, result, more, place.index ? place.index->getType() : nullptr);
-  b_.SetInsertPoint(BasicBlock::Create(context_, "entry", function));
+  function = calls_.OutOfLine(name, result, more, place.index ? place.index->getType() : nullptr);
+  b_.SetInsertPoint(BasicBlock::Create(b_.getContext(), "entry", function));
   b_.SetCurrentDebugLocation({});
   return function;
 }
 
-llvm::SmallVector<Value*, 12> WarpFunction::SlowArguments(const SlowPlace& place, const Access& access,
-                                                          llvm::ArrayRef<Value*> lines) {
-  llvm::SmallVector<Value*, 12> arguments{warp_, WarpMask(), lines.front(), SlowImm(access),
+llvm::SmallVector<Value*, 12> SlowAccess::SlowArguments(const SlowPlace& place, const Access& access,
+                                                        llvm::ArrayRef<Value*> lines) {
+  llvm::SmallVector<Value*, 12> arguments{w_.warp, w_.WarpMask(), lines.front(), SlowImm(access),
                                           place.index ? place.index : place.lanes};
   if (place.index) arguments.append({place.base, b_.getInt64(static_cast<std::uint64_t>(place.scale))});
-  if (place.index && half_warp()) arguments.push_back(packed_);
+  if (place.index && w_.half_warp()) arguments.push_back(w_.packed);
   arguments.append(lines.begin() + 1, lines.end());
   return arguments;
 }
 
 /// In such a function: <32 x i64>.
-Value* WarpFunction::SlowAddresses(llvm::Function* function, const SlowPlace& place) {
+Value* SlowAccess::SlowAddresses(llvm::Function* function, const SlowPlace& place) {
   Value* lanes = function->getArg(kAddresses);
   if (!place.index) return lanes;
-  if (half_warp()) lanes = Unpack(lanes);
+  if (w_.half_warp()) lanes = w_.Unpack(lanes);
   llvm::Type* wide = WarpType(b_.getInt64Ty());
   Value* index = place.index_signed ? b_.CreateSExt(lanes, wide) : b_.CreateZExt(lanes, wide);
   const auto splat = [&](unsigned argument) { return b_.CreateVectorSplat(kWarpSize, function->getArg(argument)); };
@@ -96,28 +96,28 @@ Value* WarpFunction::SlowAddresses(llvm::Function* function, const SlowPlace& pl
 }
 
 /// Runs `body` for the half warp that the function was given, if it was.
-void WarpFunction::WithPackedOf(llvm::Function* function, const SlowPlace& place, const std::function<void()>& body) {
-  if (!place.index || !half_warp()) return body();
-  Value *const packed = packed_, *const places = places_;
-  packed_ = function->getArg(kPacked);
-  places_ = PlacesOf(packed_);
+void SlowAccess::WithPackedOf(llvm::Function* function, const SlowPlace& place, const std::function<void()>& body) {
+  if (!place.index || !w_.half_warp()) return body();
+  Value *const packed = w_.packed, *const places = w_.places;
+  w_.packed = function->getArg(kPacked);
+  w_.places = w_.PlacesOf(w_.packed);
   body();
-  packed_ = packed;
-  places_ = places;
+  w_.packed = packed;
+  w_.places = places;
 }
 
 /// @gl.load_slow.B(ptr warp, i32 mask, i32 line, i64 imm, addresses…): calls the helper, once for each line of
 /// neighbouring words. One per size and kind of place; out of line, because every access has such a path in both copies
 /// of its block.
-llvm::Function* WarpFunction::SlowLoadFunction(const SlowPlace& place, unsigned bytes, unsigned lines) {
-  const bool half = place.index && half_warp();
+llvm::Function* SlowAccess::SlowLoadFunction(const SlowPlace& place, unsigned bytes, unsigned lines) {
+  const bool half = place.index && w_.half_warp();
   llvm::IRBuilder<>::InsertPointGuard guard(b_);
   llvm::Type* data = DataType(b_, bytes, kWarpSize);
   llvm::Type* given = half ? DataType(b_, bytes, kWarpSize / 2) : data;
   const llvm::SmallVector<llvm::Type*, 4> words(lines, given);
   bool made = false;
-  llvm::Function* function = SlowFunction("load", place, bytes, lines,
-                                          lines == 1 ? given : llvm::StructType::get(context_, words), nullptr, made);
+  llvm::Function* function = SlowFunction(
+      "load", place, bytes, lines, lines == 1 ? given : llvm::StructType::get(b_.getContext(), words), nullptr, made);
   if (!made) return function;
   WithPackedOf(function, place, [&] {
     Value* out = AlignedAlloca(b_, data);
@@ -130,7 +130,7 @@ llvm::Function* WarpFunction::SlowLoadFunction(const SlowPlace& place, unsigned 
       Value* line = function->getArg(i == 0 ? 2 : static_cast<unsigned>(function->arg_size()) - lines + i);
       CallHelperFrom(b_, function, Helper::kLoadSlow, {out, addresses}, line);
       Value* loaded = b_.CreateAlignedLoad(data, out, llvm::Align(64));
-      if (half) loaded = Pack(loaded);
+      if (half) loaded = w_.Pack(loaded);
       result = lines == 1 ? loaded : b_.CreateInsertValue(result, loaded, i);
     }
     b_.CreateRet(result);
@@ -139,12 +139,12 @@ llvm::Function* WarpFunction::SlowLoadFunction(const SlowPlace& place, unsigned 
 }
 
 /// iB @gl.load_one_slow.B: the same where all lanes load from one address (i64), 8 bytes or less.
-llvm::Function* WarpFunction::SlowLoadOneFunction(unsigned bytes) {
+llvm::Function* SlowAccess::SlowLoadOneFunction(unsigned bytes) {
   const std::string name = "gl.load_one_slow." + std::to_string(bytes);
-  if (llvm::Function* existing = target_->getParent()->getFunction(name)) return existing;
+  if (llvm::Function* existing = w_.target->getParent()->getFunction(name)) return existing;
   llvm::Type* data = b_.getIntNTy(bytes * 8);
-  llvm::Function* function = OutOfLine(name, data, {}, b_.getInt64Ty());
-  llvm::IRBuilder<> b(BasicBlock::Create(context_, "entry", function));
+  llvm::Function* function = calls_.OutOfLine(name, data, {}, b_.getInt64Ty());
+  llvm::IRBuilder<> b(BasicBlock::Create(b_.getContext(), "entry", function));
   Value* out = AlignedAlloca(b, llvm::ArrayType::get(data, kWarpSize));
   Value* addresses = AlignedAlloca(b, WarpType(b_.getInt64Ty()));
   b.CreateAlignedStore(b.CreateVectorSplat(kWarpSize, function->getArg(4)), addresses, llvm::Align(64));
@@ -155,8 +155,8 @@ llvm::Function* WarpFunction::SlowLoadOneFunction(unsigned bytes) {
 }
 
 /// The same for stores: one more argument, the data lane by lane.
-llvm::Function* WarpFunction::SlowStoreFunction(const SlowPlace& place, unsigned bytes) {
-  const bool half = place.index && half_warp();
+llvm::Function* SlowAccess::SlowStoreFunction(const SlowPlace& place, unsigned bytes) {
+  const bool half = place.index && w_.half_warp();
   llvm::IRBuilder<>::InsertPointGuard guard(b_);
   llvm::Type* data = DataType(b_, bytes, half ? kWarpSize / 2 : kWarpSize);
   bool made = false;
@@ -167,65 +167,66 @@ llvm::Function* WarpFunction::SlowStoreFunction(const SlowPlace& place, unsigned
     Value* values = AlignedAlloca(b_, DataType(b_, bytes, kWarpSize));
     b_.CreateAlignedStore(SlowAddresses(function, place), addresses, llvm::Align(64));
     Value* given = function->getArg(static_cast<unsigned>(function->arg_size()) - 1);
-    b_.CreateAlignedStore(half ? Unpack(given) : given, values, llvm::Align(64));
+    b_.CreateAlignedStore(half ? w_.Unpack(given) : given, values, llvm::Align(64));
     CallHelperFrom(b_, function, Helper::kStoreSlow, {addresses, values}, function->getArg(2));
     b_.CreateRetVoid();
   });
   return function;
 }
 
-Value* WarpFunction::SlowImm(const Access& access) {
+Value* SlowAccess::SlowImm(const Access& access) {
   return access.imm ? access.imm : b_.getInt64(SlowAccessImm(access.bytes, access.space, access.strong, access.site));
 }
 
-std::vector<Value*> WarpFunction::SlowLoad(Value* host, const Access& access) {
+std::vector<Value*> SlowAccess::SlowLoad(Value* host, const Access& access) {
   return SlowLoads({.lanes = host}, access, access.line);
 }
 
 /// What is loaded there. With several lines: neighbouring words, each by the load of its line.
-std::vector<Value*> WarpFunction::SlowLoads(SlowPlace place, const Access& access, llvm::ArrayRef<Value*> lines) {
-  const bool by_lanes = half_warp() && !place.index;  // lanes of the half warp, to those of the whole one and back
-  if (by_lanes) place.lanes = Unpack(place.lanes);
+std::vector<Value*> SlowAccess::SlowLoads(SlowPlace place, const Access& access, llvm::ArrayRef<Value*> lines) {
+  const bool by_lanes = w_.half_warp() && !place.index;  // lanes of the half warp, to those of the whole one and back
+  if (by_lanes) place.lanes = w_.Unpack(place.lanes);
   llvm::Function* function = SlowLoadFunction(place, access.bytes, static_cast<unsigned>(lines.size()));
-  Value* raw = CallRarely(function, SlowArguments(place, access, lines));
+  Value* raw = calls_.CallRarely(function, SlowArguments(place, access, lines));
   std::vector<Value*> parts;
   if (lines.size() == 1) {
-    const unsigned lanes = place.index ? width_ : kWarpSize;
-    parts = Deinterleave(b_.CreateBitCast(raw, llvm::FixedVectorType::get(access.element, lanes * access.count)),
+    const unsigned lanes = place.index ? w_.width : kWarpSize;
+    parts = Deinterleave(b_, b_.CreateBitCast(raw, llvm::FixedVectorType::get(access.element, lanes * access.count)),
                          access.count);
   } else {
     for (unsigned i = 0; i < lines.size(); ++i) parts.push_back(b_.CreateExtractValue(raw, i));
   }
   if (by_lanes)
-    for (Value*& part : parts) part = Pack(part);
+    for (Value*& part : parts) part = w_.Pack(part);
   return parts;
 }
 
 /// What all active lanes load from one place.
-std::vector<Value*> WarpFunction::SlowLoadOne(Value* host, const Access& access) {
-  const WholeWarp whole(*this);
+std::vector<Value*> SlowAccess::SlowLoadOne(Value* host, const Access& access) {
+  const WholeWarp whole(w_);
   std::vector<Value*> parts;
   if (access.bytes > 8) {
-    Value* lane = b_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, mask_, b_.getTrue());
-    for (Value* part : SlowLoad(Splat(host), access)) parts.push_back(b_.CreateExtractElement(part, lane));
+    Value* lane = b_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, w_.mask, b_.getTrue());
+    for (Value* part : SlowLoad(w_.Splat(host), access)) parts.push_back(b_.CreateExtractElement(part, lane));
     return parts;
   }
-  Value* raw = CallRarely(SlowLoadOneFunction(access.bytes), {warp_, mask_, access.line, SlowImm(access), host});
+  Value* raw =
+      calls_.CallRarely(SlowLoadOneFunction(access.bytes), {w_.warp, w_.mask, access.line, SlowImm(access), host});
   Value* wide = b_.CreateBitCast(raw, llvm::FixedVectorType::get(access.element, access.count));
   for (unsigned part = 0; part < access.count; ++part) parts.push_back(b_.CreateExtractElement(wide, part));
   return parts;
 }
 
-void WarpFunction::SlowStore(SlowPlace place, const Access& access, std::vector<Value*> values) {
-  if (half_warp() && !place.index) {
-    place.lanes = Unpack(place.lanes);
-    for (Value*& value : values) value = Unpack(value);
+void SlowAccess::SlowStore(SlowPlace place, const Access& access, std::vector<Value*> values) {
+  if (w_.half_warp() && !place.index) {
+    place.lanes = w_.Unpack(place.lanes);
+    for (Value*& value : values) value = w_.Unpack(value);
   }
   llvm::Function* function = SlowStoreFunction(place, access.bytes);
   llvm::SmallVector<Value*, 12> arguments = SlowArguments(place, access, access.line);
   llvm::Type* data = function->getArg(static_cast<unsigned>(function->arg_size()) - 1)->getType();
-  arguments.push_back(b_.CreateBitCast(Interleave(values), data));
-  CallRarely(function, arguments);
+  arguments.push_back(b_.CreateBitCast(Interleave(b_, values), data));
+  calls_.CallRarely(function, arguments);
 }
 
 }  // namespace gridloom::exec

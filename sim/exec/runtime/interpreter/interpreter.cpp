@@ -16,7 +16,7 @@
 namespace gridloom::exec {
 namespace {
 
-constexpr std::uint32_t kFuel = 64;  // trips of a loop that waits, before others have their turn: as in warp_function.h
+constexpr std::uint32_t kFuel = 64;  // trips of a loop that waits, before others have their turn: as in warp_copies.h
 constexpr std::size_t kFrameReserve = 4096;  // of the host's stack, beside registers: the interpreter's own functions
 
 StepFn Resolve(const ByteStep& step) {

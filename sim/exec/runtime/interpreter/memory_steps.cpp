@@ -1,7 +1,7 @@
 // Loads, stores and atomics of the interpreter. Lanes inside of the window and aligned are served here; all others by
 // the helpers that machine code asks, too, which check lane by lane and name faults. Under memcheck the lanes have to
 // be inside of what the access touched last (WarpCtx::check_sites), or memcheck has nothing against them
-// (compiler/warp_memcheck.cpp is the same in machine code).
+// (compiler/warp_window.cpp is the same in machine code).
 #include <cstring>
 
 #include "sim/exec/runtime/fault.h"
