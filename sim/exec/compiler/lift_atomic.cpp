@@ -1,7 +1,9 @@
 // atom and red (PTX ISA, 9.7.13.5 and 9.7.13.6).
+#include "sim/exec/compiler/lift_parts.h"
 #include "sim/exec/compiler/lifter.h"
 
 namespace gridloom::exec {
+
 namespace {
 
 struct AtomicName {
@@ -24,7 +26,7 @@ constexpr AtomicName kAtomicNames[] = {
 
 }  // namespace
 
-AtomicType FunctionLifter::AtomicTypeOf(ScalarType type) {
+AtomicType AtomicTypeOf(ScalarType type) {
   switch (type) {
     case ScalarType::kF16: return AtomicType::kF16;
     case ScalarType::kBF16: return AtomicType::kBF16;
@@ -42,49 +44,49 @@ AtomicType FunctionLifter::AtomicTypeOf(ScalarType type) {
   }
 }
 
-AtomicOp FunctionLifter::AtomicOpOf(const Instruction& inst, ScalarType type) const {
+AtomicOp AtomicOpOf(Lifter& l, const Instruction& inst, ScalarType type) {
   for (const ptx::Modifier& modifier : inst.modifiers) {
     for (const AtomicName& name : kAtomicNames) {
       if (name.mod != modifier.mod) continue;
       return ptx::IsFloat(type) ? name.on_float : ptx::IsSigned(type) ? name.on_signed : name.on_unsigned;
     }
   }
-  RefuseInstruction("has no known operation");
+  l.RefuseInstruction("has no known operation");
 }
 
 // "atom.add.f32 on global memory flushes subnormal inputs and results to sign-preserving zero", on shared memory it
 // does not (9.7.13.5); .noftz (PTX 9.4) does not anywhere. A generic address decides when it is used.
-AtomicFlush FunctionLifter::AtomicFlushOf(const Instruction& inst, AtomicOp op, ScalarType type) {
+AtomicFlush AtomicFlushOf(const Instruction& inst, AtomicOp op, ScalarType type) {
   const bool flushes = op == AtomicOp::kFAdd && type == ScalarType::kF32 && !inst.Has(Mod::kNoftz);
   return flushes ? AtomicFlush::kOutsideShared : AtomicFlush::kNever;
 }
 
 // atom d, [a], b {, c};  red [a], b. Vector forms are atomic element by element.
 template <>
-void FunctionLifter::Lift<semantic::Atom>(const Instruction& inst) {
+void Lift<semantic::Atom>(Lifter& l, const Instruction& inst) {
   const ScalarType type = inst.type();
   const bool is_red = inst.opcode == Opcode::kRed;
   const std::size_t first = is_red ? 0 : 1;
-  const AtomicOp op = AtomicOpOf(inst, type);
+  const AtomicOp op = AtomicOpOf(l, inst, type);
   const AtomicFlush flush = AtomicFlushOf(inst, op, type);
-  const Place place = Locate(Op(first), inst.space());
-  if (place.kind != Place::Kind::kMemory) RefuseInstruction("works on a parameter");
-  const std::vector<Operand> sources = Components(Op(first + 1));
-  const std::vector<Operand> targets = is_red || IsUnused(Op(0)) ? std::vector<Operand>() : Components(Op(0));
+  const Place place = Locate(l, l.Op(first), inst.space());
+  if (place.kind != Place::Kind::kMemory) l.RefuseInstruction("works on a parameter");
+  const std::vector<Operand> sources = l.Components(l.Op(first + 1));
+  const std::vector<Operand> targets = is_red || l.IsUnused(l.Op(0)) ? std::vector<Operand>() : l.Components(l.Op(0));
   std::vector<Value*> b;
-  for (const Operand& source : sources) b.push_back(Read(source, type));
+  for (const Operand& source : sources) b.push_back(l.Read(source, type));
   // Every atomic is as strong as can be here; memcheck has to know which ones the program may rely on.
-  const bool ordered = module_.options().memcheck && (inst.Has(Mod::kAcquire) || inst.Has(Mod::kRelease) ||
-                                                      inst.Has(Mod::kAcqRel) || inst.Has(Mod::kSc));
-  if (ordered) Fence(kFenceOrder);
-  Value* c = op == AtomicOp::kCas ? Read(Op(first + 2), type) : nullptr;
+  const bool ordered = l.module.options().memcheck && (inst.Has(Mod::kAcquire) || inst.Has(Mod::kRelease) ||
+                                                       inst.Has(Mod::kAcqRel) || inst.Has(Mod::kSc));
+  if (ordered) Fence(l, kFenceOrder);
+  Value* c = op == AtomicOp::kCas ? l.Read(l.Op(first + 2), type) : nullptr;
   for (std::size_t i = 0; i < b.size(); ++i) {
-    Value* address = i == 0 ? place.address : b_.CreateAdd(place.address, b_.getInt64(i * ptx::BytesOf(type)));
-    Value* old = b_.Atomic(place.space, op, AtomicTypeOf(type), address, b[i], c, targets.empty(), flush);
-    if (i < targets.size()) Write(targets[i], old, type);
+    Value* address = i == 0 ? place.address : l.b.CreateAdd(place.address, l.b.getInt64(i * ptx::BytesOf(type)));
+    Value* old = l.b.Atomic(place.space, op, AtomicTypeOf(type), address, b[i], c, targets.empty(), flush);
+    if (i < targets.size()) l.Write(targets[i], old, type);
   }
-  if (ordered) Fence(kFenceOrder);
-  if (inst.Has(Mod::kAsync)) LiftAsyncTail(inst, b.size());
+  if (ordered) Fence(l, kFenceOrder);
+  if (inst.Has(Mod::kAsync)) LiftAsyncTail(l, inst, b.size());
 }
 
 }  // namespace gridloom::exec

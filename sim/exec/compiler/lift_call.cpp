@@ -2,10 +2,12 @@
 #include <algorithm>
 
 #include "sim/exec/compiler/lift_fuse.h"
+#include "sim/exec/compiler/lift_parts.h"
 #include "sim/exec/compiler/lifter.h"
 #include "sim/exec/contract/grid_workspace.h"
 
 namespace gridloom::exec {
+
 namespace {
 
 /// Functions of the device runtime library that are system calls themselves, whatever the library says: those that
@@ -41,12 +43,17 @@ const ReplacedFunction* FindReplaced(std::string_view name) {
   return FindBehind({"__cudaCDP2", "__cuda", "cuda"}, kReplaced, name);
 }
 
-}  // namespace
+struct ParsedCall {
+  const Operand* callee = nullptr;
+  const std::vector<Operand>* returns = nullptr;
+  const std::vector<Operand>* args = nullptr;
+  const ptx::LabelDirective* prototype = nullptr;
+};
 
 // call (returns), callee, (arguments), prototype-or-targets;      lists may be left out
-FunctionLifter::Call FunctionLifter::ParseCall(const Instruction& inst) const {
+ParsedCall ParseCall(Lifter& l, const Instruction& inst) {
   static const std::vector<Operand> kNothing;
-  Call call{.callee = nullptr, .returns = &kNothing, .args = &kNothing, .prototype = nullptr};
+  ParsedCall call{.callee = nullptr, .returns = &kNothing, .args = &kNothing, .prototype = nullptr};
   for (const Operand& operand : inst.operands) {
     if (operand.kind == OperandKind::kList) {
       (call.callee ? call.args : call.returns) = &operand.elements;
@@ -56,97 +63,9 @@ FunctionLifter::Call FunctionLifter::ParseCall(const Instruction& inst) const {
       call.prototype = operand.directive;
     }
   }
-  if (!call.callee) RefuseInstruction("names no function");
+  if (!call.callee) l.RefuseInstruction("names no function");
   return call;
 }
-
-template <>
-void FunctionLifter::Lift<semantic::Call>(const Instruction& inst) {
-  MarkBranches(b_);
-  const Call call = ParseCall(inst);
-  const ptx::Function* target = call.callee->function;
-  if (target && !FindReplaced(target->name)) {
-    if (llvm::Function* direct = module_.FunctionFor(*target)) {
-      const ptx::Function& definition = *module_.symbols().functions[module_.symbols().function_index.at(target)];
-      module_.frame(function_).callees.push_back(&definition);
-      return EmitCall(call, definition.returns, definition.params, direct, nullptr);
-    }
-  }
-  if (call.callee->kind == OperandKind::kRegister) {
-    module_.NoteIndirectCall();
-    module_.frame(function_).calls_indirectly = true;
-    Value* address = Read(*call.callee, ScalarType::kB64);
-    const std::deque<ptx::Variable>* returns = nullptr;
-    const std::deque<ptx::Variable>* params = nullptr;
-    if (call.prototype && call.prototype->kind == ptx::LabelDirective::Kind::kCallPrototype) {
-      returns = &call.prototype->returns;
-      params = &call.prototype->params;
-    } else if (call.prototype && !call.prototype->targets.empty() && call.prototype->targets[0].function) {
-      returns = &call.prototype->targets[0].function->returns;
-      params = &call.prototype->targets[0].function->params;
-    } else {
-      RefuseInstruction("through a pointer needs a prototype or a list of targets");
-    }
-    return EmitCall(call, *returns, *params, nullptr, address);
-  }
-  const std::string_view name = target ? target->name : call.callee->text;
-  if (!LiftSystemCall(call, name)) Refuse("function '" + std::string(name) + "' is called but not defined");
-}
-
-// A parameter of a call sequence is a .param variable; registers and constants may stand for scalars.
-Value* FunctionLifter::ReadArgument(const Operand& operand, const ptx::Variable& formal) {
-  const bool is_symbol = operand.kind == OperandKind::kSymbol && operand.variable;
-  if (!IsDirect(formal)) {
-    if (!is_symbol) RefuseInstruction("passes an array parameter that is not a .param variable");
-    const auto it = memory_params_.find(operand.variable);
-    if (it == memory_params_.end())
-      RefuseInstruction("passes '" + std::string(operand.text) + "' where an array is expected");
-    return it->second;
-  }
-  if (!is_symbol) return Read(operand, formal.type);
-  llvm::Type* type = TypeOf(formal.type);
-  if (const auto it = scalar_params_.find(operand.variable); it != scalar_params_.end()) {
-    return Resize(b_.CreateLoad(it->second->getAllocatedType(), it->second), type, false);
-  }
-  if (const auto it = memory_params_.find(operand.variable); it != memory_params_.end()) {
-    return b_.LoadMem(Space::kLocal, type, 1, it->second, false);
-  }
-  RefuseInstruction("passes '" + std::string(operand.text) + "', which is no parameter");
-}
-
-void FunctionLifter::WriteReturn(const Operand& operand, Value* value, ScalarType type) {
-  if (operand.kind != OperandKind::kSymbol || !operand.variable) return Write(operand, value, type);
-  if (const auto it = scalar_params_.find(operand.variable); it != scalar_params_.end()) {
-    b_.CreateStore(Resize(value, it->second->getAllocatedType(), false), it->second);
-  } else if (const auto memory = memory_params_.find(operand.variable); memory != memory_params_.end()) {
-    b_.StoreMem(Space::kLocal, {value}, memory->second, false);
-  } else {
-    RefuseInstruction("returns into '" + std::string(operand.text) + "', which is no parameter");
-  }
-}
-
-void FunctionLifter::EmitCall(const Call& call, const std::deque<ptx::Variable>& returns,
-                              const std::deque<ptx::Variable>& params, llvm::Function* direct, Value* indirect) {
-  if (call.args->size() != params.size())
-    RefuseInstruction("passes another number of arguments than the function takes");
-  if (call.returns->size() != returns.size())
-    RefuseInstruction("takes another number of results than the function returns");
-  llvm::SmallVector<Value*, 8> args{CalleeFrame()};
-  const bool direct_return = returns.size() == 1 && IsDirect(returns[0]);
-  if (!direct_return) {
-    for (const Operand& operand : *call.returns) {
-      const auto it = operand.variable ? memory_params_.find(operand.variable) : memory_params_.end();
-      if (it == memory_params_.end()) RefuseInstruction("returns an array into something that is not a .param array");
-      args.push_back(it->second);
-    }
-  }
-  for (std::size_t i = 0; i < params.size(); ++i) args.push_back(ReadArgument((*call.args)[i], params[i]));
-  llvm::FunctionType* type = module_.Signature(returns, params);
-  Value* result = direct ? b_.CreateCall(direct, args) : b_.IndirectCall(type->getReturnType(), indirect, args);
-  if (direct_return) WriteReturn((*call.returns)[0], result, returns[0].type);
-}
-
-namespace {
 
 struct SystemFunction {
   std::string_view name;
@@ -324,69 +243,157 @@ const GridFunction kGridFunctions[] = {
      EmitGetRank},
 };
 
-}  // namespace
+// A parameter of a call sequence is a .param variable; registers and constants may stand for scalars.
+Value* ReadArgument(Lifter& l, const Operand& operand, const ptx::Variable& formal) {
+  const bool is_symbol = operand.kind == OperandKind::kSymbol && operand.variable;
+  if (!IsDirect(formal)) {
+    if (!is_symbol) l.RefuseInstruction("passes an array parameter that is not a .param variable");
+    const auto it = l.frame.memory_params.find(operand.variable);
+    if (it == l.frame.memory_params.end())
+      l.RefuseInstruction("passes '" + std::string(operand.text) + "' where an array is expected");
+    return it->second;
+  }
+  if (!is_symbol) return l.Read(operand, formal.type);
+  llvm::Type* type = l.TypeOf(formal.type);
+  if (const auto it = l.frame.scalar_params.find(operand.variable); it != l.frame.scalar_params.end()) {
+    return l.Resize(l.b.CreateLoad(it->second->getAllocatedType(), it->second), type, false);
+  }
+  if (const auto it = l.frame.memory_params.find(operand.variable); it != l.frame.memory_params.end()) {
+    return l.b.LoadMem(Space::kLocal, type, 1, it->second, false);
+  }
+  l.RefuseInstruction("passes '" + std::string(operand.text) + "', which is no parameter");
+}
+
+void WriteReturn(Lifter& l, const Operand& operand, Value* value, ScalarType type) {
+  if (operand.kind != OperandKind::kSymbol || !operand.variable) return l.Write(operand, value, type);
+  if (const auto it = l.frame.scalar_params.find(operand.variable); it != l.frame.scalar_params.end()) {
+    l.b.CreateStore(l.Resize(value, it->second->getAllocatedType(), false), it->second);
+  } else if (const auto memory = l.frame.memory_params.find(operand.variable); memory != l.frame.memory_params.end()) {
+    l.b.StoreMem(Space::kLocal, {value}, memory->second, false);
+  } else {
+    l.RefuseInstruction("returns into '" + std::string(operand.text) + "', which is no parameter");
+  }
+}
+
+void EmitCall(Lifter& l, const ParsedCall& call, const std::deque<ptx::Variable>& returns,
+              const std::deque<ptx::Variable>& params, llvm::Function* direct, Value* indirect) {
+  if (call.args->size() != params.size())
+    l.RefuseInstruction("passes another number of arguments than the function takes");
+  if (call.returns->size() != returns.size())
+    l.RefuseInstruction("takes another number of results than the function returns");
+  llvm::SmallVector<Value*, 8> args{CalleeFrame(l)};
+  const bool direct_return = returns.size() == 1 && IsDirect(returns[0]);
+  if (!direct_return) {
+    for (const Operand& operand : *call.returns) {
+      const auto it = operand.variable ? l.frame.memory_params.find(operand.variable) : l.frame.memory_params.end();
+      if (it == l.frame.memory_params.end())
+        l.RefuseInstruction("returns an array into something that is not a .param array");
+      args.push_back(it->second);
+    }
+  }
+  for (std::size_t i = 0; i < params.size(); ++i) args.push_back(ReadArgument(l, (*call.args)[i], params[i]));
+  llvm::FunctionType* type = l.module.Signature(returns, params);
+  Value* result = direct ? l.b.CreateCall(direct, args) : l.b.IndirectCall(type->getReturnType(), indirect, args);
+  if (direct_return) WriteReturn(l, (*call.returns)[0], result, returns[0].type);
+}
 
 /// A system call of the device runtime library: every argument becomes 64 bits, a dim3 three of them.
-void FunctionLifter::LiftDeviceCall(const Call& call, std::uint64_t imm, unsigned bits, std::string_view params) {
+void LiftDeviceCall(Lifter& l, const ParsedCall& call, std::uint64_t imm, unsigned bits, std::string_view params) {
   if (call.args->size() != params.size())
-    RefuseInstruction("passes a wrong number of arguments to a function of the device runtime");
+    l.RefuseInstruction("passes a wrong number of arguments to a function of the device runtime");
   llvm::SmallVector<Value*, 8> inputs;
   for (std::size_t i = 0; i < params.size(); ++i) {
     ptx::Variable formal;
     formal.type = params[i] == '8' ? ScalarType::kB64 : ScalarType::kB32;
     if (params[i] == 'd') formal.dims.push_back(3);
-    Value* value = ReadArgument((*call.args)[i], formal);
+    Value* value = ReadArgument(l, (*call.args)[i], formal);
     if (params[i] != 'd') {
-      inputs.push_back(b_.CreateZExt(value, b_.getInt64Ty()));
+      inputs.push_back(l.b.CreateZExt(value, l.b.getInt64Ty()));
       continue;
     }
     for (unsigned axis = 0; axis < 3; ++axis) {
-      Value* size = b_.LoadMem(Space::kLocal, b_.getInt32Ty(), 1, b_.CreateAdd(value, b_.getInt64(4 * axis)), false);
-      inputs.push_back(b_.CreateZExt(size, b_.getInt64Ty()));
+      Value* size =
+          l.b.LoadMem(Space::kLocal, l.b.getInt32Ty(), 1, l.b.CreateAdd(value, l.b.getInt64(4 * axis)), false);
+      inputs.push_back(l.b.CreateZExt(size, l.b.getInt64Ty()));
     }
   }
-  Value* result = b_.CallHelper(Helper::kDeviceRuntime, {b_.getInt64Ty()}, inputs, imm);
+  Value* result = l.b.CallHelper(Helper::kDeviceRuntime, {l.b.getInt64Ty()}, inputs, imm);
   if (call.returns->empty()) return;
-  WriteReturn((*call.returns)[0], b_.CreateTrunc(result, b_.getIntNTy(bits)),
+  WriteReturn(l, (*call.returns)[0], l.b.CreateTrunc(result, l.b.getIntNTy(bits)),
               bits == 64 ? ScalarType::kB64 : ScalarType::kB32);
 }
 
-bool FunctionLifter::LiftSystemCall(const Call& call, std::string_view name) {
+bool LiftSystemCall(Lifter& l, const ParsedCall& call, std::string_view name) {
   const ReplacedFunction* const replaced = FindReplaced(name);
   const DeviceFunction* const system =
       replaced ? &kDeviceFunctions[static_cast<std::size_t>(replaced->call)] : FindDeviceFunction(name);
   if (system) {
     const std::uint64_t imm = static_cast<std::uint64_t>(system->call) | (replaced ? kDeviceCallByLibrary : 0);
-    LiftDeviceCall(call, imm, system->bits, system->params);
+    LiftDeviceCall(l, call, imm, system->bits, system->params);
     return true;
   }
   const auto arguments = [&](const std::initializer_list<ScalarType>& params) {
     if (call.args->size() != params.size())
-      RefuseInstruction("passes a wrong number of arguments to " + std::string(name));
+      l.RefuseInstruction("passes a wrong number of arguments to " + std::string(name));
     llvm::SmallVector<Value*, 5> inputs;
     for (std::size_t i = 0; i < params.size(); ++i) {
       ptx::Variable formal;
       formal.type = params.begin()[i];
-      inputs.push_back(ReadArgument((*call.args)[i], formal));
+      inputs.push_back(ReadArgument(l, (*call.args)[i], formal));
     }
     return inputs;
   };
   const auto* grid = std::ranges::find(kGridFunctions, name, &GridFunction::name);
   if (grid != std::end(kGridFunctions)) {
-    Value* result = grid->emit(b_, arguments(grid->params));
-    if (!call.returns->empty()) WriteReturn((*call.returns)[0], result, grid->result);
+    Value* result = grid->emit(l.b, arguments(grid->params));
+    if (!call.returns->empty()) WriteReturn(l, (*call.returns)[0], result, grid->result);
     return true;
   }
   const auto* function = std::ranges::find(kSystemFunctions, name, &SystemFunction::name);
   if (function == std::end(kSystemFunctions)) return false;
   const llvm::SmallVector<Value*, 5> inputs = arguments(function->params);
   if (function->result == kNoResult) {
-    b_.CallHelper(function->helper, {}, inputs, function->imm);
+    l.b.CallHelper(function->helper, {}, inputs, function->imm);
     return true;
   }
-  Value* result = b_.CallHelper(function->helper, {TypeOf(function->result)}, inputs, function->imm);
-  if (!call.returns->empty()) WriteReturn((*call.returns)[0], result, function->result);
+  Value* result = l.b.CallHelper(function->helper, {l.TypeOf(function->result)}, inputs, function->imm);
+  if (!call.returns->empty()) WriteReturn(l, (*call.returns)[0], result, function->result);
   return true;
+}
+
+}  // namespace
+
+template <>
+void Lift<semantic::Call>(Lifter& l, const Instruction& inst) {
+  MarkBranches(l.b);
+  const ParsedCall call = ParseCall(l, inst);
+  const ptx::Function* target = call.callee->function;
+  if (target && !FindReplaced(target->name)) {
+    if (llvm::Function* direct = l.module.FunctionFor(*target)) {
+      const ptx::Function& definition = *l.module.symbols().functions[l.module.symbols().function_index.at(target)];
+      l.module.frame(l.function).callees.push_back(&definition);
+      return EmitCall(l, call, definition.returns, definition.params, direct, nullptr);
+    }
+  }
+  if (call.callee->kind == OperandKind::kRegister) {
+    l.module.NoteIndirectCall();
+    l.module.frame(l.function).calls_indirectly = true;
+    Value* address = l.Read(*call.callee, ScalarType::kB64);
+    const std::deque<ptx::Variable>* returns = nullptr;
+    const std::deque<ptx::Variable>* params = nullptr;
+    if (call.prototype && call.prototype->kind == ptx::LabelDirective::Kind::kCallPrototype) {
+      returns = &call.prototype->returns;
+      params = &call.prototype->params;
+    } else if (call.prototype && !call.prototype->targets.empty() && call.prototype->targets[0].function) {
+      returns = &call.prototype->targets[0].function->returns;
+      params = &call.prototype->targets[0].function->params;
+    } else {
+      l.RefuseInstruction("through a pointer needs a prototype or a list of targets");
+    }
+    return EmitCall(l, call, *returns, *params, nullptr, address);
+  }
+  const std::string_view name = target ? target->name : call.callee->text;
+  if (!LiftSystemCall(l, call, name)) l.Refuse("function '" + std::string(name) + "' is called but not defined");
 }
 
 }  // namespace gridloom::exec

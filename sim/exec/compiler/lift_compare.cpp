@@ -1,8 +1,10 @@
 // Comparisons, selection and data movement (PTX ISA, 9.7.6, 9.7.9.1).
 #include "rewriter/ptx/special.h"
+#include "sim/exec/compiler/lift_parts.h"
 #include "sim/exec/compiler/lifter.h"
 
 namespace gridloom::exec {
+
 namespace {
 
 using Predicate = llvm::CmpInst::Predicate;
@@ -47,135 +49,140 @@ const Comparison* FindComparison(const Instruction& inst) {
 
 }  // namespace
 
-llvm::CmpInst::Predicate FunctionLifter::ComparisonOf(const Instruction& inst, bool is_signed) const {
+llvm::CmpInst::Predicate ComparisonOf(Lifter& l, const Instruction& inst, bool is_signed) {
   const Comparison* comparison = FindComparison(inst);
-  if (!comparison || comparison->signed_int == kNone) RefuseInstruction("has no comparison operator for integers");
+  if (!comparison || comparison->signed_int == kNone) l.RefuseInstruction("has no comparison operator for integers");
   return is_signed ? comparison->signed_int : comparison->unsigned_int;
 }
 
+namespace {
+
 // Result of the instruction's comparison for every lane of the type (two for f16x2 and bf16x2).
-std::vector<Value*> FunctionLifter::Compare(const Instruction& inst, ScalarType type) {
+std::vector<Value*> Compare(Lifter& l, const Instruction& inst, ScalarType type) {
   const Comparison* comparison = FindComparison(inst);
-  if (!comparison) RefuseInstruction("has no comparison operator");
+  if (!comparison) l.RefuseInstruction("has no comparison operator");
   const bool is_float = ptx::IsFloat(type);
   const Predicate predicate = is_float              ? comparison->floating
                               : ptx::IsSigned(type) ? comparison->signed_int
                                                     : comparison->unsigned_int;
-  if (predicate == kNone) RefuseInstruction("has a comparison operator that does not go with its type");
+  if (predicate == kNone) l.RefuseInstruction("has a comparison operator that does not go with its type");
   std::vector<Value*> results;
   if (is_float) {
-    const std::vector<Value*> a = ReadFloatLanes(Op(1), type, inst.Has(Mod::kFtz));
-    const std::vector<Value*> b = ReadFloatLanes(Op(2), type, inst.Has(Mod::kFtz));
-    for (std::size_t i = 0; i < a.size(); ++i) results.push_back(b_.CreateFCmp(predicate, a[i], b[i]));
+    const std::vector<Value*> a = l.ReadFloatLanes(l.Op(1), type, inst.Has(Mod::kFtz));
+    const std::vector<Value*> b = l.ReadFloatLanes(l.Op(2), type, inst.Has(Mod::kFtz));
+    for (std::size_t i = 0; i < a.size(); ++i) results.push_back(l.b.CreateFCmp(predicate, a[i], b[i]));
   } else {
-    results.push_back(b_.CreateICmp(predicate, Read(Op(1), type), Read(Op(2), type)));
+    results.push_back(l.b.CreateICmp(predicate, l.Read(l.Op(1), type), l.Read(l.Op(2), type)));
   }
   return results;
 }
 
+}  // namespace
+
 // .and .or .xor with the predicate operand, when there is one.
-Value* FunctionLifter::Combine(const Instruction& inst, Value* compared, std::size_t operand) {
-  if (operand >= OpCount()) return compared;
-  Value* c = ReadPredicate(Op(operand));
-  if (inst.Has(Mod::kAnd)) return b_.CreateAnd(compared, c);
-  if (inst.Has(Mod::kOr)) return b_.CreateOr(compared, c);
-  if (inst.Has(Mod::kXor)) return b_.CreateXor(compared, c);
-  RefuseInstruction("has a third source but no .and, .or or .xor");
+Value* CombinePredicate(Lifter& l, const Instruction& inst, Value* compared, std::size_t operand) {
+  if (operand >= l.OpCount()) return compared;
+  Value* c = l.ReadPredicate(l.Op(operand));
+  if (inst.Has(Mod::kAnd)) return l.b.CreateAnd(compared, c);
+  if (inst.Has(Mod::kOr)) return l.b.CreateOr(compared, c);
+  if (inst.Has(Mod::kXor)) return l.b.CreateXor(compared, c);
+  l.RefuseInstruction("has a third source but no .and, .or or .xor");
 }
 
 // setp: p, or p|q where q is the outcome of the opposite comparison (for packed types, of the upper half).
 template <>
-void FunctionLifter::Lift<semantic::Setp>(const Instruction& inst) {
-  const std::vector<Value*> compared = Compare(inst, inst.type());
-  const bool pair = Op(0).kind == OperandKind::kPair;
-  Value* p = Combine(inst, compared[0], 3);
+void Lift<semantic::Setp>(Lifter& l, const Instruction& inst) {
+  const std::vector<Value*> compared = Compare(l, inst, inst.type());
+  const bool pair = l.Op(0).kind == OperandKind::kPair;
+  Value* p = CombinePredicate(l, inst, compared[0], 3);
   Value* q = nullptr;
-  if (pair) q = Combine(inst, compared.size() > 1 ? compared[1] : b_.CreateNot(compared[0]), 3);
-  Write(pair ? Op(0).elements[0] : Op(0), p, ScalarType::kPred);
-  if (pair) Write(Op(0).elements[1], q, ScalarType::kPred);
+  if (pair) q = CombinePredicate(l, inst, compared.size() > 1 ? compared[1] : l.b.CreateNot(compared[0]), 3);
+  l.Write(pair ? l.Op(0).elements[0] : l.Op(0), p, ScalarType::kPred);
+  if (pair) l.Write(l.Op(0).elements[1], q, ScalarType::kPred);
 }
 
 // set: 1.0 for a float destination, all ones for an integer one.
 template <>
-void FunctionLifter::Lift<semantic::Set>(const Instruction& inst) {
+void Lift<semantic::Set>(Lifter& l, const Instruction& inst) {
   const ScalarType to = inst.type(0), from = inst.type(1);
-  std::vector<Value*> lanes = Compare(inst, from);
+  std::vector<Value*> lanes = Compare(l, inst, from);
   const unsigned bits = ptx::BitsOf(to) / static_cast<unsigned>(lanes.size());
   std::uint64_t one = ~std::uint64_t{0};
   if (to == ScalarType::kF32) one = 0x3f800000;
   if (to == ScalarType::kF16 || to == ScalarType::kF16x2) one = 0x3c00;
   if (to == ScalarType::kBF16 || to == ScalarType::kBF16x2) one = 0x3f80;
   for (Value*& lane : lanes) {
-    lane = b_.CreateSelect(Combine(inst, lane, 3), b_.getInt(llvm::APInt(64, one).trunc(bits)), b_.getIntN(bits, 0));
+    lane = l.b.CreateSelect(CombinePredicate(l, inst, lane, 3), l.b.getInt(llvm::APInt(64, one).trunc(bits)),
+                            l.b.getIntN(bits, 0));
   }
-  Write(Op(0), JoinLanes(lanes, TypeOf(to)), to);
+  l.Write(l.Op(0), l.JoinLanes(lanes, l.TypeOf(to)), to);
 }
 
 template <>
-void FunctionLifter::Lift<semantic::Selp>(const Instruction& inst) {
+void Lift<semantic::Selp>(Lifter& l, const Instruction& inst) {
   const ScalarType type = inst.type();
-  Write(Op(0), b_.CreateSelect(ReadPredicate(Op(3)), Read(Op(1), type), Read(Op(2), type)), type);
+  l.Write(l.Op(0), l.b.CreateSelect(l.ReadPredicate(l.Op(3)), l.Read(l.Op(1), type), l.Read(l.Op(2), type)), type);
 }
 
 // slct: c >= 0 ? a : b; a NaN selects b.
 template <>
-void FunctionLifter::Lift<semantic::Slct>(const Instruction& inst) {
+void Lift<semantic::Slct>(Lifter& l, const Instruction& inst) {
   const ScalarType type = inst.type(0), test = inst.type(1);
-  Value* c = Read(Op(3), test);
+  Value* c = l.Read(l.Op(3), test);
   Value* zero = llvm::Constant::getNullValue(c->getType());
-  Value* condition = test == ScalarType::kF32 ? b_.CreateFCmpOGE(c, zero) : b_.CreateICmpSGE(c, zero);
+  Value* condition = test == ScalarType::kF32 ? l.b.CreateFCmpOGE(c, zero) : l.b.CreateICmpSGE(c, zero);
   // Subnormal inputs flushed by .ftz compare greater or equal to zero whatever their sign.
-  if (test == ScalarType::kF32 && inst.Has(Mod::kFtz)) condition = b_.CreateFCmpOGE(Flush(c), zero);
-  Write(Op(0), b_.CreateSelect(condition, Read(Op(1), type), Read(Op(2), type)), type);
+  if (test == ScalarType::kF32 && inst.Has(Mod::kFtz)) condition = l.b.CreateFCmpOGE(Flush(l, c), zero);
+  l.Write(l.Op(0), l.b.CreateSelect(condition, l.Read(l.Op(1), type), l.Read(l.Op(2), type)), type);
 }
 
 // mov, with packing `mov.b64 d, {lo, hi}` and unpacking `mov.b64 {lo, hi}, a`, where a register declared with .v2 or
 // .v4 may be the vector; vectors move component by component.
 template <>
-void FunctionLifter::Lift<semantic::Mov>(const Instruction& inst) {
+void Lift<semantic::Mov>(Lifter& l, const Instruction& inst) {
   const ScalarType type = inst.type();
-  const Operand& dst = Op(0);
-  const Operand& src = Op(1);
+  const Operand& dst = l.Op(0);
+  const Operand& src = l.Op(1);
   if (inst.vector_width() > 1) {
-    const std::vector<Operand> to = Components(dst);
-    std::vector<Operand> from = Components(src);
+    const std::vector<Operand> to = l.Components(dst);
+    std::vector<Operand> from = l.Components(src);
     if (from.size() == 1 && src.kind == OperandKind::kSpecial) {
       for (std::size_t i = 0; i < to.size(); ++i)
-        Write(to[i], Resize(ReadSpecialComponent(src.text, i), TypeOf(type), false), type);
+        l.Write(to[i], l.Resize(ReadSpecialComponent(l, src.text, i), l.TypeOf(type), false), type);
       return;
     }
-    if (to.size() != from.size()) RefuseInstruction("moves between vectors of different widths");
+    if (to.size() != from.size()) l.RefuseInstruction("moves between vectors of different widths");
     std::vector<Value*> values;
-    for (const Operand& operand : from) values.push_back(Read(operand, type));
-    for (std::size_t i = 0; i < to.size(); ++i) Write(to[i], values[i], type);
+    for (const Operand& operand : from) values.push_back(l.Read(operand, type));
+    for (std::size_t i = 0; i < to.size(); ++i) l.Write(to[i], values[i], type);
     return;
   }
-  const std::vector<Operand> to = Components(dst), from = Components(src);
+  const std::vector<Operand> to = l.Components(dst), from = l.Components(src);
   const bool packs = src.kind == OperandKind::kVector || from.size() > 1,
              unpacks = dst.kind == OperandKind::kVector || to.size() > 1;
-  if (packs && unpacks) RefuseInstruction("moves a vector to a vector without saying how wide they are");
+  if (packs && unpacks) l.RefuseInstruction("moves a vector to a vector without saying how wide they are");
   const auto fits = [&](const Operand& operand, std::size_t parts) {
     return operand.kind == OperandKind::kVector || ptx::BitsOf(operand.variable->type) * parts == ptx::BitsOf(type);
   };
   if ((packs && !fits(src, from.size())) || (unpacks && !fits(dst, to.size())))
-    RefuseInstruction("has a vector of another size");
+    l.RefuseInstruction("has a vector of another size");
   if (packs) {
     const std::size_t lanes = from.size();
     std::vector<Value*> parts;
-    auto* lane_type = b_.getIntNTy(ptx::BitsOf(type) / static_cast<unsigned>(lanes));
+    auto* lane_type = l.b.getIntNTy(ptx::BitsOf(type) / static_cast<unsigned>(lanes));
     for (const Operand& operand : from) {
       const ScalarType bits = BitsType(lane_type->getIntegerBitWidth());
-      parts.push_back(Resize(Read(operand, bits), lane_type, false));
+      parts.push_back(l.Resize(l.Read(operand, bits), lane_type, false));
     }
-    return Write(dst, JoinLanes(parts, TypeOf(type)), type);
+    return l.Write(dst, l.JoinLanes(parts, l.TypeOf(type)), type);
   }
   if (unpacks) {
-    const std::vector<Value*> parts = SplitLanes(Read(src, type), static_cast<unsigned>(to.size()));
+    const std::vector<Value*> parts = l.SplitLanes(l.Read(src, type), static_cast<unsigned>(to.size()));
     for (std::size_t i = 0; i < parts.size(); ++i)
-      Write(to[i], parts[i], BitsType(parts[i]->getType()->getIntegerBitWidth()));
+      l.Write(to[i], parts[i], BitsType(parts[i]->getType()->getIntegerBitWidth()));
     return;
   }
-  Write(dst, Read(src, type), type);
+  l.Write(dst, l.Read(src, type), type);
 }
 
 }  // namespace gridloom::exec

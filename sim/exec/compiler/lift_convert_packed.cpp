@@ -1,8 +1,10 @@
 // cvt to and from packed and narrow formats: f16x2, bf16x2, tf32, 8 bits and less, ue8m0; cvt.pack (PTX ISA, 9.7.9.21
 // and 9.7.9.22).
+#include "sim/exec/compiler/lift_parts.h"
 #include "sim/exec/compiler/lifter.h"
 
 namespace gridloom::exec {
+
 namespace {
 
 /// A format of at most 8 bits.
@@ -86,117 +88,123 @@ static Value* DecodeScale(llvm::IRBuilder<>& ir, FloatEmitter& emit, Value* code
   return ir.CreateBitCast(bits, ir.getFloatTy());
 }
 
-void FunctionLifter::LiftCvtPacked(const Instruction& inst) {
+namespace {
+
+// cvt.pack.sat.type.s32 {.b32} d, a, b {, c}: a and b saturated to the type and packed, b lowest; with c its bits move
+// up by two elements to make room.
+void LiftCvtPack(Lifter& l, const Instruction& inst) {
+  const ScalarType type = inst.type(0);
+  const unsigned bits = ptx::BitsOf(type);
+  auto narrow = [&](const Operand& operand) {
+    Value* value = ClampTo(l, l.Resize(l.Read(operand, inst.type(1)), l.b.getInt64Ty(), ptx::IsSigned(inst.type(1))),
+                           bits, ptx::IsSigned(type));
+    return l.b.CreateAnd(l.b.CreateTrunc(value, l.b.getInt32Ty()), l.b.getInt32((1u << bits) - 1));
+  };
+  Value* packed = l.b.CreateOr(l.b.CreateShl(narrow(l.Op(1)), bits), narrow(l.Op(2)));
+  if (l.OpCount() > 3) packed = l.b.CreateOr(packed, l.b.CreateShl(l.Read(l.Op(3), ScalarType::kB32), 2 * bits));
+  l.Write(l.Op(0), packed, ScalarType::kB32);
+}
+
+// tf32 is an f32 whose last 13 bits are zero.
+void LiftCvtTf32(Lifter& l, const Instruction& inst) {
+  Value* x = l.Read(l.Op(1), ScalarType::kF32);
+  if (inst.Has(Mod::kRelu)) x = l.emit.MinMax(x, l.emit.F32(0), true, true);
+  Value* bits = l.emit.Bits(x);
+  Value* bias = l.b.getInt32(0);
+  if (inst.Has(Mod::kRna)) bias = l.b.getInt32(0x1000);
+  if (inst.Has(Mod::kRn)) bias = l.b.CreateAdd(l.b.CreateAnd(l.b.CreateLShr(bits, 13), 1), l.b.getInt32(0xfff));
+  Value* rounded = l.b.CreateAnd(l.b.CreateAdd(bits, bias), l.b.getInt32(~0x1fffu));
+  if (inst.Has(Mod::kSatfinite)) {
+    Value* infinite = l.b.CreateICmpEQ(l.b.CreateAnd(rounded, 0x7fffffff), l.b.getInt32(0x7f800000));
+    rounded = l.b.CreateSelect(infinite, l.b.CreateSub(rounded, l.b.getInt32(0x2000)), rounded);
+  }
+  l.Write(l.Op(0), l.b.CreateSelect(l.emit.IsNaN(x), l.b.getInt32(0x7fffffff), rounded), ScalarType::kB32);
+}
+
+// ue8m0: powers of two from 2^-127 (code 0) to 2^127 (0xfe), NaN 0xff; signs are dropped.
+void LiftCvtScale(Lifter& l, const Instruction& inst) {
+  if (inst.type(1) == ScalarType::kUE8M0x2) {
+    std::vector<Value*> lanes = l.SplitLanes(l.Read(l.Op(1), inst.type(1)), 2);
+    for (Value*& lane : lanes) {
+      Value* code = l.b.CreateZExt(lane, l.b.getInt16Ty());
+      Value* value =
+          l.b.CreateSelect(l.b.CreateICmpEQ(code, l.b.getInt16(0)), l.b.getInt16(0x40), l.b.CreateShl(code, 7));
+      lane = l.b.CreateSelect(l.b.CreateICmpEQ(code, l.b.getInt16(0xff)), l.b.getInt16(0x7fff), value);
+    }
+    return l.Write(l.Op(0), l.JoinLanes(lanes, l.b.getInt32Ty()), inst.type(0));
+  }
+  std::vector<Value*> lanes;
+  if (inst.type(1) == ScalarType::kF32) {
+    lanes = {l.Read(l.Op(2), ScalarType::kF32), l.Read(l.Op(1), ScalarType::kF32)};
+  } else {
+    for (Value* half : l.SplitLanes(l.Read(l.Op(1), inst.type(1)), 2)) lanes.push_back(l.emit.BFloatToFloat(half));
+  }
+  for (Value*& lane : lanes) {
+    Value* magnitude = l.b.CreateAnd(l.emit.Bits(lane), 0x7fffffff);
+    // Below 2^-126 the exponent field is 0; 2^-127 itself has fraction 0x400000 there.
+    Value* exponent = l.b.CreateLShr(magnitude, 23);
+    Value* fraction = l.b.CreateAnd(magnitude, 0x7fffff);
+    if (inst.Has(Mod::kRp)) {
+      Value* exact =
+          l.b.CreateSelect(l.b.CreateICmpEQ(exponent, l.b.getInt32(0)), l.b.getInt32(0x400000), l.b.getInt32(0));
+      exponent = l.b.CreateAdd(exponent, l.b.CreateZExt(l.b.CreateICmpUGT(fraction, exact), l.b.getInt32Ty()));
+    }
+    Value* limit = l.b.getInt32(inst.Has(Mod::kSatfinite) ? 0xfe : 0xff);
+    Value* code = MinMax(l, exponent, limit, false, false);
+    lane = l.b.CreateTrunc(l.b.CreateSelect(l.emit.IsNaN(lane), l.b.getInt32(0xff), code), l.b.getInt8Ty());
+  }
+  l.Write(l.Op(0), l.JoinLanes(lanes, l.b.getInt16Ty()), inst.type(0));
+}
+
+}  // namespace
+
+void LiftCvtPacked(Lifter& l, const Instruction& inst) {
   for (const ptx::Modifier& modifier : inst.modifiers) {
-    if (modifier.text == "pack") return LiftCvtPack(inst);
+    if (modifier.text == "pack") return LiftCvtPack(l, inst);
   }
   const ScalarType to = inst.type(0), from = inst.type(1);
-  if (inst.Has(Mod::kRs)) RefuseInstruction("with stochastic rounding is not supported");
-  if (to == ScalarType::kTF32) return LiftCvtTf32(inst);
-  if (to == ScalarType::kUE8M0x2 || from == ScalarType::kUE8M0x2) return LiftCvtScale(inst);
+  if (inst.Has(Mod::kRs)) l.RefuseInstruction("with stochastic rounding is not supported");
+  if (to == ScalarType::kTF32) return LiftCvtTf32(l, inst);
+  if (to == ScalarType::kUE8M0x2 || from == ScalarType::kUE8M0x2) return LiftCvtScale(l, inst);
   const NarrowFormat* narrow_to = NarrowFormatOf(to);
   const NarrowFormat* narrow_from = NarrowFormatOf(from);
   // Two f32 (the first for the upper half), or a pair to take apart. `lanes` holds f32, the lower one first.
   std::vector<Value*> lanes;
-  if (from == ScalarType::kF32 && OpCount() == 3) {
-    lanes = {Read(Op(2), from), Read(Op(1), from)};
+  if (from == ScalarType::kF32 && l.OpCount() == 3) {
+    lanes = {l.Read(l.Op(2), from), l.Read(l.Op(1), from)};
   } else if (IsHalfPair(from)) {
-    for (Value* half : SplitLanes(Read(Op(1), from), 2)) lanes.push_back(HalfToFloat(half, HalfOf(from)));
+    for (Value* half : l.SplitLanes(l.Read(l.Op(1), from), 2)) lanes.push_back(HalfToFloat(l, half, HalfOf(from)));
   } else if (narrow_from) {
-    Value* both = Resize(Read(Op(1), from), b_.getInt32Ty(), false);
+    Value* both = l.Resize(l.Read(l.Op(1), from), l.b.getInt32Ty(), false);
     const std::uint32_t mask = (1u << narrow_from->bits) - 1;
-    lanes = {DecodeNarrow(b_, emit_, b_.CreateAnd(both, mask), *narrow_from),
-             DecodeNarrow(b_, emit_, b_.CreateAnd(b_.CreateLShr(both, narrow_from->bits), mask), *narrow_from)};
+    lanes = {DecodeNarrow(l.b, l.emit, l.b.CreateAnd(both, mask), *narrow_from),
+             DecodeNarrow(l.b, l.emit, l.b.CreateAnd(l.b.CreateLShr(both, narrow_from->bits), mask), *narrow_from)};
   } else {
-    RefuseInstruction();
+    l.RefuseInstruction();
   }
   if (HasText(inst, "scaled::n2::ue8m0")) {
     // A scale for each element. What is stored in so few bits times a power of two is exact in f32, or beyond bf16,
     // too.
-    if (!narrow_from || to != ScalarType::kBF16x2) RefuseInstruction();
-    const std::vector<Value*> scales = SplitLanes(Read(Op(2), ScalarType::kB16), 2);
+    if (!narrow_from || to != ScalarType::kBF16x2) l.RefuseInstruction();
+    const std::vector<Value*> scales = l.SplitLanes(l.Read(l.Op(2), ScalarType::kB16), 2);
     for (std::size_t i = 0; i < lanes.size(); ++i)
-      lanes[i] = b_.CreateFMul(lanes[i], DecodeScale(b_, emit_, scales[i]));
+      lanes[i] = l.b.CreateFMul(lanes[i], DecodeScale(l.b, l.emit, scales[i]));
   }
   if (inst.Has(Mod::kRelu)) {
-    for (Value*& lane : lanes) lane = emit_.MinMax(lane, emit_.F32(0), true, true);
+    for (Value*& lane : lanes) lane = l.emit.MinMax(lane, l.emit.F32(0), true, true);
   }
   if (narrow_to) {
-    Value* low = EncodeNarrow(b_, emit_, lanes[0], *narrow_to);
-    Value* high = EncodeNarrow(b_, emit_, lanes[1], *narrow_to);
-    return Write(Op(0), Resize(b_.CreateOr(low, b_.CreateShl(high, narrow_to->bits)), TypeOf(to), false), to);
+    Value* low = EncodeNarrow(l.b, l.emit, lanes[0], *narrow_to);
+    Value* high = EncodeNarrow(l.b, l.emit, lanes[1], *narrow_to);
+    return l.Write(l.Op(0), l.Resize(l.b.CreateOr(low, l.b.CreateShl(high, narrow_to->bits)), l.TypeOf(to), false), to);
   }
-  if (!IsHalfPair(to)) RefuseInstruction();
+  if (!IsHalfPair(to)) l.RefuseInstruction();
   const Rounding rounding = inst.Has(Mod::kRz) ? Rounding::kRz : Rounding::kRn;
   for (Value*& lane : lanes) {
-    lane = RoundToHalf(lane, HalfOf(to), rounding);
-    if (inst.Has(Mod::kSatfinite)) lane = SaturateHalf(lane, HalfOf(to));
+    lane = RoundToHalf(l, lane, HalfOf(to), rounding);
+    if (inst.Has(Mod::kSatfinite)) lane = SaturateHalf(l, lane, HalfOf(to));
   }
-  Write(Op(0), JoinLanes(lanes, TypeOf(to)), to);
-}
-
-// tf32 is an f32 whose last 13 bits are zero.
-void FunctionLifter::LiftCvtTf32(const Instruction& inst) {
-  Value* x = Read(Op(1), ScalarType::kF32);
-  if (inst.Has(Mod::kRelu)) x = emit_.MinMax(x, emit_.F32(0), true, true);
-  Value* bits = emit_.Bits(x);
-  Value* bias = b_.getInt32(0);
-  if (inst.Has(Mod::kRna)) bias = b_.getInt32(0x1000);
-  if (inst.Has(Mod::kRn)) bias = b_.CreateAdd(b_.CreateAnd(b_.CreateLShr(bits, 13), 1), b_.getInt32(0xfff));
-  Value* rounded = b_.CreateAnd(b_.CreateAdd(bits, bias), b_.getInt32(~0x1fffu));
-  if (inst.Has(Mod::kSatfinite)) {
-    Value* infinite = b_.CreateICmpEQ(b_.CreateAnd(rounded, 0x7fffffff), b_.getInt32(0x7f800000));
-    rounded = b_.CreateSelect(infinite, b_.CreateSub(rounded, b_.getInt32(0x2000)), rounded);
-  }
-  Write(Op(0), b_.CreateSelect(emit_.IsNaN(x), b_.getInt32(0x7fffffff), rounded), ScalarType::kB32);
-}
-
-// ue8m0: powers of two from 2^-127 (code 0) to 2^127 (0xfe), NaN 0xff; signs are dropped.
-void FunctionLifter::LiftCvtScale(const Instruction& inst) {
-  if (inst.type(1) == ScalarType::kUE8M0x2) {
-    std::vector<Value*> lanes = SplitLanes(Read(Op(1), inst.type(1)), 2);
-    for (Value*& lane : lanes) {
-      Value* code = b_.CreateZExt(lane, b_.getInt16Ty());
-      Value* value = b_.CreateSelect(b_.CreateICmpEQ(code, b_.getInt16(0)), b_.getInt16(0x40), b_.CreateShl(code, 7));
-      lane = b_.CreateSelect(b_.CreateICmpEQ(code, b_.getInt16(0xff)), b_.getInt16(0x7fff), value);
-    }
-    return Write(Op(0), JoinLanes(lanes, b_.getInt32Ty()), inst.type(0));
-  }
-  std::vector<Value*> lanes;
-  if (inst.type(1) == ScalarType::kF32) {
-    lanes = {Read(Op(2), ScalarType::kF32), Read(Op(1), ScalarType::kF32)};
-  } else {
-    for (Value* half : SplitLanes(Read(Op(1), inst.type(1)), 2)) lanes.push_back(emit_.BFloatToFloat(half));
-  }
-  for (Value*& lane : lanes) {
-    Value* magnitude = b_.CreateAnd(emit_.Bits(lane), 0x7fffffff);
-    // Below 2^-126 the exponent field is 0; 2^-127 itself has fraction 0x400000 there.
-    Value* exponent = b_.CreateLShr(magnitude, 23);
-    Value* fraction = b_.CreateAnd(magnitude, 0x7fffff);
-    if (inst.Has(Mod::kRp)) {
-      Value* exact = b_.CreateSelect(b_.CreateICmpEQ(exponent, b_.getInt32(0)), b_.getInt32(0x400000), b_.getInt32(0));
-      exponent = b_.CreateAdd(exponent, b_.CreateZExt(b_.CreateICmpUGT(fraction, exact), b_.getInt32Ty()));
-    }
-    Value* limit = b_.getInt32(inst.Has(Mod::kSatfinite) ? 0xfe : 0xff);
-    Value* code = MinMax(exponent, limit, false, false);
-    lane = b_.CreateTrunc(b_.CreateSelect(emit_.IsNaN(lane), b_.getInt32(0xff), code), b_.getInt8Ty());
-  }
-  Write(Op(0), JoinLanes(lanes, b_.getInt16Ty()), inst.type(0));
-}
-
-// cvt.pack.sat.type.s32 {.b32} d, a, b {, c}: a and b saturated to the type and packed, b lowest; with c its bits move
-// up by two elements to make room.
-void FunctionLifter::LiftCvtPack(const Instruction& inst) {
-  const ScalarType type = inst.type(0);
-  const unsigned bits = ptx::BitsOf(type);
-  auto narrow = [&](const Operand& operand) {
-    Value* value = ClampTo(Resize(Read(operand, inst.type(1)), b_.getInt64Ty(), ptx::IsSigned(inst.type(1))), bits,
-                           ptx::IsSigned(type));
-    return b_.CreateAnd(b_.CreateTrunc(value, b_.getInt32Ty()), b_.getInt32((1u << bits) - 1));
-  };
-  Value* packed = b_.CreateOr(b_.CreateShl(narrow(Op(1)), bits), narrow(Op(2)));
-  if (OpCount() > 3) packed = b_.CreateOr(packed, b_.CreateShl(Read(Op(3), ScalarType::kB32), 2 * bits));
-  Write(Op(0), packed, ScalarType::kB32);
+  l.Write(l.Op(0), l.JoinLanes(lanes, l.TypeOf(to)), to);
 }
 
 }  // namespace gridloom::exec

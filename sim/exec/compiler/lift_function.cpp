@@ -4,9 +4,11 @@
 #include "rewriter/ptx/form.h"
 #include "rewriter/ptx/verifier.h"
 #include "rewriter/ptx/word_rules.h"
+#include "sim/exec/compiler/lift_parts.h"
 #include "sim/exec/compiler/lifter.h"
 
 namespace gridloom::exec {
+
 namespace {
 
 // Instructions that only write registers: under a guard they run always and a select keeps the old value.
@@ -14,45 +16,36 @@ bool IsPure(const Instruction& inst) { return ptx::IsArithmetic(inst.info().cls)
 
 }  // namespace
 
-FunctionLifter::FunctionLifter(ModuleLifter& module, const ptx::Function& function, llvm::Function* ir)
-    : module_(module),
-      function_(function),
-      ir_(ir),
-      b_(module.out()),
-      emit_(b_, module.options().cpu == "x86-64"),
-      lanes_(b_, emit_) {}
+void Lifter::Refuse(const std::string& what) const { throw Refusal{inst ? inst->loc.line : function.loc.line, what}; }
 
-void FunctionLifter::Refuse(const std::string& what) const {
-  throw Refusal{inst_ ? inst_->loc.line : function_.loc.line, what};
-}
-
-void FunctionLifter::RefuseInstruction(const std::string& why) const {
-  Refuse("instruction '" + inst_->FullName() + "' " + why);
+void Lifter::RefuseInstruction(const std::string& why) const {
+  Refuse("instruction '" + inst->FullName() + "' " + why);
 }
 
 void FunctionLifter::RefuseUnknown(const Instruction& inst) const {
   const ptx::Modifier* unknown = ptx::UnknownModifierOf(inst);
-  if (unknown != nullptr) RefuseInstruction("has a modifier that is not known: ." + std::string(unknown->text));
-  const ptx::Module& module = module_.module();
+  if (unknown != nullptr) l_.RefuseInstruction("has a modifier that is not known: ." + std::string(unknown->text));
+  const ptx::Module& module = l_.module.module();
   const unsigned version = module.version_major * 10 + module.version_minor;
   const std::string wrong = ptx::WrongWordsOf(inst, version);
-  if (!wrong.empty()) RefuseInstruction(wrong);
+  if (!wrong.empty()) l_.RefuseInstruction(wrong);
   // What the tables describe was looked at when the module was loaded.
   if (version <= ptx::kNewestPtx || inst.Has(ptx::Trait::kCalls)) return;
   DiagnosticSink sink;
   if (!ptx::VerifyInstruction(module, inst, sink))
-    RefuseInstruction("is not known: " + sink.diagnostics().front().message);
+    l_.RefuseInstruction("is not known: " + sink.diagnostics().front().message);
 }
 
-const Operand& FunctionLifter::Op(std::size_t n) const {
-  if (n >= inst_->operands.size()) RefuseInstruction("has too few operands");
-  return inst_->operands[n];
+const Operand& Lifter::Op(std::size_t n) const {
+  if (n >= inst->operands.size()) RefuseInstruction("has too few operands");
+  return inst->operands[n];
 }
 
 void FunctionLifter::Flatten(const ptx::Block& block) {
   for (const ptx::Statement& statement : block.statements) {
     if (const auto* instruction = std::get_if<Instruction>(&statement)) {
       items_.push_back({.instruction = instruction, .number = next_number_++});
+      instructions_.push_back(instruction);
     } else if (const auto* label = std::get_if<ptx::Label*>(&statement)) {
       label_index_[*label] = items_.size();
       items_.push_back({.label = *label});
@@ -62,117 +55,115 @@ void FunctionLifter::Flatten(const ptx::Block& block) {
   }
 }
 
-llvm::BasicBlock* FunctionLifter::NewBlock(const char* name) {
-  return llvm::BasicBlock::Create(b_.getContext(), name, ir_);
-}
+llvm::BasicBlock* Lifter::NewBlock(const char* name) { return llvm::BasicBlock::Create(b.getContext(), name, ir); }
 
-llvm::BasicBlock* FunctionLifter::BlockOf(const ptx::Label& label) {
+llvm::BasicBlock* Lifter::BlockOf(const ptx::Label& label) {
   auto [it, inserted] = label_blocks_.try_emplace(&label, nullptr);
   if (inserted) {
     it->second = NewBlock("label");
-    pending_labels_.push_back(&label);
+    pending_labels.push_back(&label);
   }
   return it->second;
 }
 
 // Entry block: allocas and their zeroes (before entry_end_), parameters, then the body.
 void FunctionLifter::Run() {
-  auto* entry = NewBlock("entry");
-  auto* body = NewBlock("body");
-  b_.SetInsertPoint(entry);
-  entry_end_ = b_.CreateBr(body);
-  b_.SetInsertPoint(body);
-  b_.line = module_.lines().Begin(function_);
-  next_number_ = module_.first_number(function_);
-  Flatten(*function_.body);
-  PlaceParams();
-  ReceiveParams();
+  auto* entry = l_.NewBlock("entry");
+  auto* body = l_.NewBlock("body");
+  l_.b.SetInsertPoint(entry);
+  l_.entry_end = l_.b.CreateBr(body);
+  l_.b.SetInsertPoint(body);
+  l_.b.line = l_.module.lines().Begin(l_.function);
+  next_number_ = l_.module.first_number(l_.function);
+  Flatten(*l_.function.body);
+  PlaceParams(l_, instructions_);
+  ReceiveParams(l_);
   LiftFrom(0);
-  while (!pending_labels_.empty()) {
-    const ptx::Label* label = pending_labels_.back();
-    pending_labels_.pop_back();
+  while (!l_.pending_labels.empty()) {
+    const ptx::Label* label = l_.pending_labels.back();
+    l_.pending_labels.pop_back();
     if (lifted_labels_.contains(label)) continue;
-    b_.SetInsertPoint(BlockOf(*label));
-    terminated_ = false;
+    l_.b.SetInsertPoint(l_.BlockOf(*label));
+    l_.terminated = false;
     LiftFrom(label_index_.at(label));
   }
 }
 
 void FunctionLifter::LiftFrom(std::size_t index) {
   bool first = true, block_begins = true;
-  b_.record = module_.options().record;
+  l_.b.record = l_.module.options().record;
   for (; index < items_.size(); ++index, first = false) {
     const Item& item = items_[index];
     if (item.instruction) {
-      b_.number = item.number;
-      if (block_begins) b_.RecordBlock();
+      l_.b.number = item.number;
+      if (block_begins) l_.b.RecordBlock();
       block_begins = EndsBlock(*item.instruction);
       if (LiftInstruction(*item.instruction)) return;
       continue;
     }
     block_begins = true;
-    llvm::BasicBlock* block = BlockOf(*item.label);
-    if (!(first && b_.GetInsertBlock() == block)) b_.CreateBr(block);
+    llvm::BasicBlock* block = l_.BlockOf(*item.label);
+    if (!(first && l_.b.GetInsertBlock() == block)) l_.b.CreateBr(block);
     if (!lifted_labels_.insert(item.label).second) return;
-    b_.SetInsertPoint(block);
+    l_.b.SetInsertPoint(block);
   }
-  EmitReturn();
+  EmitReturn(l_);
 }
 
 bool FunctionLifter::LiftInstruction(const Instruction& inst) {
-  inst_ = &inst;
-  b_.line = module_.lines().Of(function_, inst.loc.line);
-  b_.record = inst.space() == StateSpace::kConst && module_.options().record == Recording::kGlobal
-                  ? Recording::kNone
-                  : module_.options().record;
-  b_.SetCurrentDebugLocation(llvm::DILocation::get(b_.getContext(), b_.line, 0, ir_->getSubprogram()));
-  terminated_ = false;
+  l_.inst = &inst;
+  l_.b.line = l_.module.lines().Of(l_.function, inst.loc.line);
+  l_.b.record = inst.space() == StateSpace::kConst && l_.module.options().record == Recording::kGlobal
+                    ? Recording::kNone
+                    : l_.module.options().record;
+  l_.b.SetCurrentDebugLocation(llvm::DILocation::get(l_.b.getContext(), l_.b.line, 0, l_.ir->getSubprogram()));
+  l_.terminated = false;
   RefuseUnknown(inst);
-  const Handler handler = HandlerFor(inst.opcode);
+  const LiftHandler handler = HandlerFor(inst.opcode);
   if (!inst.guard) {
-    (this->*handler)(inst);
+    handler(l_, inst);
   } else if (inst.opcode == Opcode::kBra) {
-    Lift<semantic::Bra>(inst);
+    Lift<semantic::Bra>(l_, inst);
   } else if (IsPure(inst)) {
-    guard_ = GuardValue(*inst.guard);
-    (this->*handler)(inst);
-    guard_ = nullptr;
+    l_.guard = l_.GuardValue(*inst.guard);
+    handler(l_, inst);
+    l_.guard = nullptr;
   } else {
     LiftGuarded(inst, handler);
   }
-  inst_ = nullptr;
-  return terminated_;
+  l_.inst = nullptr;
+  return l_.terminated;
 }
 
-void FunctionLifter::LiftGuarded(const Instruction& inst, Handler handler) {
-  auto* then = NewBlock("guarded");
-  auto* next = NewBlock("next");
-  b_.CreateCondBr(GuardValue(*inst.guard), then, next);
-  b_.SetInsertPoint(then);
-  (this->*handler)(inst);
-  if (!terminated_) b_.CreateBr(next);
-  terminated_ = false;
-  b_.SetInsertPoint(next);
+void FunctionLifter::LiftGuarded(const Instruction& inst, LiftHandler handler) {
+  auto* then = l_.NewBlock("guarded");
+  auto* next = l_.NewBlock("next");
+  l_.b.CreateCondBr(l_.GuardValue(*inst.guard), then, next);
+  l_.b.SetInsertPoint(then);
+  handler(l_, inst);
+  if (!l_.terminated) l_.b.CreateBr(next);
+  l_.terminated = false;
+  l_.b.SetInsertPoint(next);
 }
 
 // What `ret` does; the value comes from the return parameter.
-void FunctionLifter::EmitReturn() {
-  terminated_ = true;
-  if (ir_->getReturnType()->isVoidTy()) {
-    b_.CreateRetVoid();
+void EmitReturn(Lifter& l) {
+  l.terminated = true;
+  if (l.ir->getReturnType()->isVoidTy()) {
+    l.b.CreateRetVoid();
     return;
   }
-  const ptx::Variable& variable = function_.returns[0];
-  llvm::Type* type = ir_->getReturnType();
+  const ptx::Variable& variable = l.function.returns[0];
+  llvm::Type* type = l.ir->getReturnType();
   Value* value = nullptr;
   if (variable.space == StateSpace::kReg) {
-    value = ReadRegister(variable, 0, 0);
-  } else if (const auto it = scalar_params_.find(&variable); it != scalar_params_.end()) {
-    value = b_.CreateLoad(type, it->second);
+    value = l.ReadRegister(variable, 0, 0);
+  } else if (const auto it = l.frame.scalar_params.find(&variable); it != l.frame.scalar_params.end()) {
+    value = l.b.CreateLoad(type, it->second);
   } else {
-    value = b_.LoadMem(Space::kLocal, type, 1, memory_params_.at(&variable), false);
+    value = l.b.LoadMem(Space::kLocal, type, 1, l.frame.memory_params.at(&variable), false);
   }
-  b_.CreateRet(value);
+  l.b.CreateRet(value);
 }
 
 }  // namespace gridloom::exec

@@ -1,8 +1,10 @@
 // Integer arithmetic (PTX ISA, 9.7.1 and 9.7.2).
 #include "sim/exec/compiler/lift_fuse.h"
+#include "sim/exec/compiler/lift_parts.h"
 #include "sim/exec/compiler/lifter.h"
 
 namespace gridloom::exec {
+
 namespace {
 
 bool IsSignedType(ScalarType type) { return ptx::IsSigned(type); }
@@ -19,93 +21,97 @@ ScalarType Wider(ScalarType type) {
 
 unsigned Lanes(ScalarType type) { return ptx::Info(type).lanes; }
 
-}  // namespace
-
-llvm::AllocaInst* FunctionLifter::CarrySlot() {
-  if (!carry_) carry_ = EntryAlloca(b_.getInt1Ty(), "cc");
-  return carry_;
+llvm::AllocaInst* CarrySlot(Lifter& l) {
+  if (!l.carry) l.carry = l.EntryAlloca(l.b.getInt1Ty(), "cc");
+  return l.carry;
 }
 
 // d = a + b (+ CC), or a - b (- borrow), and the carry out of it. A GPU subtracts as a + ~b + 1: after sub.cc the flag
 // is set where nothing was borrowed, and subc borrows where it is clear. PTX ISA 9.7.2 does not tell, but the code that
 // NVVM emits for division of 128-bit numbers reads the flag of sub.cc by addc, and add.cc of 0 and 0 makes a subc
 // borrow on real devices (stackoverflow.com/questions/66403252).
-void FunctionLifter::LiftCarry(const Instruction& inst, Value* a, Value* b, bool subtract) {
+void LiftCarry(Lifter& l, const Instruction& inst, Value* a, Value* b, bool subtract) {
   const bool with_carry = inst.opcode == Opcode::kAddc || inst.opcode == Opcode::kSubc || inst.opcode == Opcode::kMadc;
-  Value* result = subtract ? b_.CreateSub(a, b) : b_.CreateAdd(a, b);
-  Value* out = subtract ? b_.CreateICmpULT(a, b) : b_.CreateICmpULT(result, a);
+  Value* result = subtract ? l.b.CreateSub(a, b) : l.b.CreateAdd(a, b);
+  Value* out = subtract ? l.b.CreateICmpULT(a, b) : l.b.CreateICmpULT(result, a);
   if (with_carry) {
-    Value* flag = b_.CreateLoad(b_.getInt1Ty(), CarrySlot());
-    Value* in = b_.CreateZExt(subtract ? b_.CreateNot(flag) : flag, a->getType());
+    Value* flag = l.b.CreateLoad(l.b.getInt1Ty(), CarrySlot(l));
+    Value* in = l.b.CreateZExt(subtract ? l.b.CreateNot(flag) : flag, a->getType());
     Value* partial = result;
-    result = subtract ? b_.CreateSub(partial, in) : b_.CreateAdd(partial, in);
-    out = b_.CreateOr(out, subtract ? b_.CreateICmpULT(partial, in) : b_.CreateICmpULT(result, in));
+    result = subtract ? l.b.CreateSub(partial, in) : l.b.CreateAdd(partial, in);
+    out = l.b.CreateOr(out, subtract ? l.b.CreateICmpULT(partial, in) : l.b.CreateICmpULT(result, in));
   }
-  if (subtract) out = b_.CreateNot(out);
-  Write(Op(0), result, inst.type());
+  if (subtract) out = l.b.CreateNot(out);
+  l.Write(l.Op(0), result, inst.type());
   if (!inst.Has(Mod::kCc)) return;
-  if (guard_) out = b_.CreateSelect(guard_, out, b_.CreateLoad(b_.getInt1Ty(), CarrySlot()));
-  b_.CreateStore(out, CarrySlot());
+  if (l.guard) out = l.b.CreateSelect(l.guard, out, l.b.CreateLoad(l.b.getInt1Ty(), CarrySlot(l)));
+  l.b.CreateStore(out, CarrySlot(l));
 }
+
+}  // namespace
 
 template <>
-void FunctionLifter::Lift<semantic::AddSub>(const Instruction& inst) {
+void Lift<semantic::AddSub>(Lifter& l, const Instruction& inst) {
   const ScalarType type = inst.type();
-  if (ptx::IsFloat(type)) return LiftFloatArithmetic(inst);
+  if (ptx::IsFloat(type)) return LiftFloatArithmetic(l, inst);
   const bool subtract = inst.opcode == Opcode::kSub || inst.opcode == Opcode::kSubc;
-  Value* a = Read(Op(1), type);
-  Value* b = Read(Op(2), type);
+  Value* a = l.Read(l.Op(1), type);
+  Value* b = l.Read(l.Op(2), type);
   if (inst.Has(Mod::kCc) || inst.opcode == Opcode::kAddc || inst.opcode == Opcode::kSubc)
-    return LiftCarry(inst, a, b, subtract);
+    return LiftCarry(l, inst, a, b, subtract);
   auto combine = [&](Value* x, Value* y) -> Value* {
-    if (!inst.Has(Mod::kSat)) return subtract ? b_.CreateSub(x, y) : b_.CreateAdd(x, y);
+    if (!inst.Has(Mod::kSat)) return subtract ? l.b.CreateSub(x, y) : l.b.CreateAdd(x, y);
     const bool is_signed = IsSignedType(type);
-    return b_.CreateBinaryIntrinsic(subtract ? (is_signed ? llvm::Intrinsic::ssub_sat : llvm::Intrinsic::usub_sat)
-                                             : (is_signed ? llvm::Intrinsic::sadd_sat : llvm::Intrinsic::uadd_sat),
-                                    x, y);
+    return l.b.CreateBinaryIntrinsic(subtract ? (is_signed ? llvm::Intrinsic::ssub_sat : llvm::Intrinsic::usub_sat)
+                                              : (is_signed ? llvm::Intrinsic::sadd_sat : llvm::Intrinsic::uadd_sat),
+                                     x, y);
   };
-  Write(Op(0), MapLanes(a, b, Lanes(type), combine), type);
+  l.Write(l.Op(0), l.MapLanes(a, b, Lanes(type), combine), type);
 }
 
+namespace {
+
 // High half of the full product.
-Value* FunctionLifter::MulHigh(Value* a, Value* b, bool is_signed) {
+Value* MulHigh(Lifter& l, Value* a, Value* b, bool is_signed) {
   const unsigned bits = a->getType()->getIntegerBitWidth();
-  auto* wide = b_.getIntNTy(bits * 2);
-  Value* product = is_signed ? b_.CreateMul(b_.CreateSExt(a, wide), b_.CreateSExt(b, wide))
-                             : b_.CreateMul(b_.CreateZExt(a, wide), b_.CreateZExt(b, wide));
-  return b_.CreateTrunc(b_.CreateLShr(product, bits), a->getType());
+  auto* wide = l.b.getIntNTy(bits * 2);
+  Value* product = is_signed ? l.b.CreateMul(l.b.CreateSExt(a, wide), l.b.CreateSExt(b, wide))
+                             : l.b.CreateMul(l.b.CreateZExt(a, wide), l.b.CreateZExt(b, wide));
+  return l.b.CreateTrunc(l.b.CreateLShr(product, bits), a->getType());
 }
 
 // .lo, .hi or .wide product as the type it has.
-Value* FunctionLifter::Product(const Instruction& inst, ScalarType& type) {
+Value* Product(Lifter& l, const Instruction& inst, ScalarType& type) {
   const bool is_signed = IsSignedType(type);
-  Value* a = Read(Op(1), type);
-  Value* b = Read(Op(2), type);
-  if (inst.Has(Mod::kHi)) return MulHigh(a, b, is_signed);
-  if (!inst.Has(Mod::kWide)) return b_.CreateMul(a, b);
+  Value* a = l.Read(l.Op(1), type);
+  Value* b = l.Read(l.Op(2), type);
+  if (inst.Has(Mod::kHi)) return MulHigh(l, a, b, is_signed);
+  if (!inst.Has(Mod::kWide)) return l.b.CreateMul(a, b);
   type = Wider(type);
-  if (type == ScalarType::kNone) RefuseInstruction("is not a valid width");
-  return b_.CreateMul(Resize(a, TypeOf(type), is_signed), Resize(b, TypeOf(type), is_signed));
+  if (type == ScalarType::kNone) l.RefuseInstruction("is not a valid width");
+  return l.b.CreateMul(l.Resize(a, l.TypeOf(type), is_signed), l.Resize(b, l.TypeOf(type), is_signed));
+}
+
+}  // namespace
+
+template <>
+void Lift<semantic::Mul>(Lifter& l, const Instruction& inst) {
+  ScalarType type = inst.type();
+  if (ptx::IsFloat(type)) return LiftFloatArithmetic(l, inst);
+  Value* product = Product(l, inst, type);
+  l.Write(l.Op(0), product, type);
 }
 
 template <>
-void FunctionLifter::Lift<semantic::Mul>(const Instruction& inst) {
+void Lift<semantic::Mad>(Lifter& l, const Instruction& inst) {
   ScalarType type = inst.type();
-  if (ptx::IsFloat(type)) return LiftFloatArithmetic(inst);
-  Value* product = Product(inst, type);
-  Write(Op(0), product, type);
-}
-
-template <>
-void FunctionLifter::Lift<semantic::Mad>(const Instruction& inst) {
-  ScalarType type = inst.type();
-  if (ptx::IsFloat(type)) return Lift<semantic::Fma>(inst);
-  Value* product = Product(inst, type);
-  Value* c = Read(Op(3), type);
-  if (inst.Has(Mod::kCc) || inst.opcode == Opcode::kMadc) return LiftCarry(inst, product, c, false);
-  Value* sum =
-      inst.Has(Mod::kSat) ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::sadd_sat, product, c) : b_.CreateAdd(product, c);
-  Write(Op(0), sum, type);
+  if (ptx::IsFloat(type)) return Lift<semantic::Fma>(l, inst);
+  Value* product = Product(l, inst, type);
+  Value* c = l.Read(l.Op(3), type);
+  if (inst.Has(Mod::kCc) || inst.opcode == Opcode::kMadc) return LiftCarry(l, inst, product, c, false);
+  Value* sum = inst.Has(Mod::kSat) ? l.b.CreateBinaryIntrinsic(llvm::Intrinsic::sadd_sat, product, c)
+                                   : l.b.CreateAdd(product, c);
+  l.Write(l.Op(0), sum, type);
 }
 
 // clmad.{lo,hi}.u64 d, a, b, c (ISA 9.3, 9.7.1.5): half of the product of polynomials over GF(2), xor c. Factors of
@@ -113,126 +119,126 @@ void FunctionLifter::Lift<semantic::Mad>(const Instruction& inst) {
 // parity is its lowest bit, and only in the last one do they make a carry, which leaves the 64 bits. The high half is
 // the low one of the factors with their bits in reverse.
 template <>
-void FunctionLifter::Lift<semantic::Clmad>(const Instruction& inst) {
+void Lift<semantic::Clmad>(Lifter& l, const Instruction& inst) {
   constexpr std::uint64_t kEveryFourth = 0x1111'1111'1111'1111;
   const bool high = inst.Has(Mod::kHi);
-  if ((!high && !inst.Has(Mod::kLo)) || inst.type() != ScalarType::kU64) RefuseInstruction();
-  const auto turned = [&](Value* x) { return high ? b_.CreateUnaryIntrinsic(llvm::Intrinsic::bitreverse, x) : x; };
-  Value* a = turned(Read(Op(1), ScalarType::kU64));
-  Value* b = turned(Read(Op(2), ScalarType::kU64));
-  Value* product = b_.getInt64(0);
+  if ((!high && !inst.Has(Mod::kLo)) || inst.type() != ScalarType::kU64) l.RefuseInstruction();
+  const auto turned = [&](Value* x) { return high ? l.b.CreateUnaryIntrinsic(llvm::Intrinsic::bitreverse, x) : x; };
+  Value* a = turned(l.Read(l.Op(1), ScalarType::kU64));
+  Value* b = turned(l.Read(l.Op(2), ScalarType::kU64));
+  Value* product = l.b.getInt64(0);
   for (unsigned column = 0; column < 4; ++column) {
-    Value* sum = b_.getInt64(0);
+    Value* sum = l.b.getInt64(0);
     for (unsigned bit = 0; bit < 4; ++bit) {
-      Value* x = b_.CreateAnd(a, kEveryFourth << bit);
-      Value* y = b_.CreateAnd(b, kEveryFourth << (column + 4 - bit) % 4);
-      sum = b_.CreateXor(sum, b_.CreateMul(x, y));
+      Value* x = l.b.CreateAnd(a, kEveryFourth << bit);
+      Value* y = l.b.CreateAnd(b, kEveryFourth << (column + 4 - bit) % 4);
+      sum = l.b.CreateXor(sum, l.b.CreateMul(x, y));
     }
-    product = b_.CreateOr(product, b_.CreateAnd(sum, kEveryFourth << column));
+    product = l.b.CreateOr(product, l.b.CreateAnd(sum, kEveryFourth << column));
   }
-  if (high) product = b_.CreateLShr(turned(product), 1);
-  Write(Op(0), b_.CreateXor(product, Read(Op(3), ScalarType::kU64)), ScalarType::kU64);
+  if (high) product = l.b.CreateLShr(turned(product), 1);
+  l.Write(l.Op(0), l.b.CreateXor(product, l.Read(l.Op(3), ScalarType::kU64)), ScalarType::kU64);
 }
 
 // mul24, mad24: product of the low 24 bits; .lo its bits 0 to 31, .hi its bits 16 to 47.
 template <>
-void FunctionLifter::Lift<semantic::Mul24>(const Instruction& inst) {
+void Lift<semantic::Mul24>(Lifter& l, const Instruction& inst) {
   const ScalarType type = inst.type();
   const bool is_signed = IsSignedType(type);
   auto narrow = [&](const Operand& operand) {
-    Value* low = b_.CreateTrunc(Read(operand, type), b_.getIntNTy(24));
-    return is_signed ? b_.CreateSExt(low, b_.getInt64Ty()) : b_.CreateZExt(low, b_.getInt64Ty());
+    Value* low = l.b.CreateTrunc(l.Read(operand, type), l.b.getIntNTy(24));
+    return is_signed ? l.b.CreateSExt(low, l.b.getInt64Ty()) : l.b.CreateZExt(low, l.b.getInt64Ty());
   };
-  Value* product = b_.CreateMul(narrow(Op(1)), narrow(Op(2)));
-  if (inst.Has(Mod::kHi)) product = b_.CreateLShr(product, 16);
-  Value* result = b_.CreateTrunc(product, b_.getInt32Ty());
+  Value* product = l.b.CreateMul(narrow(l.Op(1)), narrow(l.Op(2)));
+  if (inst.Has(Mod::kHi)) product = l.b.CreateLShr(product, 16);
+  Value* result = l.b.CreateTrunc(product, l.b.getInt32Ty());
   if (inst.opcode == Opcode::kMad24) {
-    Value* c = Read(Op(3), type);
-    result =
-        inst.Has(Mod::kSat) ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::sadd_sat, result, c) : b_.CreateAdd(result, c);
+    Value* c = l.Read(l.Op(3), type);
+    result = inst.Has(Mod::kSat) ? l.b.CreateBinaryIntrinsic(llvm::Intrinsic::sadd_sat, result, c)
+                                 : l.b.CreateAdd(result, c);
   }
-  Write(Op(0), result, type);
+  l.Write(l.Op(0), result, type);
 }
 
 // Division by zero gives all ones, as hardware does; the most negative number divided by -1 wraps.
 template <>
-void FunctionLifter::Lift<semantic::DivRem>(const Instruction& inst) {
+void Lift<semantic::DivRem>(Lifter& l, const Instruction& inst) {
   const ScalarType type = inst.type();
-  if (ptx::IsFloat(type)) return LiftFloatDivide(inst);
-  if (type != ScalarType::kU32) MarkBranches(b_);
+  if (ptx::IsFloat(type)) return LiftFloatDivide(l, inst);
+  if (type != ScalarType::kU32) MarkBranches(l.b);
   const bool is_signed = IsSignedType(type);
   const bool remainder = inst.opcode == Opcode::kRem;
-  Value* a = Read(Op(1), type);
-  Value* b = Read(Op(2), type);
+  Value* a = l.Read(l.Op(1), type);
+  Value* b = l.Read(l.Op(2), type);
   auto* all_ones = llvm::Constant::getAllOnesValue(a->getType());
   Value* one = llvm::ConstantInt::get(a->getType(), 1);
-  Value* is_zero = b_.CreateICmpEQ(b, llvm::Constant::getNullValue(b->getType()));
-  Value* is_minus_one = is_signed ? b_.CreateICmpEQ(b, all_ones) : nullptr;
-  Value* divisor = b_.CreateSelect(is_signed ? b_.CreateOr(is_zero, is_minus_one) : is_zero, one, b);
-  Value* result = remainder ? (is_signed ? b_.CreateSRem(a, divisor) : b_.CreateURem(a, divisor))
-                            : (is_signed ? b_.CreateSDiv(a, divisor) : b_.CreateUDiv(a, divisor));
-  if (is_signed && !remainder) result = b_.CreateSelect(is_minus_one, b_.CreateNeg(a), result);
-  Write(Op(0), b_.CreateSelect(is_zero, all_ones, result), type);
+  Value* is_zero = l.b.CreateICmpEQ(b, llvm::Constant::getNullValue(b->getType()));
+  Value* is_minus_one = is_signed ? l.b.CreateICmpEQ(b, all_ones) : nullptr;
+  Value* divisor = l.b.CreateSelect(is_signed ? l.b.CreateOr(is_zero, is_minus_one) : is_zero, one, b);
+  Value* result = remainder ? (is_signed ? l.b.CreateSRem(a, divisor) : l.b.CreateURem(a, divisor))
+                            : (is_signed ? l.b.CreateSDiv(a, divisor) : l.b.CreateUDiv(a, divisor));
+  if (is_signed && !remainder) result = l.b.CreateSelect(is_minus_one, l.b.CreateNeg(a), result);
+  l.Write(l.Op(0), l.b.CreateSelect(is_zero, all_ones, result), type);
 }
 
 // sad: c + |a - b|
 template <>
-void FunctionLifter::Lift<semantic::Sad>(const Instruction& inst) {
+void Lift<semantic::Sad>(Lifter& l, const Instruction& inst) {
   const ScalarType type = inst.type();
   const bool is_signed = IsSignedType(type);
-  Value* a = Read(Op(1), type);
-  Value* b = Read(Op(2), type);
-  Value* difference = b_.CreateSub(MinMax(a, b, is_signed, true), MinMax(a, b, is_signed, false));
-  Write(Op(0), b_.CreateAdd(Read(Op(3), type), difference), type);
+  Value* a = l.Read(l.Op(1), type);
+  Value* b = l.Read(l.Op(2), type);
+  Value* difference = l.b.CreateSub(MinMax(l, a, b, is_signed, true), MinMax(l, a, b, is_signed, false));
+  l.Write(l.Op(0), l.b.CreateAdd(l.Read(l.Op(3), type), difference), type);
 }
 
 template <>
-void FunctionLifter::Lift<semantic::AbsNeg>(const Instruction& inst) {
+void Lift<semantic::AbsNeg>(Lifter& l, const Instruction& inst) {
   const ScalarType type = inst.type();
-  if (ptx::IsFloat(type)) return Lift<semantic::FloatUnary>(inst);
+  if (ptx::IsFloat(type)) return Lift<semantic::FloatUnary>(l, inst);
   auto of_lane = [&](Value* a, Value*) -> Value* {
-    Value* negated = b_.CreateNeg(a);
+    Value* negated = l.b.CreateNeg(a);
     if (inst.opcode == Opcode::kNeg) return negated;
-    return b_.CreateSelect(b_.CreateICmpSLT(a, llvm::Constant::getNullValue(a->getType())), negated, a);
+    return l.b.CreateSelect(l.b.CreateICmpSLT(a, llvm::Constant::getNullValue(a->getType())), negated, a);
   };
-  Value* a = Read(Op(1), type);
-  Write(Op(0), MapLanes(a, a, Lanes(type), of_lane), type);
+  Value* a = l.Read(l.Op(1), type);
+  l.Write(l.Op(0), l.MapLanes(a, a, Lanes(type), of_lane), type);
 }
 
-Value* FunctionLifter::MinMax(Value* a, Value* b, bool is_signed, bool max) {
+Value* MinMax(Lifter& l, Value* a, Value* b, bool is_signed, bool max) {
   using llvm::Intrinsic::ID;
   const ID id = max ? (is_signed ? llvm::Intrinsic::smax : llvm::Intrinsic::umax)
                     : (is_signed ? llvm::Intrinsic::smin : llvm::Intrinsic::umin);
-  return b_.CreateBinaryIntrinsic(id, a, b);
+  return l.b.CreateBinaryIntrinsic(id, a, b);
 }
 
 template <>
-void FunctionLifter::Lift<semantic::MinMax>(const Instruction& inst) {
+void Lift<semantic::MinMax>(Lifter& l, const Instruction& inst) {
   const ScalarType type = inst.type();
-  if (ptx::IsFloat(type)) return LiftFloatMinMax(inst);
+  if (ptx::IsFloat(type)) return LiftFloatMinMax(l, inst);
   const bool max = inst.opcode == Opcode::kMax;
   auto combine = [&](Value* a, Value* b) -> Value* {
-    Value* result = MinMax(a, b, IsSignedType(type), max);
-    if (inst.Has(Mod::kRelu)) result = MinMax(result, llvm::Constant::getNullValue(result->getType()), true, true);
+    Value* result = MinMax(l, a, b, IsSignedType(type), max);
+    if (inst.Has(Mod::kRelu)) result = MinMax(l, result, llvm::Constant::getNullValue(result->getType()), true, true);
     return result;
   };
-  Write(Op(0), MapLanes(Read(Op(1), type), Read(Op(2), type), Lanes(type), combine), type);
+  l.Write(l.Op(0), l.MapLanes(l.Read(l.Op(1), type), l.Read(l.Op(2), type), Lanes(type), combine), type);
 }
 
 // dp4a: c + sum of four byte products; dp2a: c + a.h0 * b.b0 + a.h1 * b.b1, or b2 and b3 with .hi.
 template <>
-void FunctionLifter::Lift<semantic::DotProduct>(const Instruction& inst) {
+void Lift<semantic::DotProduct>(Lifter& l, const Instruction& inst) {
   const bool four = inst.opcode == Opcode::kDp4a;
   const ScalarType a_type = inst.type(0), b_type = inst.type(1);
-  const std::vector<Value*> a = SplitLanes(Read(Op(1), a_type), four ? 4 : 2);
-  const std::vector<Value*> b = SplitLanes(Read(Op(2), b_type), 4);
-  Value* sum = Read(Op(3), ScalarType::kB32);
+  const std::vector<Value*> a = l.SplitLanes(l.Read(l.Op(1), a_type), four ? 4 : 2);
+  const std::vector<Value*> b = l.SplitLanes(l.Read(l.Op(2), b_type), 4);
+  Value* sum = l.Read(l.Op(3), ScalarType::kB32);
   for (std::size_t i = 0; i < a.size(); ++i) {
-    Value* x = Resize(a[i], b_.getInt32Ty(), IsSignedType(a_type));
-    Value* y = Resize(b[inst.Has(Mod::kHi) ? i + 2 : i], b_.getInt32Ty(), IsSignedType(b_type));
-    sum = b_.CreateAdd(sum, b_.CreateMul(x, y));
+    Value* x = l.Resize(a[i], l.b.getInt32Ty(), IsSignedType(a_type));
+    Value* y = l.Resize(b[inst.Has(Mod::kHi) ? i + 2 : i], l.b.getInt32Ty(), IsSignedType(b_type));
+    sum = l.b.CreateAdd(sum, l.b.CreateMul(x, y));
   }
-  Write(Op(0), sum, ScalarType::kB32);
+  l.Write(l.Op(0), sum, ScalarType::kB32);
 }
 
 }  // namespace gridloom::exec

@@ -1,7 +1,9 @@
 // Logic, shifts and byte permutation (PTX ISA, 9.7.8 and 9.7.9.7).
+#include "sim/exec/compiler/lift_parts.h"
 #include "sim/exec/compiler/lifter.h"
 
 namespace gridloom::exec {
+
 namespace {
 
 // A function of two bits as a table: bit (a << 1 | b).
@@ -29,117 +31,122 @@ Value* Lut2(llvm::IRBuilder<>& ir, Value* a, Value* b, unsigned table) {
 }  // namespace
 
 // Shift left or logically right by any count: 0 from the width on. A constant count folds the select away.
-Value* FunctionLifter::ShiftOrZero(Value* a, Value* count, bool left) {
+Value* ShiftOrZero(Lifter& l, Value* a, Value* count, bool left) {
   const unsigned bits = a->getType()->getIntegerBitWidth();
-  Value* inside = b_.CreateICmpULT(count, llvm::ConstantInt::get(count->getType(), bits));
-  Value* amount = b_.CreateZExtOrTrunc(b_.CreateSelect(inside, count, llvm::Constant::getNullValue(count->getType())),
-                                       a->getType());
-  Value* shifted = left ? b_.CreateShl(a, amount) : b_.CreateLShr(a, amount);
-  return b_.CreateSelect(inside, shifted, llvm::Constant::getNullValue(a->getType()));
+  Value* inside = l.b.CreateICmpULT(count, llvm::ConstantInt::get(count->getType(), bits));
+  Value* amount = l.b.CreateZExtOrTrunc(l.b.CreateSelect(inside, count, llvm::Constant::getNullValue(count->getType())),
+                                        a->getType());
+  Value* shifted = left ? l.b.CreateShl(a, amount) : l.b.CreateLShr(a, amount);
+  return l.b.CreateSelect(inside, shifted, llvm::Constant::getNullValue(a->getType()));
 }
 
 // Arithmetic shift right by any count: all sign from the width on.
-Value* FunctionLifter::ShiftSigned(Value* a, Value* count) {
+Value* ShiftSigned(Lifter& l, Value* a, Value* count) {
   auto* last = llvm::ConstantInt::get(count->getType(), a->getType()->getIntegerBitWidth() - 1);
-  return b_.CreateAShr(a, b_.CreateZExtOrTrunc(MinMax(count, last, false, false), a->getType()));
+  return l.b.CreateAShr(a, l.b.CreateZExtOrTrunc(MinMax(l, count, last, false, false), a->getType()));
 }
 
 template <>
-void FunctionLifter::Lift<semantic::Logic>(const Instruction& inst) {
+void Lift<semantic::Logic>(Lifter& l, const Instruction& inst) {
   const ScalarType type = inst.type();
-  Value* a = Read(Op(1), type);
+  Value* a = l.Read(l.Op(1), type);
   Value* result = nullptr;
   switch (inst.opcode) {
-    case Opcode::kNot: result = b_.CreateNot(a); break;
-    case Opcode::kAnd: result = b_.CreateAnd(a, Read(Op(2), type)); break;
-    case Opcode::kOr: result = b_.CreateOr(a, Read(Op(2), type)); break;
-    default: result = b_.CreateXor(a, Read(Op(2), type)); break;
+    case Opcode::kNot: result = l.b.CreateNot(a); break;
+    case Opcode::kAnd: result = l.b.CreateAnd(a, l.Read(l.Op(2), type)); break;
+    case Opcode::kOr: result = l.b.CreateOr(a, l.Read(l.Op(2), type)); break;
+    default: result = l.b.CreateXor(a, l.Read(l.Op(2), type)); break;
   }
-  Write(Op(0), result, type);
+  l.Write(l.Op(0), result, type);
 }
 
 template <>
-void FunctionLifter::Lift<semantic::Cnot>(const Instruction& inst) {
-  Value* a = Read(Op(1), inst.type());
-  Write(Op(0), b_.CreateZExt(b_.CreateICmpEQ(a, llvm::Constant::getNullValue(a->getType())), a->getType()),
-        inst.type());
+void Lift<semantic::Cnot>(Lifter& l, const Instruction& inst) {
+  Value* a = l.Read(l.Op(1), inst.type());
+  l.Write(l.Op(0), l.b.CreateZExt(l.b.CreateICmpEQ(a, llvm::Constant::getNullValue(a->getType())), a->getType()),
+          inst.type());
 }
 
 template <>
-void FunctionLifter::Lift<semantic::Shift>(const Instruction& inst) {
+void Lift<semantic::Shift>(Lifter& l, const Instruction& inst) {
   const ScalarType type = inst.type();
-  Value* a = Read(Op(1), type);
-  Value* count = Read(Op(2), ScalarType::kU32);
+  Value* a = l.Read(l.Op(1), type);
+  Value* count = l.Read(l.Op(2), ScalarType::kU32);
   const bool left = inst.opcode == Opcode::kShl;
-  Write(Op(0), !left && ptx::IsSigned(type) ? ShiftSigned(a, count) : ShiftOrZero(a, count, left), type);
+  l.Write(l.Op(0), !left && ptx::IsSigned(type) ? ShiftSigned(l, a, count) : ShiftOrZero(l, a, count, left), type);
 }
 
 // shf.l/.r: the upper or lower word of {b, a} shifted.
 template <>
-void FunctionLifter::Lift<semantic::FunnelShift>(const Instruction& inst) {
-  Value* a = Read(Op(1), ScalarType::kB32);
-  Value* b = Read(Op(2), ScalarType::kB32);
-  Value* count = Read(Op(3), ScalarType::kU32);
+void Lift<semantic::FunnelShift>(Lifter& l, const Instruction& inst) {
+  Value* a = l.Read(l.Op(1), ScalarType::kB32);
+  Value* b = l.Read(l.Op(2), ScalarType::kB32);
+  Value* count = l.Read(l.Op(3), ScalarType::kU32);
   const bool left = inst.Has(Mod::kL);
   Value* result =
-      b_.CreateIntrinsic(left ? llvm::Intrinsic::fshl : llvm::Intrinsic::fshr, {b_.getInt32Ty()}, {b, a, count});
-  if (inst.Has(Mod::kClamp)) result = b_.CreateSelect(b_.CreateICmpUGE(count, b_.getInt32(32)), left ? a : b, result);
-  Write(Op(0), result, ScalarType::kB32);
+      l.b.CreateIntrinsic(left ? llvm::Intrinsic::fshl : llvm::Intrinsic::fshr, {l.b.getInt32Ty()}, {b, a, count});
+  if (inst.Has(Mod::kClamp))
+    result = l.b.CreateSelect(l.b.CreateICmpUGE(count, l.b.getInt32(32)), left ? a : b, result);
+  l.Write(l.Op(0), result, ScalarType::kB32);
 }
 
+namespace {
+
 // Truth table of three inputs, by the first one: x ? high : low.
-Value* FunctionLifter::Lut3(Value* a, Value* b, Value* c, unsigned table) {
-  Value* low = Lut2(b_, b, c, table & 15);
-  Value* high = Lut2(b_, b, c, (table >> 4) & 15);
+Value* Lut3(Lifter& l, Value* a, Value* b, Value* c, unsigned table) {
+  Value* low = Lut2(l.b, b, c, table & 15);
+  Value* high = Lut2(l.b, b, c, (table >> 4) & 15);
   if ((table & 15) == ((table >> 4) & 15)) return low;
-  if ((table & 15) == (~(table >> 4) & 15)) return b_.CreateXor(low, a);
-  return b_.CreateOr(b_.CreateAnd(a, high), b_.CreateAnd(b_.CreateNot(a), low));
+  if ((table & 15) == (~(table >> 4) & 15)) return l.b.CreateXor(low, a);
+  return l.b.CreateOr(l.b.CreateAnd(a, high), l.b.CreateAnd(l.b.CreateNot(a), low));
 }
+
+}  // namespace
 
 // lop3.b32 d, a, b, c, table;  lop3.BoolOp.b32 d|p, a, b, c, table, q:  p = (d != 0) BoolOp q
 template <>
-void FunctionLifter::Lift<semantic::Lop3>(const Instruction& inst) {
-  const bool pair = Op(0).kind == OperandKind::kPair;
-  if (Op(4).kind != OperandKind::kInt) RefuseInstruction("needs a constant table");
-  Value* result = Lut3(Read(Op(1), ScalarType::kB32), Read(Op(2), ScalarType::kB32), Read(Op(3), ScalarType::kB32),
-                       static_cast<unsigned>(Op(4).int_literal.value));
+void Lift<semantic::Lop3>(Lifter& l, const Instruction& inst) {
+  const bool pair = l.Op(0).kind == OperandKind::kPair;
+  if (l.Op(4).kind != OperandKind::kInt) l.RefuseInstruction("needs a constant table");
+  Value* result = Lut3(l, l.Read(l.Op(1), ScalarType::kB32), l.Read(l.Op(2), ScalarType::kB32),
+                       l.Read(l.Op(3), ScalarType::kB32), static_cast<unsigned>(l.Op(4).int_literal.value));
   Value* test = nullptr;
-  if (pair) test = Combine(inst, b_.CreateICmpNE(result, b_.getInt32(0)), 5);
-  Write(pair ? Op(0).elements[0] : Op(0), result, ScalarType::kB32);
-  if (pair) Write(Op(0).elements[1], test, ScalarType::kPred);
+  if (pair) test = CombinePredicate(l, inst, l.b.CreateICmpNE(result, l.b.getInt32(0)), 5);
+  l.Write(pair ? l.Op(0).elements[0] : l.Op(0), result, ScalarType::kB32);
+  if (pair) l.Write(l.Op(0).elements[1], test, ScalarType::kPred);
 }
 
 // prmt: each result byte is a byte of {b, a}, in the default mode chosen by a nibble whose top bit replicates its sign.
 template <>
-void FunctionLifter::Lift<semantic::Prmt>(const Instruction& inst) {
-  Value* a = Read(Op(1), ScalarType::kB32);
-  Value* b = Read(Op(2), ScalarType::kB32);
-  Value* selector = Read(Op(3), ScalarType::kB32);
-  auto* i64 = b_.getInt64Ty();
-  Value* bytes = b_.CreateOr(b_.CreateShl(b_.CreateZExt(b, i64), 32), b_.CreateZExt(a, i64));
-  Value* s = b_.CreateAnd(selector, 3);
+void Lift<semantic::Prmt>(Lifter& l, const Instruction& inst) {
+  Value* a = l.Read(l.Op(1), ScalarType::kB32);
+  Value* b = l.Read(l.Op(2), ScalarType::kB32);
+  Value* selector = l.Read(l.Op(3), ScalarType::kB32);
+  auto* i64 = l.b.getInt64Ty();
+  Value* bytes = l.b.CreateOr(l.b.CreateShl(l.b.CreateZExt(b, i64), 32), l.b.CreateZExt(a, i64));
+  Value* s = l.b.CreateAnd(selector, 3);
   auto index = [&](std::uint32_t i) -> Value* {
-    if (inst.Has(Mod::kF4e)) return b_.CreateAdd(s, b_.getInt32(i));
-    if (inst.Has(Mod::kB4e)) return b_.CreateAnd(b_.CreateSub(s, b_.getInt32(i)), 7);
+    if (inst.Has(Mod::kF4e)) return l.b.CreateAdd(s, l.b.getInt32(i));
+    if (inst.Has(Mod::kB4e)) return l.b.CreateAnd(l.b.CreateSub(s, l.b.getInt32(i)), 7);
     if (inst.Has(Mod::kRc8)) return s;
-    if (inst.Has(Mod::kEcl)) return MinMax(s, b_.getInt32(i), false, true);
-    if (inst.Has(Mod::kEcr)) return MinMax(s, b_.getInt32(i), false, false);
-    if (inst.Has(Mod::kRc16)) return b_.CreateOr(b_.CreateShl(b_.CreateAnd(s, 1), 1), b_.getInt32(i & 1));
-    return b_.CreateAnd(b_.CreateLShr(selector, 4 * i), 7);
+    if (inst.Has(Mod::kEcl)) return MinMax(l, s, l.b.getInt32(i), false, true);
+    if (inst.Has(Mod::kEcr)) return MinMax(l, s, l.b.getInt32(i), false, false);
+    if (inst.Has(Mod::kRc16)) return l.b.CreateOr(l.b.CreateShl(l.b.CreateAnd(s, 1), 1), l.b.getInt32(i & 1));
+    return l.b.CreateAnd(l.b.CreateLShr(selector, 4 * i), 7);
   };
   const bool modal = inst.Has(Mod::kF4e) || inst.Has(Mod::kB4e) || inst.Has(Mod::kRc8) || inst.Has(Mod::kEcl) ||
                      inst.Has(Mod::kEcr) || inst.Has(Mod::kRc16);
   std::vector<Value*> result;
   for (std::uint32_t i = 0; i < 4; ++i) {
-    Value* shift = b_.CreateZExt(b_.CreateShl(index(i), 3), i64);
-    Value* byte = b_.CreateTrunc(b_.CreateLShr(bytes, shift), b_.getInt8Ty());
+    Value* shift = l.b.CreateZExt(l.b.CreateShl(index(i), 3), i64);
+    Value* byte = l.b.CreateTrunc(l.b.CreateLShr(bytes, shift), l.b.getInt8Ty());
     if (!modal) {
-      Value* sign = b_.CreateTrunc(b_.CreateLShr(selector, 4 * i + 3), b_.getInt1Ty());
-      byte = b_.CreateSelect(sign, b_.CreateAShr(byte, 7), byte);
+      Value* sign = l.b.CreateTrunc(l.b.CreateLShr(selector, 4 * i + 3), l.b.getInt1Ty());
+      byte = l.b.CreateSelect(sign, l.b.CreateAShr(byte, 7), byte);
     }
     result.push_back(byte);
   }
-  Write(Op(0), JoinLanes(result, b_.getInt32Ty()), ScalarType::kB32);
+  l.Write(l.Op(0), l.JoinLanes(result, l.b.getInt32Ty()), ScalarType::kB32);
 }
 
 }  // namespace gridloom::exec

@@ -2,9 +2,11 @@
 #include <cstring>
 
 #include "sim/exec/compiler/lift_nan.h"
+#include "sim/exec/compiler/lift_parts.h"
 #include "sim/exec/compiler/lifter.h"
 
 namespace gridloom::exec {
+
 namespace {
 
 std::uint32_t ComponentIndex(char element) {
@@ -46,15 +48,14 @@ std::uint64_t LiteralBits(const ptx::FloatLiteral& literal, ScalarType type) {
 
 }  // namespace
 
-llvm::AllocaInst* FunctionLifter::EntryAlloca(llvm::Type* type, const llvm::Twine& name) {
-  llvm::IRBuilder<> entry(entry_end_);
+llvm::AllocaInst* Lifter::EntryAlloca(llvm::Type* type, const llvm::Twine& name) {
+  llvm::IRBuilder<> entry(entry_end);
   llvm::AllocaInst* slot = entry.CreateAlloca(type, nullptr, name);
   entry.CreateStore(llvm::Constant::getNullValue(type), slot);
   return slot;
 }
 
-llvm::AllocaInst* FunctionLifter::RegisterSlot(const ptx::Variable& variable, std::uint32_t index,
-                                               std::uint32_t component) {
+llvm::AllocaInst* Lifter::RegisterSlot(const ptx::Variable& variable, std::uint32_t index, std::uint32_t component) {
   llvm::AllocaInst*& slot = registers_[{&variable, index, component}];
   if (!slot) {
     llvm::Twine name = llvm::Twine(llvm::StringRef(variable.name.data(), variable.name.size()));
@@ -64,38 +65,38 @@ llvm::AllocaInst* FunctionLifter::RegisterSlot(const ptx::Variable& variable, st
   return slot;
 }
 
-Value* FunctionLifter::ReadRegister(const ptx::Variable& variable, std::uint32_t index, std::uint32_t component) {
-  return b_.CreateLoad(TypeOf(variable.type), RegisterSlot(variable, index, component));
+Value* Lifter::ReadRegister(const ptx::Variable& variable, std::uint32_t index, std::uint32_t component) {
+  return b.CreateLoad(TypeOf(variable.type), RegisterSlot(variable, index, component));
 }
 
-void FunctionLifter::WriteRegister(const ptx::Variable& variable, std::uint32_t index, std::uint32_t component,
-                                   Value* value, ScalarType type) {
+void Lifter::WriteRegister(const ptx::Variable& variable, std::uint32_t index, std::uint32_t component, Value* value,
+                           ScalarType type) {
   llvm::AllocaInst* slot = RegisterSlot(variable, index, component);
   value = Resize(value, slot->getAllocatedType(), ptx::IsSigned(type));
-  if (guard_) value = b_.CreateSelect(guard_, value, b_.CreateLoad(slot->getAllocatedType(), slot));
-  b_.CreateStore(value, slot);
+  if (guard) value = b.CreateSelect(guard, value, b.CreateLoad(slot->getAllocatedType(), slot));
+  b.CreateStore(value, slot);
 }
 
-Value* FunctionLifter::AsInt(Value* value) {
+Value* Lifter::AsInt(Value* value) {
   llvm::Type* type = value->getType();
   if (type->isIntegerTy()) return value;
-  Value* bits = b_.CreateBitCast(value, b_.getIntNTy(type->getScalarSizeInBits()));
+  Value* bits = b.CreateBitCast(value, b.getIntNTy(type->getScalarSizeInBits()));
   MarkRegisterCast(bits);
   return bits;
 }
 
-Value* FunctionLifter::Resize(Value* value, llvm::Type* type, bool is_signed) {
+Value* Lifter::Resize(Value* value, llvm::Type* type, bool is_signed) {
   if (value->getType() == type) return value;
   value = AsInt(value);
-  auto* bits = b_.getIntNTy(type->getScalarSizeInBits());
-  value = is_signed ? b_.CreateSExtOrTrunc(value, bits) : b_.CreateZExtOrTrunc(value, bits);
+  auto* bits = b.getIntNTy(type->getScalarSizeInBits());
+  value = is_signed ? b.CreateSExtOrTrunc(value, bits) : b.CreateZExtOrTrunc(value, bits);
   if (type == bits) return value;
-  value = b_.CreateBitCast(value, type);
+  value = b.CreateBitCast(value, type);
   MarkRegisterCast(value);
   return value;
 }
 
-Value* FunctionLifter::Immediate(const Operand& operand, ScalarType type) {
+Value* Lifter::Immediate(const Operand& operand, ScalarType type) {
   llvm::Type* ir_type = TypeOf(type);
   const unsigned bits = ir_type->getScalarSizeInBits();
   llvm::APInt value(bits, 0);
@@ -107,48 +108,48 @@ Value* FunctionLifter::Immediate(const Operand& operand, ScalarType type) {
     value = llvm::APInt(64, operand.int_literal.value);
     value = operand.int_literal.negative ? value.sextOrTrunc(bits) : value.zextOrTrunc(bits);
   }
-  return b_.CreateBitCast(b_.getInt(value), ir_type);
+  return b.CreateBitCast(b.getInt(value), ir_type);
 }
 
-Value* FunctionLifter::ReadSymbol(const Operand& operand) {
-  if (operand.function) return b_.getInt64(FunctionPointer(module_.TakeAddress(*operand.function, inst_->loc.line)));
-  Value* address = VariableAddress(*operand.variable);
-  return operand.offset == 0 ? address : b_.CreateAdd(address, b_.getInt64(static_cast<std::uint64_t>(operand.offset)));
+Value* Lifter::ReadSymbol(const Operand& operand) {
+  if (operand.function) return b.getInt64(FunctionPointer(module.TakeAddress(*operand.function, inst->loc.line)));
+  Value* address = VariableAddress(*this, *operand.variable);
+  return operand.offset == 0 ? address : b.CreateAdd(address, b.getInt64(static_cast<std::uint64_t>(operand.offset)));
 }
 
-Value* FunctionLifter::Read(const Operand& operand, ScalarType type) {
+Value* Lifter::Read(const Operand& operand, ScalarType type) {
   Value* value = nullptr;
   switch (operand.kind) {
     case OperandKind::kInt:
     case OperandKind::kFloat: return Immediate(operand, type);
-    case OperandKind::kSpecial: value = ReadSpecial(operand.text); break;
+    case OperandKind::kSpecial: value = ReadSpecial(*this, operand.text); break;
     case OperandKind::kSymbol: value = ReadSymbol(operand); break;
     case OperandKind::kRegister:
       RefuseWholeVector(operand);
       value = ReadRegister(*operand.variable, operand.index, ComponentIndex(operand.element));
       break;
-    default: Refuse("'" + std::string(operand.text) + "' is not a value '" + inst_->FullName() + "' can read");
+    default: Refuse("'" + std::string(operand.text) + "' is not a value '" + inst->FullName() + "' can read");
   }
   const bool is_signed = operand.kind == OperandKind::kRegister && ptx::IsSigned(operand.variable->type);
   value = Resize(value, TypeOf(type), is_signed);
-  if (operand.negated) value = b_.CreateNot(value);
-  if (operand.minus) value = value->getType()->isIntegerTy() ? b_.CreateNeg(value) : b_.CreateFNeg(value);
+  if (operand.negated) value = b.CreateNot(value);
+  if (operand.minus) value = value->getType()->isIntegerTy() ? b.CreateNeg(value) : b.CreateFNeg(value);
   return value;
 }
 
-void FunctionLifter::Write(const Operand& operand, Value* value, ScalarType type) {
+void Lifter::Write(const Operand& operand, Value* value, ScalarType type) {
   if (operand.kind == OperandKind::kSink) return;
-  if (operand.kind != OperandKind::kRegister) Refuse("destination of '" + inst_->FullName() + "' is not a register");
+  if (operand.kind != OperandKind::kRegister) Refuse("destination of '" + inst->FullName() + "' is not a register");
   RefuseWholeVector(operand);
   WriteRegister(*operand.variable, operand.index, ComponentIndex(operand.element), value, type);
 }
 
-void FunctionLifter::RefuseWholeVector(const Operand& operand) const {
+void Lifter::RefuseWholeVector(const Operand& operand) const {
   if (operand.variable->vector > 1 && operand.element == 0)
-    Refuse("'" + inst_->FullName() + "' takes no vector: '" + std::string(operand.text) + "'");
+    Refuse("'" + inst->FullName() + "' takes no vector: '" + std::string(operand.text) + "'");
 }
 
-std::vector<Operand> FunctionLifter::Components(const Operand& operand) const {
+std::vector<Operand> Lifter::Components(const Operand& operand) const {
   if (operand.kind == OperandKind::kVector) return operand.elements;
   if (operand.kind != OperandKind::kRegister || operand.variable->vector <= 1 || operand.element != 0) return {operand};
   std::vector<Operand> components;
@@ -159,10 +160,10 @@ std::vector<Operand> FunctionLifter::Components(const Operand& operand) const {
   return components;
 }
 
-Value* FunctionLifter::GuardValue(const ptx::Guard& guard) {
+Value* Lifter::GuardValue(const ptx::Guard& guard) {
   if (!guard.predicate) Refuse("guard '" + std::string(guard.text) + "' is not a declared predicate");
   Value* value = ReadRegister(*guard.predicate, guard.index, 0);
-  return guard.negated ? b_.CreateNot(value) : value;
+  return guard.negated ? b.CreateNot(value) : value;
 }
 
 }  // namespace gridloom::exec

@@ -1,17 +1,17 @@
-// Which member function lifts which opcode, from the instruction table.
+// Which function lifts which opcode, from the instruction table.
 #include "sim/exec/compiler/lifter.h"
 
 namespace gridloom::exec {
 
 template <>
-void FunctionLifter::Lift<semantic::None>(const Instruction&) {
-  RefuseInstruction();
+void Lift<semantic::None>(Lifter& l, const Instruction&) {
+  l.RefuseInstruction();
 }
 
-FunctionLifter::Handler FunctionLifter::HandlerFor(Opcode opcode) {
-  static constexpr Handler kHandlers[] = {
-      &FunctionLifter::Lift<semantic::None>,  // of an opcode that the table does not know
-#define PTX_OPCODE(name, text, cls, dsts, min_srcs, max_srcs, traits, meaning) &FunctionLifter::Lift<semantic::meaning>,
+LiftHandler HandlerFor(Opcode opcode) {
+  static constexpr LiftHandler kHandlers[] = {
+      &Lift<semantic::None>,  // of an opcode that the table does not know
+#define PTX_OPCODE(name, text, cls, dsts, min_srcs, max_srcs, traits, meaning) &Lift<semantic::meaning>,
 #include "rewriter/ptx/opcodes.def"
 #undef PTX_OPCODE
   };

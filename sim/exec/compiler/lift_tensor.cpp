@@ -4,6 +4,7 @@
 #include <charconv>
 #include <optional>
 
+#include "sim/exec/compiler/lift_parts.h"
 #include "sim/exec/compiler/lifter.h"
 #include "sim/exec/compiler/matrix_forms.h"
 #include "sim/exec/contract/tensor_immediates.h"
@@ -122,153 +123,163 @@ std::uint8_t LayoutFlags(const Instruction& inst) {
   return flags;
 }
 
-}  // namespace
-
-MmaImm FunctionLifter::MmaImmOf(const Instruction& inst) const {
+MmaImm MmaImmOf(Lifter& l, const Instruction& inst) {
   const bool wmma = inst.opcode == Opcode::kWmma, sparse = inst.Has(Mod::kSp) || HasText(inst, "sp::ordered_metadata");
   const MatrixInstruction instruction = wmma     ? MatrixInstruction::kWmma
                                         : sparse ? MatrixInstruction::kSparse
                                                  : MatrixInstruction::kMma;
   const std::optional<MatrixShape> shape = ShapeOf(inst);
-  if (!shape || HasText(inst, "block_scale")) RefuseInstruction();
+  if (!shape || HasText(inst, "block_scale")) l.RefuseInstruction();
   // d, a, b, c; wmma with halves names only d and c.
   const bool halves = inst.type(2) == ScalarType::kNone;
   const auto type = [&](std::size_t n, std::size_t of_halves) {
     const std::optional<MatrixType> found =
         halves ? (of_halves == 2 ? MatrixType::kF16 : MatrixTypeOf(inst.type(of_halves))) : MatrixTypeOf(inst.type(n));
-    if (!found) RefuseInstruction();
+    if (!found) l.RefuseInstruction();
     return *found;
   };
   const MatrixType d = type(0, 0), a = type(1, 2), b = type(2, 2), c = type(3, 1);
   const bool matching = BitsOf(a) == BitsOf(b) && IsIntegerMatrix(a) == IsIntegerMatrix(b) &&
                         (BitsOf(a) == 8 || IsIntegerMatrix(a) || a == b);
   if (!matching || !IsKnownShape(a, *shape, instruction) || !IsAccumulator(a, c) || !IsAccumulator(a, d))
-    RefuseInstruction();
+    l.RefuseInstruction();
   MmaImm imm{.m = static_cast<std::uint8_t>(shape->m), .n = static_cast<std::uint8_t>(shape->n), .k = shape->k};
   imm.types = static_cast<std::uint8_t>(static_cast<unsigned>(a) | static_cast<unsigned>(b) << 4);
   imm.accumulators = static_cast<std::uint8_t>(static_cast<unsigned>(c) | static_cast<unsigned>(d) << 4);
   imm.rounding = MatrixRoundingOf(inst);
   // wmma's fragments do not depend on the layout their matrix was loaded with.
   imm.flags = wmma ? 0 : LayoutFlags(inst);
-  if (!wmma && !imm.is_quad_pair() && imm.flags != 0) RefuseInstruction();
+  if (!wmma && !imm.is_quad_pair() && imm.flags != 0) l.RefuseInstruction();
   if (inst.Has(Mod::kSatfinite)) imm.flags |= MmaImm::kSaturate;
   if (inst.Has(Mod::kAnd)) imm.flags |= MmaImm::kAndPopc;
   if (!sparse) return imm;
   // d, a, b, c, metadata, selector
-  if (OpCount() != 6 || Op(5).kind != OperandKind::kInt) RefuseInstruction("needs metadata and a constant selector");
+  if (l.OpCount() != 6 || l.Op(5).kind != OperandKind::kInt)
+    l.RefuseInstruction("needs metadata and a constant selector");
   imm.flags |= MmaImm::kSparse;
-  if (Op(5).int_literal.value >= 4 / MetadataThreads(imm))
-    RefuseInstruction("has a selector beyond the threads of a quad");
-  imm.flags |= static_cast<std::uint8_t>(Op(5).int_literal.value << MmaImm::kSelectorShift);
+  if (l.Op(5).int_literal.value >= 4 / MetadataThreads(imm))
+    l.RefuseInstruction("has a selector beyond the threads of a quad");
+  imm.flags |= static_cast<std::uint8_t>(l.Op(5).int_literal.value << MmaImm::kSelectorShift);
   return imm;
 }
 
+}  // namespace
+
 /// Appends the `count` different registers of a fragment; wmma repeats those of halves when there are fewer than eight.
-void FunctionLifter::ReadFragment(const Operand& operand, unsigned count, bool wide,
-                                  llvm::SmallVectorImpl<Value*>& out) {
-  const std::vector<Operand> registers = Components(operand);
-  if (registers.size() % count != 0 || registers.empty()) RefuseInstruction("has a fragment of another size");
+void ReadFragment(Lifter& l, const Operand& operand, unsigned count, bool wide, llvm::SmallVectorImpl<Value*>& out) {
+  const std::vector<Operand> registers = l.Components(operand);
+  if (registers.size() % count != 0 || registers.empty()) l.RefuseInstruction("has a fragment of another size");
   for (unsigned i = 0; i < count; ++i)
-    out.push_back(AsInt(Read(registers[i], wide ? ScalarType::kB64 : ScalarType::kB32)));
+    out.push_back(l.AsInt(l.Read(registers[i], wide ? ScalarType::kB64 : ScalarType::kB32)));
 }
 
-void FunctionLifter::WriteFragment(const Operand& operand, Value* result, unsigned count, bool wide) {
-  const std::vector<Operand> registers = Components(operand);
-  if (registers.size() % count != 0 || registers.empty()) RefuseInstruction("has a fragment of another size");
+void WriteFragment(Lifter& l, const Operand& operand, Value* result, unsigned count, bool wide) {
+  const std::vector<Operand> registers = l.Components(operand);
+  if (registers.size() % count != 0 || registers.empty()) l.RefuseInstruction("has a fragment of another size");
   for (unsigned i = 0; i < registers.size(); ++i) {
-    Write(registers[i], count == 1 ? result : b_.CreateExtractValue(result, i % count),
-          wide ? ScalarType::kB64 : ScalarType::kB32);
+    l.Write(registers[i], count == 1 ? result : l.b.CreateExtractValue(result, i % count),
+            wide ? ScalarType::kB64 : ScalarType::kB32);
   }
 }
 
 // mma{.sp}.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d, a, b, c {, metadata, selector};  wmma.mma
 // likewise
 template <>
-void FunctionLifter::Lift<semantic::Mma>(const Instruction& inst) {
-  const MmaImm imm = MmaImmOf(inst);
+void Lift<semantic::Mma>(Lifter& l, const Instruction& inst) {
+  const MmaImm imm = MmaImmOf(l, inst);
   const bool wide = imm.a() == MatrixType::kF64;
   llvm::SmallVector<Value*, 24> inputs;
-  ReadFragment(Op(1), RegistersOfA(imm), wide, inputs);
-  ReadFragment(Op(2), RegistersOfB(imm), wide, inputs);
-  ReadFragment(Op(3), AccumulatorRegisters(imm, imm.c()), wide, inputs);
-  if (imm.has(MmaImm::kSparse)) inputs.push_back(Read(Op(4), ScalarType::kB32));
+  ReadFragment(l, l.Op(1), RegistersOfA(imm), wide, inputs);
+  ReadFragment(l, l.Op(2), RegistersOfB(imm), wide, inputs);
+  ReadFragment(l, l.Op(3), AccumulatorRegisters(imm, imm.c()), wide, inputs);
+  if (imm.has(MmaImm::kSparse)) inputs.push_back(l.Read(l.Op(4), ScalarType::kB32));
   const unsigned count = AccumulatorRegisters(imm, imm.d());
-  const llvm::SmallVector<llvm::Type*, 8> outputs(count, b_.getIntNTy(wide ? 64 : 32));
-  WriteFragment(Op(0), b_.CallHelper(Helper::kMma, outputs, inputs, PackImm(imm)), count, wide);
+  const llvm::SmallVector<llvm::Type*, 8> outputs(count, l.b.getIntNTy(wide ? 64 : 32));
+  WriteFragment(l, l.Op(0), l.b.CallHelper(Helper::kMma, outputs, inputs, PackImm(imm)), count, wide);
 }
 
-template <>
-void FunctionLifter::Lift<semantic::Wmma>(const Instruction& inst) {
-  if (inst.Has(Mod::kMma)) return Lift<semantic::Mma>(inst);
-  const bool load = inst.Has(Mod::kLoad);
-  const std::optional<MatrixShape> shape = ShapeOf(inst);
-  const std::optional<MatrixType> type = MatrixTypeOf(inst.type());
-  if (!shape || !type) RefuseInstruction();
-  MatrixMemoryImm imm{.role = MatrixRole::kAccumulator, .type = *type};
-  if (load && HasText(inst, "a")) imm.role = MatrixRole::kA;
-  if (load && HasText(inst, "b")) imm.role = MatrixRole::kB;
-  if (imm.role != MatrixRole::kAccumulator && !IsKnownShape(*type, *shape, MatrixInstruction::kWmma))
-    RefuseInstruction();
-  imm.rows = static_cast<std::uint8_t>(imm.role == MatrixRole::kB ? shape->k : shape->m);
-  imm.columns = static_cast<std::uint8_t>(imm.role == MatrixRole::kA ? shape->k : shape->n);
-  imm.column_major = inst.Has(Mod::kCol);
-  const bool along_k = imm.column_major == (imm.role == MatrixRole::kB);
-  if (BitsOf(*type) < 8 && !along_k) RefuseInstruction();
-  const Place place = Locate(Op(load ? 1 : 0), inst.space());
-  imm.space = place.space;
-  Value* stride =
-      OpCount() > 2 ? Read(Op(2), ScalarType::kU32) : b_.getInt32(imm.column_major ? imm.rows : imm.columns);
-  llvm::SmallVector<Value*, 12> inputs{HostAddress(place), stride};
-  RecordMatrix(imm, place, stride, load ? AccessKind::kRead : AccessKind::kWrite);
-  const unsigned count = FragmentRegisters(imm.role, imm.type, imm.rows, imm.columns);
-  const bool wide = *type == MatrixType::kF64;
-  if (!load) {
-    ReadFragment(Op(1), count, wide, inputs);
-    b_.CallHelper(Helper::kMatrixStore, {}, inputs, PackImm(imm));
-    return;
-  }
-  const llvm::SmallVector<llvm::Type*, 8> outputs(count, b_.getIntNTy(wide ? 64 : 32));
-  WriteFragment(Op(0), b_.CallHelper(Helper::kMatrixLoad, outputs, inputs, PackImm(imm)), count, wide);
-}
+namespace {
 
 /// In records every lane has an equal piece of the matrix, neighbours in a line lying together.
-void FunctionLifter::RecordMatrix(const MatrixMemoryImm& imm, const Place& place, Value* stride, AccessKind kind) {
-  if (b_.record == Recording::kNone) return;
+void RecordMatrix(Lifter& l, const MatrixMemoryImm& imm, const Place& place, Value* stride, AccessKind kind) {
+  if (l.b.record == Recording::kNone) return;
   const unsigned lines = imm.column_major ? imm.columns : imm.rows,
                  elements = imm.column_major ? imm.rows : imm.columns;
   const unsigned pieces = std::max(kWarpSize / lines, 1u);
   const unsigned piece_bytes = std::max(elements * BitsOf(imm.type) / 8 / pieces, 1u);
-  llvm::Type* i64 = b_.getInt64Ty();
-  Value* lane = b_.CreateZExt(b_.SpecialReg(Special::kLaneId), i64);
+  llvm::Type* i64 = l.b.getInt64Ty();
+  Value* lane = l.b.CreateZExt(l.b.SpecialReg(Special::kLaneId), i64);
   Value* line_bytes =
-      b_.CreateUDiv(b_.CreateMul(b_.CreateZExt(stride, i64), b_.getInt64(BitsOf(imm.type))), b_.getInt64(8));
-  Value* line = b_.CreateMul(b_.CreateUDiv(lane, b_.getInt64(pieces)), line_bytes);
-  Value* piece = b_.CreateMul(b_.CreateURem(lane, b_.getInt64(pieces)), b_.getInt64(piece_bytes));
-  b_.RecordAccess(kind, place.space, piece_bytes, b_.CreateAdd(place.address, b_.CreateAdd(line, piece)));
+      l.b.CreateUDiv(l.b.CreateMul(l.b.CreateZExt(stride, i64), l.b.getInt64(BitsOf(imm.type))), l.b.getInt64(8));
+  Value* line = l.b.CreateMul(l.b.CreateUDiv(lane, l.b.getInt64(pieces)), line_bytes);
+  Value* piece = l.b.CreateMul(l.b.CreateURem(lane, l.b.getInt64(pieces)), l.b.getInt64(piece_bytes));
+  l.b.RecordAccess(kind, place.space, piece_bytes, l.b.CreateAdd(place.address, l.b.CreateAdd(line, piece)));
 }
+
+}  // namespace
+
+template <>
+void Lift<semantic::Wmma>(Lifter& l, const Instruction& inst) {
+  if (inst.Has(Mod::kMma)) return Lift<semantic::Mma>(l, inst);
+  const bool load = inst.Has(Mod::kLoad);
+  const std::optional<MatrixShape> shape = ShapeOf(inst);
+  const std::optional<MatrixType> type = MatrixTypeOf(inst.type());
+  if (!shape || !type) l.RefuseInstruction();
+  MatrixMemoryImm imm{.role = MatrixRole::kAccumulator, .type = *type};
+  if (load && HasText(inst, "a")) imm.role = MatrixRole::kA;
+  if (load && HasText(inst, "b")) imm.role = MatrixRole::kB;
+  if (imm.role != MatrixRole::kAccumulator && !IsKnownShape(*type, *shape, MatrixInstruction::kWmma))
+    l.RefuseInstruction();
+  imm.rows = static_cast<std::uint8_t>(imm.role == MatrixRole::kB ? shape->k : shape->m);
+  imm.columns = static_cast<std::uint8_t>(imm.role == MatrixRole::kA ? shape->k : shape->n);
+  imm.column_major = inst.Has(Mod::kCol);
+  const bool along_k = imm.column_major == (imm.role == MatrixRole::kB);
+  if (BitsOf(*type) < 8 && !along_k) l.RefuseInstruction();
+  const Place place = Locate(l, l.Op(load ? 1 : 0), inst.space());
+  imm.space = place.space;
+  Value* stride =
+      l.OpCount() > 2 ? l.Read(l.Op(2), ScalarType::kU32) : l.b.getInt32(imm.column_major ? imm.rows : imm.columns);
+  llvm::SmallVector<Value*, 12> inputs{HostAddress(l, place), stride};
+  RecordMatrix(l, imm, place, stride, load ? AccessKind::kRead : AccessKind::kWrite);
+  const unsigned count = FragmentRegisters(imm.role, imm.type, imm.rows, imm.columns);
+  const bool wide = *type == MatrixType::kF64;
+  if (!load) {
+    ReadFragment(l, l.Op(1), count, wide, inputs);
+    l.b.CallHelper(Helper::kMatrixStore, {}, inputs, PackImm(imm));
+    return;
+  }
+  const llvm::SmallVector<llvm::Type*, 8> outputs(count, l.b.getIntNTy(wide ? 64 : 32));
+  WriteFragment(l, l.Op(0), l.b.CallHelper(Helper::kMatrixLoad, outputs, inputs, PackImm(imm)), count, wide);
+}
+
+namespace {
 
 /// In records, only lanes that give a row's address access anything.
-void FunctionLifter::RecordRows(const MatrixRowsImm& imm, const Place& place, AccessKind kind) {
+void RecordRows(Lifter& l, const MatrixRowsImm& imm, const Place& place, AccessKind kind) {
   const unsigned rows = imm.matrices * (imm.bytes ? 16u : 8u);
-  const auto record = [&] { b_.RecordAccess(kind, place.space, 16, place.address); };
-  if (b_.record == Recording::kNone || rows >= kWarpSize) return record();
-  auto* then = NewBlock("rows");
-  auto* next = NewBlock("next");
-  b_.CreateCondBr(b_.CreateICmpULT(b_.SpecialReg(Special::kLaneId), b_.getInt32(rows)), then, next);
-  b_.SetInsertPoint(then);
+  const auto record = [&] { l.b.RecordAccess(kind, place.space, 16, place.address); };
+  if (l.b.record == Recording::kNone || rows >= kWarpSize) return record();
+  auto* then = l.NewBlock("rows");
+  auto* next = l.NewBlock("next");
+  l.b.CreateCondBr(l.b.CreateICmpULT(l.b.SpecialReg(Special::kLaneId), l.b.getInt32(rows)), then, next);
+  l.b.SetInsertPoint(then);
   record();
-  b_.CreateBr(next);
-  b_.SetInsertPoint(next);
+  l.b.CreateBr(next);
+  l.b.SetInsertPoint(next);
 }
 
+}  // namespace
+
 /// Helpers take host addresses.
-Value* FunctionLifter::HostAddress(const Place& place) {
-  if (place.kind != Place::Kind::kMemory) RefuseInstruction("cannot access a parameter");
-  return place.space == Space::kShared || place.space == Space::kLocal ? b_.ToGeneric(place.space, place.address)
+Value* HostAddress(Lifter& l, const Place& place) {
+  if (place.kind != Place::Kind::kMemory) l.RefuseInstruction("cannot access a parameter");
+  return place.space == Space::kShared || place.space == Space::kLocal ? l.b.ToGeneric(place.space, place.address)
                                                                        : place.address;
 }
 
-MatrixRowsImm FunctionLifter::MatrixRowsImmOf(const Instruction& inst, Space space) const {
+namespace {
+
+MatrixRowsImm MatrixRowsImmOf(Lifter& l, const Instruction& inst, Space space) {
   MatrixRowsImm imm{.matrices = CountOf(inst), .transposed = inst.Has(Mod::kTrans), .space = space};
   if (HasText(inst, "b6x16_p32")) imm.format = RowFormat::kSixBits;
   if (HasText(inst, "b4x16_p64")) imm.format = RowFormat::kFourBits;
@@ -277,40 +288,43 @@ MatrixRowsImm FunctionLifter::MatrixRowsImmOf(const Instruction& inst, Space spa
   const bool packed_rows = HasText(inst, "m8n16") && imm.format != RowFormat::kPlain && !imm.transposed;
   const bool halves = HasText(inst, "m8n8") && inst.type() == ScalarType::kB16;
   const bool bytes = imm.bytes && imm.transposed && (imm.format != RowFormat::kPlain || inst.type() == ScalarType::kB8);
-  if (!packed_rows && !halves && !bytes) RefuseInstruction();
-  if (HasText(inst, "m16n16") && imm.matrices == 4) RefuseInstruction();
+  if (!packed_rows && !halves && !bytes) l.RefuseInstruction();
+  if (HasText(inst, "m16n16") && imm.matrices == 4) l.RefuseInstruction();
   return imm;
 }
 
+}  // namespace
+
 // ldmatrix.sync.aligned.shape.num{.trans}{.ss}.type r, [p]
 template <>
-void FunctionLifter::Lift<semantic::Ldmatrix>(const Instruction& inst) {
-  const Place place = Locate(Op(1), inst.space());
-  const MatrixRowsImm imm = MatrixRowsImmOf(inst, place.space);
+void Lift<semantic::Ldmatrix>(Lifter& l, const Instruction& inst) {
+  const Place place = Locate(l, l.Op(1), inst.space());
+  const MatrixRowsImm imm = MatrixRowsImmOf(l, inst, place.space);
   const unsigned count = imm.matrices * (imm.bytes ? 2u : 1u);
-  if (Components(Op(0)).size() != count) RefuseInstruction("has a destination of another size");
-  RecordRows(imm, place, AccessKind::kRead);
-  const llvm::SmallVector<llvm::Type*, 4> outputs(count, b_.getInt32Ty());
-  WriteFragment(Op(0), b_.CallHelper(Helper::kLoadRows, outputs, {HostAddress(place)}, PackImm(imm)), count, false);
+  if (l.Components(l.Op(0)).size() != count) l.RefuseInstruction("has a destination of another size");
+  RecordRows(l, imm, place, AccessKind::kRead);
+  const llvm::SmallVector<llvm::Type*, 4> outputs(count, l.b.getInt32Ty());
+  WriteFragment(l, l.Op(0), l.b.CallHelper(Helper::kLoadRows, outputs, {HostAddress(l, place)}, PackImm(imm)), count,
+                false);
 }
 
 // stmatrix.sync.aligned.shape.num{.trans}{.ss}.type [p], r
 template <>
-void FunctionLifter::Lift<semantic::Stmatrix>(const Instruction& inst) {
-  const Place place = Locate(Op(0), inst.space());
-  const MatrixRowsImm imm = MatrixRowsImmOf(inst, place.space);
-  if (Components(Op(1)).size() != imm.matrices) RefuseInstruction("has a source of another size");
-  RecordRows(imm, place, AccessKind::kWrite);
-  llvm::SmallVector<Value*, 5> inputs{HostAddress(place)};
-  ReadFragment(Op(1), imm.matrices, false, inputs);
-  b_.CallHelper(Helper::kStoreRows, {}, inputs, PackImm(imm));
+void Lift<semantic::Stmatrix>(Lifter& l, const Instruction& inst) {
+  const Place place = Locate(l, l.Op(0), inst.space());
+  const MatrixRowsImm imm = MatrixRowsImmOf(l, inst, place.space);
+  if (l.Components(l.Op(1)).size() != imm.matrices) l.RefuseInstruction("has a source of another size");
+  RecordRows(l, imm, place, AccessKind::kWrite);
+  llvm::SmallVector<Value*, 5> inputs{HostAddress(l, place)};
+  ReadFragment(l, l.Op(1), imm.matrices, false, inputs);
+  l.b.CallHelper(Helper::kStoreRows, {}, inputs, PackImm(imm));
 }
 
 // movmatrix.sync.aligned.m8n8.trans.b16 d, a
 template <>
-void FunctionLifter::Lift<semantic::Movmatrix>(const Instruction&) {
-  Write(Op(0), b_.CallHelper(Helper::kTransposeMatrix, {b_.getInt32Ty()}, {Read(Op(1), ScalarType::kB32)}),
-        ScalarType::kB32);
+void Lift<semantic::Movmatrix>(Lifter& l, const Instruction&) {
+  l.Write(l.Op(0), l.b.CallHelper(Helper::kTransposeMatrix, {l.b.getInt32Ty()}, {l.Read(l.Op(1), ScalarType::kB32)}),
+          ScalarType::kB32);
 }
 
 }  // namespace gridloom::exec

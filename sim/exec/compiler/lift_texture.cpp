@@ -3,10 +3,12 @@
 #include <array>
 #include <optional>
 
+#include "sim/exec/compiler/lift_parts.h"
 #include "sim/exec/compiler/lifter.h"
 #include "sim/exec/contract/image_immediates.h"
 
 namespace gridloom::exec {
+
 namespace {
 
 std::optional<ImageGeometry> GeometryOf(const Instruction& inst) {
@@ -92,62 +94,60 @@ std::uint32_t SamplerQuery(std::uint8_t settings, ImageQuery query) {
   }
 }
 
-}  // namespace
-
 // The operand that names a texture, sampler or surface: a handle in a register or parameter, or the address of the
 // variable that holds it.
-Value* FunctionLifter::ImageHandle(const Operand& operand) {
+Value* ImageHandle(Lifter& l, const Operand& operand) {
   if (operand.kind == OperandKind::kSymbol && operand.variable) {
-    if (const auto it = kernel_params_.find(operand.variable); it != kernel_params_.end())
-      return b_.LoadParam(b_.getInt64Ty(), b_.getInt64(it->second));
-    if (const auto it = scalar_params_.find(operand.variable); it != scalar_params_.end())
-      return b_.CreateLoad(b_.getInt64Ty(), it->second);
+    if (const auto it = l.frame.kernel_params.find(operand.variable); it != l.frame.kernel_params.end())
+      return l.b.LoadParam(l.b.getInt64Ty(), l.b.getInt64(it->second));
+    if (const auto it = l.frame.scalar_params.find(operand.variable); it != l.frame.scalar_params.end())
+      return l.b.CreateLoad(l.b.getInt64Ty(), it->second);
   }
-  return Read(operand, ScalarType::kB64);
+  return l.Read(operand, ScalarType::kB64);
 }
 
 /// Appends `count` coordinates of a type, after the layer if there is one.
-void FunctionLifter::ReadCoordinates(const Operand& operand, bool layered, unsigned count, ScalarType type,
-                                     llvm::SmallVectorImpl<Value*>& out) {
-  const std::vector<Operand> components = Components(operand);
-  if (components.size() < count + (layered ? 1 : 0)) RefuseInstruction("has too few coordinates");
+void ReadCoordinates(Lifter& l, const Operand& operand, bool layered, unsigned count, ScalarType type,
+                     llvm::SmallVectorImpl<Value*>& out) {
+  const std::vector<Operand> components = l.Components(operand);
+  if (components.size() < count + (layered ? 1 : 0)) l.RefuseInstruction("has too few coordinates");
   std::size_t at = 0;
-  if (layered) out.push_back(Read(components[at++], ScalarType::kU32));
-  for (unsigned i = 0; i < count; ++i) out.push_back(Read(components[at++], type));
+  if (layered) out.push_back(l.Read(components[at++], ScalarType::kU32));
+  for (unsigned i = 0; i < count; ++i) out.push_back(l.Read(components[at++], type));
 }
 
 /// Result of a texture fetch: four words, or their halves. `destination` may be a pair with a predicate (always
 /// resident).
-void FunctionLifter::WriteTexels(const Operand& destination, Value* texels, ScalarType type) {
+void WriteTexels(Lifter& l, const Operand& destination, Value* texels, ScalarType type) {
   const bool pair = destination.kind == OperandKind::kPair;
-  const std::vector<Operand> components = Components(pair ? destination.elements[0] : destination);
+  const std::vector<Operand> components = l.Components(pair ? destination.elements[0] : destination);
   std::vector<Value*> words;
-  for (unsigned i = 0; i < 4; ++i) words.push_back(b_.CreateExtractValue(texels, i));
+  for (unsigned i = 0; i < 4; ++i) words.push_back(l.b.CreateExtractValue(texels, i));
   if (type == ScalarType::kF16 || type == ScalarType::kF16x2) {
-    for (Value*& word : words) word = emit_.FloatToHalf(b_.CreateBitCast(word, b_.getFloatTy()));
+    for (Value*& word : words) word = l.emit.FloatToHalf(l.b.CreateBitCast(word, l.b.getFloatTy()));
   }
   if (type == ScalarType::kF16x2) {
-    words = {JoinLanes({words[0], words[1]}, b_.getInt32Ty()), JoinLanes({words[2], words[3]}, b_.getInt32Ty())};
+    words = {l.JoinLanes({words[0], words[1]}, l.b.getInt32Ty()), l.JoinLanes({words[2], words[3]}, l.b.getInt32Ty())};
   }
-  if (components.size() != words.size()) RefuseInstruction("has a destination of another width");
-  for (std::size_t i = 0; i < words.size(); ++i) Write(components[i], words[i], type);
-  if (pair) Write(destination.elements[1], b_.getTrue(), ScalarType::kPred);
+  if (components.size() != words.size()) l.RefuseInstruction("has a destination of another width");
+  for (std::size_t i = 0; i < words.size(); ++i) l.Write(components[i], words[i], type);
+  if (pair) l.Write(destination.elements[1], l.b.getTrue(), ScalarType::kPred);
 }
 
 // [texture, {sampler,} coordinates]; the brackets are optional.
-void FunctionLifter::ReadTextureOperands(TextureImm& imm, ScalarType type, std::size_t& next,
-                                         llvm::SmallVectorImpl<Value*>& inputs) {
+void ReadTextureOperands(Lifter& l, TextureImm& imm, ScalarType type, std::size_t& next,
+                         llvm::SmallVectorImpl<Value*>& inputs) {
   std::vector<Operand> operands;
-  if (Op(1).kind == OperandKind::kAddress) {
-    operands = Op(1).address->base;
-    operands.insert(operands.end(), Op(1).address->elements.begin(), Op(1).address->elements.end());
+  if (l.Op(1).kind == OperandKind::kAddress) {
+    operands = l.Op(1).address->base;
+    operands.insert(operands.end(), l.Op(1).address->elements.begin(), l.Op(1).address->elements.end());
     next = 2;
   } else {
-    operands = {Op(1), Op(2)};
+    operands = {l.Op(1), l.Op(2)};
     next = 3;
   }
-  if (operands.size() < 2 || operands.size() > 3) RefuseInstruction("needs [texture, coordinates]");
-  inputs.push_back(ImageHandle(operands[0]));
+  if (operands.size() < 2 || operands.size() > 3) l.RefuseInstruction("needs [texture, coordinates]");
+  inputs.push_back(ImageHandle(l, operands[0]));
   if (operands.size() == 3) {
     const Operand& sampler = operands[1];
     if (sampler.kind == OperandKind::kSymbol && sampler.variable && sampler.variable->has_initializer) {
@@ -155,20 +155,30 @@ void FunctionLifter::ReadTextureOperands(TextureImm& imm, ScalarType type, std::
       imm.settings = SettingsOf(*sampler.variable);
     } else {
       imm.sampler = SamplerSource::kOperand;
-      inputs.push_back(ImageHandle(sampler));
+      inputs.push_back(ImageHandle(l, sampler));
     }
   }
-  ReadCoordinates(operands.back(), IsLayered(imm.geometry), CoordinateCount(imm.geometry), type, inputs);
+  ReadCoordinates(l, operands.back(), IsLayered(imm.geometry), CoordinateCount(imm.geometry), type, inputs);
 }
+
+/// Where an instruction accesses an image is known to the runtime only. Whoever wants accesses to memory alone is not
+/// told of images'.
+void RecordImage(Lifter& l, Helper locate, AccessKind kind, std::size_t bytes, llvm::ArrayRef<Value*> inputs,
+                 std::uint64_t imm) {
+  if (l.b.record != Recording::kAll) return;
+  l.b.RecordAccess(kind, Space::kGlobal, bytes, l.b.CallHelper(locate, {l.b.getInt64Ty()}, inputs, imm));
+}
+
+}  // namespace
 
 // tex{.base,.level,.grad}.geom.v4.dtype.ctype d{|p}, [a, {b,} c] {, lod | dPdx, dPdy} {, e} {, f}
 // tld4.comp.geom.v4.dtype.f32 d{|p}, [a, {b,} c] {, e} {, f}
 template <>
-void FunctionLifter::Lift<semantic::Texture>(const Instruction& inst) {
+void Lift<semantic::Texture>(Lifter& l, const Instruction& inst) {
   const bool gather = inst.opcode == Opcode::kTld4;
   const std::optional<ImageGeometry> geometry = GeometryOf(inst);
   const std::optional<std::uint8_t> component = ComponentOf(inst);
-  if (!geometry || (gather && !component)) RefuseInstruction();  // multi-sample textures: there are none in CUDA
+  if (!geometry || (gather && !component)) l.RefuseInstruction();  // multi-sample textures: there are none in CUDA
   const ScalarType type = inst.type(1);
   TextureImm imm{.geometry = *geometry, .float_coordinates = type == ScalarType::kF32};
   if (gather) imm.component = *component;
@@ -177,51 +187,54 @@ void FunctionLifter::Lift<semantic::Texture>(const Instruction& inst) {
   const unsigned axes = CoordinateCount(*geometry);
   llvm::SmallVector<Value*, 16> inputs;
   std::size_t next = 0;
-  ReadTextureOperands(imm, type, next, inputs);
-  if (imm.lod == LodMode::kLevel) inputs.push_back(Read(Op(next++), type));
+  ReadTextureOperands(l, imm, type, next, inputs);
+  if (imm.lod == LodMode::kLevel) inputs.push_back(l.Read(l.Op(next++), type));
   if (imm.lod == LodMode::kGradient) {
-    for (int i = 0; i < 2; ++i) ReadCoordinates(Op(next++), false, axes, ScalarType::kF32, inputs);
+    for (int i = 0; i < 2; ++i) ReadCoordinates(l, l.Op(next++), false, axes, ScalarType::kF32, inputs);
   }
-  if (next < OpCount() && Op(next).kind == OperandKind::kVector) {
+  if (next < l.OpCount() && l.Op(next).kind == OperandKind::kVector) {
     imm.has_offset = true;
-    ReadCoordinates(Op(next++), false, axes, ScalarType::kS32, inputs);
+    ReadCoordinates(l, l.Op(next++), false, axes, ScalarType::kS32, inputs);
   }
-  if (next < OpCount()) RefuseInstruction("compares depths, which is not supported");
+  if (next < l.OpCount()) l.RefuseInstruction("compares depths, which is not supported");
   imm.gather = gather;
-  RecordImage(Helper::kTextureAddress, AccessKind::kRead, 1, inputs, PackImm(imm));
-  llvm::Type* word = b_.getInt32Ty();
-  Value* texels =
-      b_.CallHelper(gather ? Helper::kTextureGather : Helper::kTexture, {word, word, word, word}, inputs, PackImm(imm));
-  WriteTexels(Op(0), texels, inst.type(0));
+  RecordImage(l, Helper::kTextureAddress, AccessKind::kRead, 1, inputs, PackImm(imm));
+  llvm::Type* word = l.b.getInt32Ty();
+  Value* texels = l.b.CallHelper(gather ? Helper::kTextureGather : Helper::kTexture, {word, word, word, word}, inputs,
+                                 PackImm(imm));
+  WriteTexels(l, l.Op(0), texels, inst.type(0));
 }
 
 // txq{.level}.query.b32 d, [a] {, lod};  suq.query.b32 d, [a]
 template <>
-void FunctionLifter::Lift<semantic::ImageQuery>(const Instruction& inst) {
+void Lift<semantic::ImageQuery>(Lifter& l, const Instruction& inst) {
   const std::optional<ImageQuery> query = QueryOf(inst);
-  if (!query) RefuseInstruction();
+  if (!query) l.RefuseInstruction();
   const ImageQueryImm imm{.query = *query, .surface = inst.opcode == Opcode::kSuq, .has_level = inst.Has(Mod::kLevel)};
   const Operand& name =
-      Op(1).kind == OperandKind::kAddress && !Op(1).address->base.empty() ? Op(1).address->base[0] : Op(1);
+      l.Op(1).kind == OperandKind::kAddress && !l.Op(1).address->base.empty() ? l.Op(1).address->base[0] : l.Op(1);
   const bool is_sampler =
       name.variable && name.variable->type == ScalarType::kSamplerRef && name.variable->has_initializer;
-  if (is_sampler) return Write(Op(0), b_.getInt32(SamplerQuery(SettingsOf(*name.variable), *query)), ScalarType::kB32);
-  llvm::SmallVector<Value*, 2> inputs{ImageHandle(name)};
-  if (imm.has_level) inputs.push_back(Read(Op(2), ScalarType::kU32));
-  Write(Op(0), b_.CallHelper(Helper::kImageQuery, {b_.getInt32Ty()}, inputs, PackImm(imm)), ScalarType::kB32);
+  if (is_sampler)
+    return l.Write(l.Op(0), l.b.getInt32(SamplerQuery(SettingsOf(*name.variable), *query)), ScalarType::kB32);
+  llvm::SmallVector<Value*, 2> inputs{ImageHandle(l, name)};
+  if (imm.has_level) inputs.push_back(l.Read(l.Op(2), ScalarType::kU32));
+  l.Write(l.Op(0), l.b.CallHelper(Helper::kImageQuery, {l.b.getInt32Ty()}, inputs, PackImm(imm)), ScalarType::kB32);
 }
 
 template <>
-void FunctionLifter::Lift<semantic::Istypep>(const Instruction& inst) {
+void Lift<semantic::Istypep>(Lifter& l, const Instruction& inst) {
   const ImageQuery query = inst.type() == ScalarType::kSurfRef ? ImageQuery::kIsSurface : ImageQuery::kIsTexture;
-  Value* found = b_.CallHelper(Helper::kImageQuery, {b_.getInt32Ty()}, {ImageHandle(Op(1))},
-                               PackImm(ImageQueryImm{.query = query}));
-  Write(Op(0), b_.CreateICmpNE(found, b_.getInt32(0)), ScalarType::kPred);
+  Value* found = l.b.CallHelper(Helper::kImageQuery, {l.b.getInt32Ty()}, {ImageHandle(l, l.Op(1))},
+                                PackImm(ImageQueryImm{.query = query}));
+  l.Write(l.Op(0), l.b.CreateICmpNE(found, l.b.getInt32(0)), ScalarType::kPred);
 }
 
-SurfaceImm FunctionLifter::SurfaceImmOf(const Instruction& inst, ScalarType type, std::size_t count) const {
+namespace {
+
+SurfaceImm SurfaceImmOf(Lifter& l, const Instruction& inst, ScalarType type, std::size_t count) {
   const std::optional<ImageGeometry> geometry = GeometryOf(inst);
-  if (!geometry || IsCube(*geometry) || type == ScalarType::kNone || count == 0 || count > 4) RefuseInstruction();
+  if (!geometry || IsCube(*geometry) || type == ScalarType::kNone || count == 0 || count > 4) l.RefuseInstruction();
   SurfaceImm imm{.geometry = *geometry,
                  .bytes = static_cast<std::uint8_t>(ptx::BytesOf(type)),
                  .count = static_cast<std::uint8_t>(count)};
@@ -232,58 +245,52 @@ SurfaceImm FunctionLifter::SurfaceImmOf(const Instruction& inst, ScalarType type
 }
 
 /// Inputs of a surface helper: [a, b] of the instruction.
-void FunctionLifter::ReadSurfaceOperands(const Operand& operand, const SurfaceImm& imm,
-                                         llvm::SmallVectorImpl<Value*>& inputs) {
+void ReadSurfaceOperands(Lifter& l, const Operand& operand, const SurfaceImm& imm,
+                         llvm::SmallVectorImpl<Value*>& inputs) {
   if (operand.kind != OperandKind::kAddress || operand.address->base.empty() || operand.address->elements.size() != 1) {
-    RefuseInstruction("needs [surface, coordinates]");
+    l.RefuseInstruction("needs [surface, coordinates]");
   }
-  inputs.push_back(ImageHandle(operand.address->base[0]));
-  ReadCoordinates(operand.address->elements[0], IsLayered(imm.geometry), CoordinateCount(imm.geometry),
+  inputs.push_back(ImageHandle(l, operand.address->base[0]));
+  ReadCoordinates(l, operand.address->elements[0], IsLayered(imm.geometry), CoordinateCount(imm.geometry),
                   ScalarType::kS32, inputs);
 }
 
-/// Where an instruction accesses an image is known to the runtime only. Whoever wants accesses to memory alone is not
-/// told of images'.
-void FunctionLifter::RecordImage(Helper locate, AccessKind kind, std::size_t bytes, llvm::ArrayRef<Value*> inputs,
-                                 std::uint64_t imm) {
-  if (b_.record != Recording::kAll) return;
-  b_.RecordAccess(kind, Space::kGlobal, bytes, b_.CallHelper(locate, {b_.getInt64Ty()}, inputs, imm));
-}
+}  // namespace
 
 // suld.b.geom{.cop}.vec.dtype.clamp d, [a, b];  sust.b or .p  [a, b], c
 template <>
-void FunctionLifter::Lift<semantic::Surface>(const Instruction& inst) {
+void Lift<semantic::Surface>(Lifter& l, const Instruction& inst) {
   const bool load = inst.opcode == Opcode::kSuld;
   const ScalarType type = inst.type();
-  const std::vector<Operand> values = Components(Op(load ? 0 : 1));
-  const SurfaceImm imm = SurfaceImmOf(inst, type, values.size());
+  const std::vector<Operand> values = l.Components(l.Op(load ? 0 : 1));
+  const SurfaceImm imm = SurfaceImmOf(l, inst, type, values.size());
   llvm::SmallVector<Value*, 8> inputs;
-  ReadSurfaceOperands(Op(load ? 1 : 0), imm, inputs);
+  ReadSurfaceOperands(l, l.Op(load ? 1 : 0), imm, inputs);
   const std::size_t bytes = imm.formatted ? 1 : std::size_t{imm.bytes} * imm.count;
-  RecordImage(Helper::kSurfaceAddress, load ? AccessKind::kRead : AccessKind::kWrite, bytes, inputs, PackImm(imm));
+  RecordImage(l, Helper::kSurfaceAddress, load ? AccessKind::kRead : AccessKind::kWrite, bytes, inputs, PackImm(imm));
   if (!load) {
-    for (const Operand& value : values) inputs.push_back(AsInt(Read(value, type)));
-    b_.CallHelper(Helper::kSurfaceStore, {}, inputs, PackImm(imm));
+    for (const Operand& value : values) inputs.push_back(l.AsInt(l.Read(value, type)));
+    l.b.CallHelper(Helper::kSurfaceStore, {}, inputs, PackImm(imm));
     return;
   }
-  const llvm::SmallVector<llvm::Type*, 4> outputs(values.size(), b_.getIntNTy(ptx::BitsOf(type)));
-  Value* loaded = b_.CallHelper(Helper::kSurfaceLoad, outputs, inputs, PackImm(imm));
+  const llvm::SmallVector<llvm::Type*, 4> outputs(values.size(), l.b.getIntNTy(ptx::BitsOf(type)));
+  Value* loaded = l.b.CallHelper(Helper::kSurfaceLoad, outputs, inputs, PackImm(imm));
   for (unsigned i = 0; i < values.size(); ++i)
-    Write(values[i], values.size() == 1 ? loaded : b_.CreateExtractValue(loaded, i), type);
+    l.Write(values[i], values.size() == 1 ? loaded : l.b.CreateExtractValue(loaded, i), type);
 }
 
 // sured.b or .p .op.geom.ctype.clamp [a, b], c
 template <>
-void FunctionLifter::Lift<semantic::SurfaceReduce>(const Instruction& inst) {
+void Lift<semantic::SurfaceReduce>(Lifter& l, const Instruction& inst) {
   const ScalarType type = inst.type();
-  SurfaceImm imm = SurfaceImmOf(inst, type, 1);
-  imm.op = AtomicOpOf(inst, imm.formatted ? (imm.bytes == 8 ? ScalarType::kS64 : ScalarType::kS32) : type);
+  SurfaceImm imm = SurfaceImmOf(l, inst, type, 1);
+  imm.op = AtomicOpOf(l, inst, imm.formatted ? (imm.bytes == 8 ? ScalarType::kS64 : ScalarType::kS32) : type);
   imm.sign_by_format = imm.formatted;
   llvm::SmallVector<Value*, 8> inputs;
-  ReadSurfaceOperands(Op(0), imm, inputs);
-  RecordImage(Helper::kSurfaceAddress, AccessKind::kAtomic, imm.bytes, inputs, PackImm(imm));
-  inputs.push_back(AsInt(Read(Op(1), type)));
-  b_.CallHelper(Helper::kSurfaceReduce, {}, inputs, PackImm(imm));
+  ReadSurfaceOperands(l, l.Op(0), imm, inputs);
+  RecordImage(l, Helper::kSurfaceAddress, AccessKind::kAtomic, imm.bytes, inputs, PackImm(imm));
+  inputs.push_back(l.AsInt(l.Read(l.Op(1), type)));
+  l.b.CallHelper(Helper::kSurfaceReduce, {}, inputs, PackImm(imm));
 }
 
 }  // namespace gridloom::exec

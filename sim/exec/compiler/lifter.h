@@ -1,6 +1,7 @@
-// Inside of the lifter. ModuleLifter owns what a whole lifting shares; a FunctionLifter lifts one function, instruction
-// by instruction: the last column of the instruction table (rewriter/ptx/opcodes.def) says by which function. An
-// instruction group is one lift_*.cpp file of them.
+// Inside of the lifter. ModuleLifter owns what a whole lifting shares; a FunctionLifter goes through one function,
+// instruction by instruction: the last column of the instruction table (rewriter/ptx/opcodes.def) says which function
+// lifts it. These are free functions over a Lifter, which has the registers, the builder and the refusals. An
+// instruction group is one lift_*.cpp file of them; what groups use of each other is in lift_parts.h.
 #pragma once
 
 #include <algorithm>
@@ -122,7 +123,112 @@ class ModuleLifter {
   bool initializers_noted_ = false;
 };
 
-/// The last column of the instruction table, as tags for FunctionLifter::Lift.
+/// A function's parameters, and its frame in local memory. Parameters of a kernel have an offset in the parameter
+/// block; of others, scalars lie in an alloca and all the rest in local memory.
+struct LocalFrame {
+  std::unordered_map<const ptx::Variable*, std::uint32_t> kernel_params;
+  std::unordered_map<const ptx::Variable*, llvm::AllocaInst*> scalar_params;
+  std::unordered_map<const ptx::Variable*, Value*> memory_params;
+  std::unordered_set<const ptx::Variable*> addressed_params;
+  std::uint32_t kernel_param_copy = ~0u;  ///< offset of the copy that cvta.param needs
+  LocalLayout local;
+  std::uint32_t bytes = 0;
+  Value* base = nullptr;                    ///< i64
+  llvm::AllocaInst* dynamic_top = nullptr;  ///< end of the frame including alloca
+};
+
+/// Where [address] of an instruction lies.
+struct Place {
+  enum class Kind : std::uint8_t { kMemory, kKernelParam, kScalarParam } kind = Kind::kMemory;
+  Space space = Space::kGeneric;
+  Value* address = nullptr;          ///< kMemory, kKernelParam: i64
+  llvm::AllocaInst* slot = nullptr;  ///< kScalarParam
+  std::int64_t offset = 0;           ///< kScalarParam
+};
+
+/// What lifting an instruction needs: its operands as values, the function's registers, the builder, refusals.
+class Lifter {
+ public:
+  Lifter(ModuleLifter& module, const ptx::Function& function, llvm::Function* ir)
+      : module(module),
+        function(function),
+        ir(ir),
+        b(module.out()),
+        emit(b, module.options().cpu == "x86-64"),
+        lanes(b, emit) {}
+  Lifter(const Lifter&) = delete;
+  Lifter& operator=(const Lifter&) = delete;
+
+  llvm::BasicBlock* NewBlock(const char* name);
+  /// The block that a label begins; it is lifted later on.
+  llvm::BasicBlock* BlockOf(const ptx::Label& label);
+  [[noreturn]] void Refuse(const std::string& what) const;
+  /// Refuses the current instruction as a whole, by its full name.
+  [[noreturn]] void RefuseInstruction(const std::string& why = "is not supported") const;
+
+  const Operand& Op(std::size_t n) const;
+  std::size_t OpCount() const { return inst->operands.size(); }
+  llvm::Type* TypeOf(ScalarType type) { return IrType(b.getContext(), type); }
+  /// Value of a source operand as an instruction of that type sees it: wider registers are cut, narrower ones extended.
+  Value* Read(const Operand& operand, ScalarType type);
+  Value* ReadPredicate(const Operand& operand) { return Read(operand, ScalarType::kPred); }
+  /// Stores a result of that type; a wider register gets it sign- or zero-extended as the type says. Under a guard the
+  /// register keeps its old value where the guard is off.
+  void Write(const Operand& operand, Value* value, ScalarType type);
+  Value* ReadRegister(const ptx::Variable& variable, std::uint32_t index, std::uint32_t component);
+  llvm::AllocaInst* RegisterSlot(const ptx::Variable& variable, std::uint32_t index, std::uint32_t component);
+  llvm::AllocaInst* EntryAlloca(llvm::Type* type, const llvm::Twine& name);
+  Value* Resize(Value* value, llvm::Type* type, bool is_signed);
+  Value* AsInt(Value* value);
+  /// The single-component operands a vector operand stands for: {a, b} or a vector register.
+  std::vector<Operand> Components(const Operand& operand) const;
+  bool IsUnused(const Operand& operand) const { return operand.kind == OperandKind::kSink; }
+  Value* GuardValue(const ptx::Guard& guard);
+
+  /// Splits a packed value into lanes of `bits`, and back.
+  std::vector<Value*> SplitLanes(Value* packed, unsigned count) { return lanes.Split(packed, count); }
+  Value* JoinLanes(const std::vector<Value*>& parts, llvm::Type* type) { return lanes.Join(parts, type); }
+  /// Applies a function of two lanes to packed operands.
+  template <typename Combine>
+  Value* MapLanes(Value* x, Value* y, unsigned count, Combine combine) {
+    if (count == 1) return combine(x, y);
+    const std::vector<Value*> xs = SplitLanes(x, count), ys = SplitLanes(y, count);
+    std::vector<Value*> out;
+    for (unsigned i = 0; i < count; ++i) out.push_back(combine(xs[i], ys[i]));
+    return JoinLanes(out, x->getType());
+  }
+  /// Lanes of an operand as f32 (f16, bf16, f32) or f64; `ftz` flushes subnormal inputs.
+  std::vector<Value*> ReadFloatLanes(const Operand& operand, ScalarType type, bool ftz) {
+    return lanes.Unpack(Read(operand, type), type, ftz);
+  }
+
+  ModuleLifter& module;
+  const ptx::Function& function;
+  llvm::Function* ir;
+  SpmdBuilder b;
+  FloatEmitter emit;
+  FloatLanes lanes;
+  LocalFrame frame;
+  const Instruction* inst = nullptr;       ///< being lifted
+  Value* guard = nullptr;                  ///< i1 under which register writes happen, null: always
+  bool terminated = false;                 ///< the current block has its terminator
+  llvm::Instruction* entry_end = nullptr;  ///< allocas and their first stores go before it
+  llvm::AllocaInst* carry = nullptr;       ///< the flag CC, null until an instruction has it
+  std::vector<const ptx::Label*> pending_labels;
+
+ private:
+  Value* Immediate(const Operand& operand, ScalarType type);
+  Value* ReadSymbol(const Operand& operand);
+  void WriteRegister(const ptx::Variable& variable, std::uint32_t index, std::uint32_t component, Value* value,
+                     ScalarType type);
+  /// A register that is a vector is no single value.
+  void RefuseWholeVector(const Operand& operand) const;
+
+  std::map<std::tuple<const ptx::Variable*, std::uint32_t, std::uint32_t>, llvm::AllocaInst*> registers_;
+  std::unordered_map<const ptx::Label*, llvm::BasicBlock*> label_blocks_;
+};
+
+/// The last column of the instruction table, as tags for Lift.
 namespace semantic {
 struct None;
 #define PTX_OPCODE(name, text, cls, dsts, min_srcs, max_srcs, traits, meaning) struct meaning;
@@ -130,22 +236,27 @@ struct None;
 #undef PTX_OPCODE
 }  // namespace semantic
 
+/// Lifts the opcodes of one semantic; each is a function in the lift_*.cpp file of its group.
+template <typename Semantic>
+void Lift(Lifter& l, const Instruction& inst);
+
+#define PTX_OPCODE(name, text, cls, dsts, min_srcs, max_srcs, traits, meaning) \
+  template <>                                                                  \
+  void Lift<semantic::meaning>(Lifter & l, const Instruction& inst);
+#include "rewriter/ptx/opcodes.def"
+#undef PTX_OPCODE
+
+/// The function that lifts an opcode, or refuses it.
+using LiftHandler = void (*)(Lifter&, const Instruction&);
+LiftHandler HandlerFor(Opcode opcode);
+
+/// Goes through a function from its entry: blocks in the order in which they are reached, guards, dispatch.
 class FunctionLifter {
  public:
-  FunctionLifter(ModuleLifter& module, const ptx::Function& function, llvm::Function* ir);
+  FunctionLifter(ModuleLifter& module, const ptx::Function& function, llvm::Function* ir) : l_(module, function, ir) {}
   void Run();
 
-  /// The member function that lifts an opcode, or refuses it.
-  using Handler = void (FunctionLifter::*)(const Instruction&);
-  static Handler HandlerFor(Opcode opcode);
-
-  /// Lifts the opcodes of one semantic; each is a function in the lift_*.cpp file of its group.
-  template <typename Semantic>
-  void Lift(const Instruction& inst);
-
  private:
-  // ------------------------------------------------------------------------------------------------------
-  // lift_function.cpp
   struct Item {
     const Instruction* instruction = nullptr;  ///< null: a label
     const ptx::Label* label = nullptr;
@@ -155,250 +266,16 @@ class FunctionLifter {
   void LiftFrom(std::size_t index);
   /// Lifts one instruction; true when it ends its block.
   bool LiftInstruction(const Instruction& inst);
-  void LiftGuarded(const Instruction& inst, Handler handler);
-  void EmitReturn();
-  llvm::BasicBlock* BlockOf(const ptx::Label& label);
-  llvm::BasicBlock* NewBlock(const char* name);
-  [[noreturn]] void Refuse(const std::string& what) const;
-  /// Refuses the current instruction as a whole, by its full name.
-  [[noreturn]] void RefuseInstruction(const std::string& why = "is not supported") const;
+  void LiftGuarded(const Instruction& inst, LiftHandler handler);
   /// Refuses an instruction that no table knows, or that has a word none knows: what it would change is unknown.
   void RefuseUnknown(const Instruction& inst) const;
 
-  // -------------------------------------------------------------------------------------------------------
-  // lift_operand.cpp
-  llvm::Type* TypeOf(ScalarType type) { return IrType(b_.getContext(), type); }
-  /// Value of a source operand as an instruction of that type sees it: wider registers are cut, narrower ones extended.
-  Value* Read(const Operand& operand, ScalarType type);
-  Value* ReadPredicate(const Operand& operand) { return Read(operand, ScalarType::kPred); }
-  Value* Immediate(const Operand& operand, ScalarType type);
-  Value* ReadSymbol(const Operand& operand);
-  /// Stores a result of that type; a wider register gets it sign- or zero-extended as the type says. Under a guard the
-  /// register keeps its old value where the guard is off.
-  void Write(const Operand& operand, Value* value, ScalarType type);
-  void WriteRegister(const ptx::Variable& variable, std::uint32_t index, std::uint32_t component, Value* value,
-                     ScalarType type);
-  Value* ReadRegister(const ptx::Variable& variable, std::uint32_t index, std::uint32_t component);
-  llvm::AllocaInst* RegisterSlot(const ptx::Variable& variable, std::uint32_t index, std::uint32_t component);
-  llvm::AllocaInst* EntryAlloca(llvm::Type* type, const llvm::Twine& name);
-  Value* Resize(Value* value, llvm::Type* type, bool is_signed);
-  Value* AsInt(Value* value);
-  /// The single-component operands a vector operand stands for: {a, b} or a vector register.
-  std::vector<Operand> Components(const Operand& operand) const;
-  /// A register that is a vector is no single value.
-  void RefuseWholeVector(const Operand& operand) const;
-  bool IsUnused(const Operand& operand) const { return operand.kind == OperandKind::kSink; }
-  Value* GuardValue(const ptx::Guard& guard);
-
-  // --------------------------------------------------------------------------------------------------------
-  // lift_address.cpp
-  struct Place {
-    enum class Kind : std::uint8_t { kMemory, kKernelParam, kScalarParam } kind = Kind::kMemory;
-    Space space = Space::kGeneric;
-    Value* address = nullptr;          ///< kMemory, kKernelParam: i64
-    llvm::AllocaInst* slot = nullptr;  ///< kScalarParam
-    std::int64_t offset = 0;           ///< kScalarParam
-  };
-  /// Where [address] lies for an access in `space`.
-  Place Locate(const Operand& address, StateSpace space);
-  /// i64 address of a memory operand; refuses scalar parameters.
-  Value* AddressOf(const Operand& address, StateSpace space);
-  Value* VariableAddress(const ptx::Variable& variable);
-  Space SpaceOf(StateSpace space) const;
-  void PlaceParams();
-  void ReceiveParams();
-  void FindAddressedParams();
-  Value* LocalAddress(std::uint32_t offset);
-  /// Local offset where the frame of a callee starts.
-  Value* CalleeFrame();
-
-  /// Whether a generic address lies in a state space, as isspacep asks.
-  Value* IsIn(StateSpace space, Value* address);
-  Value* IsInConstants(Value* address);
-  Value* IsInParams(Value* address);
-  Value* IsInOwnShared(Value* address);
-  Value* IsBelow(Value* offset, Value* bytes);
-
-  void Fence(std::uint64_t imm);
-
-  // ---------------------------------------------------------------------------------------------------------
-  // lift_special.cpp
-  Value* ReadSpecial(std::string_view text);
-  Value* OwnSharedBytes();
-  std::uint64_t LeastDimension(unsigned axis);
-  Value* Dimension(unsigned axis);
-  Value* RangedSpecial(Special special, std::uint64_t low, std::uint64_t high);
-
-  // ------------------------------------------------------------------------------------------------------------ shared
-  // parts
-  Value* MulHigh(Value* a, Value* b, bool is_signed);
-  Value* MinMax(Value* a, Value* b, bool is_signed, bool max);
-  void LiftCarry(const Instruction& inst, Value* a, Value* b, bool subtract);
-  llvm::AllocaInst* CarrySlot();
-  /// Splits a packed value into lanes of `bits`, and back.
-  std::vector<Value*> SplitLanes(Value* packed, unsigned lanes) { return lanes_.Split(packed, lanes); }
-  Value* JoinLanes(const std::vector<Value*>& lanes, llvm::Type* type) { return lanes_.Join(lanes, type); }
-  /// Applies a function of two lanes to packed operands.
-  template <typename Combine>
-  Value* MapLanes(Value* a, Value* b, unsigned lanes, Combine combine) {
-    if (lanes == 1) return combine(a, b);
-    const std::vector<Value*> x = SplitLanes(a, lanes), y = SplitLanes(b, lanes);
-    std::vector<Value*> out;
-    for (unsigned i = 0; i < lanes; ++i) out.push_back(combine(x[i], y[i]));
-    return JoinLanes(out, a->getType());
-  }
-  Value* Product(const Instruction& inst, ScalarType& type);
-  Value* ShiftOrZero(Value* a, Value* count, bool left);
-  Value* ShiftSigned(Value* a, Value* count);
-  Value* Ctlz(Value* a);
-  Value* LowMask(llvm::Type* type, Value* length);
-  std::vector<Value*> Compare(const Instruction& inst, ScalarType type);
-  Value* Combine(const Instruction& inst, Value* compared, std::size_t operand);
-  Value* Lut3(Value* a, Value* b, Value* c, unsigned table);
-
-  // ----------------------------------------------------------------------------------------- lift_float.cpp,
-  // lift_convert.cpp
-  /// Lanes of an operand as f32 (f16, bf16, f32) or f64; `ftz` flushes subnormal inputs.
-  std::vector<Value*> ReadFloatLanes(const Operand& operand, ScalarType type, bool ftz) {
-    return lanes_.Unpack(Read(operand, type), type, ftz);
-  }
-  void WriteFloatLanes(const Instruction& inst, std::vector<Value*> lanes, ScalarType type);
-  Value* Flush(Value* x);
-  Value* RoundedF64(F64Op op, Rounding rounding, Value* a, Value* b, Value* c);
-  void LiftFloatArithmetic(const Instruction& inst);
-  void LiftFloatDivide(const Instruction& inst);
-  void LiftFloatMinMax(const Instruction& inst);
-  void LiftSign(const Instruction& inst);
-  Value* UnaryF32(const Instruction& inst, Value* x);
-  Value* UnaryF64(const Instruction& inst, Value* x);
-  Value* IntToInt(const Instruction& inst, Value* source, ScalarType from, ScalarType to);
-  Value* IntToFloat(const Instruction& inst, Value* source, ScalarType from, ScalarType to);
-  Value* FloatToInt(const Instruction& inst, Value* x, ScalarType from, ScalarType to);
-  Value* FloatToFloat(const Instruction& inst, Value* x, ScalarType from, ScalarType to);
-  Exact ExactInt(Value* source, ScalarType from);
-  Value* HalfToFloat(Value* half, ScalarType type);
-  Value* RoundToHalf(Value* x, ScalarType type, Rounding rounding);
-  Value* SaturateHalf(Value* half, ScalarType type);
-  void LiftCvtPacked(const Instruction& inst);
-  void LiftCvtTf32(const Instruction& inst);
-  void LiftCvtScale(const Instruction& inst);
-  void LiftCvtPack(const Instruction& inst);
-  Value* ClampTo(Value* value, unsigned bits, bool is_signed);
-  Value* VideoPart(const Operand& operand, ScalarType type);
-  Value* VideoValue(const Instruction& inst, Value* a, Value* b);
-  llvm::CmpInst::Predicate ComparisonOf(const Instruction& inst, bool is_signed) const;
-
-  // ------------------------------------------------------------------------------------------------- lift_warp,
-  // lift_atomic …
-  Value* SyncMembers(const Instruction& inst);
-  Value* Sync(SyncOp op, std::uint16_t qualifiers, Value* members, llvm::ArrayRef<Value*> inputs);
-  static AtomicType AtomicTypeOf(ScalarType type);
-  AtomicOp AtomicOpOf(const Instruction& inst, ScalarType type) const;
-  static AtomicFlush AtomicFlushOf(const Instruction& inst, AtomicOp op, ScalarType type);
-  Value* Mbarrier(MbarrierOp op, Value* address, Value* operand, Value* second);
-  Value* MbarrierAddress(const Operand& operand, StateSpace space);
-  void LiftSmallCopy(const Instruction& inst);
-  void LiftBulkCopy(const Instruction& inst);
-  void LiftBulkStore(const Instruction& inst);
-  void ReduceBytes(const Instruction& inst, Space to_space, Value* to, Space from_space, Value* from, Value* bytes);
-  void MulticastCopy(Value* to, Space from_space, Value* from, Value* bytes, Value* barrier, Value* mask);
-  template <typename Body>
-  void ForOffsets(Value* end, std::uint64_t step, Body body);
-  /// Calls body(place) for each CTA of the cluster that the mask names, where place(offset) is the same place in its
-  /// shared window.
-  template <typename Body>
-  void ForMembers(Value* mask, Body body);
-  void CompleteBytes(Value* barrier, Value* bytes);
-  void LiftTryCancel(const Instruction& inst);
-  std::vector<StateSpace> CopySpaces(const Instruction& inst) const;
-  void LiftAsyncTail(const Instruction& inst, std::size_t values);
-  void CopyMasked(Value* to, Value* from, Value* bytes, Value* mask);
-  void CopyWithin(Value* to, Value* from, Value* bytes, Value* left, Value* right);
-  void CopyBytes(Space to_space, Value* to, Space from_space, Value* from, Value* bytes, unsigned step);
-  void LiftTensorCopy(const Instruction& inst);
-  Value* TensorCopy(const TensorCopyImm& imm, llvm::ArrayRef<Value*> coordinates, Value* map, Value* shared);
-  void RecordTensorCopy(const TensorCopyImm& imm, llvm::ArrayRef<Value*> coordinates, Value* map, Value* shared,
-                        Value* bytes);
-  void LiftClusterBarrier(const Instruction& inst);
-  Value* ReadSpecialComponent(std::string_view text, std::size_t component);
-
-  // --------------------------------------------------------------------------------------------------------
-  // lift_texture.cpp
-  Value* ImageHandle(const Operand& operand);
-  void ReadCoordinates(const Operand& operand, bool layered, unsigned count, ScalarType type,
-                       llvm::SmallVectorImpl<Value*>& out);
-  void ReadTextureOperands(TextureImm& imm, ScalarType type, std::size_t& next, llvm::SmallVectorImpl<Value*>& inputs);
-  void WriteTexels(const Operand& destination, Value* texels, ScalarType type);
-  void RecordImage(Helper locate, AccessKind kind, std::size_t bytes, llvm::ArrayRef<Value*> inputs, std::uint64_t imm);
-  SurfaceImm SurfaceImmOf(const Instruction& inst, ScalarType type, std::size_t count) const;
-  void ReadSurfaceOperands(const Operand& operand, const SurfaceImm& imm, llvm::SmallVectorImpl<Value*>& inputs);
-
-  // ---------------------------------------------------------------------------------------------------------
-  // lift_tensor.cpp
-  MmaImm MmaImmOf(const Instruction& inst) const;
-  GroupMmaImm GroupMmaImmOf(const Instruction& inst) const;
-  MatrixRowsImm MatrixRowsImmOf(const Instruction& inst, Space space) const;
-  void ReadFragment(const Operand& operand, unsigned count, bool wide, llvm::SmallVectorImpl<Value*>& out);
-  void WriteFragment(const Operand& operand, Value* result, unsigned count, bool wide);
-  Value* HostAddress(const Place& place);
-  void RecordMatrix(const MatrixMemoryImm& imm, const Place& place, Value* stride, AccessKind kind);
-  void RecordRows(const MatrixRowsImm& imm, const Place& place, AccessKind kind);
-
-  struct Call {
-    const Operand* callee = nullptr;
-    const std::vector<Operand>* returns = nullptr;
-    const std::vector<Operand>* args = nullptr;
-    const ptx::LabelDirective* prototype = nullptr;
-  };
-  Call ParseCall(const Instruction& inst) const;
-  void EmitCall(const Call& call, const std::deque<ptx::Variable>& returns, const std::deque<ptx::Variable>& params,
-                llvm::Function* direct, Value* indirect);
-  bool LiftSystemCall(const Call& call, std::string_view name);
-  void LiftDeviceCall(const Call& call, std::uint64_t imm, unsigned bits, std::string_view params);
-  Value* ReadArgument(const Operand& operand, const ptx::Variable& formal);
-  void WriteReturn(const Operand& operand, Value* value, ScalarType type);
-
-  const Operand& Op(std::size_t n) const;
-  std::size_t OpCount() const { return inst_->operands.size(); }
-
-  ModuleLifter& module_;
-  const ptx::Function& function_;
-  llvm::Function* ir_;
-  SpmdBuilder b_;
-  FloatEmitter emit_;
-  FloatLanes lanes_;
-  const Instruction* inst_ = nullptr;  ///< being lifted
-  Value* guard_ = nullptr;             ///< i1 under which register writes happen, null: always
-  bool terminated_ = false;            ///< the current block has its terminator
-
+  Lifter l_;
   std::vector<Item> items_;
+  std::vector<const Instruction*> instructions_;  ///< those of items_
   std::uint32_t next_number_ = 0;
   std::unordered_map<const ptx::Label*, std::size_t> label_index_;
-  std::unordered_map<const ptx::Label*, llvm::BasicBlock*> label_blocks_;
   std::unordered_set<const ptx::Label*> lifted_labels_;
-  std::vector<const ptx::Label*> pending_labels_;
-
-  llvm::Instruction* entry_end_ = nullptr;  ///< allocas and their first stores go before it
-  std::map<std::tuple<const ptx::Variable*, std::uint32_t, std::uint32_t>, llvm::AllocaInst*> registers_;
-  llvm::AllocaInst* carry_ = nullptr;
-
-  // Parameters: of the kernel (offset in the parameter block), scalars in an alloca, all others in local memory.
-  std::unordered_map<const ptx::Variable*, std::uint32_t> kernel_params_;
-  std::unordered_map<const ptx::Variable*, llvm::AllocaInst*> scalar_params_;
-  std::unordered_map<const ptx::Variable*, Value*> memory_params_;
-  std::unordered_set<const ptx::Variable*> addressed_params_;
-  std::uint32_t kernel_param_copy_ = ~0u;  ///< frame offset of the copy that cvta.param needs
-
-  LocalLayout local_;
-  std::uint32_t frame_bytes_ = 0;
-  Value* frame_base_ = nullptr;              ///< i64
-  llvm::AllocaInst* dynamic_top_ = nullptr;  ///< end of the frame including alloca
 };
-
-#define PTX_OPCODE(name, text, cls, dsts, min_srcs, max_srcs, traits, meaning) \
-  template <>                                                                  \
-  void FunctionLifter::Lift<semantic::meaning>(const Instruction& inst);
-#include "rewriter/ptx/opcodes.def"
-#undef PTX_OPCODE
 
 }  // namespace gridloom::exec
