@@ -372,74 +372,65 @@ Shape ShapeAnalysis::TransferPhi(const llvm::PHINode& phi) const {
   return out;
 }
 
-Shape ShapeAnalysis::TransferBinary(const llvm::Instruction& instruction) const {
-  const llvm::Type* type = instruction.getType();
-  const Shape a = Of(instruction.getOperand(0)), b = Of(instruction.getOperand(1));
+namespace {
+
+/// An operation on two scalars: what is known of its low bits.
+Shape OfScalars(const llvm::Instruction& instruction, const Shape& a, const Shape& b) {
   const unsigned opcode = instruction.getOpcode();
-  if (a.uniform() && b.uniform()) {
-    std::uint8_t align = 0;
-    if (opcode == llvm::Instruction::Add || opcode == llvm::Instruction::Sub || opcode == llvm::Instruction::Or)
-      align = std::min(a.base_align, b.base_align);
-    if (opcode == llvm::Instruction::Mul) align = std::min(63, a.base_align + b.base_align);
-    if (opcode == llvm::Instruction::And) align = std::max(a.base_align, b.base_align);
-    if (const auto* count = Const(instruction.getOperand(1)); opcode == llvm::Instruction::Shl && count) {
-      align = static_cast<std::uint8_t>(std::min<std::uint64_t>(63, a.base_align + count->getZExtValue()));
-    }
-    return UniformShape(align);
+  std::uint8_t align = 0;
+  if (opcode == llvm::Instruction::Add || opcode == llvm::Instruction::Sub || opcode == llvm::Instruction::Or)
+    align = std::min(a.base_align, b.base_align);
+  if (opcode == llvm::Instruction::Mul) align = std::min(63, a.base_align + b.base_align);
+  if (opcode == llvm::Instruction::And) align = std::max(a.base_align, b.base_align);
+  if (const auto* count = Const(instruction.getOperand(1)); opcode == llvm::Instruction::Shl && count) {
+    align = static_cast<std::uint8_t>(std::min<std::uint64_t>(63, a.base_align + count->getZExtValue()));
   }
-  if (!IsIndexType(type) || a.vector() || b.vector()) return VectorShape();
-  const auto combine = [&](int sign) -> Shape {
-    LanePattern pattern;
-    for (unsigned lane = 0; lane < kWarpSize; ++lane) {
-      pattern[lane] =
-          static_cast<std::int64_t>(static_cast<std::uint64_t>(a.pattern[lane]) +
-                                    static_cast<std::uint64_t>(sign) * static_cast<std::uint64_t>(b.pattern[lane]));
-    }
-    Shape out = Affine(pattern, std::min(a.base_align, b.base_align), type);
-    if (a.kind != ShapeKind::kIndexed && b.kind != ShapeKind::kIndexed) return out;
-    if (a.kind == ShapeKind::kIndexed && b.kind == ShapeKind::kIndexed) {
-      if (a.index != b.index || a.index_signed != b.index_signed) return VectorShape();
-    }
-    const Shape& indexed = a.kind == ShapeKind::kIndexed ? a : b;
-    const std::int64_t scale_a = a.kind == ShapeKind::kIndexed ? a.scale : 0;
-    const std::int64_t scale_b = b.kind == ShapeKind::kIndexed ? b.scale : 0;
-    out.scale = scale_a + sign * scale_b;
-    if (out.scale == 0) return out;
+  return UniformShape(align);
+}
+
+/// a + sign * b.
+Shape SumOf(const Shape& a, const Shape& b, int sign, const llvm::Type* type) {
+  LanePattern pattern;
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+    pattern[lane] =
+        static_cast<std::int64_t>(static_cast<std::uint64_t>(a.pattern[lane]) +
+                                  static_cast<std::uint64_t>(sign) * static_cast<std::uint64_t>(b.pattern[lane]));
+  }
+  Shape out = Affine(pattern, std::min(a.base_align, b.base_align), type);
+  if (a.kind != ShapeKind::kIndexed && b.kind != ShapeKind::kIndexed) return out;
+  if (a.kind == ShapeKind::kIndexed && b.kind == ShapeKind::kIndexed) {
+    if (a.index != b.index || a.index_signed != b.index_signed) return VectorShape();
+  }
+  const Shape& indexed = a.kind == ShapeKind::kIndexed ? a : b;
+  const std::int64_t scale_a = a.kind == ShapeKind::kIndexed ? a.scale : 0;
+  const std::int64_t scale_b = b.kind == ShapeKind::kIndexed ? b.scale : 0;
+  out.scale = scale_a + sign * scale_b;
+  if (out.scale == 0) return out;
+  out.kind = ShapeKind::kIndexed;
+  out.index = indexed.index;
+  out.index_signed = indexed.index_signed;
+  return out;
+}
+
+Shape Scaled(const Shape& value, std::int64_t factor, const llvm::Type* type) {
+  const auto times = [&](std::int64_t v) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(v) * static_cast<std::uint64_t>(factor));
+  };
+  const int align = std::min(63, value.base_align + AlignOf(static_cast<std::uint64_t>(factor)));
+  Shape out = Affine(Map(value.pattern, times), static_cast<std::uint8_t>(align), type);
+  if (value.kind == ShapeKind::kIndexed) {
+    if (__builtin_mul_overflow(value.scale, factor, &out.scale) || std::abs(out.scale) > (std::int64_t{1} << 30))
+      return VectorShape();
     out.kind = ShapeKind::kIndexed;
-    out.index = indexed.index;
-    out.index_signed = indexed.index_signed;
-    return out;
-  };
-  const auto scaled = [&](const Shape& value, std::int64_t factor) -> Shape {
-    Shape out = Affine(
-        Map(value.pattern,
-            [&](std::int64_t v) {
-              return static_cast<std::int64_t>(static_cast<std::uint64_t>(v) * static_cast<std::uint64_t>(factor));
-            }),
-        static_cast<std::uint8_t>(std::min(63, value.base_align + AlignOf(static_cast<std::uint64_t>(factor)))), type);
-    if (value.kind == ShapeKind::kIndexed) {
-      if (__builtin_mul_overflow(value.scale, factor, &out.scale) || std::abs(out.scale) > (std::int64_t{1} << 30))
-        return VectorShape();
-      out.kind = ShapeKind::kIndexed;
-      out.index = value.index;
-      out.index_signed = value.index_signed;
-    }
-    return out;
-  };
-  const llvm::ConstantInt* right = Const(instruction.getOperand(1));
-  const std::int64_t constant = right ? right->getSExtValue() : 0;
-  const bool affine = a.kind == ShapeKind::kAffine;
-  switch (opcode) {
-    case llvm::Instruction::Add: return combine(1);
-    case llvm::Instruction::Sub: return combine(-1);
-    case llvm::Instruction::Or:
-      return llvm::cast<llvm::PossiblyDisjointInst>(instruction).isDisjoint() ? combine(1) : VectorShape();
-    case llvm::Instruction::Mul: return right && constant != 0 ? scaled(a, constant) : VectorShape();
-    case llvm::Instruction::Shl: return right && constant < 48 ? scaled(a, std::int64_t{1} << constant) : VectorShape();
-    default: break;
+    out.index = value.index;
+    out.index_signed = value.index_signed;
   }
-  // What follows looks at single bits: only where the base leaves the low ones free and the pattern stays inside them.
-  if (!right || !affine) return VectorShape();
+  return out;
+}
+
+/// Operations on single bits of an affine value: only where the base leaves the low ones free and the pattern stays
+/// inside them.
+Shape OfBits(unsigned opcode, const Shape& a, std::int64_t constant, const llvm::Type* type) {
   const std::int64_t room = a.base_align >= 62 ? std::int64_t{1} << 62 : std::int64_t{1} << a.base_align;
   const bool inside =
       std::all_of(a.pattern.begin(), a.pattern.end(), [&](std::int64_t v) { return v >= 0 && v < room; });
@@ -459,6 +450,29 @@ Shape ShapeAnalysis::TransferBinary(const llvm::Instruction& instruction) const 
                   static_cast<std::uint8_t>(a.base_align - constant), type);
   }
   return VectorShape();
+}
+
+}  // namespace
+
+Shape ShapeAnalysis::TransferBinary(const llvm::Instruction& instruction) const {
+  const llvm::Type* type = instruction.getType();
+  const Shape a = Of(instruction.getOperand(0)), b = Of(instruction.getOperand(1));
+  const unsigned opcode = instruction.getOpcode();
+  if (a.uniform() && b.uniform()) return OfScalars(instruction, a, b);
+  if (!IsIndexType(type) || a.vector() || b.vector()) return VectorShape();
+  const llvm::ConstantInt* right = Const(instruction.getOperand(1));
+  const std::int64_t constant = right ? right->getSExtValue() : 0;
+  switch (opcode) {
+    case llvm::Instruction::Add: return SumOf(a, b, 1, type);
+    case llvm::Instruction::Sub: return SumOf(a, b, -1, type);
+    case llvm::Instruction::Or:
+      return llvm::cast<llvm::PossiblyDisjointInst>(instruction).isDisjoint() ? SumOf(a, b, 1, type) : VectorShape();
+    case llvm::Instruction::Mul: return right && constant != 0 ? Scaled(a, constant, type) : VectorShape();
+    case llvm::Instruction::Shl:
+      return right && constant < 48 ? Scaled(a, std::int64_t{1} << constant, type) : VectorShape();
+    default: break;
+  }
+  return right && a.kind == ShapeKind::kAffine ? OfBits(opcode, a, constant, type) : VectorShape();
 }
 
 Shape ShapeAnalysis::TransferCast(const llvm::CastInst& cast) const {

@@ -124,6 +124,10 @@ class EngineImpl final : public Engine {
   std::string RunUnits(const LaunchParams& params, const LoadedKernel& kernel, std::uint64_t first,
                        std::uint64_t workspace, Launch& launch);
   std::string Describe(const LaunchParams& params, const LoadedKernel& kernel, Launch& launch);
+  void Name(const LaunchParams& params, const LoadedKernel& kernel, Launch& launch);
+  std::string FillContext(const LaunchParams& params, const LoadedKernel& kernel, Launch& launch);
+  void GiveStacks(const LaunchParams& params, const LoadedKernel& kernel, Launch& launch);
+  std::string LimitResidents(const LaunchParams& params, const LoadedKernel& kernel, Launch& launch);
   void Execute(Launch& launch);
   void AddLine(const LaunchParams& params, const LoadedKernel& kernel, Launch& launch);
   void ReportStray(const LaunchParams& params, const LoadedKernel& kernel, const Launch& launch) const;
@@ -221,10 +225,9 @@ std::string EngineImpl::CheckShape(const LaunchParams& params) const {
   return {};
 }
 
-/// Fills what does not change while the grid runs. Empty, or what is missing.
-std::string EngineImpl::Describe(const LaunchParams& params, const LoadedKernel& kernel, Launch& launch) {
-  const Dim3 &grid = params.grid, &block = params.block, &cluster = params.cluster;
-  auto& program = static_cast<ProgramImpl&>(*params.program);
+/// Who the grid is, who looks on, and in which units it runs.
+void EngineImpl::Name(const LaunchParams& params, const LoadedKernel& kernel, Launch& launch) {
+  const Dim3 &grid = params.grid, &cluster = params.cluster;
   launch.serial = NextSerial();
   launch.kernel = &kernel;
   launch.kernel_name = params.kernel->name.c_str();
@@ -238,6 +241,8 @@ std::string EngineImpl::Describe(const LaunchParams& params, const LoadedKernel&
   launch.use_order = params.use_order;
   launch.library = params.library;
   launch.feed = params.feed;
+  launch.slice = params.slice;
+  launch.sms = params.sms;
   launch.ctas_per_unit = static_cast<std::uint32_t>(cluster.count());
   launch.unit_grid[0] = grid.x / cluster.x;
   launch.unit_grid[1] = grid.y / cluster.y;
@@ -245,13 +250,16 @@ std::string EngineImpl::Describe(const LaunchParams& params, const LoadedKernel&
   launch.ctas = params.ctas;
   launch.in_turn = params.in_turn;
   launch.units = params.ctas.empty() ? grid.count() / cluster.count() : params.ctas.size();
+}
 
+/// What the kernel's code reads of its launch. Empty, or what is missing.
+std::string EngineImpl::FillContext(const LaunchParams& params, const LoadedKernel& kernel, Launch& launch) {
   LaunchCtx& ctx = launch.ctx;
   ctx.window_base = memory_.range_base();
   ctx.window_bytes = memory_.high_water_bytes();
-  ctx.symbols = program.symbol_addresses().data();
+  ctx.symbols = static_cast<ProgramImpl&>(*params.program).symbol_addresses().data();
   ctx.helpers = services_.helpers;
-  const Dim3* const dims[] = {&grid, &block, &cluster};
+  const Dim3* const dims[] = {&params.grid, &params.block, &params.cluster};
   std::uint32_t* const into[] = {ctx.grid, ctx.block, ctx.cluster};
   for (int i = 0; i < 3; ++i) {
     into[i][0] = dims[i]->x;
@@ -264,17 +272,20 @@ std::string EngineImpl::Describe(const LaunchParams& params, const LoadedKernel&
   if (shared > (1u << 30)) return std::to_string(shared) + " bytes of shared memory";
   ctx.dynamic_shared_bytes = params.dynamic_shared_bytes;
   ctx.total_shared_bytes = static_cast<std::uint32_t>(shared);
-  ctx.warps_per_cta = static_cast<std::uint32_t>((block.count() + kWarpSize - 1) / kWarpSize);
+  ctx.warps_per_cta = static_cast<std::uint32_t>((params.block.count() + kWarpSize - 1) / kWarpSize);
   ctx.grid_id = params.grid_id != 0 ? params.grid_id : NewGridId();
-  launch.slice = params.slice;
   ctx.sm_count = std::max(device_.sm.count, 1u);
-  launch.sms = params.sms;
   launch.sm_share = params.sms.empty() ? ctx.sm_count : static_cast<std::uint32_t>(params.sms.size());
   ctx.shared_stride = static_cast<std::uint32_t>(RoundUp(std::max<std::uint64_t>(shared, 1), kSharedAlign));
   // A GPU gives out shared memory in these units and finds accesses beyond them; compilers load past the end of an
   // array inside of them. Who has none gets none.
   launch.shared_limit = static_cast<std::uint32_t>(RoundUp(shared, std::max(device_.allocation.shared_bytes, 1u)));
   ctx.owner = &launch;
+  return {};
+}
+
+/// Local memory of a thread, and how deep recursion may go.
+void EngineImpl::GiveStacks(const LaunchParams& params, const LoadedKernel& kernel, Launch& launch) {
   // Frames that are known need no room beyond them: what others say of the limit does not spread their memory.
   const auto stack_bytes =
       static_cast<std::uint32_t>(RoundUp(params.kernel->open_stack ? StackBytes(params) : options_.stack_bytes, 16));
@@ -284,16 +295,26 @@ std::string EngineImpl::Describe(const LaunchParams& params, const LoadedKernel&
   }
   if (kernel.recursive)
     launch.recursion_bytes = std::max(Worker::kRecursiveStackBytes, std::size_t{stack_bytes} * kHostBytesPerStackByte);
-  if (kernel.needs_fiber && !kernel.simple_barriers) {
-    const std::uint32_t per_sm = CtasPerSm(device_, *params.kernel, static_cast<std::uint32_t>(block.count()),
-                                           params.dynamic_shared_bytes, StackBytes(params));
-    const std::uint64_t resident = std::uint64_t{std::max(per_sm, 1u)} * launch.sm_share;
-    launch.resident_limit = std::max<std::uint64_t>(resident / cluster.count(), 1);
-    if (params.cooperative && grid.count() > resident)
-      return "a cooperative grid of " + std::to_string(grid.count()) + " CTAs; the device holds " +
-             std::to_string(resident) + " of them at the same time";
-  }
-  return {};
+}
+
+/// CTAs that may wait for each other run at the same time as far as the device holds them. Empty, or what is missing.
+std::string EngineImpl::LimitResidents(const LaunchParams& params, const LoadedKernel& kernel, Launch& launch) {
+  if (!kernel.needs_fiber || kernel.simple_barriers) return {};
+  const std::uint32_t per_sm = CtasPerSm(device_, *params.kernel, static_cast<std::uint32_t>(params.block.count()),
+                                         params.dynamic_shared_bytes, StackBytes(params));
+  const std::uint64_t resident = std::uint64_t{std::max(per_sm, 1u)} * launch.sm_share;
+  launch.resident_limit = std::max<std::uint64_t>(resident / params.cluster.count(), 1);
+  if (!params.cooperative || params.grid.count() <= resident) return {};
+  return "a cooperative grid of " + std::to_string(params.grid.count()) + " CTAs; the device holds " +
+         std::to_string(resident) + " of them at the same time";
+}
+
+/// Fills what does not change while the grid runs. Empty, or what is missing.
+std::string EngineImpl::Describe(const LaunchParams& params, const LoadedKernel& kernel, Launch& launch) {
+  Name(params, kernel, launch);
+  if (std::string missing = FillContext(params, kernel, launch); !missing.empty()) return missing;
+  GiveStacks(params, kernel, launch);
+  return LimitResidents(params, kernel, launch);
 }
 
 /// A grid among the onlookers, for as long as it runs.

@@ -52,6 +52,38 @@ bool IsOver(Warp& warp, std::uint32_t lane, const void* place, bool current, boo
   return false;
 }
 
+/// An operation of one lane on the mbarrier at `place`: what it gives. `over`: a phase has ended with it.
+std::uint64_t Operate(Warp& warp, std::uint32_t lane, MbarrierOp op, void* place, Barrier64& barrier,
+                      std::uint64_t operand, const std::uint64_t* seconds, bool& over) {
+  const std::uint64_t before = barrier.Word();
+  switch (op) {
+    case MbarrierOp::kInit: barrier = {operand, operand, 0, 0}; break;
+    // What becomes of its bits is not defined. They stay, since threads that end the object without waiting for the
+    // others are common at the ends of kernels, and on a GPU those others still arrive, or find the phase over.
+    case MbarrierOp::kInvalidate: break;
+    case MbarrierOp::kArriveExpectTx:
+    case MbarrierOp::kArriveDropExpectTx: barrier.bytes += static_cast<std::int64_t>(seconds[lane]); [[fallthrough]];
+    case MbarrierOp::kArrive:
+    case MbarrierOp::kArriveDrop:
+      if (op == MbarrierOp::kArriveDrop || op == MbarrierOp::kArriveDropExpectTx) barrier.expected -= operand;
+      if (operand > barrier.missing)
+        RaiseFault(warp, FaultKind::kIllegalInstruction, lane, 0, warp.line,
+                   "more arrivals at an mbarrier than it expects");
+      barrier.missing -= operand;
+      over = barrier.CompleteIfDone();
+      break;
+    case MbarrierOp::kExpectTx: barrier.bytes += static_cast<std::int64_t>(operand); break;
+    case MbarrierOp::kCompleteTx:
+      barrier.bytes -= static_cast<std::int64_t>(operand);
+      over = barrier.CompleteIfDone();
+      break;
+    case MbarrierOp::kTestState: return IsOver(warp, lane, place, barrier.parity != 0, (operand >> 40 & 1) != 0);
+    case MbarrierOp::kTestParity: return IsOver(warp, lane, place, barrier.parity != 0, (operand & 1) != 0);
+    case MbarrierOp::kPendingCount: break;
+  }
+  return before;
+}
+
 }  // namespace
 
 std::string MbarrierWaits::Describe(const Warp& warp) const {
@@ -93,35 +125,8 @@ void Helper_kMbarrier(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std:
     std::memcpy(&word, place, sizeof word);
     if (memcheck) memcheck->CheckMbarrier(warp, lane, line, op, place, word, operand);
     Barrier64 barrier = Barrier64::Read(word);
-    std::uint64_t result = word;
     bool over = false;
-    switch (op) {
-      case MbarrierOp::kInit: barrier = {operand, operand, 0, 0}; break;
-      // What becomes of its bits is not defined. They stay, since threads that end the object without waiting for the
-      // others are common at the ends of kernels, and on a GPU those others still arrive, or find the phase over.
-      case MbarrierOp::kInvalidate: break;
-      case MbarrierOp::kArriveExpectTx:
-      case MbarrierOp::kArriveDropExpectTx: barrier.bytes += static_cast<std::int64_t>(seconds[lane]); [[fallthrough]];
-      case MbarrierOp::kArrive:
-      case MbarrierOp::kArriveDrop:
-        if (op == MbarrierOp::kArriveDrop || op == MbarrierOp::kArriveDropExpectTx) barrier.expected -= operand;
-        if (operand > barrier.missing)
-          RaiseFault(warp, FaultKind::kIllegalInstruction, lane, 0, line,
-                     "more arrivals at an mbarrier than it expects");
-        barrier.missing -= operand;
-        over = barrier.CompleteIfDone();
-        break;
-      case MbarrierOp::kExpectTx: barrier.bytes += static_cast<std::int64_t>(operand); break;
-      case MbarrierOp::kCompleteTx:
-        barrier.bytes -= static_cast<std::int64_t>(operand);
-        over = barrier.CompleteIfDone();
-        break;
-      case MbarrierOp::kTestState:
-        result = IsOver(warp, lane, place, barrier.parity != 0, (operand >> 40 & 1) != 0);
-        break;
-      case MbarrierOp::kTestParity: result = IsOver(warp, lane, place, barrier.parity != 0, (operand & 1) != 0); break;
-      case MbarrierOp::kPendingCount: break;
-    }
+    const std::uint64_t result = Operate(warp, lane, op, place, barrier, operand, seconds, over);
     if (memcheck && over) memcheck->EndCopies(warp, place);
     if (memcheck && Tests(op) && result != 0) memcheck->SeeCopies(warp, place);
     if (over && !warp.cta->unit->mbarrier_waits.empty()) warp.cta->unit->mbarrier_waits.EndPhase(place);

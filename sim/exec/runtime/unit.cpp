@@ -98,42 +98,39 @@ void Unit::SetShape(const std::uint32_t (&block)[3], std::uint32_t cta_count) {
   }
 }
 
-std::string Unit::Adopt(Launch& new_launch, bool fibers) {
-  if (adopted_serial_ == new_launch.serial) return {};
-  launch = &new_launch;
-  mbarrier_waits.Clear();  // a launch that was stopped leaves some
-  const LaunchCtx& lc = new_launch.ctx;
-  const std::uint32_t cta_count = new_launch.ctas_per_unit;
-  warp_count = cta_count * lc.warps_per_cta;
-  if (ctas.size() != cta_count) ctas = std::vector<Cta>(cta_count);
-  if (warp_count > warp_capacity_) {
-    for (std::uint32_t i = 0; i < warp_capacity_; ++i) ForgetStack(warps[i]);
-    void* const memory_for_warps =
-        ::operator new[](warp_count * sizeof(Warp), std::align_val_t{alignof(Warp)}, std::nothrow);
-    if (!memory_for_warps) return "no memory for " + std::to_string(warp_count) + " warps";
-    warps = static_cast<Warp*>(memory_for_warps);
-    std::uninitialized_value_construct_n(warps, warp_count);
-    warp_memory_.reset(warps);
-    warp_capacity_ = warp_count;
-    shape_ctas_ = 0;
-  }
+/// Room for so many warps. Empty, or what is missing.
+std::string Unit::RequireWarps(std::uint32_t count) {
+  if (count <= warp_capacity_) return {};
+  for (std::uint32_t i = 0; i < warp_capacity_; ++i) ForgetStack(warps[i]);
+  void* const memory = ::operator new[](count * sizeof(Warp), std::align_val_t{alignof(Warp)}, std::nothrow);
+  if (!memory) return "no memory for " + std::to_string(count) + " warps";
+  warps = static_cast<Warp*>(memory);
+  std::uninitialized_value_construct_n(warps, count);
+  warp_memory_.reset(warps);
+  warp_capacity_ = count;
+  shape_ctas_ = 0;
+  return {};
+}
+
+/// Stacks, so many, for the launch's kernel. Empty, or what is missing.
+std::string Unit::RequireStacks(const Launch& new_launch, std::size_t count) {
   const std::size_t room = std::max(Worker::kStackBytes, new_launch.recursion_bytes);
   // Large kernels have frames of many KiB; the room on top is for runtime helpers.
   constexpr std::size_t kFramesInRoom = 64u << 10;
   const std::size_t frames = std::max<std::size_t>(new_launch.kernel->frame_bytes, kFramesInRoom) - kFramesInRoom;
-  const std::size_t stack_bytes = room + (frames + 0xFFFF) / 0x10000 * 0x10000;
-  const std::size_t stack_count = fibers ? warp_count : 1;
-  if (stack_count > stacks.count() || stack_bytes > stacks.bytes()) {
-    for (std::uint32_t i = 0; i < warp_capacity_; ++i) ForgetStack(warps[i]);
-    if (!stacks.Require(stack_count, stack_bytes))
-      return "no address space for the stacks of " + std::to_string(stack_count) + " warps";
-  }
+  const std::size_t bytes = room + (frames + 0xFFFF) / 0x10000 * 0x10000;
+  if (count <= stacks.count() && bytes <= stacks.bytes()) return {};
+  for (std::uint32_t i = 0; i < warp_capacity_; ++i) ForgetStack(warps[i]);
+  if (!stacks.Require(count, bytes))
+    return "no address space for the stacks of " + std::to_string(warp_count) + " warps";
+  return {};
+}
+
+/// Connects CTAs and warps with the launch, their memory and their stacks.
+void Unit::Connect(const Launch& new_launch, bool fibers) {
+  const LaunchCtx& lc = new_launch.ctx;
+  const std::uint32_t cta_count = new_launch.ctas_per_unit;
   const std::uint64_t local_per_warp = std::uint64_t{new_launch.local_stride} * kWarpSize;
-  if (!RequireShared(std::uint64_t{lc.shared_stride} * cta_count))
-    return "no memory for " + std::to_string(lc.total_shared_bytes) + " bytes of shared memory";
-  if (!RequireLocal(local_per_warp * stack_count))
-    return "no memory for " + std::to_string(new_launch.local_bytes) + " bytes of local memory per thread";
-  SetShape(lc.block, cta_count);
   for (std::uint32_t c = 0; c < cta_count; ++c) {
     Cta& cta = ctas[c];
     cta.unit = this;
@@ -160,6 +157,25 @@ std::string Unit::Adopt(Launch& new_launch, bool fibers) {
       warp.ctx.stack_limit = warp.stack_low + kHelperStackBytes;
     }
   }
+}
+
+std::string Unit::Adopt(Launch& new_launch, bool fibers) {
+  if (adopted_serial_ == new_launch.serial) return {};
+  launch = &new_launch;
+  mbarrier_waits.Clear();  // a launch that was stopped leaves some
+  const LaunchCtx& lc = new_launch.ctx;
+  const std::uint32_t cta_count = new_launch.ctas_per_unit;
+  warp_count = cta_count * lc.warps_per_cta;
+  if (ctas.size() != cta_count) ctas = std::vector<Cta>(cta_count);
+  if (std::string missing = RequireWarps(warp_count); !missing.empty()) return missing;
+  const std::size_t stack_count = fibers ? warp_count : 1;
+  if (std::string missing = RequireStacks(new_launch, stack_count); !missing.empty()) return missing;
+  if (!RequireShared(std::uint64_t{lc.shared_stride} * cta_count))
+    return "no memory for " + std::to_string(lc.total_shared_bytes) + " bytes of shared memory";
+  if (!RequireLocal(std::uint64_t{new_launch.local_stride} * kWarpSize * stack_count))
+    return "no memory for " + std::to_string(new_launch.local_bytes) + " bytes of local memory per thread";
+  SetShape(lc.block, cta_count);
+  Connect(new_launch, fibers);
   if (new_launch.services->memcheck) PrepareCheck();
   else check.reset();
   PrepareRecords(stack_count);

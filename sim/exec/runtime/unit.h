@@ -147,6 +147,9 @@ struct Unit {
   void PrepareCheck();
   void PrepareRecords(std::size_t buffers);
   void EndSharedCta(Warp& last);
+  std::string RequireWarps(std::uint32_t count);
+  std::string RequireStacks(const Launch& new_launch, std::size_t count);
+  void Connect(const Launch& new_launch, bool fibers);
   bool RequireShared(std::uint64_t bytes);
   bool RequireLocal(std::uint64_t bytes);
 

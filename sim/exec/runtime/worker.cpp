@@ -306,7 +306,29 @@ bool Worker::StartUnit(bool even_if_superseded) {
   return true;
 }
 
-void Worker::RunResident() {
+/// A turn for each unit that is resident; those that have ended are idle again. True when one made progress.
+bool Worker::RunRound() {
+  bool progress = false;
+  for (std::size_t i = 0; i < resident_.size();) {
+    Unit& unit = *resident_[i];
+    const std::uint64_t before = unit.progress;
+    SwitchWarp(root, *unit.ring);
+    if (launch->stop.load(std::memory_order_relaxed)) break;
+    progress |= unit.progress != before;
+    if (unit.live_warps != 0) {
+      ++i;
+      continue;
+    }
+    progress = true;
+    launch->NoteEndedUnit();
+    launch->resident.fetch_sub(1, std::memory_order_relaxed);
+    resident_.erase(resident_.begin() + static_cast<std::ptrdiff_t>(i));
+    idle_.push_back(&unit);
+  }
+  return progress;
+}
+
+void Worker::BeginResident() {
   solo_ = false;
   share_ = nullptr;
   main_unit();
@@ -314,10 +336,23 @@ void Worker::RunResident() {
   for (auto it = units_.rbegin(); it != units_.rend(); ++it) idle_.push_back(it->get());
   resident_.clear();
   launch->active_workers.fetch_add(1, std::memory_order_relaxed);
-  unsigned idle_rounds = 0;
   watch_since_ns_ = waiting_since_ns_ = 0;
   looks_ = quiet_examinations_ = 0;
   counted_stuck_ = false;
+}
+
+void Worker::EndResident() {
+  for (Unit* unit : resident_) Abandon(*unit);
+  resident_.clear();
+  if (counted_stuck_) launch->stuck_workers.fetch_sub(1, std::memory_order_relaxed);
+  launch->active_workers.fetch_sub(1, std::memory_order_relaxed);
+  idle_.clear();
+  if (units_.size() > kKeptUnits) units_.resize(kKeptUnits);
+}
+
+void Worker::RunResident() {
+  BeginResident();
+  unsigned idle_rounds = 0;
   while (!launch->stop.load(std::memory_order_relaxed)) {
     if (resident_.empty() || idle_rounds >= kRoundsBeforeStart) {
       if (StartUnit(!resident_.empty())) {  // those that run may wait for it
@@ -328,23 +363,7 @@ void Worker::RunResident() {
         continue;
       }
     }
-    bool progress = false;
-    for (std::size_t i = 0; i < resident_.size();) {
-      Unit& unit = *resident_[i];
-      const std::uint64_t before = unit.progress;
-      SwitchWarp(root, *unit.ring);
-      if (launch->stop.load(std::memory_order_relaxed)) break;
-      progress |= unit.progress != before;
-      if (unit.live_warps != 0) {
-        ++i;
-        continue;
-      }
-      progress = true;
-      launch->NoteEndedUnit();
-      launch->resident.fetch_sub(1, std::memory_order_relaxed);
-      resident_.erase(resident_.begin() + static_cast<std::ptrdiff_t>(i));
-      idle_.push_back(&unit);
-    }
+    bool progress = RunRound();
     if (launch->feed && !resident_.empty() && !launch->feed->Feed()) {
       AwaitFeed();
       progress = true;
@@ -362,12 +381,7 @@ void Worker::RunResident() {
       if (Watchdog()) break;
     }
   }
-  for (Unit* unit : resident_) Abandon(*unit);
-  resident_.clear();
-  if (counted_stuck_) launch->stuck_workers.fetch_sub(1, std::memory_order_relaxed);
-  launch->active_workers.fetch_sub(1, std::memory_order_relaxed);
-  idle_.clear();
-  if (units_.size() > kKeptUnits) units_.resize(kKeptUnits);
+  EndResident();
 }
 
 /// Called after a round in which nothing on this worker made progress. What a grid does that is recorded is timed as a

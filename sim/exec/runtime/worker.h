@@ -66,6 +66,9 @@ class Worker {
   void RunDirect();
   void RunRings();
   void RunResident();
+  void BeginResident();
+  bool RunRound();
+  void EndResident();
   bool StartUnit(bool even_if_superseded);
   void AwaitFeed();
   bool Watchdog();
