@@ -33,7 +33,7 @@ std::vector<int> RandomCycle(int lines) {
 }
 
 int main(int argc, char** argv) {
-  const Sizes sizes(argc, argv, {{"lines", 512, 1 << 20}, {"hops", 20000, 100000}});
+  const Sizes sizes(argc, argv, {{"lines", 512, 1 << 20}, {"hops", 20000, 100000}, {"cold", 0, 0}});
   const int lines = sizes["lines"], hops = (sizes["hops"] + kUnroll - 1) / kUnroll * kUnroll;
   if (lines < 2 || lines > INT32_MAX / kLineWords) Refuse("--lines must be from 2 to 2^27");
   const std::vector<int> next = RandomCycle(lines);
@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
   };
   for (int line = 0; line < lines; ++line) words[static_cast<std::size_t>(line) * kLineWords] = address(next[line]);
   CU(cudaMemcpy(device, words.data(), words.size() * sizeof(words[0]), cudaMemcpyHostToDevice));
-  Touch<<<64, 256>>>(device, sums, lines);
+  if (sizes["cold"] == 0) Touch<<<64, 256>>>(device, sums, lines);
   CU_LAUNCHED();
   Chase<<<1, 1>>>(reinterpret_cast<const std::int64_t* const*>(static_cast<std::int64_t*>(device)), last, hops);
   CU_LAUNCHED();

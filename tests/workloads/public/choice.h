@@ -1,7 +1,9 @@
 // Shared by the programs of tests/workloads/public, each of which runs one of several kernels by name.
 #pragma once
 
+#include <cmath>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -21,4 +23,11 @@ Run Chosen(int argc, char** argv, const Kernels<Run>& kernels) {
     names += (names.empty() ? "" : "|") + name;
   }
   Refuse(std::string("usage: ") + argv[0] + " " + names + " [--NAME=VALUE…]");
+}
+
+/// a * b + c, as a device has it: rounded once, or wrapped around.
+template <class T>
+T MultiplyAdd(T a, T b, T c) {
+  if constexpr (std::is_floating_point_v<T>) return std::fma(a, b, c);
+  else return static_cast<T>(static_cast<unsigned>(a) * static_cast<unsigned>(b) + static_cast<unsigned>(c));
 }

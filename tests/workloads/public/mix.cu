@@ -25,12 +25,6 @@ __global__ void Mix(T* data, T seed, T asked) {
   }
 }
 
-template <class T>
-T MultiplyAdd(T a, T b, T c) {
-  if constexpr (std::is_floating_point_v<T>) return std::fma(a, b, c);
-  else return static_cast<T>(static_cast<unsigned>(a) * static_cast<unsigned>(b) + static_cast<unsigned>(c));
-}
-
 /// What a thread adds up if all of its elements are `value`.
 template <class T>
 T Sum(T value, T seed, int multiply_adds) {

@@ -34,12 +34,6 @@ __global__ void Peak(T* out, T start) {
   out[blockIdx.x * kThreads + threadIdx.x] = sum;
 }
 
-template <class T>
-T MultiplyAdd(T a, T b, T c) {
-  if constexpr (std::is_floating_point_v<T>) return std::fma(a, b, c);
-  else return static_cast<T>(static_cast<unsigned>(a) * static_cast<unsigned>(b) + static_cast<unsigned>(c));
-}
-
 template <class T, int kPairs>
 T Want(T start, int thread) {
   T sum = 0;
