@@ -12,11 +12,11 @@ using session::MipmappedArray;
 namespace {
 
 CUresult FindArray(Process& process, CUarray handle, std::shared_ptr<Array>* array) {
-  *array = process.arrays.Find(handle);
+  *array = process.handles.arrays.Find(handle);
   return *array != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 CUresult FindMipmap(Process& process, CUmipmappedArray handle, std::shared_ptr<MipmappedArray>* mipmap) {
-  *mipmap = process.mipmaps.Find(handle);
+  *mipmap = process.handles.mipmaps.Find(handle);
   return *mipmap != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
@@ -27,7 +27,7 @@ CUresult cuArray3DCreate_v2(Process& process, CUarray* handle, const CUDA_ARRAY3
   GL_CU_TRY(session::RefuseUnsafeCall());
   std::shared_ptr<Array> array;
   GL_CU_TRY(Array::Create(ThisContext(), *descriptor, &array));
-  *handle = process.arrays.Add(std::move(array));
+  *handle = process.handles.arrays.Add(std::move(array));
   return CUDA_SUCCESS;
 }
 CUresult cuArrayCreate_v2(Process& process, CUarray* handle, const CUDA_ARRAY_DESCRIPTOR* d) {
@@ -41,7 +41,7 @@ CUresult cuArrayDestroy(Process& process, CUarray handle) {
   GL_CU_TRY(FindArray(process, handle, &array));
   GL_CU_TRY(session::RefuseUnsafeCall());
   array->context().WaitAll();
-  process.arrays.Remove(handle);
+  process.handles.arrays.Remove(handle);
   return CUDA_SUCCESS;
 }
 
@@ -75,7 +75,7 @@ CUresult cuMipmappedArrayCreate(Process& process, CUmipmappedArray* handle, cons
   GL_CU_TRY(session::RefuseUnsafeCall());
   std::shared_ptr<MipmappedArray> mipmap;
   GL_CU_TRY(MipmappedArray::Create(ThisContext(), *descriptor, levels, &mipmap));
-  *handle = process.mipmaps.Add(std::move(mipmap));
+  *handle = process.handles.mipmaps.Add(std::move(mipmap));
   return CUDA_SUCCESS;
 }
 CUresult cuMipmappedArrayDestroy(Process& process, CUmipmappedArray handle) {
@@ -83,8 +83,8 @@ CUresult cuMipmappedArrayDestroy(Process& process, CUmipmappedArray handle) {
   GL_CU_TRY(FindMipmap(process, handle, &mipmap));
   GL_CU_TRY(session::RefuseUnsafeCall());
   mipmap->context().WaitAll();
-  process.mipmaps.Remove(handle);
-  for (const auto& level : mipmap->levels()) process.arrays.Remove(level->handle());
+  process.handles.mipmaps.Remove(handle);
+  for (const auto& level : mipmap->levels()) process.handles.arrays.Remove(level->handle());
   return CUDA_SUCCESS;
 }
 CUresult cuMipmappedArrayGetLevel(Process& process, CUarray* handle, CUmipmappedArray mipmap_handle, unsigned level) {
@@ -93,7 +93,7 @@ CUresult cuMipmappedArrayGetLevel(Process& process, CUarray* handle, CUmipmapped
   GL_CU_TRY(FindMipmap(process, mipmap_handle, &mipmap));
   GL_CU_REQUIRE(level < mipmap->levels().size());
   const auto& array = mipmap->levels()[level];
-  if (process.arrays.Find(array->handle()) == nullptr) process.arrays.Add(array);
+  if (process.handles.arrays.Find(array->handle()) == nullptr) process.handles.arrays.Add(array);
   *handle = array->handle();
   return CUDA_SUCCESS;
 }

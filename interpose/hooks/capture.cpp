@@ -34,8 +34,8 @@ CUresult GetInfo(Process& process, CUstream handle, CUstreamCaptureStatus* statu
   Store(id, capture->id);
   if (graph != nullptr) {
     // The program may add nodes and conditions to the graph while it is being captured.
-    if (process.graphs.Find(capture->graph->handle()) == nullptr) {
-      process.graphs.Add(capture->graph);
+    if (process.handles.graphs.Find(capture->graph->handle()) == nullptr) {
+      process.handles.graphs.Add(capture->graph);
       capture->listed = true;
     }
     *graph = capture->graph->handle();
@@ -56,7 +56,7 @@ CUresult FindNodes(Process& process, const session::Graph& graph, const CUgraphN
                    std::vector<GraphNode*>* nodes) {
   GL_CU_REQUIRE(handles != nullptr || count == 0);
   for (std::size_t i = 0; i < count; ++i) {
-    const auto node = process.graph_nodes.Find(handles[i]);
+    const auto node = process.handles.graph_nodes.Find(handles[i]);
     GL_CU_REQUIRE(node != nullptr && &node->graph == &graph);
     nodes->push_back(node.get());
   }
@@ -68,7 +68,7 @@ CUresult FindNodes(Process& process, const session::Graph& graph, const CUgraphN
 CUresult cuStreamBeginCapture_v2(Process& process, CUstream handle, CUstreamCaptureMode mode) {
   StreamPtr stream;
   GL_CU_TRY(FindStream(handle, &stream));
-  return session::BeginCapture(stream, mode, std::make_shared<session::Graph>(process), {});
+  return session::BeginCapture(stream, mode, std::make_shared<session::Graph>(process.handles), {});
 }
 
 CUresult cuStreamBeginCapture(Process& process, CUstream stream) {
@@ -80,7 +80,7 @@ CUresult cuStreamBeginCaptureToGraph(Process& process, CUstream handle, CUgraph 
                                      CUstreamCaptureMode mode) {
   StreamPtr stream;
   GL_CU_TRY(FindStream(handle, &stream));
-  const auto graph = process.graphs.Find(graph_handle);
+  const auto graph = process.handles.graphs.Find(graph_handle);
   GL_CU_REQUIRE(graph != nullptr);
   std::vector<GraphNode*> nodes;
   GL_CU_TRY(FindNodes(process, *graph, dependencies, count, &nodes));
@@ -91,7 +91,7 @@ CUresult cuStreamBeginRecaptureToGraph(Process& process, CUstream handle, CUstre
                                        CUgraph graph_handle, CUgraphRecaptureCallback callback, void* user_data) {
   StreamPtr stream;
   GL_CU_TRY(FindStream(handle, &stream));
-  const auto graph = process.graphs.Find(graph_handle);
+  const auto graph = process.handles.graphs.Find(graph_handle);
   GL_CU_REQUIRE(graph != nullptr);
   GL_CU_TRY(session::BeginCapture(stream, mode, graph, {}, std::make_shared<session::Recapture>(callback, user_data)));
   session::UserObjects objects;
@@ -99,7 +99,7 @@ CUresult cuStreamBeginRecaptureToGraph(Process& process, CUstream handle, CUstre
     const auto lock = graph->Lock();
     objects.swap(graph->user_objects);
   }
-  session::ReleaseAll(process, objects);
+  session::ReleaseAll(process.handles, objects);
   return CUDA_SUCCESS;
 }
 
@@ -109,7 +109,7 @@ CUresult cuStreamEndCapture(Process& process, CUstream handle, CUgraph* graph_ha
   Store(graph_handle, nullptr);  // not wanted when the program has the graph already (cuStreamBeginCaptureToGraph)
   std::shared_ptr<session::Graph> graph;
   GL_CU_TRY(session::EndCapture(stream, &graph));
-  const CUgraph made = process.graphs.Add(std::move(graph));
+  const CUgraph made = process.handles.graphs.Add(std::move(graph));
   Store(graph_handle, made);
   return CUDA_SUCCESS;
 }

@@ -58,10 +58,10 @@ CUdevResourceDesc HandleOf(Process& process, std::shared_ptr<session::ResourceDe
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
   CUdevResourceDesc known = nullptr;
-  process.resource_descriptions.ForEach([&](const std::shared_ptr<session::ResourceDescription>& one) {
+  process.handles.resource_descriptions.ForEach([&](const std::shared_ptr<session::ResourceDescription>& one) {
     if (*one == *made) known = reinterpret_cast<CUdevResourceDesc>(one.get());
   });
-  return known != nullptr ? known : process.resource_descriptions.Add(std::move(made));
+  return known != nullptr ? known : process.handles.resource_descriptions.Add(std::move(made));
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ CUresult RefuseCaptured(const session::Event& event, CUresult status) {
 namespace {
 
 CUresult FindEvent(Process& process, CUevent handle, EventPtr* event) {
-  *event = process.events.Find(handle);
+  *event = process.handles.events.Find(handle);
   return *event != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
@@ -54,12 +54,12 @@ CUresult cuEventCreate(Process& process, CUevent* event, unsigned flags) {
   if ((flags & CU_EVENT_INTERPROCESS) != 0) {
     GL_CU_REQUIRE((flags & CU_EVENT_DISABLE_TIMING) != 0);
   }
-  *event = process.events.Add(std::make_shared<session::Event>(ThisContext(), flags));
+  *event = process.handles.events.Add(std::make_shared<session::Event>(ThisContext(), flags));
   return CUDA_SUCCESS;
 }
 
 CUresult cuEventDestroy_v2(Process& process, CUevent handle) {
-  return process.events.Remove(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+  return process.handles.events.Remove(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult cuEventRecordWithFlags(Process& process, CUevent handle, CUstream stream_handle, unsigned flags) {

@@ -46,12 +46,12 @@ const char* NameOf(CUgraphNodeType type) {
 
 CUresult cuGraphCreate(Process& process, CUgraph* handle, unsigned flags) {
   GL_CU_REQUIRE(handle != nullptr && flags == 0);
-  *handle = process.graphs.Add(std::make_shared<Graph>(process));
+  *handle = process.handles.graphs.Add(std::make_shared<Graph>(process.handles));
   return CUDA_SUCCESS;
 }
 
 CUresult cuGraphDestroy(Process& process, CUgraph handle) {
-  return process.graphs.Remove(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return process.handles.graphs.Remove(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuGraphClone(Process& process, CUgraph* copy, CUgraph handle) {
@@ -59,7 +59,7 @@ CUresult cuGraphClone(Process& process, CUgraph* copy, CUgraph handle) {
   std::shared_ptr<Graph> graph;
   GL_CU_TRY(FindGraph(process, handle, &graph));
   if (graph->HasMemoryNodes()) return CUDA_ERROR_NOT_SUPPORTED;  // an allocation node owns its memory alone
-  *copy = process.graphs.Add(graph->Clone());
+  *copy = process.handles.graphs.Add(graph->Clone());
   return CUDA_SUCCESS;
 }
 
@@ -201,7 +201,7 @@ CUresult cuGraphNodeGetContainingGraph(Process& process, CUgraphNode handle, CUg
   GL_CU_TRY(FindNode(process, handle, &node));
   // A child's graph is its node's, and known by its handle from when somebody asks.
   *graph = node->graph.handle();
-  if (process.graphs.Find(*graph) == nullptr) process.graphs.Add(node->graph.shared_from_this());
+  if (process.handles.graphs.Find(*graph) == nullptr) process.handles.graphs.Add(node->graph.shared_from_this());
   return CUDA_SUCCESS;
 }
 
@@ -252,23 +252,23 @@ CUresult cuUserObjectCreate(Process& process, CUuserObject* handle, void* object
                             unsigned flags) {
   GL_CU_REQUIRE(handle != nullptr && destroy != nullptr && references != 0 && references <= 0x7fffffff &&
                 flags == CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
-  *handle = process.user_objects.Add(std::make_shared<session::UserObject>(object, destroy, references));
+  *handle = process.handles.user_objects.Add(std::make_shared<session::UserObject>(object, destroy, references));
   return CUDA_SUCCESS;
 }
 CUresult cuUserObjectRetain(Process& process, CUuserObject handle, unsigned count) {
   GL_CU_REQUIRE(count != 0 && count <= 0x7fffffff);
-  const auto object = process.user_objects.Find(handle);
+  const auto object = process.handles.user_objects.Find(handle);
   GL_CU_REQUIRE(object != nullptr);
   object->Retain(count);
   return CUDA_SUCCESS;
 }
 CUresult cuUserObjectRelease(Process& process, CUuserObject handle, unsigned count) {
   GL_CU_REQUIRE(count != 0 && count <= 0x7fffffff);
-  const auto object = process.user_objects.Find(handle);
+  const auto object = process.handles.user_objects.Find(handle);
   GL_CU_REQUIRE(object != nullptr);
   bool gone = false;
   GL_CU_REQUIRE(object->Release(count, &gone));
-  if (gone) process.user_objects.Remove(handle);
+  if (gone) process.handles.user_objects.Remove(handle);
   return CUDA_SUCCESS;
 }
 CUresult cuGraphRetainUserObject(Process& process, CUgraph handle, CUuserObject object_handle, unsigned count,
@@ -276,7 +276,7 @@ CUresult cuGraphRetainUserObject(Process& process, CUgraph handle, CUuserObject 
   GL_CU_REQUIRE(count != 0 && count <= 0x7fffffff && (flags & ~static_cast<unsigned>(CU_GRAPH_USER_OBJECT_MOVE)) == 0);
   std::shared_ptr<Graph> graph;
   GL_CU_TRY(FindGraph(process, handle, &graph));
-  const auto object = process.user_objects.Find(object_handle);
+  const auto object = process.handles.user_objects.Find(object_handle);
   GL_CU_REQUIRE(object != nullptr);
   if ((flags & CU_GRAPH_USER_OBJECT_MOVE) == 0) object->Retain(count);
   const auto lock = graph->Lock();
@@ -286,7 +286,7 @@ CUresult cuGraphRetainUserObject(Process& process, CUgraph handle, CUuserObject 
 CUresult cuGraphReleaseUserObject(Process& process, CUgraph handle, CUuserObject object_handle, unsigned count) {
   std::shared_ptr<Graph> graph;
   GL_CU_TRY(FindGraph(process, handle, &graph));
-  const auto object = process.user_objects.Find(object_handle);
+  const auto object = process.handles.user_objects.Find(object_handle);
   GL_CU_REQUIRE(object != nullptr && count != 0);
   {
     const auto lock = graph->Lock();
@@ -297,7 +297,7 @@ CUresult cuGraphReleaseUserObject(Process& process, CUgraph handle, CUuserObject
   }
   bool gone = false;
   object->Release(count, &gone);  // outside the lock: it may run the program's destructor
-  if (gone) process.user_objects.Remove(object_handle);
+  if (gone) process.handles.user_objects.Remove(object_handle);
   return CUDA_SUCCESS;
 }
 

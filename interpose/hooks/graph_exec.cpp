@@ -18,7 +18,7 @@ CUresult Instantiate(Process& process, CUgraphExec* handle, CUgraph graph_handle
   GL_CU_TRY(FindGraph(process, graph_handle, &graph));
   std::shared_ptr<GraphExec> exec;
   GL_CU_TRY(GraphExec::Instantiate(*graph, flags, &exec));
-  *handle = process.graph_execs.Add(std::move(exec));
+  *handle = process.handles.graph_execs.Add(std::move(exec));
   return CUDA_SUCCESS;
 }
 
@@ -54,7 +54,7 @@ CUresult SetParams(Process& process, CUgraphExec exec, CUgraphNode node, Params*
 
 template <typename Op>
 CUresult SetEvent(Process& process, CUgraphExec exec, CUgraphNode node, CUevent event_handle) {
-  const auto event = process.events.Find(event_handle);
+  const auto event = process.handles.events.Find(event_handle);
   GL_CU_REQUIRE(event != nullptr);
   return Replace(process, exec, node, Op{event});
 }
@@ -82,7 +82,7 @@ CUresult cuGraphInstantiateWithParams(Process& process, CUgraphExec* exec, CUgra
 }
 
 CUresult cuGraphExecDestroy(Process& process, CUgraphExec handle) {
-  return process.graph_execs.Remove(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return process.handles.graph_execs.Remove(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 CUresult cuGraphExecGetFlags(Process& process, CUgraphExec handle, std::uint64_t* flags) {
   std::shared_ptr<GraphExec> exec;

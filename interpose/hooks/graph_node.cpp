@@ -65,7 +65,7 @@ CUresult SetParams(Process& process, CUgraphNode handle, Params* params) {
 template <typename Op>
 CUresult AddEvent(Process& process, CUgraphNode* handle, CUgraph graph, const CUgraphNode* dependencies,
                   std::size_t count, CUevent event_handle) {
-  const auto event = process.events.Find(event_handle);
+  const auto event = process.handles.events.Find(event_handle);
   GL_CU_REQUIRE(event != nullptr);
   return Add(process, handle, graph, dependencies, count, Op{event});
 }
@@ -80,7 +80,7 @@ CUresult GetEvent(Process& process, CUgraphNode handle, CUevent* event) {
 }
 template <typename Op>
 CUresult SetEvent(Process& process, CUgraphNode handle, CUevent event_handle) {
-  const auto event = process.events.Find(event_handle);
+  const auto event = process.handles.events.Find(event_handle);
   GL_CU_REQUIRE(event != nullptr);
   std::shared_ptr<GraphNode> node;
   GL_CU_TRY(FindNode(process, handle, &node));

@@ -13,15 +13,15 @@ using session::GraphNode;
 using session::IsMemory;
 
 inline CUresult FindGraph(Process& process, CUgraph handle, std::shared_ptr<Graph>* graph) {
-  *graph = process.graphs.Find(handle);
+  *graph = process.handles.graphs.Find(handle);
   return *graph != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 inline CUresult FindNode(Process& process, CUgraphNode handle, std::shared_ptr<GraphNode>* node) {
-  *node = process.graph_nodes.Find(handle);
+  *node = process.handles.graph_nodes.Find(handle);
   return *node != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 inline CUresult FindExec(Process& process, CUgraphExec handle, std::shared_ptr<GraphExec>* exec) {
-  *exec = process.graph_execs.Find(handle);
+  *exec = process.handles.graph_execs.Find(handle);
   return *exec != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 /// A node that holds an operation of one kind.

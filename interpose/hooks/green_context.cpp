@@ -17,7 +17,7 @@ using session::Stream;
 using session::StreamPtr;
 
 CUresult FindGreen(Process& process, CUgreenCtx handle, GreenPtr* green) {
-  *green = process.greens.Find(handle);
+  *green = process.handles.greens.Find(handle);
   if (*green == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   return (*green)->destroyed() ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_SUCCESS;
 }
@@ -27,7 +27,7 @@ CUresult cuGreenCtxCreate(Process& process, CUgreenCtx* context, CUdevResourceDe
   Device* device = nullptr;
   GL_CU_REQUIRE(context != nullptr && (flags & ~CU_GREEN_CTX_DEFAULT_STREAM) == 0);
   GL_CU_TRY(FindDevice(process, ordinal, &device));
-  const auto description = process.resource_descriptions.Find(desc);
+  const auto description = process.handles.resource_descriptions.Find(desc);
   GL_CU_REQUIRE(description != nullptr && description->device == ordinal);
   if (process.observers().timeline() != nullptr) {
     session::Log(session::LogLevel::kWarn,
@@ -36,7 +36,7 @@ CUresult cuGreenCtxCreate(Process& process, CUgreenCtx* context, CUdevResourceDe
   }
   CUcontext primary = nullptr;
   GL_CU_TRY(cuDevicePrimaryCtxRetain(process, &primary, ordinal));
-  *context = process.greens.Add(std::make_shared<GreenContext>(device->primary(), *description));
+  *context = process.handles.greens.Add(std::make_shared<GreenContext>(device->primary(), *description));
   return CUDA_SUCCESS;
 }
 
@@ -101,7 +101,7 @@ EventPtr NewEvent(Context& context) { return std::make_shared<session::Event>(co
 /// The streams of `green` or, if that is null, of the context. None of them may be captured, nor the event.
 CUresult StreamsFor(Process& process, Context& context, const GreenContext* green, CUevent handle, EventPtr* event,
                     std::vector<StreamPtr>* streams) {
-  *event = process.events.Find(handle);
+  *event = process.handles.events.Find(handle);
   if (*event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   GL_CU_TRY(RefuseCaptured(**event, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED));
   *streams = session::StreamsOf(context, green);

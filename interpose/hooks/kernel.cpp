@@ -13,7 +13,7 @@ using session::Kernel;
 namespace {
 
 CUresult FindKernel(Process& process, CUkernel handle, std::shared_ptr<Kernel>* kernel) {
-  *kernel = process.kernels.Find(handle);
+  *kernel = process.handles.kernels.Find(handle);
   return *kernel != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 CUkernel AsKernel(CUfunction function) { return reinterpret_cast<CUkernel>(function); }
@@ -153,7 +153,7 @@ CUresult cuKernelGetLibrary(Process& process, CUlibrary* library, CUkernel handl
   GL_CU_TRY(FindKernel(process, handle, &kernel));
   *library = nullptr;
   const auto code = kernel->code();
-  process.libraries.ForEach([&](const std::shared_ptr<session::Library>& candidate) {
+  process.handles.libraries.ForEach([&](const std::shared_ptr<session::Library>& candidate) {
     if (&candidate->code() == code.get()) *library = reinterpret_cast<CUlibrary>(candidate.get());
   });
   return *library != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
@@ -244,13 +244,13 @@ CUresult cuFuncGetModule(Process& process, CUmodule* module, CUfunction function
   GL_CU_TRY(FindKernel(process, AsKernel(function), &kernel));
   const auto code = kernel->code();
   *module = nullptr;
-  process.modules.ForEach([&](const std::shared_ptr<session::Module>& candidate) {
+  process.handles.modules.ForEach([&](const std::shared_ptr<session::Module>& candidate) {
     if (&candidate->code() == code.get() && &candidate->context() == &ThisContext())
       *module = reinterpret_cast<CUmodule>(candidate.get());
   });
   if (*module != nullptr) return CUDA_SUCCESS;
   std::shared_ptr<session::Library> owner;
-  process.libraries.ForEach([&](const std::shared_ptr<session::Library>& candidate) {
+  process.handles.libraries.ForEach([&](const std::shared_ptr<session::Library>& candidate) {
     if (&candidate->code() == code.get()) owner = candidate;
   });
   if (owner == nullptr) return CUDA_ERROR_INVALID_HANDLE;

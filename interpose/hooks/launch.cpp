@@ -73,7 +73,7 @@ CUresult cuLaunchKernelEx(Process& process, const CUlaunchConfig* config, CUfunc
       case CU_LAUNCH_ATTRIBUTE_PRIORITY: request.priority = value.priority; break;
       case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
       case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT: {
-        const auto event = process.events.Find(value.launch_completion_event.event);
+        const auto event = process.handles.events.Find(value.launch_completion_event.event);
         if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
         completion.push_back(event);
         break;
@@ -102,7 +102,7 @@ CUresult cuLaunchCooperativeKernelMultiDevice(Process& process, CUDA_LAUNCH_PARA
 }
 
 CUresult cuGraphLaunch(Process& process, CUgraphExec handle, CUstream stream) {
-  const auto exec = process.graph_execs.Find(handle);
+  const auto exec = process.handles.graph_execs.Find(handle);
   if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
   session::StreamPtr target;
   GL_CU_TRY(FindStream(stream, &target));
@@ -114,7 +114,7 @@ CUresult cuGraphLaunch(Process& process, CUgraphExec handle, CUstream stream) {
 namespace {
 
 CUresult FindFunction(Process& process, CUfunction function, std::shared_ptr<session::Kernel>* kernel) {
-  *kernel = process.kernels.Find(reinterpret_cast<CUkernel>(function));
+  *kernel = process.handles.kernels.Find(reinterpret_cast<CUkernel>(function));
   return *kernel != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 

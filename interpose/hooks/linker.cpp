@@ -11,7 +11,7 @@ using session::LinkJob;
 namespace {
 
 CUresult FindJob(Process& process, CUlinkState state, std::shared_ptr<LinkJob>* job) {
-  *job = process.link_jobs.Find(state);
+  *job = process.handles.link_jobs.Find(state);
   return *job != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
@@ -21,7 +21,7 @@ CUresult cuLinkCreate_v2(Process& process, unsigned count, CUjit_option* keys, v
   GL_CU_REQUIRE(state != nullptr);
   auto job = std::make_shared<LinkJob>();
   GL_CU_TRY(session::JitOptions::Parse(count, keys, values, &job->options));
-  *state = process.link_jobs.Add(std::move(job));
+  *state = process.handles.link_jobs.Add(std::move(job));
   return CUDA_SUCCESS;
 }
 
@@ -51,7 +51,7 @@ CUresult cuLinkComplete(Process& process, CUlinkState state, void** image, std::
 }
 
 CUresult cuLinkDestroy(Process& process, CUlinkState state) {
-  return process.link_jobs.Remove(state) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+  return process.handles.link_jobs.Remove(state) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 }  // namespace gridloom::hooks

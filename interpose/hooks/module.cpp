@@ -55,7 +55,7 @@ CUresult LoadModule(Process& process, const CodeImage& image, JitOptions& option
   if (const session::RefusedCode* const refused = code->refused())
     GL_CU_TRY(CheckMachineCode(*refused, code->from_runtime(), options));
   code->BindTo(context);
-  *module = process.modules.Add(std::make_shared<Module>(std::move(code), context, true));
+  *module = process.handles.modules.Add(std::make_shared<Module>(std::move(code), context, true));
   return CUDA_SUCCESS;
 }
 
@@ -68,16 +68,16 @@ CUresult LoadLibrary(Process& process, const CodeImage& image, CUjit_option* key
   Context* const context = session::CurrentContext();
   Device& device = context != nullptr ? context->device() : process.first_device();
   GL_CU_TRY(LoadCode(image, device, nullptr, lazy, options, &code));
-  *library = process.libraries.Add(std::make_shared<Library>(std::move(code)));
+  *library = process.handles.libraries.Add(std::make_shared<Library>(std::move(code)));
   return CUDA_SUCCESS;
 }
 
 CUresult FindModule(Process& process, CUmodule handle, std::shared_ptr<Module>* module) {
-  *module = process.modules.Find(handle);
+  *module = process.handles.modules.Find(handle);
   return *module != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 CUresult FindLibrary(Process& process, CUlibrary handle, std::shared_ptr<Library>* library) {
-  *library = process.libraries.Find(handle);
+  *library = process.handles.libraries.Find(handle);
   return *library != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
@@ -109,7 +109,7 @@ CUresult cuModuleUnload(Process& process, CUmodule handle) {
   GL_CU_TRY(FindModule(process, handle, &module));
   if (!module->owns_code()) return CUDA_ERROR_NOT_PERMITTED;  // a library's: goes with cuLibraryUnload
   module->context().WaitAll();
-  process.modules.Remove(handle);
+  process.handles.modules.Remove(handle);
   module->code().Unload();
   return CUDA_SUCCESS;
 }
@@ -191,9 +191,9 @@ CUresult cuLibraryUnload(Process& process, CUlibrary handle) {
   std::shared_ptr<Library> library;
   GL_CU_TRY(FindLibrary(process, handle, &library));
   library->code().WaitForUsers();
-  if (process.libraries.Remove(handle) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (process.handles.libraries.Remove(handle) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   for (const auto& module : library->TakeModules()) {
-    process.modules.Remove(reinterpret_cast<CUmodule>(module.get()));
+    process.handles.modules.Remove(reinterpret_cast<CUmodule>(module.get()));
   }
   library->code().Unload();
   return CUDA_SUCCESS;

@@ -36,7 +36,7 @@ CUresult OwnKernels::Launch(const char* name, Shape shape, const void* argument,
   if (const CUresult result = Library(&library); result != CUDA_SUCCESS) return result;
   if (const CUresult result = ::cuLibraryGetKernel(&kernel, library, name); result != CUDA_SUCCESS) return result;
   if (host_form != nullptr) {
-    if (const auto known = session::Process::Get().kernels.Find(kernel)) known->host_form = host_form;
+    if (const auto known = session::Process::Get().handles.kernels.Find(kernel)) known->host_form = host_form;
   }
   void* parameters[] = {const_cast<void*>(argument)};
   return ::cuLaunchKernel(reinterpret_cast<CUfunction>(kernel), shape.x, shape.y, shape.z, shape.threads, 1, 1,

@@ -16,7 +16,7 @@ using session::MemoryPool;
 namespace {
 
 CUresult FindPool(Process& process, CUmemoryPool handle, std::shared_ptr<MemoryPool>* pool) {
-  *pool = process.pools.Find(handle);
+  *pool = process.handles.pools.Find(handle);
   GL_CU_REQUIRE(*pool != nullptr);
   return CUDA_SUCCESS;
 }
@@ -78,7 +78,7 @@ CUresult FindPlace(Process& process, const CUmemLocation* location, CUmemAllocat
 }  // namespace
 
 CUmemoryPool Publish(Process& process, const std::shared_ptr<MemoryPool>& pool) {
-  if (process.pools.Find(pool->handle()) == nullptr) process.pools.Add(pool);
+  if (process.handles.pools.Find(pool->handle()) == nullptr) process.handles.pools.Add(pool);
   return pool->handle();
 }
 
@@ -125,7 +125,8 @@ CUresult cuMemPoolCreate(Process& process, CUmemoryPool* handle, const CUmemPool
   exec::MemoryKind kind{};
   GL_CU_TRY(FindPlace(process, &props->location, props->alloc_type, &device, &kind));
   if (device->backend() == nullptr) return CUDA_ERROR_SYSTEM_NOT_READY;
-  *handle = process.pools.Add(std::make_shared<MemoryPool>(*device, kind, props->max_size, props->location.type));
+  *handle =
+      process.handles.pools.Add(std::make_shared<MemoryPool>(*device, kind, props->max_size, props->location.type));
   return CUDA_SUCCESS;
 }
 
@@ -133,7 +134,7 @@ CUresult cuMemPoolDestroy(Process& process, CUmemoryPool handle) {
   std::shared_ptr<MemoryPool> pool;
   GL_CU_TRY(FindPool(process, handle, &pool));
   GL_CU_REQUIRE(pool != pool->device().default_pool(pool->kind()));
-  process.pools.Remove(handle);
+  process.handles.pools.Remove(handle);
   pool->device().ForgetPool(*pool);
   pool->Close();
   return CUDA_SUCCESS;

@@ -123,7 +123,7 @@ CUresult cuStreamWaitEvent(Process& process, CUstream handle, CUevent event_hand
   StreamPtr stream;
   GL_CU_REQUIRE((flags & ~static_cast<unsigned>(CU_EVENT_WAIT_EXTERNAL)) == 0);
   GL_CU_TRY(FindOwnedStream(process, handle, &stream));
-  const auto event = process.events.Find(event_handle);
+  const auto event = process.handles.events.Find(event_handle);
   if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   bool captured = false;
   GL_CU_TRY(session::CaptureWait(stream, event, flags, &captured));

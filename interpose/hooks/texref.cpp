@@ -12,7 +12,7 @@ using session::TextureReference;
 namespace {
 
 CUresult FindReference(Process& process, CUtexref handle, std::shared_ptr<TextureReference>* reference) {
-  *reference = process.texrefs.Find(handle);
+  *reference = process.handles.texrefs.Find(handle);
   return *reference != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
@@ -28,7 +28,7 @@ CUresult Alter(Process& process, CUtexref handle, Change change) {
 }
 /// Names the memory behind a reference; nothing changes when no texture can be made of it.
 CUresult Attach(Process& process, TextureReference* r, const CUDA_RESOURCE_DESC& resource, bool bound) {
-  if (bound) GL_CU_TRY(session::CheckResource(process, resource));
+  if (bound) GL_CU_TRY(session::CheckResource(process.handles, resource));
   r->resource = resource;
   r->bound = bound;
   return CUDA_SUCCESS;
@@ -46,18 +46,18 @@ CUresult Query(Process& process, CUtexref handle, Read read) {
 
 CUresult cuTexRefCreate(Process& process, CUtexref* handle) {
   GL_CU_REQUIRE(handle != nullptr);
-  *handle = process.texrefs.Add(std::make_shared<TextureReference>());
+  *handle = process.handles.texrefs.Add(std::make_shared<TextureReference>());
   return CUDA_SUCCESS;
 }
 CUresult cuTexRefDestroy(Process& process, CUtexref handle) {
-  return process.texrefs.Remove(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+  return process.handles.texrefs.Remove(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 // The array's own format is taken with and without the flag; the runtime of CUDA 11.8 passes none.
 CUresult cuTexRefSetArray(Process& process, CUtexref handle, CUarray array, unsigned flags) {
   GL_CU_REQUIRE((flags & ~kTexRefOverrideFormat) == 0);
   return Alter(process, handle, [&process, array](TextureReference& r) {
-    const auto found = process.arrays.Find(array);
+    const auto found = process.handles.arrays.Find(array);
     if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     CUDA_RESOURCE_DESC resource{};
     resource.type = CU_RESOURCE_TYPE_ARRAY;
@@ -228,7 +228,7 @@ CUresult cuParamSetTexRef(Process& process, CUfunction, int, CUtexref handle) {
 CUresult cuSurfRefSetArray(Process& process, CUsurfref handle, CUarray array, unsigned flags) {
   GL_CU_REQUIRE(flags == 0);
   return Alter(process, reinterpret_cast<CUtexref>(handle), [&process, array](TextureReference& r) {
-    const auto found = process.arrays.Find(array);
+    const auto found = process.handles.arrays.Find(array);
     if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (!found->surface_access()) return CUDA_ERROR_INVALID_VALUE;
     CUDA_RESOURCE_DESC resource{};

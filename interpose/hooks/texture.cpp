@@ -10,7 +10,7 @@ using session::TextureRecord;
 CUresult cuTexObjectCreate(Process& process, CUtexObject* object, const CUDA_RESOURCE_DESC* resource,
                            const CUDA_TEXTURE_DESC* texture, const CUDA_RESOURCE_VIEW_DESC* view) {
   GL_CU_REQUIRE(object != nullptr && resource != nullptr && texture != nullptr);
-  return session::CreateTexture(process, *resource, *texture, view, object);
+  return session::CreateTexture(process.handles, *resource, *texture, view, object);
 }
 CUresult cuTexObjectDestroy(Process& process, CUtexObject object) { return session::DestroyTexture(object); }
 CUresult cuTexObjectGetResourceDesc(Process& process, CUDA_RESOURCE_DESC* resource, CUtexObject object) {
@@ -38,7 +38,7 @@ CUresult cuTexObjectGetResourceViewDesc(Process& process, CUDA_RESOURCE_VIEW_DES
 
 CUresult cuSurfObjectCreate(Process& process, CUsurfObject* object, const CUDA_RESOURCE_DESC* resource) {
   GL_CU_REQUIRE(object != nullptr && resource != nullptr);
-  return session::CreateSurface(process, *resource, object);
+  return session::CreateSurface(process.handles, *resource, object);
 }
 CUresult cuSurfObjectDestroy(Process& process, CUsurfObject object) { return session::DestroySurface(object); }
 CUresult cuSurfObjectGetResourceDesc(Process& process, CUDA_RESOURCE_DESC* resource, CUsurfObject object) {

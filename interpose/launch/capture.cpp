@@ -146,7 +146,7 @@ CUresult EndCapture(const StreamPtr& stream, std::shared_ptr<Graph>* graph) {
     status = CUDA_ERROR_GRAPH_RECAPTURE_FAILURE;
   Finish(capture);
   if (status == CUDA_SUCCESS) *graph = capture->graph;
-  else if (capture->listed) capture->graph->process().graphs.Remove(capture->graph->handle());
+  else if (capture->listed) capture->graph->handles().graphs.Remove(capture->graph->handle());
   return status;
 }
 

@@ -45,7 +45,7 @@ struct SideRequest {
 /// The place of a box in an array.
 CUresult ResolveArray(Context& context, const SideRequest& r, std::size_t width, std::size_t height, std::size_t depth,
                       Side* side) {
-  side->array = context.process().arrays.Find(r.array);
+  side->array = context.process().handles.arrays.Find(r.array);
   if (side->array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   const exec::ImageLevel& level = side->array->level();
   if (!exec::LiesIn(0, Extent(level.width) * side->array->texel_bytes(), r.x, width) ||

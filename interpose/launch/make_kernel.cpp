@@ -159,7 +159,7 @@ exec::Dim3 BlockOf(const exec::KernelInfo& info, const exec::Dim3& asked) {
 CUresult CompleteKernelOp(Context& context, const LaunchRequest& request, KernelOp* op);
 
 CUresult MakeKernelOp(Context& context, const LaunchRequest& request, KernelOp* op) {
-  op->kernel = context.process().kernels.Find(reinterpret_cast<CUkernel>(request.function));
+  op->kernel = context.process().handles.kernels.Find(reinterpret_cast<CUkernel>(request.function));
   if (op->kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (Context* const owner = op->kernel->owner(); owner != nullptr && owner != &context && !request.from_device) {
     return Refuse(*op->kernel, CUDA_ERROR_INVALID_HANDLE, "the kernel is of another context's module");

@@ -33,7 +33,7 @@ CUresult MakeOperation(Context& context, const CUDA_KERNEL_NODE_PARAMS_v2& p, Op
   LaunchRequest request;
   request.function = p.function != nullptr ? p.function : reinterpret_cast<CUfunction>(p.kernel);
   // A module's function runs in its own context, whichever is named or current.
-  const auto kernel = process.kernels.Find(reinterpret_cast<CUkernel>(request.function));
+  const auto kernel = process.handles.kernels.Find(reinterpret_cast<CUkernel>(request.function));
   if (kernel != nullptr && kernel->owner() != nullptr) target = kernel->owner();
   request.grid = {p.grid_dim_x, p.grid_dim_y, p.grid_dim_z};
   request.block = {p.block_dim_x, p.block_dim_y, p.block_dim_z};
@@ -84,7 +84,7 @@ CUresult MakeOperation(Context& context, CUDA_CONDITIONAL_NODE_PARAMS& p, Operat
   if (p.size == 0 || p.size > most) return CUDA_ERROR_INVALID_VALUE;
   ConditionalOp op{Conditional::Find(p.handle), p.type, nullptr};
   if (op.condition == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  op.bodies = std::make_shared<ConditionalBodies>(context.process(), p.size);
+  op.bodies = std::make_shared<ConditionalBodies>(context.process().handles, p.size);
   p.graphs = op.bodies->handles.data();
   *operation = std::move(op);
   return CUDA_SUCCESS;
@@ -107,13 +107,13 @@ CUresult MakeOperation(Context& context, CUgraphNodeParams& p, Operation* operat
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: return MakeOperation(context, p.mem_op, operation);
     case CU_GRAPH_NODE_TYPE_EMPTY: *operation = EmptyOp{}; return CUDA_SUCCESS;
     case CU_GRAPH_NODE_TYPE_GRAPH: {
-      const auto child = process.graphs.Find(p.graph.graph);
+      const auto child = process.handles.graphs.Find(p.graph.graph);
       if (child == nullptr) return CUDA_ERROR_INVALID_VALUE;
       return MakeChild(child, p.graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE, operation);
     }
     case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD: {
-      const auto event = process.events.Find(p.event);
+      const auto event = process.handles.events.Find(p.event);
       if (event == nullptr) return CUDA_ERROR_INVALID_VALUE;
       if (p.type == CU_GRAPH_NODE_TYPE_WAIT_EVENT) *operation = EventWaitOp{event};
       else *operation = EventRecordOp{event};
@@ -155,7 +155,7 @@ void Describe(GraphNode& node, const KernelOp& op, CUDA_KERNEL_NODE_PARAMS_v2* p
 }
 
 CUgraph HandleOf(const ChildOp& child) {
-  auto& graphs = child.graph->process().graphs;
+  auto& graphs = child.graph->handles().graphs;
   if (graphs.Find(child.graph->handle()) == nullptr) graphs.Add(child.graph);
   return child.graph->handle();
 }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "interpose/objects/process.h"
+#include "interpose/objects/program_handles.h"
 
 namespace gridloom::session {
 
@@ -18,18 +18,18 @@ bool UserObject::Release(unsigned count, bool* gone) {
   return true;
 }
 
-void ReleaseAll(Process& process, const UserObjects& objects) {
+void ReleaseAll(ProgramHandles& handles, const UserObjects& objects) {
   for (const auto& [object, count] : objects) {
     bool gone = false;
     object->Release(count, &gone);
-    if (gone) process.user_objects.Remove(reinterpret_cast<CUuserObject>(object.get()));
+    if (gone) handles.user_objects.Remove(reinterpret_cast<CUuserObject>(object.get()));
   }
 }
 
 GraphNode::~GraphNode() {
   // The graph of a child node is the node's own, whoever has asked for its handle: it goes with the node.
   if (const auto* child = std::get_if<ChildOp>(&operation))
-    child->graph->process().graphs.Remove(child->graph->handle());
+    child->graph->handles().graphs.Remove(child->graph->handle());
 }
 
 CUgraphNodeType GraphNode::type() const {
@@ -56,8 +56,8 @@ std::uint32_t NextGraphId() {
 }
 
 Graph::~Graph() {
-  for (const auto& node : nodes_) process_.graph_nodes.Remove(node->handle());
-  ReleaseAll(process_, user_objects);
+  for (const auto& node : nodes_) handles_.graph_nodes.Remove(node->handle());
+  ReleaseAll(handles_, user_objects);
 }
 
 CUresult Graph::AddNode(Operation operation, const std::vector<GraphNode*>& dependencies, GraphNode** node) {
@@ -80,7 +80,7 @@ CUresult Graph::AddNode(Operation operation, const std::vector<GraphNode*>& depe
   for (GraphNode* dependency : dependencies) dependency->dependents.push_back(made.get());
   *node = made.get();
   nodes_.push_back(made);
-  process_.graph_nodes.Add(std::move(made));
+  handles_.graph_nodes.Add(std::move(made));
   return CUDA_SUCCESS;
 }
 
@@ -88,7 +88,7 @@ void Graph::RemoveNode(GraphNode& node) {
   for (GraphNode* other : node.dependencies) std::erase(other->dependents, &node);
   for (GraphNode* other : node.dependents) std::erase(other->dependencies, &node);
   const std::uint32_t index = node.index;
-  process_.graph_nodes.Remove(node.handle());
+  handles_.graph_nodes.Remove(node.handle());
   nodes_.erase(nodes_.begin() + index);  // may free the node
   for (std::size_t i = index; i < nodes_.size(); ++i) nodes_[i]->index = static_cast<std::uint32_t>(i);
 }
@@ -155,7 +155,7 @@ bool Graph::Order(std::vector<GraphNode*>* order) const {
 
 std::shared_ptr<Graph> Graph::Clone() const {
   const auto lock = Lock();
-  auto copy = std::make_shared<Graph>(process_);
+  auto copy = std::make_shared<Graph>(handles_);
   std::vector<GraphNode*> made;
   for (const auto& node : nodes_) {
     GraphNode* twin = nullptr;
@@ -177,22 +177,22 @@ std::shared_ptr<Graph> Graph::Clone() const {
   return copy;
 }
 
-ConditionalBodies::ConditionalBodies(Process& process, unsigned count) : process(process) {
+ConditionalBodies::ConditionalBodies(ProgramHandles& all, unsigned count) : all(all) {
   for (unsigned i = 0; i < count; ++i) {
-    graphs.push_back(std::make_shared<Graph>(process));
-    handles.push_back(process.graphs.Add(graphs.back()));
+    graphs.push_back(std::make_shared<Graph>(all));
+    handles.push_back(all.graphs.Add(graphs.back()));
   }
 }
 
-ConditionalBodies::ConditionalBodies(const ConditionalBodies& other) : process(other.process) {
+ConditionalBodies::ConditionalBodies(const ConditionalBodies& other) : all(other.all) {
   for (const auto& graph : other.graphs) {
     graphs.push_back(graph->Clone());
-    handles.push_back(process.graphs.Add(graphs.back()));
+    handles.push_back(all.graphs.Add(graphs.back()));
   }
 }
 
 ConditionalBodies::~ConditionalBodies() {
-  for (const CUgraph handle : handles) process.graphs.Remove(handle);
+  for (const CUgraph handle : handles) all.graphs.Remove(handle);
 }
 
 }  // namespace gridloom::session

@@ -20,7 +20,7 @@ namespace gridloom::session {
 
 class Graph;
 class GraphExec;
-class Process;
+struct ProgramHandles;
 
 /// A reference-counted object of the program, freed by its own destructor when nobody holds it any more.
 class UserObject {
@@ -39,8 +39,8 @@ class UserObject {
 
 /// References on user objects that a graph holds.
 using UserObjects = std::map<std::shared_ptr<UserObject>, unsigned>;
-/// Gives them back; the handles that the process has of objects that go are none any more.
-void ReleaseAll(Process& process, const UserObjects& objects);
+/// Gives them back; the handles of objects that go are none any more.
+void ReleaseAll(ProgramHandles& handles, const UserObjects& objects);
 
 /// A number that no graph and no executable graph had before.
 std::uint32_t NextGraphId();
@@ -64,11 +64,11 @@ class GraphNode {
 /// Guarded by its mutex, which callers take (Lock) around several steps.
 class Graph : public std::enable_shared_from_this<Graph> {
  public:
-  /// `process`: the one that has the handles of its nodes.
-  explicit Graph(Process& process) : process_(process) {}
+  /// `handles`: where those of its nodes are.
+  explicit Graph(ProgramHandles& handles) : handles_(handles) {}
   ~Graph();
   cuda::CUgraph handle() { return reinterpret_cast<cuda::CUgraph>(this); }
-  Process& process() const { return process_; }
+  ProgramHandles& handles() const { return handles_; }
   std::uint32_t id() const { return id_; }
   std::unique_lock<std::recursive_mutex> Lock() const { return std::unique_lock(mutex_); }
 
@@ -102,7 +102,7 @@ class Graph : public std::enable_shared_from_this<Graph> {
   /// knows of all nodes.
   cuda::CUresult NoteMemory(const Operation& operation);
 
-  Process& process_;
+  ProgramHandles& handles_;
   mutable std::recursive_mutex mutex_;
   const std::uint32_t id_ = NextGraphId();
   std::uint32_t nodes_made_ = 0;
@@ -113,12 +113,12 @@ class Graph : public std::enable_shared_from_this<Graph> {
 
 /// The body graphs of one conditional node, with handles the program fills them by. They go with the node.
 struct ConditionalBodies {
-  ConditionalBodies(Process& process, unsigned count);
+  ConditionalBodies(ProgramHandles& all, unsigned count);
   explicit ConditionalBodies(const ConditionalBodies& other);  ///< clones of its graphs
   ~ConditionalBodies();
   ConditionalBodies& operator=(const ConditionalBodies&) = delete;
 
-  Process& process;  ///< that has the handles
+  ProgramHandles& all;  ///< where the handles are, too
   std::vector<std::shared_ptr<Graph>> graphs;
   std::vector<cuda::CUgraph> handles;
 };

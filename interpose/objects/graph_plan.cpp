@@ -11,14 +11,14 @@ using namespace cuda;
 
 /// What a plan needs of its graph beside the operations, which keep their memory themselves.
 struct GraphKept {
-  explicit GraphKept(const Graph& graph) : process(graph.process()), objects(graph.user_objects) {
+  explicit GraphKept(const Graph& graph) : handles(graph.handles()), objects(graph.user_objects) {
     for (const auto& [object, count] : objects) object->Retain(count);
   }
-  ~GraphKept() { ReleaseAll(process, objects); }
+  ~GraphKept() { ReleaseAll(handles, objects); }
   GraphKept(const GraphKept&) = delete;
   GraphKept& operator=(const GraphKept&) = delete;
 
-  Process& process;
+  ProgramHandles& handles;
   UserObjects objects;
 };
 

@@ -237,7 +237,7 @@ std::shared_ptr<Kernel> Code::KernelNamed(std::string_view name) {
   std::shared_ptr<Kernel>& kernel = kernels_[std::string(name)];
   if (kernel == nullptr) {
     kernel = std::make_shared<Kernel>(weak_from_this(), owner_, std::string(name));
-    device_.process().kernels.Add(kernel);
+    device_.process().handles.kernels.Add(kernel);
   }
   return kernel;
 }
@@ -302,8 +302,8 @@ void Code::WaitForUsers() {
 void Code::Unload() {
   const std::lock_guard lock(mutex_);
   Process& process = device_.process();
-  for (const auto& [name, kernel] : kernels_) process.kernels.Remove(kernel->kernel_handle());
-  for (const auto& [name, texref] : texrefs_) process.texrefs.Remove(reinterpret_cast<CUtexref>(texref.get()));
+  for (const auto& [name, kernel] : kernels_) process.handles.kernels.Remove(kernel->kernel_handle());
+  for (const auto& [name, texref] : texrefs_) process.handles.texrefs.Remove(reinterpret_cast<CUtexref>(texref.get()));
   kernels_.clear();
   texrefs_.clear();
   instances_.clear();
@@ -331,7 +331,7 @@ std::shared_ptr<TextureReference> Code::FindTextureReference(std::string_view na
   if (texref == nullptr) {
     texref = std::make_shared<TextureReference>();
     texref->address = global->address;
-    device_.process().texrefs.Add(texref);
+    device_.process().handles.texrefs.Add(texref);
   }
   return texref;
 }
@@ -343,7 +343,7 @@ std::shared_ptr<Module> Library::ModuleIn(Context& context) {
   std::shared_ptr<Module>& module = modules_[&context];
   if (module == nullptr) {
     module = std::make_shared<Module>(code_, context, false);
-    context.process().modules.Add(module);
+    context.process().handles.modules.Add(module);
   }
   return module;
 }

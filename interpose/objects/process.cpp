@@ -72,14 +72,16 @@ Context* Process::FindContext(CUcontext handle) const {
   return green == nullptr ? nullptr : &green->primary();
 }
 
-GreenPtr Process::FindGreen(CUcontext handle) const { return greens.Find(reinterpret_cast<CUgreenCtx>(handle)); }
+GreenPtr Process::FindGreen(CUcontext handle) const {
+  return handles.greens.Find(reinterpret_cast<CUgreenCtx>(handle));
+}
 
 void Process::ShelveGreen(GreenContext& green) {
   GreenPtr oldest;  // goes when the mutex is free
   const std::lock_guard lock(shelf_mutex_);
   green_shelf_.push_back(green.handle());
   if (green_shelf_.size() <= kShelved) return;
-  oldest = greens.Remove(green_shelf_.front());
+  oldest = handles.greens.Remove(green_shelf_.front());
   green_shelf_.pop_front();
 }
 

@@ -19,27 +19,15 @@
 #include "interpose/objects/context.h"
 #include "interpose/objects/device.h"
 #include "interpose/objects/handle_table.h"
+#include "interpose/objects/program_handles.h"
 #include "interpose/objects/stream.h"
 
 namespace gridloom::session {
 
-class Array;
-class Graph;
-class GraphExec;
-class GraphNode;
 class GreenContext;
-class Kernel;
 struct Launches;
-class Library;
-class LinkJob;
-class MemoryPool;
-struct ResourceDescription;
-class MipmappedArray;
-class Module;
 class Observers;
 class Summary;
-class TextureReference;
-class UserObject;
 
 /// What the management library tells of a GPU.
 struct VisibleDevice {
@@ -102,21 +90,7 @@ class Process {
   /// A stream that was created, of whatever context; null for any other handle.
   StreamPtr FindStream(cuda::CUstream handle) const;
 
-  HandleTable<Event, cuda::CUevent> events;
-  HandleTable<Library, cuda::CUlibrary> libraries;
-  HandleTable<Module, cuda::CUmodule> modules;
-  HandleTable<Kernel, cuda::CUkernel> kernels;
-  HandleTable<Array, cuda::CUarray> arrays;
-  HandleTable<MipmappedArray, cuda::CUmipmappedArray> mipmaps;
-  HandleTable<TextureReference, cuda::CUtexref> texrefs;
-  HandleTable<Graph, cuda::CUgraph> graphs;
-  HandleTable<GraphNode, cuda::CUgraphNode> graph_nodes;
-  HandleTable<GraphExec, cuda::CUgraphExec> graph_execs;
-  HandleTable<MemoryPool, cuda::CUmemoryPool> pools;
-  HandleTable<UserObject, cuda::CUuserObject> user_objects;
-  HandleTable<LinkJob, cuda::CUlinkState> link_jobs;
-  HandleTable<GreenContext, cuda::CUgreenCtx> greens;  ///< the last destroyed ones, too
-  HandleTable<ResourceDescription, cuda::CUdevResourceDesc> resource_descriptions;
+  ProgramHandles handles;
 
   /// What belongs to a context and goes with it: modules, events, arrays, memory.
   void ReleaseContextObjects(Context& context);
@@ -149,7 +123,7 @@ class Process {
   HandleTable<Context, cuda::CUcontext> contexts_;
   std::mutex shelf_mutex_;
   std::deque<Context*> shelf_;                ///< destroyed ones that can become others, the oldest first
-  std::deque<cuda::CUgreenCtx> green_shelf_;  ///< destroyed ones that are still in `greens`, the oldest first
+  std::deque<cuda::CUgreenCtx> green_shelf_;  ///< destroyed ones that are still in `handles.greens`, the oldest first
 };
 
 }  // namespace gridloom::session

@@ -66,7 +66,7 @@ std::optional<SmShare> Read(const Process& process, const CUdevResource& resourc
   const SmShare& share = written.share;
   Device* const device = written.mark == Written::kMark ? process.FindDevice(share.device) : nullptr;
   if (device == nullptr || share.count == 0 || share.count != resource.sm.sm_count) return {};
-  const auto of = share.of == nullptr ? nullptr : process.greens.Find(share.of);
+  const auto of = share.of == nullptr ? nullptr : process.handles.greens.Find(share.of);
   if (share.of != nullptr && (of == nullptr || &of->primary().device() != device)) return {};
   const std::uint32_t all = SmCount(device->primary(), of.get());
   if (share.first >= all || share.count > all - share.first) return {};
@@ -82,7 +82,7 @@ std::vector<std::uint32_t> SmsOf(const Process& process, const SmShare& share) {
   if (share.of == nullptr) {
     std::iota(sms.begin(), sms.end(), share.first);
   } else {
-    const auto of = process.greens.Find(share.of);
+    const auto of = process.handles.greens.Find(share.of);
     std::ranges::copy(of->sms().subspan(share.first, share.count), sms.begin());
   }
   return sms;

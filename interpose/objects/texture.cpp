@@ -81,7 +81,7 @@ std::uint64_t BytesFrom(const exec::DeviceMemory& memory, std::uint64_t address)
 }
 
 /// The memory behind a resource description.
-CUresult ResourceOf(const Process& process, const CUDA_RESOURCE_DESC& desc, exec::ImageResource* image,
+CUresult ResourceOf(const ProgramHandles& handles, const CUDA_RESOURCE_DESC& desc, exec::ImageResource* image,
                     TextureRecord* record, bool* normalized) {
   const auto describe = [&](CUarray_format format, unsigned channels) -> CUresult {
     const auto known = FormatOf(format);
@@ -94,13 +94,13 @@ CUresult ResourceOf(const Process& process, const CUDA_RESOURCE_DESC& desc, exec
   };
   switch (desc.type) {
     case CU_RESOURCE_TYPE_ARRAY:
-      record->array = process.arrays.Find(desc.array);
+      record->array = handles.arrays.Find(desc.array);
       if (record->array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
       *image = record->array->Resource();
       *normalized = FormatOf(record->array->descriptor().format)->normalized;
       return CUDA_SUCCESS;
     case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
-      record->mipmap = process.mipmaps.Find(desc.mipmap);
+      record->mipmap = handles.mipmaps.Find(desc.mipmap);
       if (record->mipmap == nullptr) return CUDA_ERROR_INVALID_HANDLE;
       *image = record->mipmap->Resource();
       *normalized = FormatOf(record->mipmap->levels().front()->descriptor().format)->normalized;
@@ -189,13 +189,13 @@ CUresult ApplyView(const CUDA_RESOURCE_VIEW_DESC& view, exec::ImageResource* ima
 
 }  // namespace
 
-CUresult CreateTexture(const Process& process, const CUDA_RESOURCE_DESC& resource, const CUDA_TEXTURE_DESC& texture,
-                       const CUDA_RESOURCE_VIEW_DESC* view, std::uint64_t* object) {
+CUresult CreateTexture(const ProgramHandles& handles, const CUDA_RESOURCE_DESC& resource,
+                       const CUDA_TEXTURE_DESC& texture, const CUDA_RESOURCE_VIEW_DESC* view, std::uint64_t* object) {
   TextureRecord record{resource,        texture, view != nullptr ? *view : CUDA_RESOURCE_VIEW_DESC{},
                        view != nullptr, nullptr, nullptr};
   exec::TextureObject made;
   bool normalized = false;
-  if (const auto status = ResourceOf(process, resource, &made.image, &record, &normalized); status != CUDA_SUCCESS)
+  if (const auto status = ResourceOf(handles, resource, &made.image, &record, &normalized); status != CUDA_SUCCESS)
     return status;
   if (view != nullptr) {
     if (const auto status = ApplyView(*view, &made.image); status != CUDA_SUCCESS) return status;
@@ -249,12 +249,12 @@ CUresult FindTexture(std::uint64_t object, TextureRecord* record) {
   return CUDA_SUCCESS;
 }
 
-CUresult CreateSurface(const Process& process, const CUDA_RESOURCE_DESC& resource, std::uint64_t* object) {
+CUresult CreateSurface(const ProgramHandles& handles, const CUDA_RESOURCE_DESC& resource, std::uint64_t* object) {
   if (resource.type != CU_RESOURCE_TYPE_ARRAY) return CUDA_ERROR_INVALID_VALUE;
   TextureRecord record{resource, {}, {}, false, nullptr, nullptr};
   exec::SurfaceObject made;
   bool normalized = false;
-  if (const auto status = ResourceOf(process, resource, &made.image, &record, &normalized); status != CUDA_SUCCESS)
+  if (const auto status = ResourceOf(handles, resource, &made.image, &record, &normalized); status != CUDA_SUCCESS)
     return status;
   *object = exec::ImageTable::Get().Add(made);
   if (*object == 0) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -277,11 +277,11 @@ CUresult FindSurface(std::uint64_t object, TextureRecord* record) {
   return CUDA_SUCCESS;
 }
 
-CUresult CheckResource(const Process& process, const CUDA_RESOURCE_DESC& resource) {
+CUresult CheckResource(const ProgramHandles& handles, const CUDA_RESOURCE_DESC& resource) {
   TextureRecord record;
   exec::ImageResource image;
   bool normalized = false;
-  return ResourceOf(process, resource, &image, &record, &normalized);
+  return ResourceOf(handles, resource, &image, &record, &normalized);
 }
 
 // ---- references
@@ -312,7 +312,7 @@ void TextureReference::Changed() {
   changed.any.store(true, std::memory_order_release);
 }
 
-CUresult TextureReference::Publish(const Process& process) {
+CUresult TextureReference::Publish(const ProgramHandles& handles) {
   if (!bound) return CUDA_SUCCESS;
   std::uint64_t made = 0;
   if (resource.type == CU_RESOURCE_TYPE_LINEAR) {
@@ -320,7 +320,7 @@ CUresult TextureReference::Publish(const Process& process) {
     resource.linear.num_channels = channels;
   }
   const auto status =
-      surface ? CreateSurface(process, resource, &made) : CreateTexture(process, resource, texture, nullptr, &made);
+      surface ? CreateSurface(handles, resource, &made) : CreateTexture(handles, resource, texture, nullptr, &made);
   if (status != CUDA_SUCCESS) return status;
   surface ? DestroySurface(object_) : DestroyTexture(object_);
   {
@@ -348,7 +348,7 @@ void PublishTextureReferences(Context& context) {
     if (reference == nullptr) continue;
     const std::lock_guard lock(reference->mutex);
     if (reference->published() && !std::exchange(waited, true)) context.WaitAll();
-    if (const auto status = reference->Publish(context.process());
+    if (const auto status = reference->Publish(context.process().handles);
         status != CUDA_SUCCESS) {  // memory freed since; a kernel that reads it fails
       GL_LOG(kWarn, "a texture reference cannot be bound (%s); it keeps what it had before", NameOf(status));
     }

@@ -12,7 +12,7 @@
 namespace gridloom::session {
 
 class Context;
-class Process;
+struct ProgramHandles;
 
 /// What cuTexObjectCreate was given, kept for the getters, and what keeps its memory alive.
 struct TextureRecord {
@@ -25,14 +25,15 @@ struct TextureRecord {
   bool of_reference = false;  ///< made for a texture reference, not by the program
 };
 
-/// Fills `record` and makes the object; the handle goes to `object`. `process`: the one that has the handles that the
-/// description names.
-cuda::CUresult CreateTexture(const Process& process, const cuda::CUDA_RESOURCE_DESC& resource,
+/// Fills `record` and makes the object; the handle goes to `object`. `handles`: where those are
+/// that the description names.
+cuda::CUresult CreateTexture(const ProgramHandles& handles, const cuda::CUDA_RESOURCE_DESC& resource,
                              const cuda::CUDA_TEXTURE_DESC& texture, const cuda::CUDA_RESOURCE_VIEW_DESC* view,
                              std::uint64_t* object);
 cuda::CUresult DestroyTexture(std::uint64_t object);
 cuda::CUresult FindTexture(std::uint64_t object, TextureRecord* record);
-cuda::CUresult CreateSurface(const Process& process, const cuda::CUDA_RESOURCE_DESC& resource, std::uint64_t* object);
+cuda::CUresult CreateSurface(const ProgramHandles& handles, const cuda::CUDA_RESOURCE_DESC& resource,
+                             std::uint64_t* object);
 cuda::CUresult DestroySurface(std::uint64_t object);
 cuda::CUresult FindSurface(std::uint64_t object, TextureRecord* record);
 
@@ -41,7 +42,7 @@ std::size_t LiveTextures();
 std::size_t LiveSurfaces();
 
 /// Whether a texture can be made of this memory.
-cuda::CUresult CheckResource(const Process& process, const cuda::CUDA_RESOURCE_DESC& resource);
+cuda::CUresult CheckResource(const ProgramHandles& handles, const cuda::CUDA_RESOURCE_DESC& resource);
 
 /// A module-scope texture or surface variable of programs before CUDA 12. The kernel reads the handle of the bound
 /// object from the variable's eight bytes. A launch means the binding of the moment it was submitted, so that a change
@@ -60,7 +61,7 @@ class TextureReference : public std::enable_shared_from_this<TextureReference> {
   void Changed();
   bool published() const { return object_ != 0; }
   /// Makes the object anew and writes its handle.
-  cuda::CUresult Publish(const Process& process);
+  cuda::CUresult Publish(const ProgramHandles& handles);
 
  private:
   std::uint64_t object_ = 0;  ///< whose handle is in the variable

@@ -302,7 +302,7 @@ std::string HandleText(Handle handle) {
 /// Arrays and mipmapped arrays of one context, with `context` null of all.
 void MemcheckLog::NoteArrays(const Context* context) {
   std::vector<const Array*> levels;  // those have no memory of their own
-  process_.mipmaps.ForEach([&](const std::shared_ptr<MipmappedArray>& mipmap) {
+  process_.handles.mipmaps.ForEach([&](const std::shared_ptr<MipmappedArray>& mipmap) {
     std::uint64_t bytes = 0;
     for (const auto& level : mipmap->levels()) {
       levels.push_back(level.get());
@@ -315,7 +315,7 @@ void MemcheckLog::NoteArrays(const Context* context) {
                      std::to_string(mipmap->levels().size()) + " levels and " + Plural(bytes, "byte") +
                      " made by cudaMallocMipmappedArray"});
   });
-  process_.arrays.ForEach([&](const std::shared_ptr<Array>& array) {
+  process_.handles.arrays.ForEach([&](const std::shared_ptr<Array>& array) {
     if ((context != nullptr && &array->context() != context) || std::ranges::find(levels, array.get()) != levels.end())
       return;
     AddLeak({.bytes = BytesOf(*array),
@@ -335,7 +335,7 @@ void MemcheckLog::NoteObjects(const char* sort, std::uint64_t count) {
 /// Notes the objects that go with their context.
 void MemcheckLog::NoteObjectsOf(Context& context) {
   std::uint64_t events = 0;
-  process_.events.ForEach(
+  process_.handles.events.ForEach(
       [&](const std::shared_ptr<Event>& event) { events += &event->context() == &context ? 1 : 0; });
   NoteObjects("stream", context.created_streams());
   NoteObjects("event", events);
@@ -368,10 +368,10 @@ void MemcheckLog::NoteAllLeaks() {
   NoteArrays(nullptr);
   process_.ForEachContext([&](Context& context) { NoteObjectsOf(context); });
   std::uint64_t graphs = 0;
-  process_.graphs.ForEach(
+  process_.handles.graphs.ForEach(
       [&](const std::shared_ptr<Graph>& graph) { graphs += graph.use_count() == 1 ? 1 : 0; });  // not those of a node
   NoteObjects("graph", graphs);
-  NoteObjects("executable graph", process_.graph_execs.size());
+  NoteObjects("executable graph", process_.handles.graph_execs.size());
   NoteObjects("texture object", LiveTextures());
   NoteObjects("surface object", LiveSurfaces());
 }

@@ -16,20 +16,20 @@ Context* Process::FindContext(const exec::Program& program) const {
   const auto look = [&](const auto& object) {
     if (context == nullptr) context = object->code().ContextOf(program);
   };
-  modules.ForEach(look);
-  libraries.ForEach(look);
+  handles.modules.ForEach(look);
+  handles.libraries.ForEach(look);
   return context;
 }
 
 void Process::ReleaseContextObjects(Context& context) {
   observers().memcheck().NoteLeaks(context);
-  for (const auto& module : modules.RemoveIf([&](const Module& m) { return &m.context() == &context; })) {
+  for (const auto& module : handles.modules.RemoveIf([&](const Module& m) { return &m.context() == &context; })) {
     if (module->owns_code()) module->code().Unload();
   }
-  libraries.ForEach([&](const std::shared_ptr<Library>& library) { library->ForgetContext(context); });
-  events.RemoveIf([&](const Event& event) { return &event.context() == &context; });
-  mipmaps.RemoveIf([&](const MipmappedArray& mipmap) { return &mipmap.context() == &context; });
-  arrays.RemoveIf([&](const Array& array) { return &array.context() == &context; });
+  handles.libraries.ForEach([&](const std::shared_ptr<Library>& library) { library->ForgetContext(context); });
+  handles.events.RemoveIf([&](const Event& event) { return &event.context() == &context; });
+  handles.mipmaps.RemoveIf([&](const MipmappedArray& mipmap) { return &mipmap.context() == &context; });
+  handles.arrays.RemoveIf([&](const Array& array) { return &array.context() == &context; });
   if (context.device().has_backend()) context.memory.FreeAll(context.device().memory());
 }
 
