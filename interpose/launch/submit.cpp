@@ -135,13 +135,14 @@ void Run(Context& context, const Operation& operation, const WorkOriginPtr& orig
     if (const auto* kernel = std::get_if<KernelOp>(&operation))
       return RunLaunch(context, *kernel, origin ? origin : kernel->plan.origin);
     if (const auto* host = std::get_if<HostOp>(&operation)) {
-      if (origin != nullptr) observers.memcheck().HostRuns(*origin);
+      if (origin != nullptr) observers.memcheck().TellsHost(*origin);
       return RunHost(context, *host);
     }
-    if (const auto* free = std::get_if<FreeOp>(&operation)) return RunFree(*free);
-    if (context.failed()) return;
+    const auto* const free = std::get_if<FreeOp>(&operation);
+    if (free == nullptr && context.failed()) return;
     if (BrokerLink* const link = observers.broker()) link->AddCopied(BytesOf(operation));
     if (origin != nullptr) observers.memcheck().CheckUses(context, operation, *origin);
+    if (free != nullptr) return RunFree(*free);
     if (const auto* copy = std::get_if<CopyOp>(&operation)) RunCopy(context, *copy);
     else if (const auto* fill = std::get_if<FillOp>(&operation)) RunFill(context, fill->params);
     else if (const auto* batch = std::get_if<BatchOp>(&operation)) RunBatch(context, *batch);

@@ -69,11 +69,14 @@ class MemcheckLog {
   void HostWaited(const Stream& stream);
   void HostWaited(const Event& event);
   void HostWaitedForAll(const Context& context);
-  /// A function of the program's runs in a stream: it may tell others what it comes after.
-  void HostRuns(const WorkOrigin& origin);
+  /// The work tells the host what it comes after, and all that it has done itself: a function of the program's that
+  /// runs in a stream, a value that a stream writes, a flag that a kernel sets.
+  void TellsHost(const WorkOrigin& origin);
+  /// The work looks at what the host writes.
+  void LooksAtHost(const WorkOrigin& origin);
   /// What is wrong with a kernel's use of the allocation, as the end of a sentence; empty: nothing.
   std::string KernelUses(const WorkOrigin& origin, const exec::Allocation& allocation, const std::string& kernel);
-  /// A copy or fill is about to run.
+  /// A copy, a fill, a write of values or a free is about to run.
   void CheckUses(Context& context, const Operation& operation, const WorkOrigin& origin);
 
   /// A copy, a fill or a write of values has run: what has been written, and whether the host gets what nobody has.
@@ -141,6 +144,7 @@ class MemcheckLog {
   void TellLeaks() const;
   void NoteCopied(const exec::DeviceMemory& memory, const CopyOp& copy, const WorkOrigin* origin);
   void CheckUse(Context& context, const WorkOrigin& origin, const void* place, bool write);
+  void CheckFree(Context& context, const WorkOrigin& origin, std::uint64_t address);
   std::string LeakCounts() const;
   std::string Summary(std::uint64_t errors, std::uint64_t accesses, std::uint64_t not_kept) const;
   nlohmann::json AllAsJson(const std::vector<exec::MemcheckReport>& reports, std::uint64_t not_kept) const;

@@ -142,8 +142,7 @@ WorkOriginPtr MemcheckLog::Submitted(const Stream& stream, const Operation& oper
     const exec::DeviceMemory& memory = stream.context().device().memory();
     if (const auto allocation = memory.Find(free->address)) {
       NoteFree(memory, free->address);
-      if (const std::string wrong = order_.Freed(*origin->place, *allocation); !wrong.empty())
-        BadCall("cuMemFreeAsync", exec::NameAllocation(*allocation) + " is " + wrong, origin->stack);
+      order_.Freed(*origin->place, *allocation);
     }
   }
   return origin;
@@ -207,8 +206,11 @@ void MemcheckLog::HostWaited(const Stream& stream) {
 void MemcheckLog::HostWaited(const Event& event) {
   if (order_.active()) order_.streams().HostSees(event);
 }
-void MemcheckLog::HostRuns(const WorkOrigin& origin) {
+void MemcheckLog::TellsHost(const WorkOrigin& origin) {
   if (origin.place) order_.streams().HostSees(*origin.place);
+}
+void MemcheckLog::LooksAtHost(const WorkOrigin& origin) {
+  if (origin.place) order_.streams().LooksAtHost(*origin.place);
 }
 void MemcheckLog::HostWaitedForAll(const Context& context) {
   if (order_.active()) order_.streams().HostSeesAll(context);
@@ -230,6 +232,14 @@ void MemcheckLog::CheckUse(Context& context, const WorkOrigin& origin, const voi
           origin.stack);
 }
 
+/// Frees in graphs are looked at when these are launched.
+void MemcheckLog::CheckFree(Context& context, const WorkOrigin& origin, std::uint64_t address) {
+  const auto allocation = context.device().memory().Find(address);
+  if (!allocation || origin.graph) return;
+  if (const std::string wrong = order_.CheckFree(*origin.place, *allocation); !wrong.empty())
+    BadCall("cuMemFreeAsync", exec::NameAllocation(*allocation) + " is " + wrong, origin.stack);
+}
+
 void MemcheckLog::CheckUses(Context& context, const Operation& operation, const WorkOrigin& origin) {
   if (!origin.place) return;
   if (const auto* copy = std::get_if<CopyOp>(&operation)) {
@@ -238,7 +248,9 @@ void MemcheckLog::CheckUses(Context& context, const Operation& operation, const 
   } else if (const auto* fill = std::get_if<FillOp>(&operation)) {
     CheckUse(context, origin, reinterpret_cast<const void*>(fill->params.dst), true);
   } else if (std::holds_alternative<BatchOp>(operation)) {
-    HostRuns(origin);  // values that it writes tell who reads them what they come after
+    TellsHost(origin);  // values that it writes tell who reads them what they come after
+  } else if (const auto* free = std::get_if<FreeOp>(&operation)) {
+    CheckFree(context, origin, free->address);
   }
 }
 

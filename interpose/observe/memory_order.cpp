@@ -38,20 +38,24 @@ void MemoryOrder::ForgetFreed() {
   most_ = std::max<std::size_t>(1024, 2 * records_.size());
 }
 
-std::string MemoryOrder::Freed(const StreamOrder::Place& place, const exec::Allocation& allocation) {
+void MemoryOrder::Freed(const StreamOrder::Place& place, const exec::Allocation& allocation) {
   const std::lock_guard lock(mutex_);
-  return FreedLocked(place, allocation);
+  if (Record* const record = FindLocked(allocation)) record->freed = place;
 }
 
-std::string MemoryOrder::FreedLocked(const StreamOrder::Place& place, const exec::Allocation& allocation) {
+std::string MemoryOrder::CheckFree(const StreamOrder::Place& place, const exec::Allocation& allocation) {
+  const std::lock_guard lock(mutex_);
+  return CheckFreeLocked(place, allocation);
+}
+
+std::string MemoryOrder::CheckFreeLocked(const StreamOrder::Place& place, const exec::Allocation& allocation) {
   Record* const known = FindLocked(allocation);
   if (known == nullptr) return {};
   Record& record = *known;
-  record.freed = place;
-  if (record.allocated && !record.allocated->IsBefore(place))
+  if (record.allocated && !streams_.IsBefore(*record.allocated, place))
     return "freed in " + place.name + ", which nothing orders behind its allocation in " + record.allocated->name;
   for (const auto& [stream, use] : record.uses) {
-    if (!use.place.IsBefore(place))
+    if (!streams_.IsBefore(use.place, place))
       return "freed in " + place.name + ", which nothing orders behind " + use.who + " in " + use.place.name;
   }
   return {};
@@ -69,8 +73,10 @@ std::vector<std::string> MemoryOrder::Launched(const StreamOrder::Place& place, 
       Record& record = Renew(*allocation, memory);
       record.allocated = place;
       if (lifetime.frees) record.freed = place;
-    } else if (std::string text = FreedLocked(place, *allocation); !text.empty()) {
-      wrong.push_back(exec::NameAllocation(*allocation) + ": " + text);
+    } else if (Record* const record = FindLocked(*allocation)) {
+      record->freed = place;
+      if (const std::string text = CheckFreeLocked(place, *allocation); !text.empty())
+        wrong.push_back(exec::NameAllocation(*allocation) + ": " + text);
     }
   }
   return wrong;
@@ -101,10 +107,10 @@ std::string MemoryOrder::Use(const WorkOrigin& origin, const exec::Allocation& a
     if (std::string wrong = WrongInGraph(*in_graph, origin.node); !wrong.empty()) return wrong;
     if (in_graph->allocates) return {};
   }
-  if (record.allocated && !record.allocated->IsBefore(place))
+  if (record.allocated && !streams_.IsBefore(*record.allocated, place))
     return "whose allocation in " + record.allocated->name + " nothing orders before this in " + place.name;
-  if (!in_graph && record.freed && !place.IsBefore(*record.freed)) {
-    if (record.freed->IsBefore(place)) return "which has been freed in " + record.freed->name;
+  if (!in_graph && record.freed && !streams_.IsBefore(place, *record.freed)) {
+    if (streams_.IsBefore(*record.freed, place)) return "which has been freed in " + record.freed->name;
     return "which is freed in " + record.freed->name + ", in no order with this in " + place.name;
   }
   LastUse& last = record.uses[place.stream];

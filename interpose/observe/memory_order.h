@@ -43,8 +43,10 @@ class MemoryOrder {
 
   /// cudaMallocAsync.
   void Allocated(const Stream& stream, const exec::Allocation& allocation, const exec::DeviceMemory& memory);
-  /// cudaFreeAsync. What is wrong with it, in words; empty: nothing.
-  std::string Freed(const StreamOrder::Place& place, const exec::Allocation& allocation);
+  /// cudaFreeAsync.
+  void Freed(const StreamOrder::Place& place, const exec::Allocation& allocation);
+  /// Its turn has come. What is wrong with it, in words; empty: nothing.
+  std::string CheckFree(const StreamOrder::Place& place, const exec::Allocation& allocation);
   /// A graph that allocates or frees memory is launched. The same of what it frees.
   std::vector<std::string> Launched(const StreamOrder::Place& place, const GraphMemoryOrder& graph,
                                     const exec::DeviceMemory& memory);
@@ -64,7 +66,7 @@ class MemoryOrder {
   };
   Record& Renew(const exec::Allocation& allocation, const exec::DeviceMemory& memory);
   Record* FindLocked(const exec::Allocation& allocation);
-  std::string FreedLocked(const StreamOrder::Place& place, const exec::Allocation& allocation);
+  std::string CheckFreeLocked(const StreamOrder::Place& place, const exec::Allocation& allocation);
   void ForgetFreed();
 
   std::atomic<bool> active_{false};

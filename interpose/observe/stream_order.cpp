@@ -33,8 +33,28 @@ bool StreamOrder::Clock::Holds(const Clock& other) const {
   return std::ranges::all_of(other.last, [&](const auto& entry) { return Holds(entry.first, entry.second); });
 }
 
-bool StreamOrder::Place::IsBefore(const Place& later) const {
-  return stream == later.stream ? number < later.number : later.before->Holds(stream, number);
+bool StreamOrder::IsBefore(const Place& earlier, const Place& later) const {
+  if (earlier.stream == later.stream) return earlier.number < later.number;
+  if (later.before->Holds(earlier.stream, earlier.number)) return true;
+  const std::lock_guard lock(mutex_);
+  Clock known = *later.before;
+  known.Join(later.stream, later.number);
+  // What works have learned from the host that come before may hold others that have.
+  std::vector<const decltype(looks_)::value_type*> left;
+  for (const auto& look : looks_) left.push_back(&look);
+  const auto join = [&](const auto* look) {
+    if (!known.Holds(look->first.first, look->first.second)) return false;
+    known.Join(look->second);
+    return true;
+  };
+  while (std::erase_if(left, join) != 0) {
+  }
+  return known.Holds(earlier.stream, earlier.number);
+}
+
+void StreamOrder::LooksAtHost(const Place& work) {
+  const std::lock_guard lock(mutex_);
+  if (!work.before->Holds(host_)) looks_[{work.stream, work.number}].Join(host_);
 }
 
 StreamOrder::State& StreamOrder::StateOf(const Stream& stream) {
@@ -79,9 +99,14 @@ void StreamOrder::Forget() {
   });
   std::erase_if(legacy_, [&](std::uint64_t id) { return !streams_.contains(id); });
   RaiseFloor();
-  if (events_.size() < most_events_) return;
-  std::erase_if(events_, [&](const auto& entry) { return host_.Holds(entry.second); });
-  most_events_ = std::max<std::size_t>(1024, 2 * events_.size());
+  if (events_.size() >= most_events_) {
+    std::erase_if(events_, [&](const auto& entry) { return host_.Holds(entry.second); });
+    most_events_ = std::max<std::size_t>(1024, 2 * events_.size());
+  }
+  if (looks_.size() >= most_looks_) {
+    std::erase_if(looks_, [&](const auto& entry) { return host_.Holds(entry.first.first, entry.first.second); });
+    most_looks_ = std::max<std::size_t>(1024, 2 * looks_.size());
+  }
 }
 
 /// To a work up to which the host has seen all.

@@ -4,6 +4,10 @@
 // Works are counted. A clock has for each stream the number of its last work that comes before something: before the
 // next work of a stream, or before what the host does next. The host is one, with all its threads: what one of them has
 // waited for is over for all.
+//
+// What a work comes after is known when it is submitted, but for what flags in memory tell: a kernel that looks at
+// memory which the host writes comes, from then on, after all that the host had seen. Such order is kept beside the
+// clocks.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace gridloom::session {
@@ -35,8 +40,6 @@ class StreamOrder {
     std::uint64_t stream = 0, number = 0;
     std::shared_ptr<const Clock> before;  ///< of other streams
     std::string name;                     ///< of the stream
-
-    bool IsBefore(const Place& later) const;
   };
 
   /// The next work of the stream.
@@ -45,6 +48,9 @@ class StreamOrder {
   void WaitForEvent(const Stream& stream, const Event& event);
   /// What the stream does next comes behind a work of another one.
   void WaitForWork(const Stream& stream, const Place& work);
+  bool IsBefore(const Place& earlier, const Place& later) const;
+  /// What the host has seen so far comes before what the work does from here on, and before what comes after the work.
+  void LooksAtHost(const Place& work);
   /// What the stream does next waits for a value in memory, which anybody may write.
   void WaitForValue(const Stream& stream);
 
@@ -70,12 +76,15 @@ class StreamOrder {
   void RaiseFloor();
   void JoinAll(Clock& clock, const Context* context, bool blocking_alone) const;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::map<std::uint64_t, State> streams_;
   std::vector<std::uint64_t> legacy_;  ///< of `streams_`
   std::map<const Event*, Clock> events_;
   std::size_t most_events_ = 1024;  ///< with so many, those go that the host has seen
   Clock host_;                      ///< never `all`
+  /// What the host had seen when a work, by stream and number, looked at its memory last.
+  std::map<std::pair<std::uint64_t, std::uint64_t>, Clock> looks_;
+  std::size_t most_looks_ = 1024;  ///< as with events
   std::uint64_t works_ = 0;
 };
 

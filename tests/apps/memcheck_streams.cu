@@ -22,7 +22,36 @@ __global__ void Parent(int* p) {
   if (threadIdx.x == 0) Use<<<1, kCount>>>(p);
 }
 
-__global__ void Flag(volatile int* flag) { *flag = 1; }
+// A write that no fence orders behind anything.
+__global__ void Write(int* word) { *word = 1; }
+
+// Flags: who has seen one comes after what its writer has done or seen before.
+__global__ void WaitAndUse(volatile int* flag, int* p) {
+  while (*flag == 0) {
+  }
+  __threadfence_system();
+  p[threadIdx.x] = threadIdx.x;
+}
+__global__ void UseAndTell(int* p, volatile int* flag) {
+  p[threadIdx.x] = threadIdx.x;
+  __threadfence_system();
+  __syncthreads();
+  if (threadIdx.x == 0) *flag = 1;
+}
+__global__ void UseAndExchange(int* p, int* flag) {
+  p[threadIdx.x] = threadIdx.x;
+  __threadfence_system();
+  __syncthreads();
+  if (threadIdx.x == 0) atomicExch_system(flag, 1);
+}
+__global__ void UseAndWait(volatile int* flag, int* p) {
+  p[threadIdx.x] = threadIdx.x;  // kernels
+  while (*flag == 0) {
+  }
+}
+__global__ void ReadAndUse(const int* word, int* p) {
+  p[threadIdx.x] = *word;  // kernels
+}
 
 namespace {
 
@@ -63,14 +92,25 @@ void Unordered(const std::string& name, const Streams& s) {
     CU(cudaFreeAsync(p, s.a));
   }
   if (name == "free-unordered") {  // the use comes first
+    int* word = nullptr;
+    CU(cudaMallocHost(&word, sizeof(int)));
+    *word = 0;
+    Order(s.a, s.b);
+    Use<<<1, kCount, 0, s.b>>>(p);
+    Write<<<1, 1, 0, s.b>>>(word);
+    while (*const_cast<volatile int*>(word) == 0) {
+    }
+    CU(cudaFreeAsync(p, s.a));
+  }
+  if (name == "use-before-flag" || name == "use-behind-plain-read") {
     int* flag = nullptr;
     CU(cudaMallocHost(&flag, sizeof(int)));
     *flag = 0;
-    Order(s.a, s.b);
-    Use<<<1, kCount, 0, s.b>>>(p);
-    Flag<<<1, 1, 0, s.b>>>(flag);
-    while (*const_cast<volatile int*>(flag) == 0) {
-    }
+    if (name == "use-before-flag") UseAndWait<<<1, kCount, 0, s.b>>>(flag, p);
+    else ReadAndUse<<<1, kCount, 0, s.b>>>(flag, p);
+    CU(cudaStreamSynchronize(s.a));
+    *const_cast<volatile int*>(flag) = 1;
+    CU(cudaDeviceSynchronize());
     CU(cudaFreeAsync(p, s.a));
   }
   if (name == "free-before-allocation") CU(cudaFreeAsync(p, s.b));
@@ -402,6 +442,72 @@ void Values(const Streams& s) {
   CU(cudaFreeHost(flags));
 }
 
+/// Memory that host and device share: pinned, managed, or the host's own.
+enum class Shared : std::uint8_t { kPinned, kManaged, kRegistered };
+constexpr Shared kEverySort[] = {Shared::kPinned, Shared::kManaged, Shared::kRegistered};
+
+/// A flag in such memory, as the host and as the device sees it.
+struct HostFlag {
+  explicit HostFlag(Shared sort) {
+    if (sort == Shared::kPinned) CU(cudaMallocHost(&host, sizeof(int)));
+    if (sort == Shared::kManaged) CU(cudaMallocManaged(&host, sizeof(int)));
+    device = host;
+    if (sort == Shared::kRegistered) {
+      host = new int;
+      CU(cudaHostRegister(host, sizeof(int), cudaHostRegisterMapped));
+      CU(cudaHostGetDevicePointer(&device, host, 0));
+    }
+    Set(0);
+  }
+  void Set(int value) { *const_cast<volatile int*>(host) = value; }
+  void Wait() const {
+    while (*const_cast<volatile int*>(host) == 0) std::this_thread::yield();
+  }
+  int *host = nullptr, *device = nullptr;
+};
+
+/// The host has seen the allocation when it lets the kernel go on. What comes behind the kernel comes behind that, in
+/// other streams as well, though it was there before the flag was set.
+void FlagOfHost(Shared sort, const Streams& s) {
+  HostFlag flag(sort);
+  int* const p = Allocate(s.a);
+  WaitAndUse<<<1, kCount, 0, s.b>>>(flag.device, p);
+  Use<<<1, kCount, 0, s.b>>>(p);
+  Order(s.b, s.c);
+  Use<<<1, kCount, 0, s.c>>>(p);
+  CU(cudaFreeAsync(p, s.c));
+  CU(cudaStreamSynchronize(s.a));
+  flag.Set(1);
+  CU(cudaDeviceSynchronize());
+}
+
+/// A kernel tells the host that it is done with the memory.
+void FlagOfKernel(Shared sort, const Streams& s) {
+  for (const bool exchanges : {false, true}) {
+    HostFlag flag(sort);
+    int* const p = Allocate(s.a);
+    Order(s.a, s.b);
+    Use<<<1, kCount, 0, s.b>>>(p);
+    if (exchanges) UseAndExchange<<<1, kCount, 0, s.b>>>(p, flag.device);
+    else UseAndTell<<<1, kCount, 0, s.b>>>(p, flag.device);
+    flag.Wait();
+    CU(cudaFreeAsync(p, s.a));
+    CU(cudaDeviceSynchronize());
+  }
+}
+
+/// A kernel waits for the host, which waits for another kernel.
+void FlagsThroughHost(const Streams& s) {
+  HostFlag done(Shared::kPinned), go(Shared::kManaged);
+  int* const p = Allocate(s.a);
+  WaitAndUse<<<1, kCount, 0, s.b>>>(go.device, p);
+  UseAndTell<<<1, kCount, 0, s.a>>>(p, done.device);
+  done.Wait();
+  go.Set(1);
+  CU(cudaFreeAsync(p, s.b));
+  CU(cudaDeviceSynchronize());
+}
+
 void Copies(const std::string& name) {
   int *device = nullptr, *pinned = nullptr;
   std::vector<int> host(4096);
@@ -459,6 +565,12 @@ int main(int argc, char** argv) {
     HostFunction(streams);
     WaitingHostFunction(streams);
     Values(streams);
+    const Streams others;  // that have not waited for values, after which everything counts as ordered
+    for (const Shared sort : kEverySort) {
+      FlagOfHost(sort, others);
+      FlagOfKernel(sort, others);
+    }
+    FlagsThroughHost(others);
     Copies("copies");
   } else if (name.starts_with("graph")) InGraph(name, streams);
   else if (name != "copy-unordered" && (name.starts_with("copy") || name.starts_with("fill"))) Copies(name);

@@ -11,6 +11,8 @@ MEMORY = r"the 1,024-byte allocation 0x[0-9a-f]+ made by cudaMallocAsync \(alloc
 KERNELS = {
     "use-unordered": rf"{MEMORY}, whose allocation in stream \d+ nothing orders before this in stream \d+$",
     "use-unordered-late": rf"{MEMORY}, whose allocation in stream \d+ nothing orders before this in stream \d+$",
+    "use-before-flag": rf"{MEMORY}, whose allocation in stream \d+ nothing orders before this in stream \d+$",
+    "use-behind-plain-read": rf"{MEMORY}, whose allocation in stream \d+ nothing orders before this in stream \d+$",
     "legacy-unordered": rf"{MEMORY}, whose allocation in stream \d+ nothing orders before this in the default stream$",
     "child-unordered": rf"{MEMORY}, whose allocation in stream \d+ nothing orders before this in stream \d+$",
     "graph-after-free": rf"{MEMORY}, which the graph frees before this node$",
@@ -53,7 +55,7 @@ class StreamTest(Test):
         for finding in findings:
             self.check(case, re.search(place, finding["place"]), f"says {finding['place']}", done)
             self.check(case, self.lines[finding["line"] - 1].endswith("// kernels"), f"names line {finding['line']}", done)
-            text = r"write of 4 bytes to global memory in no order with its allocation or free in kernel `.*Use\(int\*\)` at .*memcheck_streams.cu:"
+            text = r"write of 4 bytes to global memory in no order with its allocation or free in kernel `.*Use.*\(.*int\*\)` at .*memcheck_streams.cu:"
             self.check(case, re.search(text, done.stderr), f"the text lacks {text}", done)
 
     def called(self, case, call, what, status):

@@ -27,6 +27,7 @@ void Helper_kCheckOrder(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, st
   if (imm == kCheckOrderCta) {
     warp.looks_elsewhere = true;
     memcheck.OrderCta(warp);
+    if (UseOrder* const order = LaunchOf(warp).use_order) order->Fence();
   } else if (imm == kCheckOrderWarp) {
     memcheck.OrderWarp(warp);
   } else if (imm == kCopyBegins) {

@@ -108,6 +108,10 @@ std::uint8_t* Memcheck::CheckGlobal(Warp& warp, const LaneRequest& request) {
   if (!IsAligned(request.address, request.bytes))
     return Bad(warp, MemcheckKind::kMisaligned, global, request.address, true);
   if (last.written) CheckWritten(warp, global, last);
+  if (UseOrder* const order = LaunchOf(warp).use_order; order && last.of_host) {
+    if (request.strong || request.kind == AccessKind::kAtomic) order->Fence();
+    order->ShareWithHost(request.kind != AccessKind::kWrite, write);
+  }
   return reinterpret_cast<std::uint8_t*>(request.address);
 }
 
@@ -119,12 +123,13 @@ std::optional<CheckedRegion> Memcheck::FindRegion(Warp& warp, const LaneRequest&
     case MemoryKind::kPool: CheckUseOrder(warp, request, *allocation); [[fallthrough]];
     case MemoryKind::kDevice:
       if (written_)
-        return CheckedRegion{allocation->base, allocation->bytes, true, true, written_->Of(memory_, *allocation)};
-      [[fallthrough]];
+        return CheckedRegion{
+            allocation->base, allocation->bytes, true, true, false, written_->Of(memory_, *allocation)};
+      return CheckedRegion{allocation->base, allocation->bytes, true, true};
     case MemoryKind::kManaged:
-    case MemoryKind::kPinned: return CheckedRegion{allocation->base, allocation->bytes, true, true};
+    case MemoryKind::kPinned: return CheckedRegion{allocation->base, allocation->bytes, true, true, true};
     case MemoryKind::kRegistered:
-      return CheckedRegion{allocation->base, allocation->bytes, memory_.Accessible(address, 1, true), true};
+      return CheckedRegion{allocation->base, allocation->bytes, memory_.Accessible(address, 1, true), true, true};
     case MemoryKind::kReserved:
       if (!memory_.Accessible(address, bytes, false)) return std::nullopt;
       return CheckedRegion{address, bytes, memory_.Accessible(address, bytes, true), false};

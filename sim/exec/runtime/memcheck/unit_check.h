@@ -20,6 +20,7 @@ struct CheckedRegion {
   std::uint64_t base = 0, bytes = 0;
   bool writable = true;
   bool lasting = false;  ///< stays as it is until the grid ends: generated code may remember it
+  bool of_host = false;  ///< the host can access it, too
   std::shared_ptr<WrittenBytes> written = nullptr;  ///< what of it has been written; null: not looked at
   bool Holds(std::uint64_t address, std::uint64_t count) const {
     return address - base < bytes && count <= bytes - (address - base);
