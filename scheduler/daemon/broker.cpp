@@ -1,7 +1,6 @@
 #include "scheduler/daemon/broker.h"
 
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -46,14 +45,14 @@ int WaitForEvents(int epoll, std::span<epoll_event> events, std::optional<std::u
 
 Broker::Broker(DaemonConfig config, DeviceFacts device, std::function<void(const std::string&)> log,
                sched::Simulation* simulation)
-    : config_(std::move(config)),
-      device_(std::move(device)),
-      log_(std::move(log)),
-      simulation_(simulation),
-      spin_(config_.spin_us * std::uint64_t{1000}) {}
+    : core_(std::move(config), std::move(device), std::move(log), simulation),
+      tenant_desk_(core_),
+      sessions_(core_, tenant_desk_, operators_),
+      operators_(core_, tenant_desk_, sessions_),
+      spin_(core_.config.spin_us * std::uint64_t{1000}) {}
 
 Broker::~Broker() {
-  if (simulation_ != nullptr) simulation_->OnViolation({});
+  if (core_.simulation != nullptr) core_.simulation->OnViolation({});
 }
 
 Result<std::unique_ptr<Broker>> Broker::Create(DaemonConfig config, DeviceFacts device,
@@ -70,100 +69,90 @@ Status Broker::OpenState(std::shared_ptr<Disk> disk) {
   std::unique_ptr<StateFolder> folder;
   Accounts accounts;
   LimitChanges changes;
-  if (!config_.state.empty()) {
-    GL_TRY(opened, StateFolder::Open(config_.state, std::move(disk)));
+  if (!core_.config.state.empty()) {
+    GL_TRY(opened, StateFolder::Open(core_.config.state, std::move(disk)));
     folder = std::make_unique<StateFolder>(std::move(opened));
     GL_TRY(read, ReadAccounts(*folder));
     accounts = std::move(read);
     GL_TRY(limits, ReadLimits(*folder));
     changes = std::move(limits);
   }
-  tenants_ = std::make_unique<Tenants>(config_, accounts, std::move(changes));
-  GL_TRY(writer, StateWriter::Start(std::move(folder), std::move(accounts), config_.audit, log_));
-  writer_ = std::move(writer);
+  core_.tenants = std::make_unique<Tenants>(core_.config, accounts, std::move(changes));
+  GL_TRY(writer, StateWriter::Start(std::move(folder), std::move(accounts), core_.config.audit, core_.log));
+  core_.writer = std::move(writer);
   return {};
 }
 
 /// No more than there are descriptors for.
 std::uint32_t Broker::MostSessions() {
-  const std::uint32_t each = simulation_ != nullptr ? 7 : 4;
+  const std::uint32_t each = core_.simulation != nullptr ? 7 : 4;
   rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / each > config_.most_sessions + kOtherDescriptors) {
-    return config_.most_sessions;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / each > core_.config.most_sessions + kOtherDescriptors) {
+    return core_.config.most_sessions;
   }
   const rlim_t rest = limit.rlim_cur > kOtherDescriptors ? limit.rlim_cur - kOtherDescriptors : 0;
   const std::uint32_t most = std::max<std::uint32_t>(static_cast<std::uint32_t>(rest / each), 1);
-  if (most >= config_.most_sessions) return config_.most_sessions;
+  if (most >= core_.config.most_sessions) return core_.config.most_sessions;
   const std::string told = "at most " + std::to_string(most) + " sessions: a process may have no more than " +
                            std::to_string(limit.rlim_cur) + " descriptors";
-  Post([this, told] { log_(told); });
+  core_.mailbox.Post([this, told] { core_.log(told); });
   return most;
 }
 
 Status Broker::Open(std::shared_ptr<Disk> disk) {
   // First, as a broker that is there already has the state folder, too.
-  GL_TRY(listener, Listener::Open(config_.socket, config_.socket_mode));
-  listener_ = std::move(listener);
+  GL_TRY_STATUS(sessions_.Open());
   GL_TRY_STATUS(OpenState(std::move(disk)));
-  started_ = last_housekeeping_ = now();
-  policy_ = config_.policy;
-  GL_TRY(policy, RealPolicy(policy_));
-  const sched::Scheduler::Options options{.sms = device_.sms,
-                                          .empty_sm = device_.empty_sm,
-                                          .quantum = config_.quantum_us * 1000,
-                                          .patience = config_.stall_ms * kNsPerMs,
-                                          .resident_kernels = device_.resident_kernels};
-  scheduler_ = std::make_unique<sched::Scheduler>(options, static_cast<sched::Engine&>(*this), std::move(policy));
-  for (const Tenant& tenant : tenants_->all()) Schedule(tenant);
-  epoll_ = Fd(epoll_create1(EPOLL_CLOEXEC));
-  wake_ = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!epoll_ || !wake_) return Error{"no descriptors are left"};
-  places_.emplace(MostSessions(), config_.most_sessions_per_user, geteuid());
-  GL_TRY_STATUS(Watch(epoll_.get(), listener_->fd(), EPOLLIN, Tag(kListener)));
-  GL_TRY_STATUS(Watch(epoll_.get(), wake_.get(), EPOLLIN, Tag(kWake)));
-  if (simulation_ != nullptr) {
-    simulation_->OnViolation([this](std::uint64_t id, const std::string& why) {
-      Post([this, id, why] {
-        const auto session = sessions_.find(id);
-        if (session != sessions_.end()) Drop(*session->second, "violation", why, protocol::GoodbyeReason::kViolation);
+  core_.started = last_housekeeping_ = protocol::NowNs();
+  core_.policy = core_.config.policy;
+  GL_TRY(policy, core_.RealPolicy(core_.policy));
+  const sched::Scheduler::Options options{.sms = core_.device.sms,
+                                          .empty_sm = core_.device.empty_sm,
+                                          .quantum = core_.config.quantum_us * 1000,
+                                          .patience = core_.config.stall_ms * kNsPerMs,
+                                          .resident_kernels = core_.device.resident_kernels};
+  core_.scheduler = std::make_unique<sched::Scheduler>(options, static_cast<sched::Engine&>(*this), std::move(policy));
+  for (const Tenant& tenant : core_.tenants->all()) tenant_desk_.Schedule(tenant);
+  core_.epoll = Fd(epoll_create1(EPOLL_CLOEXEC));
+  if (!core_.epoll) return Error{"no descriptors are left"};
+  GL_TRY_STATUS(core_.mailbox.Open());
+  core_.places.emplace(MostSessions(), core_.config.most_sessions_per_user, geteuid());
+  GL_TRY_STATUS(sessions_.Attend());
+  GL_TRY_STATUS(Watch(core_.epoll.get(), core_.mailbox.fd(), EPOLLIN, Tag(kWake)));
+  if (core_.simulation != nullptr) {
+    core_.simulation->OnViolation([this](std::uint64_t id, const std::string& why) {
+      core_.mailbox.Post([this, id, why] {
+        const auto session = core_.sessions.find(id);
+        if (session != core_.sessions.end())
+          sessions_.Drop(*session->second, "violation", why, protocol::GoodbyeReason::kViolation);
       });
     });
   }
-  writer_->Note("start",
-                {{"pid", getpid()}, {"socket", config_.socket}, {"device", device_.id}, {"policy", config_.policy}});
+  core_.writer->Note("start", {{"pid", getpid()},
+                               {"socket", core_.config.socket},
+                               {"device", core_.device.id},
+                               {"policy", core_.config.policy}});
   return {};
-}
-
-/// What grants launches. Where time is simulated the choice acts there, and may need what there is in simulated time
-/// alone; when launches really begin decides nothing then.
-Result<std::unique_ptr<policy::Policy>> Broker::RealPolicy(const std::string& name) const {
-  auto policy = policy::MakePolicy(name, device_.policy_inputs);
-  if (policy.ok() || simulation_ == nullptr || !policy::FindPolicy(name).ok()) return policy;
-  const std::string instead = DaemonConfig().policy;
-  log_("policy " + name + " acts in simulated time; the kernels really run under " + instead);
-  return policy::MakePolicy(instead, device_.policy_inputs);
 }
 
 std::uint64_t Broker::now() { return protocol::NowNs(); }
 
-// ---- the loop
-
 Status Broker::Run() {
-  std::uint64_t looked = now();
-  while (!stop_) {
+  std::uint64_t looked = protocol::NowNs();
+  while (!core_.stop) {
     const bool worked = TakeRecords();
     if (worked && spinning_) spin_.Came();
     if (worked) spinning_ = false;
-    if (next_pump_ && now() >= *next_pump_) dirty_ = true;
-    if (dirty_) Pump();
-    const std::uint64_t at = now();
+    if (next_pump_ && protocol::NowNs() >= *next_pump_) core_.dirty = true;
+    if (core_.dirty) Pump();
+    const std::uint64_t at = protocol::NowNs();
     if (worked) {
       last_activity_ = at;
-      counters_.turns.Add(at - looked);
+      core_.counters.turns.Add(at - looked);
     }
     looked = at;
     Plan(worked, at);
-    Reap();
+    sessions_.Reap();
     if (worked) {
       if (at - last_poll_ >= kPollEveryNs) Poll(0);
     } else if (at - last_activity_ < spin_.budget_ns()) {
@@ -173,94 +162,73 @@ Status Broker::Run() {
       if (spinning_) spin_.Slept();
       spinning_ = false;
       if (Sleep()) looked = last_poll_;
-      else last_activity_ = now();
+      else last_activity_ = protocol::NowNs();
     }
-    Reap();
+    sessions_.Reap();
   }
-  for (auto& [id, session] : sessions_) {
+  for (auto& [id, session] : core_.sessions) {
     if (session->admitted()) {
-      Drop(*session, "disconnect", "the broker ends", protocol::GoodbyeReason::kShutdown);
+      sessions_.Drop(*session, "disconnect", "the broker ends", protocol::GoodbyeReason::kShutdown);
     }
   }
-  SaveAccounts();
-  writer_->Note("stop", {{"pid", getpid()}});
-  writer_->Finish();
-  listener_.reset();
+  tenant_desk_.SaveAccounts();
+  core_.writer->Note("stop", {{"pid", getpid()}});
+  core_.writer->Finish();
+  sessions_.Close();
   return {};
 }
 
 void Broker::Stop() {
-  stop_ = true;
-  const std::uint64_t one = 1;
-  static_cast<void>(!write(wake_.get(), &one, sizeof one));
+  core_.stop = true;
+  core_.mailbox.Wake();
 }
 
-void Broker::Post(std::function<void()> function) {
-  {
-    const std::lock_guard lock(posted_mutex_);
-    posted_.push_back(std::move(function));
-  }
-  const std::uint64_t one = 1;
-  static_cast<void>(!write(wake_.get(), &one, sizeof one));
-}
-
-void Broker::WaitForDisk() { writer_->Drain(); }
-
-void Broker::RunPosted() {
-  std::uint64_t count = 0;
-  static_cast<void>(!read(wake_.get(), &count, sizeof count));
-  std::vector<std::function<void()>> posted;
-  {
-    const std::lock_guard lock(posted_mutex_);
-    posted.swap(posted_);
-  }
-  for (const auto& function : posted) function();
-}
+void Broker::WaitForDisk() { core_.writer->Drain(); }
 
 /// Records of all sessions, a few of each; true when there were any.
 bool Broker::TakeRecords() {
   bool any = false;
-  for (Session* const session : admitted_) {
+  for (Session* const session : core_.admitted) {
     if (session->doomed || !session->has_records()) continue;
-    const auto taken = TakeOf(*session);
+    const auto taken = sessions_.TakeOf(*session);
     any = true;
-    dirty_ = accounts_dirty_ = true;
-    if (taken.ok()) counters_.records += *taken, DropIfOver(*session);
-    else Drop(*session, "violation", taken.error().message, protocol::GoodbyeReason::kViolation);
+    core_.dirty = core_.accounts_dirty = true;
+    if (taken.ok()) core_.counters.records += *taken, sessions_.DropIfOver(*session);
+    else sessions_.Drop(*session, "violation", taken.error().message, protocol::GoodbyeReason::kViolation);
   }
   return any;
 }
 
 void Broker::Pump() {
-  dirty_ = false;
-  pump_began_ = now();
-  next_pump_ = scheduler_->Pump();
-  const std::uint64_t took = now() - pump_began_;
-  ++counters_.pumps;
-  counters_.decisions_ns += took;
-  counters_.longest_pump_ns = std::max(counters_.longest_pump_ns, took);
+  core_.dirty = false;
+  pump_began_ = protocol::NowNs();
+  next_pump_ = core_.scheduler->Pump();
+  const std::uint64_t took = protocol::NowNs() - pump_began_;
+  ++core_.counters.pumps;
+  core_.counters.decisions_ns += took;
+  core_.counters.longest_pump_ns = std::max(core_.counters.longest_pump_ns, took);
 }
 
 /// Looks at the rings for a moment.
 void Broker::Spin() {
   spinning_ = true;
   for (int i = 0; i < 8; ++i) {
-    if (std::ranges::any_of(admitted_, [](const Session* session) { return session->has_records(); })) return;
+    if (std::ranges::any_of(core_.admitted, [](const Session* session) { return session->has_records(); })) return;
     protocol::Relax();
   }
 }
 
 /// One step of planning a turn while nothing happens, and one a millisecond otherwise.
 void Broker::Plan(bool busy, std::uint64_t at) {
-  if (!device_.plan || (busy && at - last_plan_ < kNsPerMs)) return;
+  if (!core_.device.plan || (busy && at - last_plan_ < kNsPerMs)) return;
   last_plan_ = at;
-  if (!device_.plan()) return;
-  dirty_ = true;
-  last_activity_ = now();
+  if (!core_.device.plan()) return;
+  core_.dirty = true;
+  last_activity_ = protocol::NowNs();
 }
 
 void Broker::Grant(sched::LaunchId launch, std::uint64_t end) {
-  if (const auto owner = owners_.find(launch); owner != owners_.end())
+  if (const auto owner = core_.owners.find(launch); owner != core_.owners.end())
     owner->second.first->Grant(owner->second.second, end, pump_began_);
 }
 
@@ -270,10 +238,11 @@ std::optional<std::uint64_t> Broker::SleepTime() const {
   const auto consider = [&](std::uint64_t at) {
     if (!next || at < *next) next = at;
   };
-  if (listen_again_) consider(*listen_again_);
-  const bool limited = config_.slice_timeout_s != 0 || config_.grant_timeout() != 0;
-  const bool slices = limited && (scheduler_->launches() != 0 || (simulation_ != nullptr && !admitted_.empty()));
-  if (places_->silent() != 0 || slices || (accounts_dirty_ && !config_.state.empty()))
+  if (sessions_.listen_again()) consider(*sessions_.listen_again());
+  const bool limited = core_.config.slice_timeout_s != 0 || core_.config.grant_timeout() != 0;
+  const bool slices =
+      limited && (core_.scheduler->launches() != 0 || (core_.simulation != nullptr && !core_.admitted.empty()));
+  if (core_.places->silent() != 0 || slices || (core_.accounts_dirty && !core_.config.state.empty()))
     consider(last_housekeeping_ + kNsPerS);
   if (!next) return std::nullopt;
   const std::uint64_t at = protocol::NowNs();
@@ -282,97 +251,69 @@ std::optional<std::uint64_t> Broker::SleepTime() const {
 
 /// Sleeps until something happens. False when there was something to do before it could.
 bool Broker::Sleep() {
-  for (Session* const session : admitted_)
+  for (Session* const session : core_.admitted)
     session->segment().layout().broker_sleeps.store(1, std::memory_order_seq_cst);
   // A record pushed before its writer saw the flag is seen here; one pushed after it comes with the doorbell.
-  const bool missed = std::ranges::any_of(admitted_, [](const Session* session) { return session->has_records(); });
+  const bool missed =
+      std::ranges::any_of(core_.admitted, [](const Session* session) { return session->has_records(); });
   Poll(missed ? std::optional<std::uint64_t>(0) : SleepTime());
-  if (!missed) ++counters_.wakeups;
-  for (Session* const session : admitted_)
+  if (!missed) ++core_.counters.wakeups;
+  for (Session* const session : core_.admitted)
     session->segment().layout().broker_sleeps.store(0, std::memory_order_seq_cst);
   return !missed;
 }
 
 void Broker::Poll(std::optional<std::uint64_t> timeout_ns) {
   epoll_event events[64];
-  const int count = WaitForEvents(epoll_.get(), events, timeout_ns);
-  last_poll_ = now();
+  const int count = WaitForEvents(core_.epoll.get(), events, timeout_ns);
+  last_poll_ = protocol::NowNs();
   for (int i = 0; i < count; ++i) {
     // What is left comes again, behind what it has not shown yet; of doorbells nothing has to be done.
-    if (i != 0 && now() - last_poll_ > kPollForNs) break;
+    if (i != 0 && protocol::NowNs() - last_poll_ > kPollForNs) break;
     const std::uint64_t tag = events[i].data.u64;
     if (tag == Tag(kListener)) {
-      Accept();
+      sessions_.Accept();
       continue;
     }
     if (tag == Tag(kWake)) {
-      RunPosted();
+      core_.mailbox.RunPosted();
       continue;
     }
     // A doorbell is watched edge by edge and never read: the tenant holds it, too, and could make a read block.
     if ((tag & 7) == kDoorbell) continue;
-    const auto session = sessions_.find(tag >> 3);
-    if (session == sessions_.end() || session->second->doomed) continue;
+    const auto session = core_.sessions.find(tag >> 3);
+    if (session == core_.sessions.end() || session->second->doomed) continue;
     // A process may end while a child of it still has the socket.
-    if ((tag & 7) == kProcess) Drop(*session->second, "disconnect", "its process has ended");
+    if ((tag & 7) == kProcess) sessions_.Drop(*session->second, "disconnect", "its process has ended");
     else if (session->second->answer.pending && (events[i].events & EPOLLHUP) != 0)
-      Drop(*session->second, "disconnect", "");
-    else OnSocket(*session->second);
+      sessions_.Drop(*session->second, "disconnect", "");
+    else sessions_.OnSocket(*session->second);
   }
-  if (listen_again_ && now() >= *listen_again_) Listen(true);
+  if (sessions_.listen_again() && protocol::NowNs() >= *sessions_.listen_again()) sessions_.Listen(true);
   if (last_poll_ - last_housekeeping_ >= kNsPerS) Housekeep();
 }
 
 void Broker::Housekeep() {
-  last_housekeeping_ = now();
-  for (auto& [id, session] : sessions_) {
+  last_housekeeping_ = protocol::NowNs();
+  for (auto& [id, session] : core_.sessions) {
     if (session->doomed) continue;
     if (!session->admitted()) {
       const bool answered = session->answer.pending;
-      const std::uint64_t limit = places_->scarce() && !answered ? kNsPerS : config_.hello_timeout_s * kNsPerS;
+      const std::uint64_t limit =
+          core_.places->scarce() && !answered ? kNsPerS : core_.config.hello_timeout_s * kNsPerS;
       const std::uint64_t since = answered ? session->answer.since : session->since;
       if (last_housekeeping_ - since > limit)
-        Drop(*session, "refused", answered ? "it did not read its answer" : "it said nothing in time");
+        sessions_.Drop(*session, "refused", answered ? "it did not read its answer" : "it said nothing in time");
       continue;
     }
-    if (simulation_ != nullptr && config_.slice_timeout_s != 0) {
-      simulation_->Watch(session->id, session->announced() != 0, config_.slice_timeout_s);
+    if (core_.simulation != nullptr && core_.config.slice_timeout_s != 0) {
+      core_.simulation->Watch(session->id, session->announced() != 0, core_.config.slice_timeout_s);
     }
-    const std::string overdue = session->Overdue(
-        last_housekeeping_, {.slice = config_.slice_timeout_s * kNsPerS, .grant = config_.grant_timeout() * kNsPerS});
-    if (!overdue.empty()) Drop(*session, "timeout", overdue, protocol::GoodbyeReason::kViolation);
+    const std::string overdue = session->Overdue(last_housekeeping_, {.slice = core_.config.slice_timeout_s * kNsPerS,
+                                                                      .grant = core_.config.grant_timeout() * kNsPerS});
+    if (!overdue.empty()) sessions_.Drop(*session, "timeout", overdue, protocol::GoodbyeReason::kViolation);
   }
-  if (accounts_dirty_) SaveAccounts();
-}
-
-Account Broker::AccountOf(const Tenant& tenant) const {
-  Account account = tenant.before;
-  if (scheduler_->knows(tenant.id)) {
-    const sched::TenantUsage& usage = scheduler_->usage(tenant.id);
-    account.launches += usage.launches;
-    account.faults += usage.faults;
-    account.slices += usage.slices;
-    account.ctas += usage.ctas;
-    account.device_seconds += usage.device_time / 1e9;
-  }
-  if (simulation_ != nullptr) account.simulated_seconds += simulation_->usage(tenant.id).seconds;
-  return account;
-}
-
-/// Hands over the accounts that may have changed: of tenants that have sessions, or had one since the last time.
-void Broker::SaveAccounts() {
-  accounts_dirty_ = false;
-  std::vector<std::pair<std::string, Account>> changed;
-  const auto look = [&](Tenant& tenant) {
-    const Account account = AccountOf(tenant);
-    if (account == tenant.saved) return;
-    tenant.saved = account;
-    changed.emplace_back(tenant.config.name, account);
-  };
-  for (const std::uint32_t tenant : left_) look(tenants_->at(tenant));
-  for (const Session* session : admitted_) look(tenants_->at(session->tenant));
-  left_.clear();
-  writer_->SaveAccounts(std::move(changed));
+  if (core_.accounts_dirty) tenant_desk_.SaveAccounts();
 }
 
 }  // namespace gridloom::broker
