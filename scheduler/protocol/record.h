@@ -15,7 +15,7 @@
 namespace gridloom::protocol {
 
 /// Version of records, segment and messages; both sides must have the same.
-inline constexpr std::uint16_t kVersion = 9;
+inline constexpr std::uint16_t kVersion = 10;
 
 /// Launches a session may have announced at a time: the number of mailboxes.
 inline constexpr std::uint32_t kSlots = 256;

@@ -21,6 +21,9 @@ DeviceField::Slot SlotOf(Pipe& member) { return NamedChoice{reinterpret_cast<std
 DeviceField::Slot SlotOf(WarpOrder& member) {
   return NamedChoice{reinterpret_cast<std::uint8_t*>(&member), kWarpOrderNames};
 }
+DeviceField::Slot SlotOf(Lowering& member) {
+  return NamedChoice{reinterpret_cast<std::uint8_t*>(&member), kLoweringNames};
+}
 DeviceField::Slot SlotOf(StorePolicy& member) {
   return NamedChoice{reinterpret_cast<std::uint8_t*>(&member), kStorePolicyNames};
 }

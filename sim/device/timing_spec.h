@@ -22,6 +22,10 @@ inline constexpr std::array kWarpOrderNames = {"lrr", "gto", "two_level"};
 enum class StorePolicy : std::uint8_t { kWriteThrough, kWriteEvict };
 inline constexpr std::array kStorePolicyNames = {"write_through", "write_evict"};
 
+/// What of a kernel is simulated: its PTX as the trace has it, or what a GPU executes in its place (sim/lowering).
+enum class Lowering : std::uint8_t { kNone, kFull };
+inline constexpr std::array kLoweringNames = {"none", "full"};
+
 struct TimingSpec {
   static constexpr std::uint32_t kLineBytes = 128;            ///< of all caches of all CUDA devices
   static constexpr std::uint32_t kSectorBytes = 32;           ///< smallest part of a line that moves
@@ -39,6 +43,8 @@ struct TimingSpec {
     WarpOrder warp_order = WarpOrder::kLooseRoundRobin;
     std::uint32_t active_warps = 0;  ///< two_level: warps a scheduler chooses from
   } sm;
+
+  Lowering lowering = Lowering::kNone;
 
   std::array<std::uint32_t, kPipeCount> units{};  ///< of the whole SM, by Pipe
 

@@ -34,8 +34,9 @@ constexpr std::uint64_t kWorkBytes = 2048;  ///< a work that has not ended
 constexpr std::uint64_t kWaitBytes = 32;    ///< one that it waits for
 constexpr std::uint64_t kEndBytes = 8;      ///< the time when one ended
 constexpr std::uint64_t kCodeBytes = 8192;  ///< a kernel, with its row in tables
-/// A kernel also takes so many times the bytes that describe it: as they came, and as the model reads them.
-constexpr std::uint64_t kCodeTimes = 4;
+/// A kernel also takes so many times the bytes that describe it: as they came (terms of meanings are 16 bytes of
+/// two), and as the model reads them.
+constexpr std::uint64_t kCodeTimes = 16;
 constexpr std::uint64_t kDecoderBytes = 64;  ///< for each instruction, while CTAs are unpacked
 
 /// A session has paid for no more works that have ended than this.

@@ -15,7 +15,7 @@ struct ZSTD_CCtx_s;
 namespace gridloom::trace {
 
 inline constexpr char kFileMagic[8] = {'G', 'L', 'T', 'R', 'A', 'C', 'E', '\0'};
-inline constexpr std::uint32_t kFormatVersion = 11, kOldestReadVersion = 5;
+inline constexpr std::uint32_t kFormatVersion = 12, kOldestReadVersion = 5;
 
 struct FileHeader {
   char magic[8];

@@ -14,6 +14,7 @@
 #include "rewriter/ptx/defuse.h"
 #include "sim/exec/contract/layout.h"
 #include "sim/trace/classify.h"
+#include "sim/trace/meaning_builder.h"
 
 namespace gridloom::trace {
 namespace {
@@ -134,7 +135,13 @@ class Builder {
       if (function.body) Add(function);
     }
   }
-  CodeTable Take() { return std::move(table_); }
+  CodeTable Take() {
+    if (goes_on_.has_value()) {
+      table_.code.meanings = meanings_.Take();
+      if (!table_.code.meanings.empty()) table_.code.meanings.successors = std::move(*goes_on_);
+    }
+    return std::move(table_);
+  }
 
  private:
   void Add(const ptx::Function& function) {
@@ -144,6 +151,8 @@ class Builder {
     const RegisterPacking packing(cfg);
     const RegisterConstants constants(cfg);
     const std::unordered_set<const ptx::Instruction*> leaders = Leaders(function);
+    std::vector<std::uint32_t> block_of(cfg.instructions().size());  // of the code
+    meanings_.BeginFunction();
     bool begins = true;
     for (std::uint32_t i = 0; i < cfg.instructions().size(); ++i) {
       const ptx::Instruction& instruction = *cfg.instructions()[i].instruction;
@@ -154,9 +163,34 @@ class Builder {
       }
       AddInstruction(instruction, packing, constants, entry);
       table_.code.blocks.back().count += entry.count;
+      block_of[i] = static_cast<std::uint32_t>(table_.code.blocks.size() - 1);
       begins = exec::EndsBlock(instruction);
     }
     table_.code.register_count += packing.count();
+    AddSuccessors(cfg, block_of);
+  }
+
+  /// Where the blocks of a function go on, of which those of the code are parts. `block_of`: the code's block of each
+  /// instruction.
+  void AddSuccessors(const analysis::Cfg& cfg, const std::vector<std::uint32_t>& block_of) {
+    if (cfg.unresolved_branch() != nullptr) goes_on_.reset();
+    if (!goes_on_.has_value()) return;
+    goes_on_->resize(table_.code.blocks.size());
+    for (std::uint32_t i = 0; i < block_of.size(); ++i) {
+      const bool ends = i + 1 == block_of.size() || block_of[i + 1] != block_of[i];
+      if (!ends) continue;
+      std::vector<std::uint32_t>& next = (*goes_on_)[block_of[i]];
+      const analysis::BlockId id = cfg.instructions()[i].block;
+      const analysis::BasicBlock& block = cfg.blocks()[id];
+      if (i + 1 != block.first + block.count) {
+        next.push_back(block_of[i + 1]);
+        continue;
+      }
+      for (const analysis::NodeId successor : cfg.graph().successors[id]) {
+        const analysis::BasicBlock& to = cfg.blocks()[successor];
+        if (to.count != 0) next.push_back(block_of[to.first]);
+      }
+    }
   }
 
   /// Instructions that a label stands before.
@@ -200,6 +234,7 @@ class Builder {
     std::vector<Instruction> made =
         Classify(instruction, [&](const ptx::Operand& operand) { return constants.Of(operand); });
     entry.count = static_cast<std::uint32_t>(made.size());
+    meanings_.Add(instruction, made.size());
     for (std::size_t i = 0; i < made.size(); ++i) {
       const bool last = i + 1 == made.size();
       made[i].operands = static_cast<std::uint32_t>(table_.code.operands.size());
@@ -214,6 +249,8 @@ class Builder {
   const exec::InstructionNumbers numbers_;
   const analysis::CallGraph calls_;
   CodeTable table_;
+  MeaningBuilder meanings_;
+  std::optional<std::vector<std::vector<std::uint32_t>>> goes_on_{std::in_place};  // by block; nothing: not known
 };
 
 }  // namespace

@@ -288,13 +288,18 @@ AccessWindow WindowOf(Space space, std::uint8_t flags, const CtaTrace& cta, cons
 
 Status ValidateCode(const KernelCode& code) {
   for (std::size_t i = 0; i < code.instructions.size(); ++i) GL_TRY_STATUS(ValidateInstruction(code, i));
+  std::vector<bool> taken(code.instructions.size());
   for (std::size_t b = 0; b < code.blocks.size(); ++b) {
     const BasicBlock& block = code.blocks[b];
     if (std::uint64_t{block.first} + block.count > code.instructions.size()) {
       return Bad("kernel " + code.name + ", block " + std::to_string(b), "instructions beyond the table");
     }
+    for (std::uint32_t i = block.first; i < block.first + block.count; ++i) {
+      if (taken[i]) return Bad("kernel " + code.name + ", block " + std::to_string(b), "instructions of another block");
+      taken[i] = true;
+    }
   }
-  return {};
+  return ValidateMeanings(code);
 }
 
 Status ValidateCta(const KernelCode& code, const LaunchShape& shape, const CtaTrace& cta) {

@@ -16,6 +16,7 @@
 
 #include "rewriter/support/result.h"
 #include "sim/trace/cta_event.h"
+#include "sim/trace/meaning.h"
 
 namespace gridloom::trace {
 
@@ -84,6 +85,7 @@ struct KernelCode {
   std::vector<std::uint16_t> operands;
   std::vector<BasicBlock> blocks;
   std::uint32_t register_count = 0;  ///< highest register number
+  Meanings meanings = {};            ///< what instructions compute, if that is known
 };
 
 /// What a CTA of the launch needs, and how many there are.

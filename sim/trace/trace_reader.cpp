@@ -257,7 +257,7 @@ Result<std::vector<std::uint8_t>> TraceFile::Unpack(const Chunk& chunk) {
 }
 
 Status TraceFile::TakeKernel(ByteReader in) {
-  GL_TRY(code, GetCode(in));
+  GL_TRY(code, GetCode(in, version_));
   kernels_.push_back(std::move(code));
   return {};
 }

@@ -7,9 +7,34 @@
 namespace gridloom::trace {
 namespace {
 
-constexpr std::uint32_t kFirstWithRanges = 8, kFirstWithReuses = 9, kFirstWithTogether = 11;  // versions of files
+constexpr std::uint32_t kFirstWithRanges = 8, kFirstWithReuses = 9, kFirstWithTogether = 11,
+                        kFirstWithMeanings = 12;  // versions of files
 enum LaunchFlag : std::uint8_t { kTogether = 1 << 0 };
 enum ActionFlag : std::uint8_t { kSpecial = 1 << 0, kSees = 1 << 1 };
+
+/// Terms stand behind each other in the order of the instructions, as a builder makes them.
+void PutMeanings(const Meanings& meanings, ByteWriter& out) {
+  out.Varint(meanings.of.size());
+  if (meanings.empty()) return;
+  out.Varint(meanings.registers);
+  out.Varint(meanings.texts.size());
+  for (const std::string& text : meanings.texts) out.Text(text);
+  for (const Meaning& meaning : meanings.of) {
+    out.Varint(meaning.text);
+    out.Fixed(meaning.results);
+    out.Fixed(meaning.sources);
+    out.Fixed(meaning.flags);
+    for (std::uint32_t i = 0; i < std::uint32_t{meaning.results} + meaning.sources; ++i) {
+      const Term& term = meanings.terms[meaning.terms + i];
+      out.Fixed(term.kind);
+      out.Varint(term.value);
+    }
+  }
+  for (const std::vector<std::uint32_t>& next : meanings.successors) {
+    out.Varint(next.size());
+    for (const std::uint32_t block : next) out.Varint(block);
+  }
+}
 
 }  // namespace
 
@@ -22,6 +47,7 @@ void PutCode(const KernelCode& code, ByteWriter& out) {
   for (const std::uint16_t reg : code.operands) out.Fixed(reg);
   out.Varint(code.blocks.size());
   for (const BasicBlock& block : code.blocks) out.Fixed(block);
+  PutMeanings(code.meanings, out);
 }
 
 void PutInfo(const LaunchInfo& info, ByteWriter& out) {
@@ -156,7 +182,41 @@ void GetReuses(ByteReader& in, HostAction& action) {
 
 }  // namespace
 
-Result<KernelCode> GetCode(ByteReader in) {
+namespace {
+
+/// Of code whose instructions and blocks are there.
+void GetMeanings(ByteReader& in, KernelCode& code) {
+  constexpr std::uint64_t kLeastBytes = 4;  // of a meaning
+  Meanings& meanings = code.meanings;
+  meanings.of.resize(in.Count(kLeastBytes));
+  if (meanings.empty()) return;
+  meanings.registers = GetWord(in);
+  const std::uint64_t texts = in.Count();
+  if (texts > Meanings::kMostTexts) return in.Fail();
+  meanings.texts.resize(texts);
+  for (std::string& text : meanings.texts) text = Printable(in.Text());
+  for (Meaning& meaning : meanings.of) {
+    meaning.text = GetWord(in);
+    meaning.terms = static_cast<std::uint32_t>(meanings.terms.size());
+    meaning.results = in.Fixed<std::uint8_t>();
+    meaning.sources = in.Fixed<std::uint8_t>();
+    meaning.flags = in.Fixed<std::uint8_t>();
+    for (std::uint32_t i = 0; i < std::uint32_t{meaning.results} + meaning.sources && !in.failed(); ++i) {
+      const auto kind = in.Fixed<Term::Kind>();
+      if (kind > Term::kLastKind) in.Fail();
+      meanings.terms.push_back({kind, in.Varint()});
+    }
+  }
+  meanings.successors.resize(in.failed() ? 0 : code.blocks.size());
+  for (std::vector<std::uint32_t>& next : meanings.successors) {
+    next.resize(in.Count());
+    for (std::uint32_t& block : next) block = GetWord(in);
+  }
+}
+
+}  // namespace
+
+Result<KernelCode> GetCode(ByteReader in, std::uint32_t version) {
   KernelCode code;
   code.name = Printable(in.Text());  // it stands in errors, logs and tables from here on
   code.register_count = GetWord(in);
@@ -166,6 +226,7 @@ Result<KernelCode> GetCode(ByteReader in) {
   for (std::uint16_t& reg : code.operands) reg = in.Fixed<std::uint16_t>();
   code.blocks.resize(in.Count(sizeof(BasicBlock)));
   for (BasicBlock& block : code.blocks) block = in.Fixed<BasicBlock>();
+  if (version >= kFirstWithMeanings) GetMeanings(in, code);
   if (in.failed() || code.register_count > 0xFFFF) return Error{"a code table that is damaged"};
   GL_TRY_STATUS(ValidateCode(code));
   return code;

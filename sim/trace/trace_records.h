@@ -19,8 +19,8 @@ void PutAction(const HostAction& action, ByteWriter& out);
 /// Heads a batch of encoded CTAs of the launch: how many, and which.
 void PutCtas(std::uint64_t launch, std::span<const std::uint64_t> ctas, ByteWriter& out);
 
-/// What it gives satisfies ValidateCode.
-Result<KernelCode> GetCode(ByteReader in);
+/// As a file of that version has it. What it gives satisfies ValidateCode.
+Result<KernelCode> GetCode(ByteReader in, std::uint32_t version = kFormatVersion);
 /// Reads a record as a file of that version has it. Damage is in.failed(); what the numbers refer to is for the caller
 /// to check.
 LaunchInfo GetInfo(ByteReader& in, std::uint32_t version = kFormatVersion);

@@ -3,6 +3,7 @@
 
 #include "interpose/launcher/commands.h"
 #include "interpose/launcher/inspect/check.h"
+#include "interpose/launcher/inspect/lowered.h"
 #include "interpose/launcher/inspect/show.h"
 #include "rewriter/support/terminal.h"
 #include "sim/device/device_files.h"
@@ -23,6 +24,8 @@ class Inspect final : public Command {
         ->excludes(app.get_option("--kernel"));
     app.add_flag("--details", view_.details, "a paragraph per kernel: parameters with offsets, and all else");
     app.add_flag("--check", check_, "verify the PTX and compile each kernel; say which are refused and why");
+    app.add_option("--lowered", lowered_, "beside the PTX what this device executes in its place, block by block")
+        ->type_name("NAME|FILE");
     app.add_flag("--json", json_, "print JSON, with all details");
   }
 
@@ -45,12 +48,19 @@ class Inspect final : public Command {
       const Status checked = CheckKernels(*report);
       if (!checked.ok()) return Fail(checked.error().message);
     }
+    if (!lowered_.empty()) return ShowLowered(*report);
     view_.details |= !view_.kernel.empty();
     Print(json_ ? ReportJson(*report, view_) : ReportText(*report, view_));
     return AnyRefused(*report) ? kExitFound : kExitOk;
   }
 
  private:
+  int ShowLowered(const InspectReport& report) const {
+    const auto device = sim::LoadDevice(lowered_);
+    if (!device.ok()) return Fail(device.error().message);
+    Print(LoweredText(report, view_, *device));
+    return kExitOk;
+  }
   bool AnyWanted(const InspectReport& report) const {
     const auto wanted = [this](const auto& kernel) { return Wanted(view_, kernel.name, kernel.demangled); };
     return view_.kernel.empty() || std::ranges::any_of(report.containers, [&](const ContainerReport& container) {
@@ -64,7 +74,7 @@ class Inspect final : public Command {
     });
   }
 
-  std::string file_, device_;
+  std::string file_, device_, lowered_;
   InspectView view_;
   bool brief_ = false;
   bool check_ = false;

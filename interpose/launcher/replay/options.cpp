@@ -29,6 +29,12 @@ void DescribeReplay(CLI::App& app, study::ReplayOptions& options) {
       ->type_name("RATE,...")
       ->delimiter(',')
       ->allow_extra_args(false);
+  app.add_option("--lowering", options.lowering,
+                 "what of kernels is simulated: their PTX (none) or what a GPU executes in its place (full), or both, "
+                 "separated by a comma (default: none)")
+      ->type_name("HOW,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_option("--report,-r", options.report,
                  "folder for a report: HTML, JSON, CSV, trace events; what is finished in it is not done again")
       ->type_name("DIR");

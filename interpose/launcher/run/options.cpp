@@ -155,6 +155,11 @@ Result<std::string> CheckStorage(const std::string& text) {
   return Error{"--storage is '" + text + "'; expected a rate from 1 MB/s to 1000 GB/s, such as 500MB/s"};
 }
 
+Result<std::string> CheckLowering(const std::string& text) {
+  if (std::ranges::find(sim::kLoweringNames, text) != sim::kLoweringNames.end()) return text;
+  return Error{"--lowering is '" + text + "'; expected none or full"};
+}
+
 /// The file may be there or not, but its folder has to be.
 Result<std::string> CheckOutput(const std::string& path) {
   const fs::path whole = fs::absolute(path);

@@ -81,6 +81,7 @@ class Compiler {
     }
     out_.code = std::move(table_.code);
     out_.code.blocks = std::move(code_blocks_);
+    out_.code.meanings = {};  // of the blocks that were there; this code is executed as it is
     out_.shared_bytes = shared_.dynamic_offset;
     return std::move(out_);
   }

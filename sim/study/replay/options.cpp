@@ -26,6 +26,8 @@ Status ReplayOptions::Complete() {
   }
   storage.clear();
   if (!rates.values.empty()) parameters.push_back(std::move(rates));
+  if (!lowering.empty()) parameters.push_back({"timing.lowering", std::move(lowering)});
+  lowering.clear();
   return {};
 }
 

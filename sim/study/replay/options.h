@@ -30,6 +30,8 @@ struct ReplayOptions {
   std::vector<ParameterValues> parameters;  ///< several: every combination
   /// Rates of the host's storage ("500MB/s"): a variant of each device for each; Complete() reads them.
   std::vector<std::string> storage;
+  /// sim::kLoweringNames: a variant of each device for each; none: as the devices' files say.
+  std::vector<std::string> lowering;
   std::string baseline;  ///< device, policy or both (with a comma) that others are compared with; empty: the first
   std::string profiles;  ///< file with profiles of kernels on the one device, for kernelet; empty: it makes them
   std::string report;    ///< folder; empty: no report

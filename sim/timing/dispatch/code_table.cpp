@@ -12,7 +12,7 @@ Result<std::shared_ptr<const CodeOfWorks>> CodeTable::DecodedOf(const trace::Ker
   std::weak_ptr<const CodeOfWorks>& known = decoded_[&code];
   auto decoded = known.lock();
   if (decoded != nullptr) return decoded;
-  GL_TRY(made, Decode(code, timing_));
+  GL_TRY(made, DecodeLowered(code, device_));
   decoded = std::make_shared<const CodeOfWorks>(CodeOfWorks{std::make_shared<const DecodedCode>(std::move(made))});
   known = decoded;
   if (decoded_.size() > most_) {
@@ -23,12 +23,8 @@ Result<std::shared_ptr<const CodeOfWorks>> CodeTable::DecodedOf(const trace::Ker
 }
 
 bool IsSame(const DecodedCode& a, const DecodedCode& b) {
-  constexpr auto alike = [](const trace::BasicBlock& x, const trace::BasicBlock& y) {
-    return x.first == y.first && x.count == y.count;
-  };
-  return &a == &b ||
-         (a.register_count == b.register_count && a.operands == b.operands && a.access_number == b.access_number &&
-          a.ops == b.ops && std::ranges::equal(a.blocks, b.blocks, alike));
+  return &a == &b || (a.register_count == b.register_count && a.operands == b.operands && a.access == b.access &&
+                      a.event_ops == b.event_ops && a.ops == b.ops && a.blocks == b.blocks);
 }
 
 std::uint64_t IdentityOf(const trace::KernelCode& code, const trace::LaunchShape& shape) {

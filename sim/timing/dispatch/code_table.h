@@ -12,7 +12,7 @@ namespace gridloom::timing {
 
 class CodeTable {
  public:
-  explicit CodeTable(const sim::TimingSpec& timing) : timing_(timing) {}
+  explicit CodeTable(const sim::DeviceSpec& device) : device_(device) {}
 
   /// Fails as CheckCode does.
   Result<std::shared_ptr<const CodeOfWorks>> DecodedOf(const trace::KernelCode& code);
@@ -22,7 +22,7 @@ class CodeTable {
  private:
   static constexpr std::size_t kFewest = 64;
 
-  const sim::TimingSpec& timing_;
+  const sim::DeviceSpec& device_;
   // Of kernels that have not ended. A work keeps its source, and that its code, so nothing else can lie at the address
   // of one as long as works hold the entry. What parts keep of a work says nothing about its source.
   std::unordered_map<const trace::KernelCode*, std::weak_ptr<const CodeOfWorks>> decoded_;

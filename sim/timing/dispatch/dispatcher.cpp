@@ -14,7 +14,7 @@ Dispatcher::Dispatcher(const Parameters& parameters, policy::Policy& policy, con
       ports_(ports),
       observer_(observer),
       layout_(layout),
-      codes_(parameters.timing()),
+      codes_(parameters.device),
       works_(parameters, ports, keep_ended),
       lot_(works_, ports, events_),
       reports_(works_, launches_),

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "sim/lowering/lower.h"
+
 namespace gridloom::timing {
 namespace {
 
@@ -71,21 +73,53 @@ Status CheckCode(const trace::KernelCode& code, const sim::TimingSpec& timing) {
   return {};
 }
 
-Result<DecodedCode> Decode(const trace::KernelCode& code, const sim::TimingSpec& timing) {
-  GL_TRY_STATUS(CheckCode(code, timing));
+namespace {
+
+/// `code`: of the trace.
+DecodedCode DecodeAs(const lowering::Lowered& lowered, const trace::KernelCode& code, const sim::TimingSpec& timing) {
   DecodedCode decoded;
-  decoded.operands = code.operands;
-  decoded.blocks = code.blocks;
-  decoded.register_count = code.register_count;
-  decoded.ops.reserve(code.instructions.size());
-  decoded.access_number.reserve(code.instructions.size());
+  decoded.operands = lowered.code.operands;
+  decoded.register_count = lowered.code.register_count;
+  decoded.event_ops = lowered.place;
+  decoded.ops.reserve(lowered.code.instructions.size());
+  for (const trace::Instruction& instruction : lowered.code.instructions)
+    decoded.ops.push_back(DecodeOne(instruction, lowered.code, timing));
+  std::vector<std::uint32_t> before(code.instructions.size());  // memory instructions
   std::uint32_t accesses = 0;
-  for (const trace::Instruction& instruction : code.instructions) {
-    decoded.ops.push_back(DecodeOne(instruction, code, timing));
-    decoded.access_number.push_back(accesses);
-    if (instruction.has_access()) ++accesses;
+  for (std::size_t i = 0; i < code.instructions.size(); ++i) {
+    before[i] = accesses;
+    accesses += code.instructions[i].has_access() ? 1 : 0;
+  }
+  for (std::size_t i = 0; i < decoded.ops.size(); ++i) {
+    const std::uint32_t ptx = lowered.ptx[i];
+    decoded.access.push_back({.instruction = ptx == lowering::Lowered::kAdded ? 0 : before[ptx],
+                              .record = lowered.access[i],
+                              .one_lane = lowered.one_lane[i]});
+  }
+  for (std::size_t b = 0; b < code.blocks.size(); ++b) {
+    const trace::BasicBlock &from = code.blocks[b], &to = lowered.code.blocks[b];
+    const std::uint32_t end = from.first + from.count;
+    decoded.blocks.push_back({.first = to.first,
+                              .count = to.count,
+                              .accesses = from.count == 0 ? 0
+                                                          : before[end - 1] - before[from.first] +
+                                                                (code.instructions[end - 1].has_access() ? 1 : 0)});
   }
   return decoded;
+}
+
+}  // namespace
+
+Result<DecodedCode> Decode(const trace::KernelCode& code, const sim::TimingSpec& timing) {
+  GL_TRY_STATUS(CheckCode(code, timing));
+  return DecodeAs(lowering::Unchanged(code), code, timing);
+}
+
+Result<DecodedCode> DecodeLowered(const trace::KernelCode& code, const sim::DeviceSpec& device) {
+  GL_TRY_STATUS(CheckCode(code, device.timing));
+  GL_TRY(lowered, lowering::Lower(code, device));
+  GL_TRY_STATUS(CheckCode(lowered.code, device.timing));
+  return DecodeAs(lowered, code, device.timing);
 }
 
 }  // namespace gridloom::timing

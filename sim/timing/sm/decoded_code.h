@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "rewriter/support/result.h"
+#include "sim/device/device_spec.h"
 #include "sim/device/timing_spec.h"
 #include "sim/trace/kernel_trace.h"
 
@@ -35,17 +36,38 @@ struct DecodedOp {
 };
 static_assert(sizeof(DecodedOp) == 32);
 
+/// What a visit of one of the trace's blocks executes.
+struct DecodedBlock {
+  std::uint32_t first = 0, count = 0;  ///< of DecodedCode::ops
+  std::uint32_t accesses = 0;          ///< records that a visit has in the trace
+  bool operator==(const DecodedBlock&) const = default;
+};
+
 struct DecodedCode {
+  /// Which addresses an op takes.
+  struct Access {
+    std::uint32_t instruction =
+        0;                     ///< memory instructions of the trace before its own, as LoadedCta::shifts counts them
+    std::uint32_t record = 0;  ///< of the records of its block's visit
+    bool one_lane = false;     ///< lanes that go to one address go there as one
+    bool operator==(const Access&) const = default;
+  };
   std::vector<DecodedOp> ops;
-  std::vector<std::uint32_t> access_number;  ///< by op: memory instructions before it, as LoadedCta::shifts counts them
+  std::vector<Access> access;  ///< by op
+  /// By instruction of the trace: the op with which its events happen.
+  std::vector<std::uint32_t> event_ops;
   std::vector<std::uint16_t> operands;
-  std::vector<trace::BasicBlock> blocks;
+  std::vector<DecodedBlock> blocks;  ///< by block of the trace
   std::uint32_t register_count = 0;
+
+  const DecodedOp* EventOp(std::uint32_t instruction) const { return ops.data() + event_ops[instruction]; }
 };
 
 /// Fails if the tables are inconsistent (trace::ValidateCode) or the device lacks a pipe that an instruction needs.
 Status CheckCode(const trace::KernelCode& code, const sim::TimingSpec& timing);
-/// Fails as CheckCode does.
+/// Instruction by instruction. Fails as CheckCode does.
 Result<DecodedCode> Decode(const trace::KernelCode& code, const sim::TimingSpec& timing);
+/// What the device executes of it, by the lowering that its file names. Fails as CheckCode does.
+Result<DecodedCode> DecodeLowered(const trace::KernelCode& code, const sim::DeviceSpec& device);
 
 }  // namespace gridloom::timing

@@ -219,7 +219,7 @@ void Sm::Follow(Warp& warp, const trace::CtaTrace& cta, const DecodedCode& code,
   warp.trace = &cta;
   warp.visit = cta.visits.data() + trace.first_visit;
   warp.visits_end = warp.visit + trace.visit_count;
-  warp.access = cta.accesses.data() + trace.first_access;
+  warp.accesses = warp.next_accesses = cta.accesses.data() + trace.first_access;
   warp.repeat = warp.repeats_end = nullptr;
   if (!cta.repeats.empty()) {
     const auto repeats = trace::RepeatsOf(cta, number);
@@ -227,14 +227,14 @@ void Sm::Follow(Warp& warp, const trace::CtaTrace& cta, const DecodedCode& code,
     warp.repeats_end = repeats.data() + repeats.size();
     warp.path = warp.visit;
     warp.path_end = warp.visits_end;
-    warp.path_access = warp.access;
+    warp.path_access = warp.next_accesses;
     warp.SetPart();
   }
   warp.parked = 0;
   warp.event_op = nullptr;
   if (!cta.events.empty()) {
     const auto events = trace::EventsOf(cta, number);
-    if (!events.empty()) warp.event_op = code.ops.data() + events.front().instruction;
+    if (!events.empty()) warp.event_op = code.EventOp(events.front().instruction);
     warp.event = events.data();
     warp.events_end = events.data() + events.size();
   }

@@ -40,7 +40,7 @@ void Sm::RunPiece(Warp& warp, const FedPiece& piece) {
   warp.visit = piece.visits.data();
   warp.visits_end = warp.visit + piece.visits.size();
   warp.repeat = warp.repeats_end = nullptr;
-  warp.access = piece.accesses;
+  warp.accesses = warp.next_accesses = piece.accesses;
   if (warp.code != piece.code) {
     warp.code = piece.code;
     warp.ready.assign(piece.code->register_count + 1, 0);

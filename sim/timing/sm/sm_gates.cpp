@@ -63,10 +63,10 @@ Cycle Sm::Signal(Cycle now, Warp& warp) {
   const Cta& cta = ctas_[warp.cta_slot];
   const trace::WarpTrace& trace = cta.trace->warps[warp.event->warp];
   const auto visit = static_cast<std::size_t>(warp.visit - cta.trace->visits.data()) - trace.first_visit - 1;
-  const auto instruction = static_cast<std::size_t>(warp.op - warp.code->ops.data());
   const auto first = static_cast<std::ptrdiff_t>(signals_.size());
   LaunchCalls calls;
-  for (; warp.event != warp.events_end && warp.event->visit == visit && warp.event->instruction == instruction;
+  for (; warp.event != warp.events_end && warp.event->visit == visit &&
+         warp.code->EventOp(warp.event->instruction) == warp.op;
        ++warp.event) {
     const auto threads = static_cast<std::uint32_t>(std::popcount(warp.event->lanes));
     const bool launches = warp.event->kind == trace::EventKind::kDeviceLaunch;
@@ -80,7 +80,7 @@ Cycle Sm::Signal(Cycle now, Warp& warp) {
                         .place = {.launch = cta.launch, .sm = index_, .slot = warp.cta_slot, .cta = cta.id},
                         .event = *warp.event});
   }
-  warp.event_op = warp.event != warp.events_end ? warp.code->ops.data() + warp.event->instruction : nullptr;
+  warp.event_op = warp.event != warp.events_end ? warp.code->EventOp(warp.event->instruction) : nullptr;
   if (calls.launches == 0 && calls.streams == 0) return now;
   const Cycle done = now + CyclesOf(calls);
   for (auto signal = signals_.begin() + first; signal != signals_.end(); ++signal) signal->done = done;

@@ -134,17 +134,18 @@ void Sm::IssueMemory(Cycle now, Warp& warp, const DecodedOp& op) {
   if (!ports_.access_events.empty()) [[unlikely]]
     TellAccess(now, warp);
   warp.stores += memory_.Accept(NextAccess(warp));
-  ++warp.access;
 }
 
 /// The warp's next instruction, one of memory.
 MemoryInstruction Sm::NextAccess(const Warp& warp) const {
   const Cta& cta = ctas_[warp.cta_slot];
-  const auto index = static_cast<std::size_t>(warp.op - warp.code->ops.data());
+  const DecodedCode::Access& access = warp.code->access[static_cast<std::size_t>(warp.op - warp.code->ops.data())];
+  trace::MemoryAccess record = warp.accesses[access.record];
+  if (access.one_lane && record.stride == 0) record.mask &= ~record.mask + 1;
   return {.op = warp.op,
           .cta = warp.trace,
-          .access = *warp.access,
-          .shift = cta.shifts.empty() ? 0 : cta.shifts[warp.code->access_number[index]],
+          .access = record,
+          .shift = cta.shifts.empty() ? 0 : cta.shifts[access.instruction],
           .memory = cta.memory,
           .launch = cta.launch,
           .warp = static_cast<std::uint16_t>(&warp - warps_.data())};

@@ -58,7 +58,8 @@ void Sm::WalkWarp(Warp& warp, StateWalk& walk) {
   walk.Pointer(warp.op);
   walk.NotBefore(warp.next_issue);
   walk.Pointer(warp.visit);
-  walk.Pointer(warp.access);
+  walk.Pointer(warp.accesses);
+  walk.Pointer(warp.next_accesses);
   walk.NotBefore(warp.wake);
   walk.Word(std::uint64_t{warp.pipe} << 32 | std::uint64_t{warp.barrier} << 16 | warp.cta_slot);
   walk.Word(std::uint64_t{warp.mask} << 32 | warp.parked);

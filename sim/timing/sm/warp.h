@@ -34,8 +34,9 @@ struct Warp {
   const trace::BlockVisit* visit = nullptr;  ///< after the current one
   /// The end of the part of the path up to the end of `repeat`; without one, the end of the path.
   const trace::BlockVisit* visits_end = nullptr;
-  const trace::MemoryAccess* access = nullptr;  ///< of the next memory instruction
-  Cycle next_issue = 0;                         ///< not before this cycle
+  const trace::MemoryAccess* accesses = nullptr;       ///< of the current visit
+  const trace::MemoryAccess* next_accesses = nullptr;  ///< of the visits after it
+  Cycle next_issue = 0;                                ///< not before this cycle
   Cycle wake = 0;  ///< when the next instruction can issue, as last computed; kNever while that is unknown
   std::uint64_t age = 0;
   std::uint32_t loads = 0;   ///< outstanding
@@ -90,9 +91,11 @@ struct Warp {
   bool NextBlock() {
     do {
       while (visit != visits_end) {
-        const trace::BasicBlock& block = code->blocks[visit->block];
+        const DecodedBlock& block = code->blocks[visit->block];
         mask = visit->mask;
         ++visit;
+        accesses = next_accesses;
+        next_accesses += block.accesses;
         if (block.count == 0) continue;
         op = code->ops.data() + block.first;
         block_end = op + block.count;
@@ -106,7 +109,7 @@ struct Warp {
     if (turns_left != 0) {
       --turns_left;
       visit = path + repeat->visit;
-      access = path_access + repeat->access;
+      next_accesses = path_access + repeat->access;
       return true;
     }
     ++repeat;

@@ -25,6 +25,7 @@ Case RandomCase(std::uint64_t seed) {
             static_cast<std::uint32_t>(1 + random() % 3),
             random() % 3 == 0 ? "serial" : "leftover"};
   for (std::uint64_t i = 1 + random() % 4; i > 0; --i) made.launches.push_back(RandomLaunch(random));
+  if (seed % 2 == 0) made.device.timing.lowering = sim::Lowering::kFull;
   return made;
 }
 

@@ -351,6 +351,12 @@ TEST_CASE("TraceFile_FilesOfEarlierVersions_AreRead") {
   CHECK((*file)->problem() == "");
   for (const auto& launch : (*file)->launches()) CHECK((launch.complete && !launch.info.shape.together));
   CHECK((*file)->launches().size() == 2);
+  const auto before_meanings = TraceFile::Open("tests/data/traces/version-11.gltrace");
+  REQUIRE(before_meanings.ok());
+  CHECK((*before_meanings)->problem() == "");
+  REQUIRE((*before_meanings)->launches().size() == 1);
+  CHECK((*before_meanings)->launches()[0].complete);
+  CHECK((*before_meanings)->kernels()[0].meanings.empty());
 }
 
 TEST_CASE("CtaDecoder_Events_AreReadAsTheyWere") {
@@ -592,8 +598,8 @@ TEST_CASE("TraceFile_ForeignFiles_AreRefusedByName") {
   CHECK(open("") == "some.file is no trace: it has 0 bytes");
   CHECK(open("#!/bin/sh and more than sixteen bytes") ==
         "some.file is no trace of Gridloom's; `gridloom run --trace FILE -- ./app` writes one");
-  CHECK(open(std::string("GLTRACE\0\x0c\0\0\0\0\0\0\0", 16)) ==
-        "some.file is a trace of format version 12; this Gridloom reads versions 5 to 11");
+  CHECK(open(std::string("GLTRACE\0\x0d\0\0\0\0\0\0\0", 16)) ==
+        "some.file is a trace of format version 13; this Gridloom reads versions 5 to 12");
   CHECK(!TraceFile::Open("/nonexistent/trace").ok());
   CHECK(!TraceFile::Open("/dev/null").ok());
 }

@@ -9,7 +9,7 @@ namespace {
 
 TEST_CASE("CodeTable_OneCode_IsDecodedOnceAsLongAsAWorkHoldsIt") {
   const FrontEnd front;
-  CodeTable codes(front.parameters.timing());
+  CodeTable codes(front.parameters.device);
   const auto source = OneInstruction(1), other = OneInstruction(1);
   const auto first = codes.DecodedOf(source->code()).value();
   CHECK(codes.DecodedOf(source->code()).value() == first);
@@ -19,7 +19,7 @@ TEST_CASE("CodeTable_OneCode_IsDecodedOnceAsLongAsAWorkHoldsIt") {
 
 TEST_CASE("CodeTable_CodesOfWorksThatHaveEnded_AreLetGo") {
   const FrontEnd front;
-  CodeTable codes(front.parameters.timing());
+  CodeTable codes(front.parameters.device);
   std::vector<std::shared_ptr<trace::CtaSource>> sources;
   for (int i = 0; i < 1000; ++i) {
     sources.push_back(OneInstruction(1));
@@ -30,7 +30,7 @@ TEST_CASE("CodeTable_CodesOfWorksThatHaveEnded_AreLetGo") {
 
 TEST_CASE("CodeTable_CodeThatContradictsItself_IsRefused") {
   const FrontEnd front;
-  CodeTable codes(front.parameters.timing());
+  CodeTable codes(front.parameters.device);
   trace::KernelCode broken = OneInstruction(1)->code();
   broken.operands[0] = 9;
   CHECK(codes.DecodedOf(broken).error().message == "kernel one, instruction 0: register 9 beyond register_count");

@@ -61,7 +61,7 @@ struct FrontEnd {
   StreamOrder works{parameters, ports, true};
   DispatchEvents events;
   ParkingLot lot{works, ports, events};
-  CodeTable codes{parameters.timing()};
+  CodeTable codes{parameters.device};
   DeviceLaunches launches;
   WorkReports reports{works, launches};
   CtaPlacement placement{parameters, ports};

@@ -1,0 +1,42 @@
+// What a GPU executes of a kernel, as the timing model follows it beside a trace of PTX (docs/lowering.md).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "rewriter/support/result.h"
+#include "sim/device/device_spec.h"
+#include "sim/lowering/pass.h"
+#include "sim/trace/kernel_trace.h"
+
+namespace gridloom::lowering {
+
+/// Instructions in the place of a kernel's, block by block: block b stands for block b of the trace, and a visit of it
+/// has the records that the trace has.
+struct Lowered {
+  trace::KernelCode code;  ///< without meanings
+  /// By instruction: of one with a record, which of its visit's that is.
+  std::vector<std::uint32_t> access;
+  /// By instruction: lanes that go to one address go there as one.
+  std::vector<bool> one_lane;
+  /// By instruction: which of the trace's it stands for; kAdded: none.
+  std::vector<std::uint32_t> ptx;
+  /// By instruction of the trace: the one at which its events happen, of the same block; later ones of a block have no
+  /// earlier place.
+  std::vector<std::uint32_t> place;
+  static constexpr std::uint32_t kAdded = ~0u;
+};
+
+/// The kernel as the trace has it.
+Lowered Unchanged(const trace::KernelCode& code);
+/// As `device` executes it, by the lowering that the device's file names. Fails where trace::ValidateCode does.
+Result<Lowered> Lower(const trace::KernelCode& code, const sim::DeviceSpec& device);
+/// By some passes only. The code is valid.
+Lowered Lower(const trace::KernelCode& code, const sim::DeviceSpec& device, std::span<const Pass> passes);
+
+/// Numbers of registers for Term::kRegister, as few as can be: what is live at one place has numbers of its own. In
+/// Lowered::code.
+void AssignRegisters(const Kernel& kernel, trace::KernelCode& code);
+
+}  // namespace gridloom::lowering

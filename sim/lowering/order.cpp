@@ -1,0 +1,236 @@
+// Order: list scheduling of each block by latency, within a budget of registers.
+#include <algorithm>
+#include <limits>
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "sim/lowering/dependences.h"
+#include "sim/lowering/liveness.h"
+#include "sim/lowering/pass.h"
+
+namespace gridloom::lowering {
+namespace {
+
+/// Longer stretches are ordered piece by piece: what is that far apart does not wait for each other, and the work of
+/// comparing accesses with each other has a bound.
+constexpr std::size_t kMostNodes = 512;
+
+/// How many registers hold something while nodes are taken in some order.
+class Pressure {
+ public:
+  /// `behind`: registers that are read behind the nodes.
+  Pressure(std::span<const Node> nodes, const std::unordered_set<Register>& behind) {
+    for (const Register reg : behind) values_[reg].stays = true;
+    for (const Node& node : nodes) {
+      VisitOnce(node, [&](Register reg) { ++values_[reg].reads; });
+      VisitRegisters(node.results, [&](Register reg) { values_.try_emplace(reg); });
+    }
+    // From the end to the beginning: what is live before the nodes.
+    std::unordered_set<Register> live = behind;
+    for (std::size_t i = nodes.size(); i-- > 0;) {
+      if (!nodes[i].partial()) VisitRegisters(nodes[i].results, [&](Register reg) { live.erase(reg); });
+      VisitOnce(nodes[i], [&](Register reg) { live.insert(reg); });
+    }
+    for (const Register reg : live) values_[reg].holds = true;
+    count_ = static_cast<std::int64_t>(live.size());
+  }
+
+  std::int64_t count() const { return count_; }
+  /// By how much it grows when the node comes next.
+  std::int64_t Growth(const Node& node) const {
+    std::int64_t growth = 0;
+    VisitRegisters(node.results, [&](Register reg) {
+      const Value& value = values_.at(reg);
+      growth += !value.holds && (value.reads != 0 || value.stays) ? 1 : 0;
+    });
+    VisitOnce(node, [&](Register reg) {
+      const Value& value = values_.at(reg);
+      growth -= value.holds && value.reads == 1 && !value.stays && !Writes(node, reg) ? 1 : 0;
+    });
+    return growth;
+  }
+  void Take(const Node& node) {
+    count_ += Growth(node);
+    VisitOnce(node, [&](Register reg) {
+      Value& value = values_[reg];
+      if (--value.reads == 0 && !value.stays) value.holds = false;
+    });
+    VisitRegisters(node.results, [&](Register reg) {
+      Value& value = values_[reg];
+      value.holds = value.reads != 0 || value.stays;
+    });
+  }
+
+ private:
+  struct Value {
+    std::uint32_t reads = 0;  // of nodes that have not been taken
+    bool stays = false;       // it is read behind them
+    bool holds = false;
+  };
+
+  /// Each register once.
+  template <typename Visit>
+  static void VisitOnce(const Node& node, const Visit& visit) {
+    std::vector<Register> reads;
+    const auto add = [&](Register reg) {
+      if (std::ranges::find(reads, reg) == reads.end()) reads.push_back(reg);
+    };
+    VisitReads(node, add);
+    if (node.partial()) VisitRegisters(node.results, add);
+    for (const Register reg : reads) visit(reg);
+  }
+  static bool Writes(const Node& node, Register reg) {
+    return std::ranges::find(node.results, Term{Term::Kind::kRegister, reg}) != node.results.end();
+  }
+
+  std::unordered_map<Register, Value> values_;
+  std::int64_t count_ = 0;
+};
+
+/// Most registers at a time in the order of the nodes.
+std::int64_t MostOf(std::span<const Node> nodes, Pressure pressure) {
+  std::int64_t most = pressure.count();
+  for (const Node& node : nodes) {
+    pressure.Take(node);
+    most = std::max(most, pressure.count());
+  }
+  return most;
+}
+
+class ListScheduler {
+ public:
+  ListScheduler(std::span<const Node> nodes, const std::unordered_set<Register>& behind, const Target& target)
+      : nodes_(nodes), pressure_(nodes, behind), places_(nodes.size()) {
+    budget_ = std::max<std::int64_t>(target.budget, MostOf(nodes, pressure_));
+    for (const Dependence& dependence : DependencesOf(nodes, target)) {
+      places_[dependence.before].followers.push_back({dependence.after, dependence.cycles});
+      ++places_[dependence.after].waits_for;
+    }
+    // Followers come later among the nodes.
+    for (std::size_t i = nodes.size(); i-- > 0;) {
+      Place& place = places_[i];
+      place.height = target.LatencyOf(nodes[i].shape);
+      for (const auto& [after, cycles] : place.followers)
+        place.height = std::max(place.height, cycles + places_[after].height);
+      if (place.waits_for == 0) free_.push_back(static_cast<std::uint32_t>(i));
+    }
+  }
+
+  /// Which node comes at which place.
+  std::vector<std::uint32_t> Order() {
+    std::vector<std::uint32_t> order;
+    order.reserve(nodes_.size());
+    while (!free_.empty()) {
+      const std::size_t chosen = Choose();
+      const std::uint32_t node = free_[chosen];
+      free_.erase(free_.begin() + static_cast<std::ptrdiff_t>(chosen));
+      Take(node);
+      order.push_back(node);
+    }
+    return order;
+  }
+
+ private:
+  struct Place {
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> followers;  // and by how many cycles
+    std::uint32_t waits_for = 0;
+    std::uint64_t ready = 0;   // no operand comes later
+    std::uint64_t height = 0;  // cycles from its issue to the end of all that needs it
+  };
+
+  bool Fits(std::uint32_t node) const {
+    const std::int64_t growth = pressure_.Growth(nodes_[node]);
+    return growth <= 0 || pressure_.count() + growth <= budget_;
+  }
+
+  /// Of the free nodes that fit into the budget and can issue first, the one with the most behind it. Where none fits,
+  /// the first one in the order of PTX, which leads to where registers become free.
+  std::size_t Choose() const {
+    constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+    std::size_t best = kNone, first = 0;
+    const auto better = [&](std::uint32_t a, std::uint32_t b) {
+      const std::uint64_t ready_a = std::max(places_[a].ready, cycle_), ready_b = std::max(places_[b].ready, cycle_);
+      if (ready_a != ready_b) return ready_a < ready_b;
+      if (places_[a].height != places_[b].height) return places_[a].height > places_[b].height;
+      return a < b;
+    };
+    for (std::size_t i = 0; i < free_.size(); ++i) {
+      if (free_[i] < free_[first]) first = i;
+      if ((best == kNone || better(free_[i], free_[best])) && Fits(free_[i])) best = i;
+    }
+    return best == kNone ? first : best;
+  }
+
+  void Take(std::uint32_t node) {
+    pressure_.Take(nodes_[node]);
+    const std::uint64_t issued = std::max(cycle_, places_[node].ready);
+    cycle_ = issued + 1;
+    for (const auto& [after, cycles] : places_[node].followers) {
+      Place& follower = places_[after];
+      follower.ready = std::max(follower.ready, issued + cycles);
+      if (--follower.waits_for == 0) free_.push_back(after);
+    }
+  }
+
+  const std::span<const Node> nodes_;
+  Pressure pressure_;
+  std::vector<Place> places_;
+  std::vector<std::uint32_t> free_;  // nothing before them is left
+  std::int64_t budget_ = 0;
+  std::uint64_t cycle_ = 0;
+};
+
+/// Registers that are read behind a stretch of a block, going from its end to its beginning.
+class ReadBehind {
+ public:
+  ReadBehind(const Liveness& liveness, std::size_t block) {
+    const std::vector<Register> out = liveness.LiveOut(block);
+    live_.insert(out.begin(), out.end());
+  }
+  const std::unordered_set<Register>& live() const { return live_; }
+  void GoBack(std::span<const Node> nodes) {
+    for (std::size_t i = nodes.size(); i-- > 0;) {
+      if (!nodes[i].partial()) VisitRegisters(nodes[i].results, [&](Register reg) { live_.erase(reg); });
+      VisitReads(nodes[i], [&](Register reg) { live_.insert(reg); });
+      if (nodes[i].partial()) VisitRegisters(nodes[i].results, [&](Register reg) { live_.insert(reg); });
+    }
+  }
+
+ private:
+  std::unordered_set<Register> live_;
+};
+
+void OrderStretch(std::span<Node> nodes, const std::unordered_set<Register>& behind, const Target& target) {
+  if (nodes.size() < 2) return;
+  const std::vector<std::uint32_t> order = ListScheduler(nodes, behind, target).Order();
+  std::vector<Node> ordered;
+  ordered.reserve(nodes.size());
+  for (const std::uint32_t i : order) ordered.push_back(std::move(nodes[i]));
+  std::ranges::move(ordered, nodes.begin());
+}
+
+void OrderBlock(std::vector<Node>& nodes, ReadBehind behind, const Target& target) {
+  std::size_t end = nodes.size();
+  while (end > 0) {
+    std::size_t begin = end;
+    while (begin > 0 && end - begin < kMostNodes && !nodes[begin - 1].ordered) --begin;
+    if (begin == end) --begin;  // an ordered one, by itself
+    const std::span stretch(nodes.data() + begin, end - begin);
+    OrderStretch(stretch, behind.live(), target);
+    behind.GoBack(stretch);
+    end = begin;
+  }
+}
+
+}  // namespace
+
+void Order(Kernel& kernel, const Target& target) {
+  const Liveness liveness(kernel);
+  for (std::size_t b = 0; b < kernel.blocks.size(); ++b) {
+    if (kernel.blocks[b].nodes.size() > 1) OrderBlock(kernel.blocks[b].nodes, ReadBehind(liveness, b), target);
+  }
+}
+
+}  // namespace gridloom::lowering
