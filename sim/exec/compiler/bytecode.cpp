@@ -43,12 +43,12 @@ ByteFunctionMaker::ByteFunctionMaker(ByteModule& module, llvm::Function& source,
 // Registers
 // ---------------------------------------------------------------------------------------------------------------------
 
-const ByteTypes& ByteFunctionMaker::TypesOf(llvm::Type* type) {
-  auto [it, inserted] = types_.try_emplace(type);
+const ByteTypes& ByteModule::TypesOf(llvm::Type* type) {
+  auto [it, inserted] = types.try_emplace(type);
   if (inserted && !AppendByteTypes(type, it->second)) {
     std::string name;
     llvm::raw_string_ostream(name) << *type;
-    module_.Refuse("values of type " + name);
+    Refuse("values of type " + name);
     it->second.assign(1, ByteType::kI32);
   }
   return it->second;
@@ -56,7 +56,7 @@ const ByteTypes& ByteFunctionMaker::TypesOf(llvm::Type* type) {
 
 Registers ByteFunctionMaker::Read(const Value* value) {
   if (const auto it = registers_.find(value); it != registers_.end()) return it->second;
-  const ByteTypes types = TypesOf(value->getType());
+  const ByteTypes types = module_.TypesOf(value->getType());
   Registers found;
   const auto* constant = llvm::dyn_cast<llvm::Constant>(value);
   if (!constant) {
@@ -83,7 +83,7 @@ Registers ByteFunctionMaker::Read(const Value* value) {
 Registers& ByteFunctionMaker::Define(const llvm::Instruction& instruction) {
   Registers& written = written_[&instruction];
   written.clear();
-  for (const ByteType type : TypesOf(instruction.getType())) written.push_back(frame_.Take(type));
+  for (const ByteType type : module_.TypesOf(instruction.getType())) written.push_back(frame_.Take(type));
   return written;
 }
 
@@ -92,11 +92,11 @@ void ByteFunctionMaker::Finish(const llvm::Instruction& instruction) {
   if (it == written_.end()) return;
   const Registers written = it->second;
   written_.erase(it);
-  if (!LivesAcross(instruction)) {
+  if (!across_.contains(&instruction)) {
     registers_[&instruction] = written;
     return;
   }
-  const ByteTypes& types = TypesOf(instruction.getType());
+  const ByteTypes& types = module_.TypesOf(instruction.getType());
   const Registers kept = registers_[&instruction];
   for (std::size_t i = 0; i < types.size(); ++i) {
     Add({.code = ByteCode::kMerge, .type = types[i], .dst = kept[i], .a = written[i]});
@@ -122,7 +122,7 @@ void ByteFunctionMaker::GiveBackAfter(const llvm::Instruction& instruction) {
   for (const llvm::Instruction* value : it->second) {
     const auto found = registers_.find(value);
     if (found == registers_.end()) continue;
-    const ByteTypes& types = TypesOf(value->getType());
+    const ByteTypes& types = module_.TypesOf(value->getType());
     for (std::size_t i = 0; i < types.size(); ++i) frame_.GiveBack(found->second[i], types[i]);
     registers_.erase(found);
   }
@@ -167,7 +167,7 @@ void ByteFunctionMaker::PlaceKept() {
   for (unsigned index = 0; index < order_.blocks.size(); ++index) {
     for (; !ends.empty() && ends.top().first < index; ends.pop()) {
       const llvm::Instruction* const value = values[ends.top().second];
-      const ByteTypes& types = TypesOf(value->getType());
+      const ByteTypes& types = module_.TypesOf(value->getType());
       const Registers& kept = registers_[value];
       for (std::size_t i = 0; i < types.size(); ++i) frame_.GiveBack(kept[i], types[i]);
     }
@@ -177,7 +177,7 @@ void ByteFunctionMaker::PlaceKept() {
       if (!last) continue;
       across_.insert(&instruction);
       Registers& kept = registers_[&instruction];
-      for (const ByteType type : TypesOf(instruction.getType())) kept.push_back(frame_.Take(type));
+      for (const ByteType type : module_.TypesOf(instruction.getType())) kept.push_back(frame_.Take(type));
       ends.emplace(*last, values.size());
       values.push_back(&instruction);
     }
@@ -192,13 +192,13 @@ void ByteFunctionMaker::PlaceKept() {
 void ByteFunctionMaker::Make() {
   PlaceKept();
   for (const llvm::Argument& argument : source_.args()) {
-    for (const ByteType type : TypesOf(argument.getType())) {
+    for (const ByteType type : module_.TypesOf(argument.getType())) {
       registers_[&argument].push_back(frame_.Take(type));
       out_.parameter_types.push_back(type);
     }
     out_.parameters.insert(out_.parameters.end(), registers_[&argument].begin(), registers_[&argument].end());
   }
-  for (const ByteType type : TypesOf(source_.getReturnType())) {
+  for (const ByteType type : module_.TypesOf(source_.getReturnType())) {
     out_.results.push_back(frame_.Take(type));
     out_.result_types.push_back(type);
   }
@@ -219,7 +219,7 @@ void ByteFunctionMaker::MakeBlock(unsigned index) {
   llvm::BasicBlock& source = *order_.blocks[index];
   ends_.clear();
   for (const llvm::Instruction& instruction : source) {
-    if (instruction.getType()->isVoidTy() || LivesAcross(instruction)) continue;
+    if (instruction.getType()->isVoidTy() || across_.contains(&instruction)) continue;
     const llvm::Instruction* last = &instruction;
     for (const llvm::User* user : instruction.users()) {
       const auto* use = llvm::cast<llvm::Instruction>(user);
@@ -295,7 +295,7 @@ void ByteFunctionMaker::MakeTerminator(ByteBlock& block, llvm::Instruction& term
   } else if (info && info->kind == MarkerKind::kBarrier) {
     block.end = ByteBlock::End::kBarrier;
     block.imm = info->imm;
-    block.line = LineOf(*call);
+    block.line = module_.LineOf(*call);
     const std::uint32_t out = Define(*call)[0];
     block.list =
         List({out, ReadOne(call->getArgOperand(0)), ReadOne(call->getArgOperand(1)), ReadOne(call->getArgOperand(2))});
@@ -325,7 +325,7 @@ ByteEdge ByteFunctionMaker::Edge(const llvm::BasicBlock& from, const llvm::Basic
   bool crossing = false;
   for (const llvm::PHINode& phi : to.phis()) {
     const Registers source = Read(phi.getIncomingValueForBlock(&from)), target = Read(&phi);
-    const ByteTypes& types = TypesOf(phi.getType());
+    const ByteTypes& types = module_.TypesOf(phi.getType());
     for (std::size_t i = 0; i < types.size(); ++i) {
       if (source[i] == target[i]) continue;
       crossing |= written.contains(source[i]);

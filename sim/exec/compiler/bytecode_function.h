@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "sim/exec/compiler/block_order.h"
@@ -31,9 +32,17 @@ struct ByteModule {
   std::uint32_t check_sites = 1;  ///< memcheck: the next number of a global access
   llvm::DenseMap<const llvm::Function*, std::uint32_t> numbers{};
   std::map<std::string, std::uint32_t> signatures{};
+  std::unordered_map<llvm::Type*, ByteTypes> types{};  ///< of TypesOf: references stay
   std::string error{};
 
   const MarkerInfo* MarkerOf(const llvm::Instruction& instruction) const;
+  const ByteTypes& TypesOf(llvm::Type* type);
+  std::uint32_t LineOf(const llvm::CallInst& call);
+  /// The number of an access that memcheck looks at by its bounds; 0: it is none.
+  std::uint32_t CheckSite(Space space) {
+    const bool global = space == Space::kGlobal || space == Space::kGeneric;
+    return memcheck && global ? check_sites++ : 0;
+  }
   std::uint32_t Signature(const ByteTypes& results, const ByteTypes& parameters);
   void Refuse(const std::string& what) {
     if (error.empty()) error = what;
@@ -58,14 +67,12 @@ class ByteFunctionMaker {
   void GiveBackAfter(const llvm::Instruction& instruction);
 
   // --- registers ---
-  const ByteTypes& TypesOf(llvm::Type* type);
   /// The registers that hold `value`, constants among them.
   Registers Read(const Value* value);
   std::uint32_t ReadOne(const Value* value) { return Read(value)[0]; }
   /// Registers to write the results of `instruction` to. Finish copies them to where other blocks find them.
   Registers& Define(const llvm::Instruction& instruction);
   void Finish(const llvm::Instruction& instruction);
-  bool LivesAcross(const llvm::Instruction& instruction) const { return across_.contains(&instruction); }
   std::uint32_t List(llvm::ArrayRef<std::uint32_t> registers);
   ByteStep& Add(ByteStep step);
 
@@ -88,10 +95,8 @@ class ByteFunctionMaker {
   void MakeIndirectCall(llvm::CallInst& call);
   void MakeMet(llvm::CallInst& call, const MarkerInfo& info);
   void MakeAtomic(llvm::CallInst& call, const MarkerInfo& info);
-  std::uint32_t LineOf(const llvm::CallInst& call);
   // memcheck: machine code does the same in warp_window.cpp, warp_memory.cpp, warp_atomics.cpp and warp_markers.cpp.
   void CheckOrder(std::uint64_t among);
-  std::uint32_t CheckSite(Space space);
 
   ByteModule& module_;
   llvm::Function& source_;
@@ -102,7 +107,6 @@ class ByteFunctionMaker {
   std::unique_ptr<ShapeAnalysis> shapes_;
   FrameLayout frame_;
   ConstantPool constants_;
-  llvm::DenseMap<llvm::Type*, ByteTypes> types_;
   llvm::DenseMap<const Value*, Registers> registers_;  // where values are found
   llvm::DenseMap<const Value*, Registers> written_;    // of the current instruction, before Finish
   llvm::DenseSet<const llvm::Instruction*> across_;

@@ -7,10 +7,10 @@
 
 namespace gridloom::exec {
 
-std::uint32_t ByteFunctionMaker::LineOf(const llvm::CallInst& call) {
+std::uint32_t ByteModule::LineOf(const llvm::CallInst& call) {
   const auto* line = llvm::dyn_cast<llvm::ConstantInt>(call.getArgOperand(call.arg_size() - 1));
   if (!line) {
-    module_.Refuse("an instruction with a line that is not constant");
+    Refuse("an instruction with a line that is not constant");
     return 0;
   }
   return static_cast<std::uint32_t>(line->getZExtValue());
@@ -18,7 +18,7 @@ std::uint32_t ByteFunctionMaker::LineOf(const llvm::CallInst& call) {
 
 void ByteFunctionMaker::MakeMarker(llvm::CallInst& call, const MarkerInfo& info) {
   const auto simple = [&](ByteCode code, std::uint64_t imm = 0) {
-    const ByteTypes types = TypesOf(call.getType());
+    const ByteTypes types = module_.TypesOf(call.getType());
     llvm::SmallVector<std::uint32_t, 3> read;
     for (const llvm::Use& operand : call.args()) read.push_back(ReadOne(operand.get()));
     if (types.size() > 1) return module_.Refuse("a marker with a result in several parts");
@@ -114,11 +114,6 @@ void ByteFunctionMaker::CheckOrder(std::uint64_t among) {
 }
 
 /// memcheck's number of the access, 0 where it needs none.
-std::uint32_t ByteFunctionMaker::CheckSite(Space space) {
-  const bool global = space == Space::kGlobal || space == Space::kGeneric;
-  return module_.memcheck && global ? module_.check_sites++ : 0;
-}
-
 void ByteFunctionMaker::MakeAccess(llvm::CallInst& call, const MarkerInfo& info) {
   const bool load = info.kind == MarkerKind::kLoad;
   const bool strong = info.strong || (module_.memcheck && load && BeginsCompareAndSwap(call, module_.spmd));
@@ -126,11 +121,11 @@ void ByteFunctionMaker::MakeAccess(llvm::CallInst& call, const MarkerInfo& info)
   ByteStep step;
   if (module_.memcheck) step.code = load ? ByteCode::kCheckedLoad : ByteCode::kCheckedStore;
   else step.code = load ? ByteCode::kLoad : ByteCode::kStore;
-  step.line = LineOf(call);
+  step.line = module_.LineOf(call);
   step.a = ReadOne(call.getArgOperand(0));
   step.extra = static_cast<std::uint8_t>(static_cast<unsigned>(info.space) | (strong ? 0x80u : 0u));
-  step.type = TypesOf(info.element)[0];
-  step.imm = CheckSite(info.space);
+  step.type = module_.TypesOf(info.element)[0];
+  step.imm = module_.CheckSite(info.space);
   Registers elements;
   if (load) elements = Define(call);
   else
@@ -141,15 +136,15 @@ void ByteFunctionMaker::MakeAccess(llvm::CallInst& call, const MarkerInfo& info)
 }
 
 void ByteFunctionMaker::MakeAtomic(llvm::CallInst& call, const MarkerInfo& info) {
-  const ByteTypes types = TypesOf(call.getArgOperand(1)->getType());
+  const ByteTypes types = module_.TypesOf(call.getArgOperand(1)->getType());
   ByteStep step;
   step.code = module_.memcheck ? ByteCode::kCheckedAtomic : ByteCode::kAtomic;
   step.type = types[0];
-  step.line = LineOf(call);
+  step.line = module_.LineOf(call);
   step.a = ReadOne(call.getArgOperand(0));
   step.b = ReadOne(call.getArgOperand(1));
   step.c = ReadOne(call.getArgOperand(2));
-  step.imm = info.imm | std::uint64_t{CheckSite(info.space)} << 32;
+  step.imm = info.imm | std::uint64_t{module_.CheckSite(info.space)} << 32;
   const bool wanted = !call.use_empty();
   if (wanted) CheckOrder(kCheckOrderCta);
   const auto type = static_cast<AtomicType>(info.imm >> 8 & 0xff);
@@ -162,8 +157,8 @@ void ByteFunctionMaker::MakeAtomic(llvm::CallInst& call, const MarkerInfo& info)
 
 void ByteFunctionMaker::MakeHelper(llvm::CallInst& call, const MarkerInfo& info) {
   if (info.helper == Helper::kFence) CheckOrder(kCheckOrderCta);
-  const std::uint32_t line = LineOf(call);
-  const ByteTypes types = TypesOf(call.getType());
+  const std::uint32_t line = module_.LineOf(call);
+  const ByteTypes types = module_.TypesOf(call.getType());
   llvm::SmallVector<Registers, 16> inputs;
   for (unsigned i = 0; i + 1 < call.arg_size(); ++i) inputs.push_back(Read(call.getArgOperand(i)));
   const Registers outputs = Define(call);
@@ -212,10 +207,10 @@ void ByteFunctionMaker::MakeIndirectCall(llvm::CallInst& call) {
     const Registers parts = Read(call.getArgOperand(i));
     inputs.append(parts.begin(), parts.end());
     if (i == 0) continue;
-    const ByteTypes& types = TypesOf(call.getArgOperand(i)->getType());
+    const ByteTypes& types = module_.TypesOf(call.getArgOperand(i)->getType());
     parameters.append(types.begin(), types.end());
   }
-  const std::uint32_t signature = module_.Signature(TypesOf(call.getType()), parameters);
+  const std::uint32_t signature = module_.Signature(module_.TypesOf(call.getType()), parameters);
   Registers all = Define(call);
   const std::size_t results = all.size();
   all.append(inputs.begin(), inputs.end());
@@ -229,7 +224,7 @@ void ByteFunctionMaker::MakeMet(llvm::CallInst& call, const MarkerInfo& info) {
   if (!met_ended_) Add({.code = ByteCode::kEndMet});
   met_ended_ = true;
   const Registers given = Read(call.getArgOperand(0));
-  const ByteTypes types = TypesOf(call.getType());
+  const ByteTypes types = module_.TypesOf(call.getType());
   const Registers out = Define(call);
   for (std::size_t i = 0; i < out.size(); ++i)
     Add({.code = ByteCode::kMet,

@@ -90,7 +90,7 @@ unsigned ValuesOf(llvm::Intrinsic::ID id, unsigned arguments) {
 /// One step for each part of the result.
 void ByteFunctionMaker::Elementwise(const llvm::Instruction& instruction, ByteCode code,
                                     llvm::ArrayRef<const Value*> operands, std::uint64_t imm) {
-  const ByteTypes types = TypesOf(operands[0]->getType());
+  const ByteTypes types = module_.TypesOf(operands[0]->getType());
   llvm::SmallVector<Registers, 3> read;
   for (const Value* operand : operands) read.push_back(Read(operand));
   const Registers out = Define(instruction);
@@ -131,13 +131,13 @@ void ByteFunctionMaker::MakeElement(llvm::Instruction& instruction) {
                             unsigned index) -> std::size_t {  // part with which element `index` begins
     std::size_t first = 0;
     if (auto* structure = llvm::dyn_cast<llvm::StructType>(type)) {
-      for (unsigned i = 0; i < index; ++i) first += TypesOf(structure->getElementType(i)).size();
+      for (unsigned i = 0; i < index; ++i) first += module_.TypesOf(structure->getElementType(i)).size();
       return first;
     }
     return index;
   };
   const auto move = [&](const Registers& out, const Registers& from) {
-    const ByteTypes& types = TypesOf(instruction.getType());
+    const ByteTypes& types = module_.TypesOf(instruction.getType());
     for (std::size_t i = 0; i < out.size(); ++i)
       Add({.code = ByteCode::kMove, .type = types[i], .dst = out[i], .a = from[i]});
   };
@@ -178,7 +178,7 @@ void ByteFunctionMaker::MakeElement(llvm::Instruction& instruction) {
     std::copy(part.begin(), part.end(), from.begin() + static_cast<std::ptrdiff_t>(*at));
     return move(Define(instruction), from);
   }
-  const std::size_t parts = TypesOf(instruction.getType()).size();
+  const std::size_t parts = module_.TypesOf(instruction.getType()).size();
   move(Define(instruction), Registers(from.begin() + static_cast<std::ptrdiff_t>(*at),
                                       from.begin() + static_cast<std::ptrdiff_t>(*at + parts)));
 }
@@ -216,7 +216,7 @@ void ByteFunctionMaker::MakeCast(llvm::CastInst& cast) {
   if (cast.getOpcode() == llvm::Instruction::BitCast) return MakeBitCast(cast);
   const auto code = CastCode(cast.getOpcode());
   if (!code) return module_.Refuse(std::string("a conversion '") + cast.getOpcodeName() + "'");
-  const ByteTypes to = TypesOf(cast.getType()), from = TypesOf(cast.getOperand(0)->getType());
+  const ByteTypes to = module_.TypesOf(cast.getType()), from = module_.TypesOf(cast.getOperand(0)->getType());
   const Registers read = Read(cast.getOperand(0)), out = Define(cast);
   for (std::size_t i = 0; i < out.size(); ++i)
     Add({.code = *code, .type = to[i], .from = from[i], .dst = out[i], .a = read[i]});
@@ -224,7 +224,7 @@ void ByteFunctionMaker::MakeCast(llvm::CastInst& cast) {
 
 /// Between types of one part each a move; else through one integer of all bits.
 void ByteFunctionMaker::MakeBitCast(llvm::CastInst& cast) {
-  const ByteTypes to = TypesOf(cast.getType()), from = TypesOf(cast.getOperand(0)->getType());
+  const ByteTypes to = module_.TypesOf(cast.getType()), from = module_.TypesOf(cast.getOperand(0)->getType());
   const Registers read = Read(cast.getOperand(0));
   const bool bits = llvm::is_contained(to, ByteType::kI1) || llvm::is_contained(from, ByteType::kI1);
   if (bits && to != from) return module_.Refuse("a cast between predicates and bits");

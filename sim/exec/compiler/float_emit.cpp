@@ -6,6 +6,40 @@ namespace gridloom::exec {
 
 using llvm::Value;
 
+namespace {
+
+/// As f64.
+Value* Extended(llvm::IRBuilder<>& b, Value* x) { return b.CreateFPExt(x, b.getDoubleTy()); }
+
+// The fraction lands 13 bits up; scaling by 2^112 rebases the exponent and normalises subnormals; the largest exponent
+// means infinity or NaN.
+Value* HalfToFloatPortable(FloatEmitter& emit, llvm::IRBuilder<>& b, Value* half) {
+  Value* wide = b.CreateZExt(half, b.getInt32Ty());
+  Value* magnitude = b.CreateShl(b.CreateAnd(wide, 0x7fff), 13);
+  Value* finite = emit.Bits(b.CreateFMul(b.CreateBitCast(magnitude, b.getFloatTy()), emit.F32(0x1p112f)));
+  Value* special = b.CreateOr(magnitude, 0x7f800000);
+  Value* is_special = b.CreateICmpUGE(magnitude, b.getInt32(0x7c00 << 13));
+  Value* sign = b.CreateShl(b.CreateAnd(wide, 0x8000), 16);
+  return b.CreateBitCast(b.CreateOr(b.CreateSelect(is_special, special, finite), sign), b.getFloatTy());
+}
+
+// Normal results round in integers; below them adding 2^-1 aligns the last place of an f16 with that of the sum.
+Value* FloatToHalfPortable(FloatEmitter& emit, llvm::IRBuilder<>& b, Value* x) {
+  Value* bits = emit.Bits(x);
+  Value* magnitude = b.CreateAnd(bits, 0x7fffffff);
+  Value* odd = b.CreateAnd(b.CreateLShr(magnitude, 13), 1);
+  Value* rounded = b.CreateAdd(b.CreateSub(magnitude, b.getInt32(112u << 23)), b.CreateAdd(odd, b.getInt32(0xfff)));
+  Value* normal = b.CreateLShr(rounded, 13);
+  Value* sum = b.CreateFAdd(b.CreateBitCast(magnitude, b.getFloatTy()), emit.F32(0.5f));
+  Value* subnormal = b.CreateSub(emit.Bits(sum), emit.Bits(emit.F32(0.5f)));
+  Value* code = b.CreateSelect(b.CreateICmpULT(magnitude, b.getInt32(113u << 23)), subnormal, normal);
+  code = b.CreateSelect(b.CreateICmpUGE(magnitude, b.getInt32((127u + 16) << 23)), b.getInt32(0x7c00), code);
+  code = b.CreateOr(code, b.CreateAnd(b.CreateLShr(bits, 16), 0x8000));
+  return b.CreateTrunc(code, b.getInt16Ty());
+}
+
+}  // namespace
+
 // Error of a sum, exactly (Fast2Sum: the larger operand first). No intermediate overflows: all values come from f32.
 Exact FloatEmitter::Sum(Value* a, Value* b, bool down) {
   Value* high = b_.CreateFAdd(a, b);
@@ -22,18 +56,18 @@ Exact FloatEmitter::Sum(Value* a, Value* b, bool down) {
   return {high, rest};
 }
 
-Exact FloatEmitter::Add(Value* a, Value* b, bool down) { return Sum(Extend(a), Extend(b), down); }
+Exact FloatEmitter::Add(Value* a, Value* b, bool down) { return Sum(Extended(b_, a), Extended(b_, b), down); }
 
-Exact FloatEmitter::Mul(Value* a, Value* b) { return {b_.CreateFMul(Extend(a), Extend(b)), F64(0)}; }
+Exact FloatEmitter::Mul(Value* a, Value* b) { return {b_.CreateFMul(Extended(b_, a), Extended(b_, b)), F64(0)}; }
 
 Exact FloatEmitter::Fma(Value* a, Value* b, Value* c, bool down) {
-  return Sum(b_.CreateFMul(Extend(a), Extend(b)), Extend(c), down);
+  return Sum(b_.CreateFMul(Extended(b_, a), Extended(b_, b)), Extended(b_, c), down);
 }
 
 // The remainder a - q b is exact and has the sign of the rest times that of b.
 Exact FloatEmitter::Div(Value* a, Value* b) {
-  a = Extend(a);
-  b = Extend(b);
+  a = Extended(b_, a);
+  b = Extended(b_, b);
   Value* high = b_.CreateFDiv(a, b);
   Value* remainder = FmaF(b_.CreateFNeg(high), b, a);
   Value* rest = b_.CreateSelect(b_.CreateFCmpOLT(b, F64(0)), b_.CreateFNeg(remainder), remainder);
@@ -41,7 +75,7 @@ Exact FloatEmitter::Div(Value* a, Value* b) {
 }
 
 Exact FloatEmitter::Sqrt(Value* a) {
-  a = Extend(a);
+  a = Extended(b_, a);
   Value* high = b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, a);
   return {high, FmaF(b_.CreateFNeg(high), high, a)};
 }
@@ -77,7 +111,7 @@ Value* FloatEmitter::RoundF64(Exact exact, Rounding rounding) {
 Value* FloatEmitter::Round(Exact exact, Rounding rounding) {
   Value* nearest = b_.CreateFPTrunc(exact.high, b_.getFloatTy());
   if (rounding == Rounding::kRn) return nearest;
-  Value* back = Extend(nearest);
+  Value* back = Extended(b_, nearest);
   Value* zero = F64(0);
   Value* tie = b_.CreateFCmpOEQ(exact.high, back);
   Value* above = b_.CreateOr(b_.CreateFCmpOGT(exact.high, back), b_.CreateAnd(tie, b_.CreateFCmpOGT(exact.rest, zero)));
@@ -92,7 +126,7 @@ Value* FloatEmitter::Round(Exact exact, Rounding rounding) {
 
 Value* FloatEmitter::RoundToOdd(Exact exact) {
   Value* cut = Round(exact, Rounding::kRz);
-  Value* same = b_.CreateAnd(b_.CreateFCmpUEQ(Extend(cut), exact.high), b_.CreateFCmpUEQ(exact.rest, F64(0)));
+  Value* same = b_.CreateAnd(b_.CreateFCmpUEQ(Extended(b_, cut), exact.high), b_.CreateFCmpUEQ(exact.rest, F64(0)));
   Value* odd = b_.CreateBitCast(b_.CreateOr(Bits(cut), b_.getInt32(1)), b_.getFloatTy());
   return b_.CreateSelect(same, cut, odd);
 }
@@ -170,40 +204,12 @@ Value* FloatEmitter::Ceil(Value* x) {
 }
 
 Value* FloatEmitter::HalfToFloat(Value* half) {
-  if (portable_) return HalfToFloatPortable(half);
+  if (portable_) return HalfToFloatPortable(*this, b_, half);
   return b_.CreateFPExt(b_.CreateBitCast(half, b_.getHalfTy()), b_.getFloatTy());
 }
 
-// The fraction lands 13 bits up; scaling by 2^112 rebases the exponent and normalises subnormals; the largest exponent
-// means infinity or NaN.
-Value* FloatEmitter::HalfToFloatPortable(Value* half) {
-  Value* wide = b_.CreateZExt(half, b_.getInt32Ty());
-  Value* magnitude = b_.CreateShl(b_.CreateAnd(wide, 0x7fff), 13);
-  Value* finite = Bits(b_.CreateFMul(b_.CreateBitCast(magnitude, b_.getFloatTy()), F32(0x1p112f)));
-  Value* special = b_.CreateOr(magnitude, 0x7f800000);
-  Value* is_special = b_.CreateICmpUGE(magnitude, b_.getInt32(0x7c00 << 13));
-  Value* sign = b_.CreateShl(b_.CreateAnd(wide, 0x8000), 16);
-  return b_.CreateBitCast(b_.CreateOr(b_.CreateSelect(is_special, special, finite), sign), b_.getFloatTy());
-}
-
-// Normal results round in integers; below them adding 2^-1 aligns the last place of an f16 with that of the sum.
-Value* FloatEmitter::FloatToHalfPortable(Value* x) {
-  Value* bits = Bits(x);
-  Value* magnitude = b_.CreateAnd(bits, 0x7fffffff);
-  Value* odd = b_.CreateAnd(b_.CreateLShr(magnitude, 13), 1);
-  Value* rounded =
-      b_.CreateAdd(b_.CreateSub(magnitude, b_.getInt32(112u << 23)), b_.CreateAdd(odd, b_.getInt32(0xfff)));
-  Value* normal = b_.CreateLShr(rounded, 13);
-  Value* sum = b_.CreateFAdd(b_.CreateBitCast(magnitude, b_.getFloatTy()), F32(0.5f));
-  Value* subnormal = b_.CreateSub(Bits(sum), Bits(F32(0.5f)));
-  Value* code = b_.CreateSelect(b_.CreateICmpULT(magnitude, b_.getInt32(113u << 23)), subnormal, normal);
-  code = b_.CreateSelect(b_.CreateICmpUGE(magnitude, b_.getInt32((127u + 16) << 23)), b_.getInt32(0x7c00), code);
-  code = b_.CreateOr(code, b_.CreateAnd(b_.CreateLShr(bits, 16), 0x8000));
-  return b_.CreateTrunc(code, b_.getInt16Ty());
-}
-
 Value* FloatEmitter::FloatToHalf(Value* x) {
-  if (portable_) return b_.CreateSelect(IsNaN(x), b_.getInt16(0x7fff), FloatToHalfPortable(x));
+  if (portable_) return b_.CreateSelect(IsNaN(x), b_.getInt16(0x7fff), FloatToHalfPortable(*this, b_, x));
   Value* half = b_.CreateBitCast(b_.CreateFPTrunc(x, b_.getHalfTy()), b_.getInt16Ty());
   return b_.CreateSelect(IsNaN(x), b_.getInt16(0x7fff), half);
 }

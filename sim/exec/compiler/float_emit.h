@@ -57,6 +57,10 @@ class FloatEmitter {
   Value* Floor(Value* x);
   Value* Ceil(Value* x);
 
+  /// With one rounding, to nearest.
+  Value* FmaF(Value* a, Value* b, Value* c) {
+    return b_.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, b, c});
+  }
   Value* IsNaN(Value* x) { return b_.CreateFCmpUNO(x, x); }
   Value* Abs(Value* x) { return b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); }
   Value* Bits(Value* x) { return b_.CreateBitCast(x, b_.getIntNTy(x->getType()->getScalarSizeInBits())); }
@@ -70,22 +74,8 @@ class FloatEmitter {
   Value* BFloatToFloat(Value* bfloat);
   Value* FloatToBFloat(Value* x);  ///< to nearest even; NaN -> 0x7fff
 
-  // Approximations of f32 functions (float_approx.cpp): at most a few ulp off.
-  Value* Exp2(Value* x);
-  Value* Log2(Value* x);
-  Value* SinCos(Value* x, bool cosine);
-  Value* Tanh(Value* x);
-
  private:
-  Value* Extend(Value* x) { return b_.CreateFPExt(x, b_.getDoubleTy()); }
   Exact Sum(Value* a, Value* b, bool down);
-  Value* Horner(Value* x, std::initializer_list<float> coefficients);
-  Value* FmaF(Value* a, Value* b, Value* c) {
-    return b_.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, b, c});
-  }
-
-  Value* HalfToFloatPortable(Value* half);
-  Value* FloatToHalfPortable(Value* x);
 
   llvm::IRBuilder<>& b_;
   bool portable_;

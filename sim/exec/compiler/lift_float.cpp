@@ -1,4 +1,5 @@
 // Floating-point arithmetic (PTX ISA, 9.7.3 to 9.7.5), lane by lane (float_lanes.h).
+#include "sim/exec/compiler/float_approx.h"
 #include "sim/exec/compiler/lift_fuse.h"
 #include "sim/exec/compiler/lift_nan.h"
 #include "sim/exec/compiler/lift_parts.h"
@@ -238,7 +239,8 @@ static Value* SinCosOfTurns(llvm::IRBuilder<>& ir, FloatEmitter& emit, Value* x,
   Value* number = ir.CreateFPToSI(ir.CreateSelect(finite, quarter, emit.F32(0)), ir.getInt32Ty());
   if (cosine) number = ir.CreateAdd(number, ir.getInt32(1));
   Value* odd = ir.CreateICmpNE(ir.CreateAnd(number, 1), ir.getInt32(0));
-  Value* magnitude = ir.CreateSelect(odd, emit.SinCos(rest, true), emit.SinCos(rest, false));
+  FloatApprox approx(ir, emit);
+  Value* magnitude = ir.CreateSelect(odd, approx.SinCos(rest, true), approx.SinCos(rest, false));
   Value* sign = ir.CreateShl(ir.CreateAnd(number, 2), 30);
   return ir.CreateBitCast(ir.CreateXor(emit.Bits(magnitude), sign), ir.getFloatTy());
 }
@@ -258,10 +260,10 @@ Value* UnaryF32(Lifter& l, const Instruction& inst, Value* x) {
     case Opcode::kSin:
     case Opcode::kCos:
       return HasText(inst, "2pi") ? SinCosOfTurns(l.b, l.emit, x, inst.opcode == Opcode::kCos)
-                                  : l.emit.SinCos(x, inst.opcode == Opcode::kCos);
-    case Opcode::kLg2: return l.emit.Log2(x);
-    case Opcode::kEx2: return l.emit.Exp2(x);
-    case Opcode::kTanh: return l.emit.Tanh(x);
+                                  : FloatApprox(l.b, l.emit).SinCos(x, inst.opcode == Opcode::kCos);
+    case Opcode::kLg2: return FloatApprox(l.b, l.emit).Log2(x);
+    case Opcode::kEx2: return FloatApprox(l.b, l.emit).Exp2(x);
+    case Opcode::kTanh: return FloatApprox(l.b, l.emit).Tanh(x);
     default: l.RefuseInstruction();
   }
 }
