@@ -43,6 +43,7 @@ nlohmann::json Json(const exec::Dim3& d) { return nlohmann::json::array({d.x, d.
 nlohmann::json Json(const exec::MemcheckAccess& access) {
   constexpr const char* kKinds[] = {"read", "write", "atomic"};
   nlohmann::json json{{"access", kKinds[static_cast<std::size_t>(access.kind)]}, {"thread", Json(access.thread)}};
+  if (access.several) json["several_threads"] = true;
   if (access.bytes != 0) json["bytes"] = access.bytes;
   if (access.ptx_line != 0) json["ptx_line"] = access.ptx_line;
   if (!access.file.empty()) {

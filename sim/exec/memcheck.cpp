@@ -88,6 +88,11 @@ std::string Headline(const MemcheckReport& report) {
   return what + where;
 }
 
+/// Who made an access.
+std::string Threads(const MemcheckAccess& access) {
+  return (access.several ? "several threads of the warp of thread " : "thread ") + Triple(access.thread);
+}
+
 /// How often it happened besides, as a further line.
 std::string More(const MemcheckReport& report) {
   if (report.times == 1) return {};
@@ -225,11 +230,10 @@ std::string FormatMemcheck(const MemcheckReport& report) {
   if (report.other && report.use != InvalidUse::kNone) {
     text += "\n  read" + At(*report.other) + ", where nobody had written";
   } else if (report.other && report.kind == MemcheckKind::kUnfinishedCopy) {
-    text +=
-        "\n  the copy: thread " + Triple(report.other->thread) + At(*report.other) + ", which has not been waited for";
+    text += "\n  the copy: " + Threads(*report.other) + At(*report.other) + ", which has not been waited for";
   } else if (report.other) {
-    text += "\n  the " + std::string(NameOf(report.other->kind)) + " before it: thread " +
-            Triple(report.other->thread) + At(*report.other) + "; no barrier orders the two";
+    text += "\n  the " + std::string(NameOf(report.other->kind)) + " before it: " + Threads(*report.other) +
+            At(*report.other) + "; no barrier orders the two";
   }
   return text + More(report);
 }

@@ -35,6 +35,8 @@ struct MemcheckAccess {
   AccessKind kind = AccessKind::kRead;
   std::uint64_t bytes = 0;
   Dim3 thread{0, 0, 0};
+  bool several = false;  ///< by several threads of a warp, of which `thread` is the first one, whether it is among
+                         ///< them or not
   std::uint32_t ptx_line = 0;  ///< 0: unknown
   std::string file;            ///< of the source, where .loc names one
   std::uint32_t source_line = 0;

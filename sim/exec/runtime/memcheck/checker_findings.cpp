@@ -16,7 +16,8 @@ MemcheckAccess Memcheck::Describe(const Warp& warp, std::uint32_t lane, AccessKi
   MemcheckAccess access;
   access.kind = kind;
   access.bytes = bytes;
-  const std::uint32_t at = std::min(lane, kWarpSize - 1);
+  access.several = lane >= kWarpSize;
+  const std::uint32_t at = access.several ? static_cast<std::uint32_t>(std::countr_zero(warp.ctx.initial_mask)) : lane;
   access.thread = {warp.ctx.tid[0][at], warp.ctx.tid[1][at], warp.ctx.tid[2][at]};
   const Launch& launch = LaunchOf(warp);
   access.ptx_line = PtxLineOf(launch, line);
