@@ -537,6 +537,8 @@ Shape ShapeAnalysis::TransferCall(const llvm::CallInst& call) const {
       return shape;
     }
     case MarkerKind::kIsSpace: return VectorShape();
+    case MarkerKind::kHelper:
+      return info->helper == Helper::kCheckReads && InStep(call.getParent()) ? UniformShape() : VectorShape();
     case MarkerKind::kBallot:
     case MarkerKind::kActiveMask:
     case MarkerKind::kBarrier: return InStep(call.getParent()) ? UniformShape() : VectorShape();

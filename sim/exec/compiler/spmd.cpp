@@ -60,7 +60,7 @@ std::string NameOf(const MarkerInfo& info, llvm::FunctionType* type) {
   llvm::raw_string_ostream out(text);
   out << "gl." << static_cast<int>(info.kind) << '.' << static_cast<int>(info.space) << '.'
       << static_cast<int>(info.special) << '.' << static_cast<int>(info.helper) << '.' << info.strong << '.'
-      << info.count << '.' << info.imm << '.' << *type;
+      << info.checked << '.' << info.count << '.' << info.imm << '.' << *type;
   return text;
 }
 

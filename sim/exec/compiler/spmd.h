@@ -101,6 +101,7 @@ struct MarkerInfo {
   Special special = Special::kTidX;
   Helper helper = Helper::kCount;
   bool strong = false;            ///< volatile, relaxed or stronger: never merged, moved or dropped
+  bool checked = false;           ///< of a read of shared memory: memcheck has nothing against it (read_groups.h)
   std::uint32_t count = 1;        ///< vector width of a load or store
   llvm::Type* element = nullptr;  ///< of a load, store or parameter load
   std::uint64_t imm = 0;

@@ -6,6 +6,7 @@
 
 #include "sim/exec/compiler/give_way.h"
 #include "sim/exec/compiler/meetings.h"
+#include "sim/exec/compiler/read_groups.h"
 #include "sim/exec/compiler/warp_function.h"
 #include "sim/exec/contract/warp_switch.h"
 
@@ -115,6 +116,7 @@ Status Vectorize(SpmdModule& spmd, llvm::Function* kernel, const AddressTaken& a
   for (llvm::Function* source : sources) {
     if (any_barrier) module.gives_way |= PlaceGiveWays(spmd, *source, options);
     PlaceMeetings(spmd, *source, options);
+    if (options.memcheck) PlaceReadGroups(spmd, *source, options);
     functions.push_back(std::make_unique<WarpFunction>(module, *source, source == kernel));
     yields |= functions.back()->needs_yield();
   }

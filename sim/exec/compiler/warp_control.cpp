@@ -211,7 +211,7 @@ void ControlEmitter::EmitTerminator(llvm::Instruction& terminator) {
           : b_.CreateICmpNE(b_.CreateAnd(w_.ToBits(values_.Lanes(branch->getCondition())), w_.mask), b_.getInt32(0));
   BasicBlock* on_true = w_.NewBlock("true");
   BasicBlock* on_false = w_.NewBlock("false");
-  b_.CreateCondBr(condition, on_true, on_false);
+  b_.CreateCondBr(condition, on_true, on_false, branch->getMetadata(llvm::LLVMContext::MD_prof));
   {
     Scope scope(w_);
     b_.SetInsertPoint(on_true);

@@ -6,6 +6,7 @@
 #include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/Analysis/ValueTracking.h>
 
+#include "sim/exec/compiler/root_and_offset.h"
 #include "sim/exec/compiler/warp_blocks.h"
 #include "sim/exec/compiler/warp_called_access.h"
 #include "sim/exec/compiler/warp_irregular.h"
@@ -17,23 +18,6 @@
 namespace gridloom::exec {
 
 using llvm::Value;
-
-namespace {
-
-/// address = root + offset
-struct RootAndOffset {
-  const Value* root;
-  std::int64_t offset;
-};
-RootAndOffset Resolve(const Value* address) {
-  const auto* add = llvm::dyn_cast<llvm::BinaryOperator>(address);
-  const auto* constant = add && add->getOpcode() == llvm::Instruction::Add
-                             ? llvm::dyn_cast<llvm::ConstantInt>(add->getOperand(1))
-                             : nullptr;
-  return constant ? RootAndOffset{add->getOperand(0), constant->getSExtValue()} : RootAndOffset{address, 0};
-}
-
-}  // namespace
 
 /// The plain loads behind `call` in its block, up to where memory may be written or something may wait. What is
 /// recorded is grouped as what is not.

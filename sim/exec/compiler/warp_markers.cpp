@@ -252,6 +252,7 @@ bool UpdatesInPlace(Helper helper) { return helper == Helper::kGroupMma; }
 void MarkerEmitter::EmitHelperMarker(llvm::CallInst& call, const MarkerInfo& info) {
   if (module_.memcheck() && info.helper == Helper::kFence) calls_.CheckOrder(kCheckOrderCta);
   if (memcheck_.EmitSyncCheck(call, info)) return;
+  if (info.helper == Helper::kCheckReads) return memcheck_.EmitCheckReads(call);
   if (info.helper == Helper::kLoadedBits) return memcheck_.EmitLoadedBits(call, info);
   if (info.helper == Helper::kStoredBits) return memcheck_.EmitStoredBits(call, info);
   if (info.helper == Helper::kUseInvalid) return memcheck_.EmitUseInvalid(call, info);

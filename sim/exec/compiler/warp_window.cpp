@@ -12,6 +12,7 @@
 #include <cstddef>
 
 #include "sim/exec/compiler/compare_and_swap.h"
+#include "sim/exec/compiler/read_groups.h"
 #include "sim/exec/compiler/warp_helpers.h"
 #include "sim/exec/compiler/warp_values.h"
 
@@ -34,35 +35,15 @@ Window MemoryWindows::SiteWindow(const llvm::CallInst& call, Access& access) {
   return window;
 }
 
-namespace {
-
-/// Sets the pattern of rows of `lanes` lanes when the lanes stand so.
-bool StandInRows(const LanePattern& pattern, unsigned lanes, SharedAccessImm& imm) {
-  bool uniform = true, consecutive = true;
-  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
-    const std::int64_t offset = pattern[lane] - pattern[lane / lanes * lanes];
-    uniform &= offset == 0;
-    consecutive &= offset == static_cast<std::int64_t>(lane % lanes) * imm.bytes;
-  }
-  if (!uniform && !consecutive) return false;
-  imm.pattern = uniform ? SharedAccessImm::kUniform : SharedAccessImm::kConsecutive;
-  imm.row_lanes = static_cast<std::uint8_t>(lanes);
-  return true;
-}
-
-}  // namespace
-
 /// i1: the runtime has nothing against the access and has noted it.
 Value* MemoryWindows::SharedChecked(Value* address, const Access& access, AccessKind kind) {
+  if (access.checked) return b_.getTrue();
   SharedAccessImm imm;
   imm.bytes = static_cast<std::uint8_t>(access.bytes);
   imm.kind = kind;
   imm.strong = access.strong && kind != AccessKind::kAtomic ? 1 : 0;
   const std::optional<Linear> linear = values_.AsLinear(address);
-  const unsigned lengths[] = {kWarpSize, kWarpSize / 2, kWarpSize / 4};
-  const bool in_rows = linear && !linear->valid && std::ranges::any_of(lengths, [&](unsigned lanes) {
-                         return StandInRows(linear->pattern, lanes, imm);
-                       });
+  const bool in_rows = linear && !linear->valid && StandInRows(linear->pattern, imm);
   Value* offsets = nullptr;
   if (!in_rows) {
     offsets = values_.Lanes(address);
@@ -149,8 +130,17 @@ Access MemoryWindows::AccessOf(const llvm::CallInst& call, const MarkerInfo& inf
   const unsigned bytes = element_bytes * info.count;
   const bool strong =
       info.strong || (module_.memcheck() && info.kind == MarkerKind::kLoad && BeginsCompareAndSwap(call, module_.spmd));
-  return {info.element, info.count, element_bytes, bytes,
-          bytes,        info.space, strong,        call.getArgOperand(call.arg_size() - 1)};
+  return {info.element,
+          info.count,
+          element_bytes,
+          bytes,
+          bytes,
+          info.space,
+          strong,
+          call.getArgOperand(call.arg_size() - 1),
+          0,
+          nullptr,
+          info.checked};
 }
 
 /// True when the address alone proves the access: inside the static shared memory every launch has, and aligned.

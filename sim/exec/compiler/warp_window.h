@@ -26,6 +26,7 @@ struct Access {
   llvm::Value* line;
   std::uint32_t site = 0;      ///< memcheck's number of a global access
   llvm::Value* imm = nullptr;  ///< SlowAccessImm where it is not known at compile time
+  bool checked = false;        ///< a read that memcheck has nothing against
 };
 
 /// What no instruction of ours does: elements of 16 bytes, long vectors, and strong vectors that must be seen whole.

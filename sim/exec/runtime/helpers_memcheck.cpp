@@ -1,5 +1,6 @@
 // What code compiled for memcheck calls besides the accesses themselves.
 #include "sim/exec/contract/async_copy_immediates.h"
+#include "sim/exec/contract/read_group.h"
 #include "sim/exec/runtime/helpers.h"
 #include "sim/exec/runtime/memcheck/checker.h"
 
@@ -19,6 +20,17 @@ void Helper_kCheckShared(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, s
     return;
   }
   *go_ahead = ServicesOf(warp).memcheck->CheckShared(warp, mask, line, what, offsets) ? 1 : 0;
+}
+
+void Helper_kCheckReads(WarpCtx* ctx, std::uint32_t mask, std::uint32_t, std::uint64_t, void* const* args) {
+  Warp& warp = WarpOf(ctx);
+  const Unit& unit = *warp.cta->unit;
+  UnitCheck& check = *unit.check;
+  const bool good =
+      mask == ~0u && unit.ctas.size() == 1 && check.copies.empty() &&
+      check.shadow.TryReads(static_cast<std::uint32_t>(&warp - unit.warps), *static_cast<const ReadGroup*>(args[2]),
+                            static_cast<const std::uint64_t*>(args[1]));
+  *static_cast<std::uint32_t*>(args[0]) = good ? 1 : 0;
 }
 
 void Helper_kCheckOrder(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {

@@ -33,6 +33,52 @@ TEST_CASE("memcheck: reads by lanes that stand in no rows, of memory that was al
   CHECK(Found(kStoreOwn + kBarrier + scattered + kBarrier + scattered + kStoreOther + kOut, kTwoWarps) == "race race");
 }
 
+// A stretch of reads that code asks about all at once (compiler/read_groups.h): rows at a lane's own place, and one
+// place of all.
+const std::string kReads =
+    "ld.shared.u32 %r10, [%r4];\nld.shared.u32 %r11, [%r4+128];\nadd.u32 %r10, %r10, %r11;\n"
+    "ld.shared.u32 %r11, [tile+16];\nadd.u32 %r10, %r10, %r11;\nld.shared.u32 %r11, [%r4+256];\n"
+    "add.u32 %r10, %r10, %r11;\nld.shared.u32 %r11, [tile+244];\nadd.u32 %r10, %r10, %r11;\n";
+
+TEST_CASE("memcheck: a stretch of reads counts when something is written") {
+  const std::string fill = kStoreOwn + "st.shared.u32 [%r4+256], %r1;\n" + kBarrier;
+  CHECK(Found(fill + kReads + kOut, kTwoWarps) == "");
+  CHECK(Found(fill + kReads + kBarrier + kStoreNew + kOut, kTwoWarps) == "");
+  // Each of the five reads, by the other warp or the same one, is before some lane's write.
+  CHECK(Found(fill + kReads + "st.shared.u32 [%r4+256], 99;\n" + kOut, kTwoWarps) == "race");
+  CHECK(Found(fill + kReads + kStoreNew + kOut, kTwoWarps) == "race");
+  CHECK(Found(fill + kReads + kBarrier + kReads + kStoreNew + kOut, kTwoWarps) == "race");
+  CHECK(Found(kStoreOwn + kBarrier + kReads + kOut, kTwoWarps) == "uninitialised");
+  CHECK(Found(fill + "st.shared.u32 [tile+244], 99;\n" + kReads + kOut, kTwoWarps).find("race") != std::string::npos);
+}
+
+TEST_CASE("memcheck: a write by several lanes names a thread that there is") {
+  // 20 threads: the warp's last lane is none. In another shape, it would be in a row that there is not.
+  for (const exec::Dim3 block : {exec::Dim3{52, 1, 1}, exec::Dim3{13, 4, 1}}) {
+    MemcheckRun run;
+    const std::uint64_t out = run.executor().Upload(std::vector<std::uint32_t>(4096));
+    const std::string linear = "mov.u32 %r8, %tid.y;\nmov.u32 %r9, %ntid.x;\nmad.lo.u32 %r1, %r8, %r9, %r1;\n";
+    // All of the second warp writes one word, which the first one reads.
+    run.Run(KernelText(linear +
+                           "setp.lt.u32 %p1, %r1, 32;\n@%p1 bra R;\nst.shared.u32 [tile], %r1;\nbra E;\nR:\n"
+                           "ld.shared.u32 %r10, [tile];\nst.global.u32 [%rd1], %r10;\nE:\n" +
+                           kBarrier + "setp.ge.u32 %p1, %r1, 32;\n@%p1 bra F;\nst.shared.u32 [tile+4], %r1;\nF:\n" +
+                           "setp.lt.u32 %p1, %r1, 32;\n@%p1 bra G;\nst.shared.u32 [tile+4], 77;\nG:\n",
+                       kTile),
+            {1, 1, 1}, block, out, out);
+    bool several = false;
+    for (const MemcheckReport& report : run.told()) {
+      INFO(exec::FormatMemcheck(report));
+      for (const exec::MemcheckAccess& access : {report.access, report.other.value_or(report.access)}) {
+        CHECK(access.thread.x < block.x);
+        CHECK(access.thread.y < block.y);
+        several |= access.several;
+      }
+    }
+    CHECK(several);
+  }
+}
+
 TEST_CASE("memcheck: a read of shared memory that nobody wrote") {
   CHECK(Found(kLoadOwn + kOut, kWarp) == "uninitialised");
   CHECK(Found(kStoreOwn + kLoadOwn + kOut, kWarp) == "");

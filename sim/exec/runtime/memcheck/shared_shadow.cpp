@@ -1,6 +1,7 @@
 #include "sim/exec/runtime/memcheck/shared_shadow.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace gridloom::exec {
 
@@ -34,10 +35,12 @@ void SharedShadow::Prepare(std::uint32_t bytes, std::uint32_t warps, bool check_
 void SharedShadow::BeginCta() {
   DropLoggedReads();
   newest_logged_ = 0;
+  any_exited_ = false;
   if (exhausted_ || last_epoch_ > kLastEpoch / 2) {
     words_.Clear();
     bytes_.Clear();
-    for (Block& block : blocks_) block.newest_write = block.newest_read = block.newest_atomic = block.oldest_write = 0;
+    for (Block& block : blocks_)
+      block.newest_write = block.newest_read = block.newest_atomic = block.oldest_write = block.words_of = 0;
     last_epoch_ = 0;
     exhausted_ = false;
   }
@@ -69,7 +72,7 @@ void SharedShadow::Unwrite(std::uint32_t offset, std::uint32_t bytes) {
   const auto first = cells.writer.begin() + (offset >> cells.shift);
   std::fill(first, first + (bytes >> cells.shift), Trace{0});
   for (Block& block : BlocksOf(offset, offset + bytes)) {
-    block.oldest_write = 0;
+    block.oldest_write = block.words_of = 0;
     block.scanned = true;
   }
 }
@@ -124,7 +127,21 @@ void SharedShadow::Complete(std::uint32_t barrier, std::span<const std::uint32_t
   // Those who waited have done nothing since they arrived: one common epoch for all of them, greater than any they had,
   // keeps clocks level, so that one comparison decides for most accesses.
   std::uint32_t most = 0;
-  for (const std::uint32_t warp : warps) most = std::max(most, epoch_[warp]);
+  std::uint64_t numbers = 0;
+  for (const std::uint32_t warp : warps) {
+    most = std::max(most, epoch_[warp]);
+    numbers |= std::uint64_t{1} << warp % 64;
+  }
+  const bool all = warps_ <= 64 && static_cast<std::uint32_t>(std::popcount(numbers)) == warps_;
+  if (of_all && all && !any_exited_) {
+    // Nobody has done anything in a later epoch, and everybody knows what was done in earlier ones.
+    std::ranges::fill(epoch_, most);
+    std::ranges::fill(known_, most - 1);
+    std::ranges::fill(least_known_, most - 1);
+    std::ranges::fill(clock, first_epoch_ - 1);
+    if (most > newest_logged_) DropLoggedReads();
+    return;
+  }
   for (const std::uint32_t warp : warps) {
     clock[warp] = std::max(clock[warp], most - 1);
     epoch_[warp] = most;
@@ -140,6 +157,7 @@ void SharedShadow::Complete(std::uint32_t barrier, std::span<const std::uint32_t
 }
 
 void SharedShadow::Exit(std::uint32_t warp) {
+  any_exited_ = true;
   Join(exited_.data(), Known(warp), warps_);
   exited_[warp] = kLastEpoch;  // whatever it did
   least_known_[warp] = kLastEpoch;

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "sim/exec/contract/abi.h"
+#include "sim/exec/contract/read_group.h"
 #include "sim/exec/memcheck.h"
 
 namespace gridloom::exec {
@@ -72,6 +73,8 @@ class SharedShadow {
   /// The usual read, and nothing but that: by all lanes, in rows that begin at `first`, of places that were all written
   /// before the last barrier. False says nothing; nothing is recorded then.
   bool TryUsualRead(std::uint32_t warp, std::uint32_t line, SharedAccessImm what, const std::uint64_t* first);
+  /// The same of many reads, all or none; `bases` as ReadGroup says. They are logged in the group's order.
+  bool TryReads(std::uint32_t warp, const ReadGroup& group, const std::uint64_t* bases);
   /// Records the access of a whole warp when nothing is wrong with it; otherwise records nothing and returns false.
   bool Try(const Access& access);
 
@@ -122,9 +125,11 @@ class SharedShadow {
   struct Block {
     std::uint32_t newest_write = 0, newest_read = 0;  ///< no trace in it is of a later epoch
     std::uint32_t newest_atomic = 0;
-    std::uint32_t oldest_write = 0;  ///< no cell was last written in an earlier one
-    bool in_bytes = false;           ///< its cells are in bytes_
-    bool scanned = false;            ///< oldest_write is as great as it can be
+    std::uint32_t oldest_write = 0;   ///< no cell was last written in an earlier one
+    bool in_bytes = false;            ///< its cells are in bytes_
+    bool scanned = false;             ///< oldest_write is as great as it can be
+    std::uint32_t words_of = 0;       ///< the first epoch of the CTA that written_words are of
+    std::uint64_t written_words = 0;  ///< of cells that are words, those that have been written, at least
   };
   /// The lanes of a row that are on, from the first to the last one.
   struct Row {
@@ -138,12 +143,20 @@ class SharedShadow {
     bool Append(const Row& next);  ///< false: it does not go on where this one ends
   };
 
-  /// A read by lanes that stand in no rows. In the log it is a row without lanes, whose `first` is its number.
+  // What is no row stands in the log as a row without lanes, whose `first` is its number and whose `bytes` say what it
+  // is.
+  static constexpr std::uint8_t kScatteredRead = 0, kReadGroup = 1;
+  /// A read by lanes that stand in no rows.
   struct ScatteredRead {
     std::uint32_t offsets[kWarpSize];
     std::uint32_t mask;
     std::uint32_t bytes;  ///< of a lane
     Trace mine;           ///< of lane 0
+  };
+  struct LoggedGroup {
+    const ReadGroup* group;
+    Trace mine;  ///< of lane 0, without a line
+    std::uint32_t bases[ReadGroup::kMostBases];
   };
 
   friend struct CellRun;
@@ -161,6 +174,7 @@ class SharedShadow {
   Cells& CellsOf(std::uint64_t first, std::uint64_t end, std::uint32_t bytes);
   void Refine(std::size_t block);
   bool AllWritten(Block& block);
+  bool AreWritten(const Access& access);
   bool Scan(Block& block);
   void Mark(std::uint64_t first, std::uint64_t end, std::uint32_t warp, bool write);
 
@@ -173,9 +187,10 @@ class SharedShadow {
   bool TryAtomic(const Access& access);
   void MarkAtomic(std::uint64_t first, std::uint64_t end, std::uint32_t warp);
   void RecordLoggedReads();
-  void DropLoggedReads() { logged_count_ = scattered_count_ = 0; }
+  void DropLoggedReads() { logged_count_ = scattered_count_ = group_count_ = 0; }
   bool TryScatteredRead(const Access& access);
   void RecordScattered(const ScatteredRead& read);
+  void RecordGroup(const LoggedGroup& logged);
   template <std::uint32_t row_lanes>
   bool TryUsualRows(std::uint32_t warp, std::uint32_t line, SharedAccessImm what, const std::uint64_t* first);
   void MakeRoomInLog();
@@ -196,10 +211,13 @@ class SharedShadow {
   std::size_t logged_count_ = 0;
   std::vector<ScatteredRead> scattered_;  // likewise
   std::size_t scattered_count_ = 0;
+  std::vector<LoggedGroup> groups_;  // likewise
+  std::size_t group_count_ = 0;
   std::uint32_t newest_logged_ = 0;  // no later epoch is among them
   std::uint32_t warps_ = 0;
   std::uint64_t identity_mask_ = 0;  // what tells two threads apart that need order between them
   std::uint32_t first_epoch_ = 2, last_epoch_ = 0;
+  bool any_exited_ = false;                                 // a warp of the CTA has ended
   bool exhausted_ = false;                                  // out of epochs: no races are looked for in this CTA
   std::vector<std::uint32_t> epoch_, known_, least_known_;  // least_known_: the smallest of a warp's known epochs
   std::vector<std::uint8_t> used_;                          // the warp has made accesses in its epoch

@@ -223,7 +223,29 @@ bool SharedShadow::Scan(Block& block) {
   Trace least = 0;
   FindLeast(cells.writer.data() + begin, cells.writer.data() + end, least);
   block.oldest_write = static_cast<std::uint32_t>(least >> kEpochShift);
-  return block.oldest_write >= first_epoch_ - 1;
+  if (block.oldest_write >= first_epoch_ - 1) return true;
+  block.words_of = first_epoch_;
+  block.written_words = 0;
+  const Trace unwritten_below = Trace{first_epoch_ - 1} << kEpochShift;
+  for (std::size_t at = begin; at < end && !block.in_bytes; ++at)
+    block.written_words |= std::uint64_t{cells.writer[at] >= unwritten_below} << (at - begin);
+  return false;
+}
+
+/// What the lanes touch has been written, word by word. Of blocks whose cells are words.
+bool SharedShadow::AreWritten(const Access& access) {
+  const std::uint32_t bytes = access.what.bytes;
+  bool all = true;
+  for (std::uint32_t left = access.mask; left != 0; left &= left - 1) {
+    const auto lane = static_cast<std::uint32_t>(std::countr_zero(left));
+    const auto first = static_cast<std::uint32_t>(access.offsets[lane]);
+    for (std::uint32_t at = first; at < first + bytes; at += 4) {
+      const Block& block = blocks_[at >> kBlockShift];
+      all &= block.oldest_write >= first_epoch_ - 1 ||
+             (block.words_of == first_epoch_ && (block.written_words >> (at >> 2 & 63) & 1) != 0);
+    }
+  }
+  return all;
 }
 
 bool SharedShadow::Row::Append(const Row& next) {
@@ -290,6 +312,7 @@ void SharedShadow::RecordLoggedReads() {
   for (std::size_t i = 0; i < logged_count_; ++i) {
     const Row& row = logged_[i];
     if (row.lanes != 0) RecordReadRun(RunOf(row, 0));
+    else if (row.bytes == kReadGroup) RecordGroup(groups_[row.first]);
     else RecordScattered(scattered_[row.first]);
   }
   DropLoggedReads();
@@ -300,6 +323,60 @@ void SharedShadow::MakeRoomInLog() {
   constexpr std::size_t kFirst = 256;
   if (logged_.size() < kMostReads) logged_.resize(std::max(kFirst, logged_.size() * 2));
   else RecordLoggedReads();
+}
+
+void SharedShadow::RecordGroup(const LoggedGroup& logged) {
+  const ReadGroup& group = *logged.group;
+  for (std::uint32_t i = 0; i < group.read_count; ++i) {
+    const ReadGroup::Read& read = group.reads()[i];
+    const ReadGroup::Family& family = group.families()[read.family];
+    const bool same = family.what.pattern == SharedAccessImm::kUniform;
+    const std::uint32_t lanes = family.what.row_lanes, span = same ? family.what.bytes : lanes * family.what.bytes;
+    Trace mine = logged.mine | (read.line < 1u << kLineBits ? read.line : 0);
+    for (std::uint32_t row = 0; row < family.rows; ++row, mine += Trace{lanes} << kLaneShift) {
+      const std::uint32_t first = logged.bases[family.first_base + row] + static_cast<std::uint32_t>(read.offset);
+      RecordReadRun(RunOf({first, first + span, mine, ~0u >> (kWarpSize - lanes), family.what.bytes, same}, 0));
+    }
+  }
+}
+
+bool SharedShadow::TryReads(std::uint32_t warp, const ReadGroup& group, const std::uint64_t* bases) {
+  constexpr std::size_t kMostGroups = 4096;
+  const std::uint32_t known = least_known_[warp], epoch = epoch_[warp];
+  for (std::uint32_t number = 0; number < group.family_count; ++number) {
+    const ReadGroup::Family& family = group.families()[number];
+    const auto span = static_cast<std::uint64_t>(std::int64_t{family.end} - family.least);
+    std::uint64_t before = ~std::uint64_t{0};
+    for (std::uint32_t row = 0; row < family.rows; ++row) {
+      const std::uint64_t first =
+          bases[family.first_base + row] + static_cast<std::uint64_t>(std::int64_t{family.least});
+      if (first == before) continue;
+      before = first;
+      if (first >= size_ || span > size_ - first || (first & (family.what.bytes - 1u)) != 0) return false;
+      for (Block& block : BlocksOf(first, first + span)) {
+        if (block.newest_write > known || block.newest_atomic > known || !AllWritten(block)) return false;
+        block.newest_read = std::max(block.newest_read, epoch);  // too much is no harm: then cells are looked at
+      }
+    }
+  }
+  MakeRoomInLog();
+  if (group_count_ == kMostGroups) RecordLoggedReads();
+  if (group_count_ == groups_.size()) groups_.resize(std::max<std::size_t>(64, groups_.size() * 2));
+  LoggedGroup& logged = groups_[group_count_];
+  logged.group = &group;
+  logged.mine = TraceOf(warp, 0, 0);
+  for (std::uint32_t number = 0; number < group.family_count; ++number) {
+    const ReadGroup::Family& family = group.families()[number];
+    for (std::uint32_t base = family.first_base; base < family.first_base + family.rows; ++base)
+      logged.bases[base] = static_cast<std::uint32_t>(bases[base]);
+  }
+  Row& row = logged_[logged_count_++];
+  row = {};
+  row.first = static_cast<std::uint32_t>(group_count_++);
+  row.bytes = kReadGroup;
+  newest_logged_ = std::max(newest_logged_, epoch);
+  used_[warp] = 1;
+  return true;
 }
 
 bool SharedShadow::TryRead(const Access& access) {
@@ -384,15 +461,22 @@ void SharedShadow::RecordScattered(const ScatteredRead& read) {
   }
 }
 
-/// A read of blocks that were all written before the last barrier: lanes stand where they may, and it is only logged.
+/// A read of what was written before the last barrier, in blocks that have not been since: lanes stand where they may,
+/// and it is only logged.
 bool SharedShadow::TryScatteredRead(const Access& access) {
   constexpr std::size_t kMostBlocks = 64, kMostScattered = 4096;
   if (!access.offsets || access.places.least > access.places.most) return false;
   const std::span<Block> blocks = BlocksOf(access.places.least, access.places.most + access.what.bytes);
   if (blocks.size() > kMostBlocks) return false;
   const std::uint32_t known = least_known_[access.warp], epoch = epoch_[access.warp];
-  for (Block& block : blocks)
-    if (block.newest_write > known || block.newest_atomic > known || !AllWritten(block)) return false;
+  bool all_written = true, in_bytes = false;
+  for (Block& block : blocks) {
+    if (block.newest_write > known || block.newest_atomic > known) return false;
+    all_written &= AllWritten(block);
+    in_bytes |= block.in_bytes;
+  }
+  // Between rows there may be words that nobody writes.
+  if (!all_written && (in_bytes || !AreWritten(access))) return false;
   MakeRoomInLog();
   if (scattered_count_ == kMostScattered) RecordLoggedReads();
   if (scattered_count_ == scattered_.size()) scattered_.resize(std::max<std::size_t>(64, scattered_.size() * 2));
@@ -406,6 +490,7 @@ bool SharedShadow::TryScatteredRead(const Access& access) {
   Row& row = logged_[logged_count_++];
   row = {};
   row.first = static_cast<std::uint32_t>(scattered_count_++);
+  row.bytes = kScatteredRead;
   newest_logged_ = std::max(newest_logged_, epoch);
   used_[access.warp] = 1;
   return true;
