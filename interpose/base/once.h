@@ -18,17 +18,22 @@ class Once {
   /// The object; the first call has `make` make it, and others wait meanwhile. Null when `make` made none.
   template <typename Make>
   T* Get(const Make& make) {
-    if (made_.load(std::memory_order_acquire)) [[likely]]
-      return object_;
-    const std::lock_guard lock(mutex_);
-    if (made_.load(std::memory_order_relaxed)) return object_;
-    std::unique_ptr<T> object = make();
-    object_ = object.release();
-    made_.store(true, std::memory_order_release);
+    if (!made_.load(std::memory_order_acquire)) [[unlikely]]
+      MakeNow(make);
     return object_;
   }
 
  private:
+  /// Apart, so that Get is a few instructions: launches ask several times each.
+  template <typename Make>
+  [[gnu::noinline, gnu::cold]] void MakeNow(const Make& make) {
+    const std::lock_guard lock(mutex_);
+    if (made_.load(std::memory_order_relaxed)) return;
+    std::unique_ptr<T> object = make();
+    object_ = object.release();
+    made_.store(true, std::memory_order_release);
+  }
+
   std::atomic<bool> made_{false};
   std::mutex mutex_;
   T* object_ = nullptr;

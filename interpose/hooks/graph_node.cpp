@@ -315,7 +315,7 @@ CUresult cuGraphKernelNodeSetAttribute(Process& process, CUgraphNode handle, CUk
   switch (attribute) {
     case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
       op->cooperative = value->cooperative != 0;
-      return session::ChooseSlices(*op, process.summary());
+      return session::ChooseSlices(*op, process);
     case CU_LAUNCH_ATTRIBUTE_PRIORITY: op->priority = value->priority; return CUDA_SUCCESS;
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: {
       const exec::Dim3 cluster{value->cluster_dim.x, value->cluster_dim.y, value->cluster_dim.z};
@@ -323,7 +323,7 @@ CUresult cuGraphKernelNodeSetAttribute(Process& process, CUgraphNode handle, CUk
       if (op->grid.x % cluster.x != 0 || op->grid.y % cluster.y != 0 || op->grid.z % cluster.z != 0)
         return CUDA_ERROR_INVALID_CLUSTER_SIZE;
       op->cluster = cluster;
-      return session::ChooseSlices(*op, process.summary());
+      return session::ChooseSlices(*op, process);
     }
     case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
@@ -339,7 +339,7 @@ CUresult cuGraphKernelNodeCopyAttributes(Process& process, CUgraphNode dst_handl
   to->cooperative = from->cooperative;
   to->priority = from->priority;
   to->cluster = from->cluster;
-  return session::ChooseSlices(*to, process.summary());
+  return session::ChooseSlices(*to, process);
 }
 
 }  // namespace gridloom::hooks

@@ -7,6 +7,7 @@
 #include "interpose/base/slice_size.h"
 #include "interpose/base/summary.h"
 #include "interpose/objects/operation.h"
+#include "interpose/objects/process.h"
 #include "sim/exec/slices/slices.h"
 
 namespace gridloom::session {
@@ -16,7 +17,7 @@ std::uint64_t SliceSizeOf(const KernelOp& op) {
   return std::numeric_limits<std::uint64_t>::max();
 }
 
-cuda::CUresult ChooseSlices(KernelOp& op, Summary& summary) {
+cuda::CUresult ChooseSlices(KernelOp& op, Process& process) {
   if (op.bound.sliced == nullptr) return cuda::CUDA_SUCCESS;
   std::string why_whole = op.bound.sliced->why_whole;
   // What the pass slices does not wait for other CTAs: a cooperative launch means nothing to it.
@@ -33,7 +34,7 @@ cuda::CUresult ChooseSlices(KernelOp& op, Summary& summary) {
   }
   std::call_once(op.kernel->told_whole, [&] {
     LogFormat(LogLevel::kInfo, "kernel %s runs whole: %s", op.kernel->name().c_str(), why_whole.c_str());
-    summary.NoteWhole(op.kernel->name(), why_whole);
+    process.summary().NoteWhole(op.kernel->name(), why_whole);
   });
   return cuda::CUDA_SUCCESS;
 }

@@ -9,7 +9,7 @@
 namespace gridloom::session {
 
 struct KernelOp;
-class Summary;
+class Process;
 
 /// Most CTAs of a slice of this launch; 0: it may run whole, though it need not. Kernels that the file has sliced have
 /// no whole form.
@@ -17,6 +17,6 @@ std::uint64_t SliceSizeOf(const KernelOp& op);
 
 /// Decides whether a checked launch runs in slices; when not although that was asked for, says why, once per kernel,
 /// and to the summary, too. NOT_SUPPORTED when the file has the kernel sliced and it cannot run so.
-cuda::CUresult ChooseSlices(KernelOp& op, Summary& summary);
+cuda::CUresult ChooseSlices(KernelOp& op, Process& process);
 
 }  // namespace gridloom::session

@@ -52,7 +52,10 @@ CUstream Stream::handle() const {
 }
 
 Context::Context(Device& device, bool primary)
-    : device_(device), primary_(primary), id_(g_next_id.fetch_add(1, std::memory_order_relaxed)) {
+    : process_(device.process()),
+      device_(device),
+      primary_(primary),
+      id_(g_next_id.fetch_add(1, std::memory_order_relaxed)) {
   api_version = kDriverVersion;
   legacy_ = std::make_shared<Stream>(*this, Stream::Kind::kLegacy, 0);
   device.SetDefaultLimits(*this);
@@ -60,8 +63,6 @@ Context::Context(Device& device, bool primary)
 }
 
 Context::~Context() = default;
-
-Process& Context::process() const { return device_.process(); }
 
 void Context::Fail(CUresult status) {
   CUresult expected = CUDA_SUCCESS;

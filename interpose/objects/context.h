@@ -74,7 +74,7 @@ class Context final : public exec::AllocationOwner {
   Context(Device& device, bool primary);
   ~Context() override;
 
-  Process& process() const;
+  Process& process() const { return process_; }
   Device& device() const { return device_; }
   bool primary() const { return primary_; }
   std::uint64_t id() const { return id_.load(std::memory_order_relaxed); }
@@ -203,6 +203,7 @@ class Context final : public exec::AllocationOwner {
   void CloseOthers(const Stream& stream);
   void CloseAll();
 
+  Process& process_;
   Device& device_;
   std::shared_ptr<NarrowTasks> narrow_tasks_;
   const bool primary_;

@@ -12,8 +12,7 @@ namespace {
 cuda::CUresult PlanSlices(PlannedLaunch& launch) {
   KernelOp& op = launch.op;
   if (SliceSize() != 0 || launch.in_parts) op.kernel->BindSliced(launch.context, &op.bound);
-  if (const auto status = ChooseSlices(op, launch.context.process().summary()); status != cuda::CUDA_SUCCESS)
-    return status;
+  if (const auto status = ChooseSlices(op, launch.context.process()); status != cuda::CUDA_SUCCESS) return status;
   if (!op.plan.in_slices) return cuda::CUDA_SUCCESS;
   launch.compile_sliced = true;
   launch.compile_whole = launch.in_parts && SliceSizeOf(op) == 0;
