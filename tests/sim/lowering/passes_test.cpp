@@ -94,8 +94,9 @@ TEST_CASE("Constants_OfConstants_AreNotComputed") {
   CHECK(After("mov.u32 %r1, 5;\nadd.s32 %r2, %r1, 3;\nmul.lo.s32 %r3, %r2, %r2;\nst.u32 [%d1], %r3;",
               {"copies", "constants", "dead"}) == "st.u32 ret");
   // A parameter is an operand of arithmetic, and in a register where an address is asked for.
-  CHECK(After("ld.param.u32 %r1, [n];\nadd.s32 %r2, %r3, %r1;\nst.u32 [%d1], %r2;", {"constants", "dead"}) ==
-        "add.s32 st.u32 ret");
+  const std::string parameter = "ld.param.u32 %r1, [n];\nadd.s32 %r2, %r3, %r1;\nst.u32 [%d1], %r2;";
+  CHECK(TextOf(Make(parameter, {"constants", "dead"}, "v100")) == "add.s32 st.u32 ret");
+  CHECK(TextOf(Make(parameter, {"constants", "dead"}, "h200")) == "ld.param.u32 add.s32 st.u32 ret");
   CHECK(After("ld.param.u64 %d1, [a];\nst.u32 [%d1], %r2;", {"constants", "dead"}) == "ld.param.u64 st.u32 ret");
 }
 
@@ -156,10 +157,23 @@ TEST_CASE("Atomics_OfOneValueToOneAddress_AreOne") {
   CHECK(ones(pointer + "atom.global.exch.b32 %r1, [%d1], 1;") == 0);
 }
 
+TEST_CASE("Prologue_OfAKernel_LoadsStackAndDescriptor") {
+  const auto added = [](const std::string& lines, const std::string& device) {
+    std::size_t count = 0;
+    const Sample sample = Make(lines, {"prologue"}, device);
+    for (const Node& node : sample.kernel.blocks[0].nodes) count += node.is_part ? 1 : 0;
+    return count;
+  };
+  CHECK(added("st.global.u32 [%d1], %r1;", "h200") == 2);
+  CHECK(added("st.global.u32 [%d1], %r1;", "v100") == 1);
+  CHECK(added("st.shared.u32 [%r2], %r1;", "h200") == 1);
+}
+
 TEST_CASE("Fuse_PairsOfInstructions_BecomeOne") {
   const auto left = [](const std::string& lines, const std::string& device = "h200") {
     std::size_t nodes = 0;
-    for (const lowering::Block& block : Make(lines, {"fuse"}, device).kernel.blocks) nodes += block.nodes.size();
+    const Sample sample = Make(lines, {"fuse"}, device);
+    for (const lowering::Block& block : sample.kernel.blocks) nodes += block.nodes.size();
     return nodes - 1;  // the return
   };
   const std::string st = "\nst.u32 [%d9], %r3;", wide = "\nst.u64 [%d9], %d3;", fl = "\nst.f32 [%d9], %f3;";
