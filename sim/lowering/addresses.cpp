@@ -2,6 +2,7 @@
 #include <limits>
 #include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include "sim/lowering/facts.h"
 #include "sim/lowering/pass.h"
@@ -49,7 +50,7 @@ class BlockSums {
       if (node.shape.op == trace::OpClass::kMemory) FoldInto(node);
       const std::optional<Sum> sum = SumOf(node);
       for (const Term& result : node.results) Forget(result);
-      if (sum.has_value() && sum->base != node.results[0]) sums_[node.results[0].value] = *sum;
+      if (sum.has_value() && sum->base != node.results[0]) Remember(node.results[0], *sum);
     }
   }
 
@@ -76,15 +77,26 @@ class BlockSums {
     }
   }
 
+  void Remember(const Term& result, const Sum& sum) {
+    sums_[result.value] = sum;
+    made_of_[sum.base.value].push_back(result.value);
+  }
   /// The register is written: what is made of it, or was its sum, is no more.
   void Forget(const Term& reg) {
     sums_.erase(reg.value);
-    std::erase_if(sums_, [&](const auto& sum) { return sum.second.base == reg; });
+    const auto made = made_of_.find(reg.value);
+    if (made == made_of_.end()) return;
+    for (const std::uint64_t result : made->second) {
+      const auto sum = sums_.find(result);
+      if (sum != sums_.end() && sum->second.base == reg) sums_.erase(sum);
+    }
+    made_of_.erase(made);
   }
 
   static constexpr std::size_t kMostSteps = 64;
-  const std::unordered_map<std::uint64_t, Sum>& fixed_;  // of values, of values: in all blocks
-  std::unordered_map<std::uint64_t, Sum> sums_;          // of this block
+  const std::unordered_map<std::uint64_t, Sum>& fixed_;                    // of values, of values: in all blocks
+  std::unordered_map<std::uint64_t, Sum> sums_;                            // of this block
+  std::unordered_map<std::uint64_t, std::vector<std::uint64_t>> made_of_;  // by base: results of sums, some forgotten
 };
 
 }  // namespace

@@ -46,19 +46,34 @@ bool Writes(const Node& node, const Term& term) { return std::ranges::find(node.
 class BlockJoins {
  public:
   BlockJoins(std::vector<Node>& nodes, const Kernel& kernel, const Values& values)
-      : nodes_(nodes), kernel_(kernel), values_(values) {}
+      : nodes_(nodes), kernel_(kernel), values_(values), is_gone_(nodes.size()) {}
 
   void Run() {
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       if (!Moves(nodes_[i], kernel_) || nodes_[i].sources[0].kind != Term::Kind::kRegister) continue;
-      if (Join(i)) nodes_.erase(nodes_.begin() + static_cast<std::ptrdiff_t>(i--));
+      if (!Join(i)) continue;
+      nodes_[i] = {};
+      is_gone_[i] = 1;
     }
+    std::size_t left = 0;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      if (is_gone_[i] != 0) continue;
+      if (left != i) nodes_[left] = std::move(nodes_[i]);
+      ++left;
+    }
+    nodes_.resize(left);
   }
 
  private:
-  /// The node before `move` that writes the register; nodes_.size(): none.
+  /// No register is followed further than so many nodes before and behind a move: a block may have as many moves as
+  /// whoever wrote it likes.
+  static constexpr std::size_t kMostNodes = 512;
+
+  std::size_t EndBehind(std::size_t move) const { return std::min(nodes_.size(), move + kMostNodes); }
+
+  /// The node before `move` that writes the register; nodes_.size(): none is near.
   std::size_t WriterBefore(std::size_t move, const Term& reg) const {
-    for (std::size_t i = move; i-- > 0;) {
+    for (std::size_t i = move; i-- > 0 && move - i <= kMostNodes;) {
       if (Writes(nodes_[i], reg)) return i;
     }
     return nodes_.size();
@@ -67,7 +82,7 @@ class BlockJoins {
   /// Whether all that reads `from` stands between its writer and the next write of `to`.
   bool ReadsAreNear(std::size_t writer, std::size_t move, const Term& from, const Term& to) const {
     std::uint32_t reads = 0;
-    for (std::size_t i = writer + 1; i < nodes_.size(); ++i) {
+    for (std::size_t i = writer + 1; i < EndBehind(move); ++i) {
       reads += static_cast<std::uint32_t>(std::ranges::count(nodes_[i].sources, from));
       if (i > move && Writes(nodes_[i], to)) break;
     }
@@ -88,20 +103,25 @@ class BlockJoins {
     }
     if (used && (read || moved || !nodes_[writer].operation.pure)) return false;
     nodes_[writer].results[0] = to;
-    for (std::size_t i = writer + 1; i < nodes_.size(); ++i) {
+    for (std::size_t i = writer + 1; i < EndBehind(move); ++i) {
       std::ranges::replace(nodes_[i].sources, from, to);
     }
     // What still needs the old value comes first.
-    if (used)
-      std::rotate(nodes_.begin() + static_cast<std::ptrdiff_t>(writer),
-                  nodes_.begin() + static_cast<std::ptrdiff_t>(writer) + 1,
-                  nodes_.begin() + static_cast<std::ptrdiff_t>(move));
+    if (used) {
+      const auto behind = [&](auto& of) {
+        const auto first = of.begin() + static_cast<std::ptrdiff_t>(writer);
+        std::rotate(first, first + 1, of.begin() + static_cast<std::ptrdiff_t>(move));
+      };
+      behind(nodes_);
+      behind(is_gone_);
+    }
     return true;
   }
 
   std::vector<Node>& nodes_;
   const Kernel& kernel_;
   const Values& values_;
+  std::vector<std::uint8_t> is_gone_;  // by node; those that are gone read and write nothing
 };
 
 }  // namespace

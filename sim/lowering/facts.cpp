@@ -52,13 +52,17 @@ Values::Values(const Kernel& kernel)
 Dominance::Dominance(const Kernel& kernel)
     : tree_(GraphOf(kernel), static_cast<analysis::NodeId>(kernel.blocks.size())) {}
 
-void Replace(Kernel& kernel, const std::vector<Term>& replacements) {
+void Replace(Kernel& kernel, std::vector<Term> replacements) {
+  const auto is_last = [&](const Term& term) {
+    return term.kind != Term::Kind::kRegister || replacements[term.value] == term;
+  };
+  // Each register on the way is replaced by the last term, too, so that no way is gone twice.
+  std::vector<std::uint64_t> way;
   const auto last = [&](Term term) {
-    for (std::size_t steps = 0; term.kind == Term::Kind::kRegister && steps < replacements.size(); ++steps) {
-      const Term& next = replacements[term.value];
-      if (next == term) break;
-      term = next;
-    }
+    way.clear();
+    for (; !is_last(term) && way.size() <= replacements.size(); term = replacements[term.value])
+      way.push_back(term.value);
+    for (const std::uint64_t reg : way) replacements[reg] = term;
     return term;
   };
   for (Block& block : kernel.blocks) {

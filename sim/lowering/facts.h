@@ -53,7 +53,7 @@ class Dominance {
 
 /// Replaces registers by terms in the sources of all nodes, over as many steps as it takes. A register is replaced
 /// where `replacements` has another term for it.
-void Replace(Kernel& kernel, const std::vector<Term>& replacements);
+void Replace(Kernel& kernel, std::vector<Term> replacements);
 
 /// Takes out the nodes that `is_gone` says, block by block.
 template <typename IsGone>

@@ -37,6 +37,8 @@ class Inspect final : public Command {
       capability = device->compute_capability;
     }
     if (brief_ && (check_ || view_.details)) return Fail("--brief does not go together with --check and --details");
+    if (!lowered_.empty() && (brief_ || json_))
+      return Fail("--lowered prints text of whole kernels: leave out --brief and --json");
     auto report = InspectFile(file_, capability, brief_ ? InspectDepth::kEntries : InspectDepth::kKernels);
     if (!report.ok()) return Fail(report.error().message);
     if (brief_) {
