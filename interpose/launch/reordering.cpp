@@ -16,6 +16,16 @@
 #include "sim/exec/slices/slices.h"
 
 namespace gridloom::session {
+namespace {
+
+/// The host reaches memory that the launch may write: it may look there for results at any time. Managed variables are
+/// not asked for, as a module that has one need not use it in every kernel.
+bool NamesHostMemory(const exec::DeviceMemory& memory, const KernelOp& op) {
+  return PointsInto(memory, op, {exec::MemoryKind::kPinned, exec::MemoryKind::kRegistered, exec::MemoryKind::kManaged});
+}
+
+}  // namespace
+
 std::unique_ptr<Reordering> Reordering::Make() {
   const auto& text = TheSettings().reorder;
   const auto setting = text ? exec::ParseReorder(*text) : std::nullopt;
@@ -92,8 +102,7 @@ Reordering::Place Reordering::PlaceOf(Context& context, const KernelOp& op) {
   else if (op.cluster.count() != 1) why = "it is launched in clusters";
   else if (op.plan.in_slices) why = "the file has it sliced";
   if (why.empty()) why = Find(context.device().memory(), op.bound.program, *op.bound.info)->why_whole;
-  // The host may look at any time for results in memory that it reaches.
-  if (why.empty()) return ReachesHostMemory(context.device().memory(), op) ? Place::kLast : Place::kInBatch;
+  if (why.empty()) return NamesHostMemory(context.device().memory(), op) ? Place::kLast : Place::kInBatch;
   NoteWhole(op, why);
   return Place::kAlone;
 }
