@@ -16,10 +16,10 @@ endif()
 find_program(GRIDLOOM_MOLD mold)
 if(GRIDLOOM_MOLD)
   add_link_options(-fuse-ld=mold)
-  # mold 1.10 lets the memory that is read-only after relocation begin with zeroed thread-local variables, in front of the
-  # page that the rest of it is in. One program in some hundreds, by the size of its code, has them at the very end of a
-  # page that nothing maps, and does not start ("cannot apply additional memory protection"; findings/mold-tbss-relro.sh).
-  # Segments that begin pages of their own leave no such page.
+  # mold 1.10 lets the memory that is read-only after relocation begin with zeroed thread-local variables, in front of
+  # the page that the rest of it is in. One program in some hundreds, by the size of its code, has them at the very end
+  # of a page that nothing maps, and does not start (findings/mold-tbss-relro.sh). Segments that begin pages of their own
+  # leave no such page.
   add_link_options(-Wl,-z,separate-loadable-segments)
 endif()
 
