@@ -59,9 +59,10 @@ void MatMul(const Floats& a, const Floats& b, Floats& c, int n, int threads) {
 
 void Reduce(const Ints& in, Ints& out, int threads) {
   const int n = static_cast<int>(in.size());
+  const int* const values = in.data();  // through the vector gcc gathers, ten times as slowly
   int sum = 0;
 #pragma omp parallel for simd num_threads(threads) schedule(static) reduction(+ : sum)
-  for (int i = 0; i < n; ++i) sum += in[i];
+  for (int i = 0; i < n; ++i) sum += values[i];
   out[0] = sum;
 }
 
