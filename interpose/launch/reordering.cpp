@@ -18,9 +18,8 @@
 namespace gridloom::session {
 namespace {
 
-/// The host reaches memory that the launch may write: it may look there for results at any time. Managed variables are
-/// not asked for, as a module that has one need not use it in every kernel.
-bool NamesHostMemory(const exec::DeviceMemory& memory, const KernelOp& op) {
+/// A parameter points to memory that the host reaches: it may look there for results at any time.
+bool PointsToHostMemory(const exec::DeviceMemory& memory, const KernelOp& op) {
   return PointsInto(memory, op, {exec::MemoryKind::kPinned, exec::MemoryKind::kRegistered, exec::MemoryKind::kManaged});
 }
 
@@ -79,6 +78,7 @@ std::shared_ptr<const Reordering::Facts> Reordering::Find(exec::DeviceMemory& me
   made->why_whole = order.why_whole;
   if (order.loc.line != 0) made->why_whole += ", PTX line " + std::to_string(order.loc.line);
   made->in_turn = order.own_order_matters;
+  made->names_managed = passes::NamesManaged(known->calls, *info.function);
   if (made->why_whole.empty()) {
     made->ranged = known->ranged.Find(std::string(info.name));
     made->why_whole = made->ranged.why_not;
@@ -101,8 +101,13 @@ Reordering::Place Reordering::PlaceOf(Context& context, const KernelOp& op) {
   if (op.cooperative) why = "the launch is cooperative";
   else if (op.cluster.count() != 1) why = "it is launched in clusters";
   else if (op.plan.in_slices) why = "the file has it sliced";
-  if (why.empty()) why = Find(context.device().memory(), op.bound.program, *op.bound.info)->why_whole;
-  if (why.empty()) return NamesHostMemory(context.device().memory(), op) ? Place::kLast : Place::kInBatch;
+  bool host_may_poll = false;
+  if (why.empty()) {
+    const auto facts = Find(context.device().memory(), op.bound.program, *op.bound.info);
+    why = facts->why_whole;
+    host_may_poll = facts->names_managed || PointsToHostMemory(context.device().memory(), op);
+  }
+  if (why.empty()) return host_may_poll ? Place::kLast : Place::kInBatch;
   NoteWhole(op, why);
   return Place::kAlone;
 }

@@ -58,6 +58,7 @@ class Reordering {
     std::string why_whole;
     exec::RangedKernel ranged;
     bool in_turn = false, profiler_reads = false;
+    bool names_managed = false;  ///< a managed variable, which the host may poll
   };
   struct Program;
   std::shared_ptr<const Facts> Find(exec::DeviceMemory& memory, const std::shared_ptr<exec::Program>& program,

@@ -1,6 +1,9 @@
 #include "rewriter/passes/cta_order.h"
 
 #include <optional>
+#include <set>
+#include <variant>
+#include <vector>
 
 #include "rewriter/passes/slice.h"
 #include "rewriter/ptx/visit.h"
@@ -89,6 +92,26 @@ bool ReadsGlobal(const analysis::CallGraph& calls, const ptx::Function& kernel) 
     reads = reads || (instruction.Has(Trait::kReads | Trait::kAtomic | Trait::kCopies) && MayBeGlobal(instruction));
   });
   return reads;
+}
+
+bool NamesManaged(const analysis::CallGraph& calls, const ptx::Function& kernel) {
+  std::set<const ptx::Variable*> named;
+  std::vector<const ptx::Variable*> open;  // their initial values have not been looked at
+  const auto note = [&](const ptx::Operand& operand) {
+    if (operand.variable != nullptr && named.insert(operand.variable).second) open.push_back(operand.variable);
+  };
+  VisitReachable(calls, kernel, [&](const Instruction& instruction) {
+    for (const ptx::Operand& operand : instruction.operands) ptx::VisitOperand(operand, note);
+  });
+  while (!open.empty()) {
+    const ptx::Variable& variable = *open.back();
+    open.pop_back();
+    if (variable.HasAttribute("managed")) return true;
+    for (const ptx::Initializer& element : variable.initializer) {
+      if (const auto* operand = std::get_if<ptx::Operand>(&element.value)) ptx::VisitOperand(*operand, note);
+    }
+  }
+  return false;
 }
 
 }  // namespace gridloom::passes

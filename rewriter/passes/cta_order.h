@@ -25,4 +25,7 @@ CtaOrder OrderOf(const analysis::CallGraph& calls, const CtaWaits& waits, const 
 /// The kernel, or what it calls, may read memory that other kernels write.
 bool ReadsGlobal(const analysis::CallGraph& calls, const ptx::Function& kernel);
 
+/// The kernel, or what it calls, names a managed variable, itself or by another variable that begins with its address.
+bool NamesManaged(const analysis::CallGraph& calls, const ptx::Function& kernel);
+
 }  // namespace gridloom::passes

@@ -177,6 +177,27 @@ TEST_CASE("Reorder_MappedHostMemory_NobodyWaits", "[reorder]") {
   CU_OK(cuMemFreeHost(pinned));
 }
 
+TEST_CASE("Reorder_ManagedVariableThatTheKernelNames_NobodyWaits", "[reorder]") {
+  const test::Fixture fixture;  // its module has a managed variable, too, which `nothing` does not name
+  const Recorder recorder;
+  const Streams streams;
+  CUmodule module = nullptr;
+  CU_OK(cuModuleLoadData(&module, R"(
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .global .attribute(.managed) .align 4 .u32 polled;
+.visible .entry raise() { st.global.u32 [polled], 1; ret; }
+)"));
+  CUfunction raise = nullptr;
+  CU_OK(cuModuleGetFunction(&raise, module, "raise"));
+  Launch(fixture.Function("nothing"), streams.a, 5);
+  CHECK(recorder.Stays(0));
+  Launch(raise, streams.a, 6);
+  CHECK(recorder.Comes(11));
+  CU_OK(cuModuleUnload(module));
+}
+
 TEST_CASE("Reorder_Fault_IsTheContexts", "[reorder]") {
   const test::Fixture fixture;
   FakeEngine::Get().set_body([](const exec::LaunchParams& launch) {

@@ -24,6 +24,7 @@ struct Kernel {
   }
   CtaOrder Order() const { return OrderOf(*calls, *waits, *module->FindFunction("k")); }
   bool Reads() const { return ReadsGlobal(*calls, *module->FindFunction("k")); }
+  bool Managed() const { return NamesManaged(*calls, *module->FindFunction("k")); }
 
   std::unique_ptr<ptx::Module> module;
   std::unique_ptr<analysis::CallGraph> calls;
@@ -77,6 +78,22 @@ TEST_CASE("CtaOrder_ReadsGlobal_SeesLoadsThatOtherKernelsChange") {
                ".func f(.param .b64 a) { .reg .b64 %rd1; .reg .b32 %r1; ld.param.u64 %rd1, [a]; ld.global.u32 %r1, "
                "[%rd1]; ret; }")
             .Reads());
+}
+
+TEST_CASE("CtaOrder_ManagedVariables_AreFoundWhereTheKernelNamesThem") {
+  const std::string variables =
+      ".global .attribute(.managed) .align 4 .u32 m; .global .u64 way = generic(m); .global .u64 round[2] = {ring, "
+      "way};"
+      ".global .u64 ring = round; .global .u32 plain;";
+  CHECK(!Kernel("st.global.u32 [%rd1], 1;", variables).Managed());
+  CHECK(!Kernel("st.global.u32 [plain], 1;", variables).Managed());
+  CHECK(Kernel("st.global.u32 [m], 1;", variables).Managed());
+  CHECK(Kernel("cvta.global.u64 %rd1, m; st.u32 [%rd1], 1;", variables).Managed());
+  CHECK(Kernel("ld.global.u64 %rd1, [way]; st.u32 [%rd1], 1;", variables).Managed());
+  CHECK(Kernel("ld.global.u64 %rd1, [ring]; st.u32 [%rd1], 1;", variables).Managed());
+  const std::string function = ".func f() { st.global.u32 [m], 1; ret; }";
+  CHECK(Kernel("call f;", variables + function).Managed());
+  CHECK(!Kernel("", variables + function).Managed());
 }
 
 }  // namespace gridloom::passes
