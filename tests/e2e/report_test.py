@@ -53,6 +53,21 @@ def interrupted(gridloom, folder):
     return {name: os.stat(os.path.join(folder, "report", "cells", name)).st_mtime_ns for name in cells(folder)}
 
 
+def cut(gridloom, folder):
+    """What a damaged trace still holds is replayed, and the exit code says that it is not all, also when it was kept."""
+    with open(os.path.join(folder, "program.gltrace"), "rb") as file:
+        text = file.read()
+    with open(os.path.join(folder, "cut.gltrace"), "wb") as file:
+        file.write(text[:-9])
+    for _ in range(2):
+        command = [gridloom, "replay", "--json", "--report", "cut-report", "cut.gltrace"]
+        done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
+        assert done.returncode == 125, (done.returncode, done.stderr)
+        assert "replayed without what is damaged" in done.stderr, done.stderr
+        (cell,) = json.loads(done.stdout)
+        assert cell["cycles"] > 0 and "cut.gltrace" in cell["damaged_traces"][0], cell["damaged_traces"]
+
+
 def main():
     gridloom, program = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
     with tempfile.TemporaryDirectory() as folder:
@@ -73,6 +88,7 @@ def main():
             os.remove(os.path.join(killed, "report", "cells", leftover))  # of the result that was being written
         run([gridloom, "replay", "--jobs", "4", *REPLAYS], parallel)
 
+        cut(gridloom, folder)
         expected = contents(whole)
         assert len([name for name in expected if "/cells/" in name]) == COUNT, sorted(expected)
         for other in killed, parallel:

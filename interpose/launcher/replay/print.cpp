@@ -1,5 +1,8 @@
 #include "interpose/launcher/replay/print.h"
 
+#include <set>
+#include <string>
+
 #include "interpose/launcher/command.h"
 #include "rewriter/support/terminal.h"
 #include "sim/exec/memcheck.h"
@@ -105,13 +108,26 @@ Json WithSharing(const ReplayRun& run, std::size_t cell) {
   return json;
 }
 
+/// The exit code of replays that have results: a failure when what was replayed is only the whole part of a damaged trace.
+int CheckTraces(const ReplayRun& run) {
+  std::set<std::string> problems;
+  for (const CellOutcome& outcome : run.cells) {
+    if (!outcome.ok()) continue;
+    for (const Json& problem : outcome.result.value("damaged_traces", Json::array()))
+      problems.insert(problem.get<std::string>());
+  }
+  int exit_code = kExitOk;
+  for (const std::string& problem : problems) exit_code = Fail("replayed without what is damaged: " + problem);
+  return exit_code;
+}
+
 }  // namespace
 
 int PrintReplay(const study::ReplayRun& run, bool json) {
   Json all = Json::array();
   if (!json && run.plan.asked > 1) PrintComparison(run);
   if (!json) PrintSharing(run);
-  int exit_code = kExitOk;
+  int exit_code = CheckTraces(run);
   for (std::size_t i = 0; i < run.cells.size(); ++i) {
     const CellOutcome& outcome = run.cells[i];
     if (!outcome.ok()) exit_code = Fail(run.plan.NameOf(run.plan.cells[i]) + ": " + outcome.problem);

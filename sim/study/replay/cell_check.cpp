@@ -31,6 +31,9 @@ class Checker {
     Count(cell, "", "cycles");
     Number(cell, "", "host_seconds");
     CheckFigures(cell, "");
+    const Json damaged = cell.value("damaged_traces", Json::array());
+    Require(damaged.is_array() && std::ranges::all_of(damaged, [](const Json& text) { return text.is_string(); }),
+            "damaged_traces", "a list of texts");
     for (std::size_t i = 0; Has(cell, "", "kernels", &Json::is_array, "a list") && i < cell["kernels"].size(); ++i)
       CheckKernel(cell["kernels"][i], "kernels[" + std::to_string(i) + "].");
     for (std::size_t i = 0; Has(cell, "", "programs", &Json::is_array, "a list") && i < cell["programs"].size(); ++i)

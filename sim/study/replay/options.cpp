@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include "rewriter/support/quantity.h"
@@ -28,6 +29,16 @@ Status ReplayOptions::Complete() {
   if (!rates.values.empty()) parameters.push_back(std::move(rates));
   if (!lowering.empty()) parameters.push_back({"timing.lowering", std::move(lowering)});
   lowering.clear();
+  return CheckKeys();
+}
+
+Status ReplayOptions::CheckKeys() const {
+  std::set<std::string> seen;
+  for (const ParameterValues& parameter : parameters) {
+    if (!seen.insert(parameter.key).second)
+      return Error{parameter.key + " is set twice; --set " + parameter.key +
+                   "=A,B tries both (--lowering and --storage set keys, too)"};
+  }
   return {};
 }
 

@@ -50,6 +50,9 @@ struct ReplayOptions {
 
   /// Fills in defaults and reads what was given as text. Fails with one sentence about what cannot be.
   Status Complete();
+
+ private:
+  Status CheckKeys() const;
 };
 
 /// Each trace alone, named after its file; with `mix` all of them together. Names are unique.

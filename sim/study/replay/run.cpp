@@ -90,7 +90,10 @@ class Runner {
                               .most_instructions = std::uint64_t{options_.most_instructions} * 1'000'000};
     GL_TRY(result, Replay(run_.plan.SpecOf(cell), cell.policy, traces, options_.threads, inputs, &running));
     for (const std::string& note : result.notes) NoteOnce(note);
-    const Json json = CellJson(run_.plan, cell, result);
+    Json json = CellJson(run_.plan, cell, result);
+    for (const auto& trace : traces) {
+      if (!trace->problem().empty()) json["damaged_traces"].push_back(trace->problem());
+    }
     GL_TRY_STATUS(store_.Save(cell, json));
     outcome.result = WithoutTimeline(json);
     return {};

@@ -196,6 +196,23 @@ TEST_CASE("Plan_MistakesAboutHardware_AreNamedAsTheyWereGiven") {
   CHECK(error({"none", "none"}, {}) == "device gtx480 is given twice");
 }
 
+TEST_CASE("Options_KeysThatAreSetTwice_AreRefused") {
+  const auto problem = [](std::vector<std::string> sets, std::vector<std::string> lowering = {},
+                          std::vector<std::string> storage = {}) {
+    ReplayOptions options;
+    options.sets = std::move(sets);
+    options.lowering = std::move(lowering);
+    options.storage = std::move(storage);
+    const Status complete = options.Complete();
+    return complete.ok() ? "" : complete.error().message;
+  };
+  CHECK(problem({"timing.l1.mshrs=16,32", "timing.lowering=full"}) == "");
+  CHECK(problem({"timing.l1.mshrs=16"}, {"none", "full"}) == "");
+  CHECK(problem({"timing.l1.mshrs=16", "timing.l1.mshrs=32"}).starts_with("timing.l1.mshrs is set twice"));
+  CHECK(problem({"timing.lowering=full"}, {"none"}).starts_with("timing.lowering is set twice"));
+  CHECK(problem({"timing.host.storage_mb_s=5"}, {}, {"1MB/s"}).starts_with("timing.host.storage_mb_s is set twice"));
+}
+
 TEST_CASE("Report_OfADeviceWithAPart_HasItsCountersAndKeys_WhereTheDeviceWithoutHasNone") {
   const ReplayFolder folder;
   ReplayOptions options = folder.Options();
