@@ -73,8 +73,8 @@ std::vector<Predicate> Implied(const PredicateRef& predicate, bool truth) {
   return out;
 }
 
-ChosenByRef ChosenByTruth(const PredicateRef& predicate) {
-  ChosenBy chosen{Implied(predicate, true), Implied(predicate, false)};
+ChosenByRef ChosenByTruth(const PredicateRef& predicate, bool truth) {
+  ChosenBy chosen{Implied(predicate, truth), Implied(predicate, !truth)};
   if (chosen[0].empty() && chosen[1].empty()) return nullptr;
   return std::make_shared<const ChosenBy>(std::move(chosen));
 }

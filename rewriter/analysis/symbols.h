@@ -62,8 +62,8 @@ std::vector<Predicate> Implied(const PredicateRef& predicate, bool truth);
 /// Of a choice, for each alternative: comparisons that hold wherever it is chosen. Their values are not resolved.
 using ChosenBy = std::vector<std::vector<Predicate>>;
 using ChosenByRef = std::shared_ptr<const ChosenBy>;
-/// Of two alternatives, where the first is chosen by a predicate that is true; null when nothing is known of it.
-ChosenByRef ChosenByTruth(const PredicateRef& predicate);
+/// Of two alternatives, where the first is chosen when the predicate is `truth`; null when nothing is known of it.
+ChosenByRef ChosenByTruth(const PredicateRef& predicate, bool truth = true);
 
 /// A number that is not negative where something happens, as far as the assumptions hold.
 struct RangeGuard {

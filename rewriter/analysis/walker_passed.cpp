@@ -90,9 +90,7 @@ ChosenByRef Walker::ChosenByGuard(const Instruction& instruction) const {
   VisitGuard(instruction, [&](const ptx::Variable& variable, std::uint32_t index) {
     const RegisterId id = liveness_.registers().Find(variable, index);
     if (id == kNoRegister || current_[id] == nullptr) return;
-    const PredicateRef& predicate = current_[id]->predicate;
-    ChosenBy both{Implied(predicate, !instruction.guard->negated), Implied(predicate, instruction.guard->negated)};
-    if (!both[0].empty() || !both[1].empty()) chosen = std::make_shared<const ChosenBy>(std::move(both));
+    chosen = ChosenByTruth(current_[id]->predicate, !instruction.guard->negated);
   });
   return chosen;
 }
