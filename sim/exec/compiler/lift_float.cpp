@@ -240,7 +240,10 @@ static Value* SinCosOfTurns(llvm::IRBuilder<>& ir, FloatEmitter& emit, Value* x,
   if (cosine) number = ir.CreateAdd(number, ir.getInt32(1));
   Value* odd = ir.CreateICmpNE(ir.CreateAnd(number, 1), ir.getInt32(0));
   FloatApprox approx(ir, emit);
-  Value* magnitude = ir.CreateSelect(odd, approx.SinCos(rest, true), approx.SinCos(rest, false));
+  // One after the other: the order in which arguments are evaluated is the compiler's, and the code is to be the same.
+  Value* of_odd = approx.SinCos(rest, true);
+  Value* of_even = approx.SinCos(rest, false);
+  Value* magnitude = ir.CreateSelect(odd, of_odd, of_even);
   Value* sign = ir.CreateShl(ir.CreateAnd(number, 2), 30);
   return ir.CreateBitCast(ir.CreateXor(emit.Bits(magnitude), sign), ir.getFloatTy());
 }
