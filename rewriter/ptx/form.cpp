@@ -107,6 +107,8 @@ Form ParseForm(const FormRow& row) {
   ForEachPart(row.modifiers, '.', [&](std::string_view modifier) {
     if (modifier.front() == '#') {
       form.type_count = static_cast<unsigned>(modifier[1] - '0');
+    } else if (modifier.front() == '[') {
+      form.address_at = static_cast<unsigned>(modifier[1] - '0');
     } else {
       form.modifiers.push_back(modifier);
     }
@@ -141,6 +143,9 @@ bool Matches(const Form& form, const Instruction& instruction) {
   for (const std::string_view modifier : form.modifiers) {
     if (!HasText(instruction, modifier)) return false;
   }
+  if (form.address_at != 0 && (instruction.operands.size() <= form.address_at ||
+                               instruction.operands[form.address_at].kind != OperandKind::kAddress))
+    return false;
   return form.type_count == 0 ||
          std::ranges::count(instruction.modifiers, Mod::kType, &Modifier::mod) == form.type_count;
 }

@@ -57,6 +57,7 @@ struct Form {
   Opcode opcode = Opcode::kUnknown;
   std::vector<std::string_view> modifiers = {};     ///< all of them make an instruction match
   unsigned type_count = 0;                          ///< "#2": exactly that many type modifiers; 0: any number
+  unsigned address_at = 0;                          ///< "[2": that operand is an address; 0: not asked
   std::vector<std::vector<ScalarType>> types = {};  ///< allowed n-th type modifier; empty: anything
   std::vector<OperandForm> operands = {};
   Requirement needs;

@@ -61,6 +61,7 @@ enum class TypeClass : std::uint8_t { kNone, kUnsigned, kSigned, kFloat, kBits, 
   X(kUE8M0, "ue8m0", kFloat, 8, 1)             \
   X(kUE4M3, "ue4m3", kFloat, 8, 1)             \
   X(kUE8M0x2, "ue8m0x2", kFloat, 16, 2)        \
+  X(kS2F6x2, "s2f6x2", kFloat, 16, 2)          \
   X(kB8x16, "b8x16", kBits, 128, 16)           \
   X(kB6x16P32, "b6x16_p32", kBits, 128, 16)    \
   X(kB4x16P64, "b4x16_p64", kBits, 128, 16)    \

@@ -12,6 +12,10 @@ namespace gridloom::exec {
 
 namespace {
 
+bool IsMulticast(const Instruction& inst) {
+  return inst.Has(Mod::kMulticastCluster) || inst.Has(Mod::kMulticastCluster16b);
+}
+
 // Where copies are waited for: nothing to do, as they have happened, but memcheck has to know.
 void OrderCopies(SpmdBuilder& b, const Instruction& inst) {
   std::uint64_t order = kAllCopiesAwaited;
@@ -44,6 +48,20 @@ Value* MbarrierAddress(Lifter& l, const Operand& operand, StateSpace space) {
   return place.space == Space::kShared ? l.b.ToGeneric(Space::kShared, place.address) : place.address;
 }
 
+// mbarrier.{test,try}_wait{.parity} p{|report {, value}}, [a], state or parity {, time}: reports are made by operations
+// of the fabric, which there are none of. So none is ever there, and the conditional phase ends with the primary one.
+void LiftWait(Lifter& l, const Instruction& inst) {
+  const bool parity = inst.Has(Mod::kParity);
+  const std::size_t at = l.Op(1).kind == OperandKind::kAddress ? 1 : 2;
+  Value* operand = l.Read(l.Op(at + 1), parity ? ScalarType::kU32 : ScalarType::kB64);
+  Value* over = Mbarrier(l, parity ? MbarrierOp::kTestParity : MbarrierOp::kTestState,
+                         MbarrierAddress(l, l.Op(at), inst.space()), operand, nullptr);
+  const bool reports = l.Op(0).kind == OperandKind::kPair;
+  l.Write(reports ? l.Op(0).elements[0] : l.Op(0), l.b.CreateICmpNE(over, l.b.getInt64(0)), ScalarType::kPred);
+  if (reports) l.Write(l.Op(0).elements[1], l.b.getFalse(), ScalarType::kPred);
+  if (at == 2) l.Write(l.Op(1), l.b.getInt8(0), ScalarType::kB8);
+}
+
 }  // namespace
 
 template <>
@@ -55,20 +73,20 @@ void Lift<semantic::Mbarrier>(Lifter& l, const Instruction& inst) {
     return l.Write(l.Op(0), l.b.CreateTrunc(count, l.b.getInt32Ty()), ScalarType::kU32);
   }
   if (inst.Has(Mod::kInit)) {
-    Mbarrier(l, MbarrierOp::kInit, MbarrierAddress(l, l.Op(0), space()), l.Read(l.Op(1), ScalarType::kU32), nullptr);
+    Value* layout = HasText(inst, "layout::v1") ? one : nullptr;
+    Mbarrier(l, MbarrierOp::kInit, MbarrierAddress(l, l.Op(0), space()), l.Read(l.Op(1), ScalarType::kU32), layout);
     return;
   }
   if (inst.Has(Mod::kInval)) {
     Mbarrier(l, MbarrierOp::kInvalidate, MbarrierAddress(l, l.Op(0), space()), one, nullptr);
     return;
   }
-  if (inst.Has(Mod::kTestWait) || inst.Has(Mod::kTryWait)) {
-    const bool parity = inst.Has(Mod::kParity);
-    Value* operand = l.Read(l.Op(2), parity ? ScalarType::kU32 : ScalarType::kB64);
-    Value* over = Mbarrier(l, parity ? MbarrierOp::kTestParity : MbarrierOp::kTestState,
-                           MbarrierAddress(l, l.Op(1), space()), operand, nullptr);
-    return l.Write(l.Op(0), l.b.CreateICmpNE(over, l.b.getInt64(0)), ScalarType::kPred);
+  if (HasText(inst, "check_layout")) {
+    Value* layout = l.b.getInt64(HasText(inst, "layout::v1") ? 1 : 0);
+    Value* same = Mbarrier(l, MbarrierOp::kCheckLayout, MbarrierAddress(l, l.Op(1), space()), layout, nullptr);
+    return l.Write(l.Op(0), l.b.CreateICmpNE(same, l.b.getInt64(0)), ScalarType::kPred);
   }
+  if (inst.Has(Mod::kTestWait) || inst.Has(Mod::kTryWait)) return LiftWait(l, inst);
   const bool drop = inst.Has(Mod::kArriveDrop);
   const bool arrives = drop || inst.Has(Mod::kArrive);
   const bool expects = inst.Has(Mod::kExpectTx);
@@ -280,7 +298,7 @@ void LiftTensorCopy(Lifter& l, const Instruction& inst) {
     if (l.module.options().memcheck) BeginCopy(l.b, to, bytes, l.b.ToGeneric(Space::kShared, tells));
     CompleteBytes(l, tells, bytes);
   };
-  if (!inst.Has(Mod::kMulticastCluster)) return copy(shared, barrier);
+  if (!IsMulticast(inst)) return copy(shared, barrier);
   ForMembers(l, l.Read(l.Op(3), ScalarType::kU16), [&](auto place) { copy(place(shared), place(barrier)); });
 }
 
@@ -361,7 +379,7 @@ void LiftBulkCopy(Lifter& l, const Instruction& inst) {
   Value* size = l.Read(l.Op(2), ScalarType::kU32);
   Value* bytes = l.b.CreateZExt(size, l.b.getInt64Ty());
   const bool reports = inst.Has(Mod::kMbarrier) || HasText(inst, "mbarrier::complete_tx::bytes");
-  if (HasText(inst, "multicast::cluster")) {
+  if (IsMulticast(inst)) {
     Value* barrier = AddressOf(l, l.Op(3), StateSpace::kShared);
     return MulticastCopy(l, to, from_space, from, bytes, barrier, l.Read(l.Op(4), ScalarType::kU16));
   }
@@ -475,6 +493,7 @@ constexpr MapField kMapFields[] = {
 // tensormap.replace.tile.field{.ss}.b1024.type [map], {axis,} value: a store to the field; what it makes of the map is
 // looked at when the map is used.
 // tensormap.cp_fenceproxy.…  [to], [from], 128 copies.
+// tensormap.query.alloc_class_large{.ss}.b1024 p, [map]: all maps have the small class (cuTensorMapSetAllocationClass).
 template <>
 void Lift<semantic::Tensormap>(Lifter& l, const Instruction& inst) {
   if (inst.Has(Mod::kCpFenceproxy)) {
@@ -482,6 +501,7 @@ void Lift<semantic::Tensormap>(Lifter& l, const Instruction& inst) {
     return CopyBytes(l, SpaceOf(l, spaces[0]), AddressOf(l, l.Op(0), spaces[0]), SpaceOf(l, spaces[1]),
                      AddressOf(l, l.Op(1), spaces[1]), l.b.getInt64(sizeof(TensorMap)), 16);
   }
+  if (HasText(inst, "query")) return l.Write(l.Op(0), l.b.getFalse(), ScalarType::kPred);
   const auto* const field = std::ranges::find_if(kMapFields, [&](const MapField& row) { return inst.Has(row.mod); });
   if (field == std::end(kMapFields) || !inst.Has(Mod::kTile)) l.RefuseInstruction();
   const bool has_axis = l.OpCount() > 2;

@@ -88,6 +88,29 @@ static Value* DecodeScale(llvm::IRBuilder<>& ir, FloatEmitter& emit, Value* code
   return ir.CreateBitCast(bits, ir.getFloatTy());
 }
 
+// s2f6: a byte in two's complement, in 64ths. f32 divided by its scale -> code in the low bits of an i32: to nearest
+// even, beyond the range the ends of it, NaN 127/64 (ISA 5.2.4, 9.7.9.21). f64 holds the quotient by a power of two
+// exactly.
+static Value* EncodeFixed(llvm::IRBuilder<>& ir, FloatEmitter& emit, Value* x, Value* scale) {
+  auto* f64 = ir.getDoubleTy();
+  auto number = [&](double value) { return llvm::ConstantFP::get(f64, value); };
+  Value* quotient = ir.CreateFPExt(x, f64);
+  if (scale != nullptr) quotient = ir.CreateFDiv(quotient, ir.CreateFPExt(scale, f64));
+  Value* is_nan = ir.CreateFCmpUNO(quotient, quotient);
+  Value* places = ir.CreateFMul(quotient, number(64));
+  places = ir.CreateSelect(ir.CreateFCmpOGT(places, number(127)), number(127), places);
+  places = ir.CreateSelect(ir.CreateFCmpOLT(places, number(-128)), number(-128), places);
+  places = ir.CreateSelect(is_nan, number(127), places);
+  Value* rounded = ir.CreateUnaryIntrinsic(llvm::Intrinsic::rint, places);
+  return ir.CreateAnd(ir.CreateFPToSI(rounded, emit.Bits(x)->getType()), ir.getInt32(0xff));
+}
+
+// Code, an i32 below 256 -> f32, exactly.
+static Value* DecodeFixed(llvm::IRBuilder<>& ir, FloatEmitter& emit, Value* code) {
+  Value* places = ir.CreateAShr(ir.CreateShl(code, 24), 24);
+  return ir.CreateFMul(ir.CreateSIToFP(places, ir.getFloatTy()), emit.FromBits32((127 - 6) << 23));
+}
+
 namespace {
 
 // cvt.pack.sat.type.s32 {.b32} d, a, b {, c}: a and b saturated to the type and packed, b lowest; with c its bits move
@@ -170,10 +193,16 @@ void LiftCvtPacked(Lifter& l, const Instruction& inst) {
   const NarrowFormat* narrow_from = NarrowFormatOf(from);
   // Two f32 (the first for the upper half), or a pair to take apart. `lanes` holds f32, the lower one first.
   std::vector<Value*> lanes;
-  if (from == ScalarType::kF32 && l.OpCount() == 3) {
+  const bool scaled = HasText(inst, "scaled::n2::ue8m0");
+  const std::size_t inputs = l.OpCount() - (scaled ? 2 : 1);
+  if (from == ScalarType::kF32 && inputs == 2) {
     lanes = {l.Read(l.Op(2), from), l.Read(l.Op(1), from)};
   } else if (IsHalfPair(from)) {
     for (Value* half : l.SplitLanes(l.Read(l.Op(1), from), 2)) lanes.push_back(HalfToFloat(l, half, HalfOf(from)));
+  } else if (from == ScalarType::kS2F6x2) {
+    Value* both = l.Resize(l.Read(l.Op(1), from), l.b.getInt32Ty(), false);
+    lanes = {DecodeFixed(l.b, l.emit, l.b.CreateAnd(both, 0xff)),
+             DecodeFixed(l.b, l.emit, l.b.CreateAnd(l.b.CreateLShr(both, 8), 0xff))};
   } else if (narrow_from) {
     Value* both = l.Resize(l.Read(l.Op(1), from), l.b.getInt32Ty(), false);
     const std::uint32_t mask = (1u << narrow_from->bits) - 1;
@@ -182,13 +211,17 @@ void LiftCvtPacked(Lifter& l, const Instruction& inst) {
   } else {
     l.RefuseInstruction();
   }
-  if (HasText(inst, "scaled::n2::ue8m0")) {
+  std::vector<Value*> scales(2);
+  if (scaled) {
     // A scale for each element. What is stored in so few bits times a power of two is exact in f32, or beyond bf16,
     // too.
-    if (!narrow_from || to != ScalarType::kBF16x2) l.RefuseInstruction();
-    const std::vector<Value*> scales = l.SplitLanes(l.Read(l.Op(2), ScalarType::kB16), 2);
-    for (std::size_t i = 0; i < lanes.size(); ++i)
-      lanes[i] = l.b.CreateFMul(lanes[i], DecodeScale(l.b, l.emit, scales[i]));
+    const bool to_fixed = to == ScalarType::kS2F6x2;
+    if (!to_fixed && (IsHalfPair(from) || from == ScalarType::kF32 || to != ScalarType::kBF16x2)) l.RefuseInstruction();
+    scales = l.SplitLanes(l.Read(l.Op(1 + inputs), ScalarType::kB16), 2);
+    for (std::size_t i = 0; i < lanes.size(); ++i) {
+      scales[i] = DecodeScale(l.b, l.emit, scales[i]);
+      if (!to_fixed) lanes[i] = l.b.CreateFMul(lanes[i], scales[i]);
+    }
   }
   if (inst.Has(Mod::kRelu)) {
     for (Value*& lane : lanes) lane = l.emit.MinMax(lane, l.emit.F32(0), true, true);
@@ -197,6 +230,11 @@ void LiftCvtPacked(Lifter& l, const Instruction& inst) {
     Value* low = EncodeNarrow(l.b, l.emit, lanes[0], *narrow_to);
     Value* high = EncodeNarrow(l.b, l.emit, lanes[1], *narrow_to);
     return l.Write(l.Op(0), l.Resize(l.b.CreateOr(low, l.b.CreateShl(high, narrow_to->bits)), l.TypeOf(to), false), to);
+  }
+  if (to == ScalarType::kS2F6x2) {
+    Value* low = EncodeFixed(l.b, l.emit, lanes[0], scales[0]);
+    Value* high = EncodeFixed(l.b, l.emit, lanes[1], scales[1]);
+    return l.Write(l.Op(0), l.Resize(l.b.CreateOr(low, l.b.CreateShl(high, 8)), l.TypeOf(to), false), to);
   }
   if (!IsHalfPair(to)) l.RefuseInstruction();
   const Rounding rounding = inst.Has(Mod::kRz) ? Rounding::kRz : Rounding::kRn;

@@ -257,7 +257,7 @@ namespace {
 /// In records, only lanes that give a row's address access anything.
 void RecordRows(Lifter& l, const MatrixRowsImm& imm, const Place& place, AccessKind kind) {
   const unsigned rows = imm.matrices * (imm.bytes ? 16u : 8u);
-  const auto record = [&] { l.b.RecordAccess(kind, place.space, 16, place.address); };
+  const auto record = [&] { l.b.RecordAccess(kind, place.space, RowBytesOf(imm.format), place.address); };
   if (l.b.record == Recording::kNone || rows >= kWarpSize) return record();
   auto* then = l.NewBlock("rows");
   auto* next = l.NewBlock("next");
@@ -283,6 +283,7 @@ MatrixRowsImm MatrixRowsImmOf(Lifter& l, const Instruction& inst, Space space) {
   MatrixRowsImm imm{.matrices = CountOf(inst), .transposed = inst.Has(Mod::kTrans), .space = space};
   if (HasText(inst, "b6x16_p32")) imm.format = RowFormat::kSixBits;
   if (HasText(inst, "b4x16_p64")) imm.format = RowFormat::kFourBits;
+  if (inst.type(0) == ScalarType::kS8 && inst.type(1) == ScalarType::kS4) imm.format = RowFormat::kSignedFourBits;
   imm.bytes = HasText(inst, "m16n16") || HasText(inst, "m16n8");
   // Matrices of bytes exist transposed only; 8 x 16 ones of packed elements only as they are.
   const bool packed_rows = HasText(inst, "m8n16") && imm.format != RowFormat::kPlain && !imm.transposed;

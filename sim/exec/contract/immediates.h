@@ -190,7 +190,7 @@ constexpr std::uint64_t ReduxImmOf(std::uint16_t qualifiers) {
 
 /// imm of kMbarrier.
 enum class MbarrierOp : std::uint8_t {
-  kInit,  ///< in: count
+  kInit,  ///< in: count, 1 in `second` for .layout::v1
   kInvalidate,
   kArrive,          ///< in: count; out: state before it
   kArriveDrop,      ///< in: count
@@ -201,6 +201,7 @@ enum class MbarrierOp : std::uint8_t {
   kTestParity,      ///< in: parity
   kPendingCount,    ///< in: state
   kArriveDropExpectTx,
+  kCheckLayout,  ///< in: 1 for .layout::v1; out: whether the object has that layout
 };
 
 }  // namespace gridloom::exec

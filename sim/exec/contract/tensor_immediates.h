@@ -149,13 +149,17 @@ struct MatrixMemoryImm {
   std::uint8_t unused[2] = {};
 };
 
-enum class RowFormat : std::uint8_t { kPlain, kSixBits, kFourBits };  ///< b6x16_p32, b4x16_p64: unpacked to a byte each
+/// What a row's elements are unpacked to bytes from: b6x16_p32, b4x16_p64, s4.
+enum class RowFormat : std::uint8_t { kPlain, kSixBits, kFourBits, kSignedFourBits };
+
+/// Bytes of a row in memory that are read. Rows of s4 lie densely; the others of packed elements are padded.
+constexpr unsigned RowBytesOf(RowFormat format) { return format == RowFormat::kSignedFourBits ? 8 : 16; }
 
 /// imm of kLoadRows and kStoreRows (ldmatrix, stmatrix). in: i64 host address of a row, [registers]; out: registers.
 struct MatrixRowsImm {
   std::uint8_t matrices = 1;
   bool transposed = false;
-  /// 16 x 16 matrices to load, 16 x 8 ones to store, of bytes, transposed; else 8 rows of 16 bytes.
+  /// 16 x 16 matrices to load, 16 x 8 ones to store, of bytes, transposed; else 8 rows.
   bool bytes = false;
   RowFormat format = RowFormat::kPlain;
   Space space = Space::kShared;

@@ -16,19 +16,21 @@ struct alignas(64) RegisterBlock {
 };
 
 // ---------------------------------------------------------------------------------------------------------------------
-// ldmatrix, stmatrix: rows of 16 bytes whose addresses the lanes give
+// ldmatrix, stmatrix: rows whose addresses the lanes give
 // ---------------------------------------------------------------------------------------------------------------------
 
-/// Six- or four-bit elements to bytes, where .kind::f8f6f4 wants them: in the low six, or the middle four bits.
+/// Six- or four-bit elements to bytes, where .kind::f8f6f4 wants them: in the low six, or the middle four bits. Signed
+/// ones are extended.
 void Unpack(RowFormat format, std::uint8_t (&row)[kRowBytes]) {
   if (format == RowFormat::kPlain) return;
-  const unsigned bits = format == RowFormat::kSixBits ? 6 : 4, shift = format == RowFormat::kSixBits ? 0 : 2;
+  const unsigned bits = format == RowFormat::kSixBits ? 6 : 4, shift = format == RowFormat::kFourBits ? 2 : 0;
   std::uint8_t packed[kRowBytes];
   std::memcpy(packed, row, sizeof packed);
   for (unsigned i = 0; i < kRowBytes; ++i) {
     const unsigned at = i * bits;
     const unsigned pair = packed[at / 8] | (at / 8 + 1 < kRowBytes ? packed[at / 8 + 1] << 8 : 0);
     row[i] = static_cast<std::uint8_t>((pair >> at % 8 & ((1u << bits) - 1)) << shift);
+    if (format == RowFormat::kSignedFourBits && (row[i] & 8) != 0) row[i] |= 0xf0;
   }
 }
 
@@ -41,9 +43,9 @@ void ReadRows(Warp& warp, const MatrixRowsImm& imm, std::uint32_t mask, std::uin
   for (unsigned lane = 0; lane < count; ++lane) {
     if ((mask >> lane & 1) == 0) continue;
     const std::uint8_t* const from =
-        CheckedAddress(warp, lane, line, imm.space, addresses[lane], kRowBytes, AccessKind::kRead);
+        CheckedAddress(warp, lane, line, imm.space, addresses[lane], RowBytesOf(imm.format), AccessKind::kRead);
     access.At(lane);
-    std::memcpy(rows[lane], from, kRowBytes);
+    std::memcpy(rows[lane], from, RowBytesOf(imm.format));
     Unpack(imm.format, rows[lane]);
   }
   OrderLanes(warp);

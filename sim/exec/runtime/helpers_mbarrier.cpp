@@ -1,6 +1,7 @@
 // mbarrier objects (PTX ISA, 9.7.13.15): 64 bits in shared memory.
 //   bits 0-19 arrivals still missing, 20-39 arrivals of the next phase, 40 parity of the current phase,
-//   41-63 transaction bytes still to come (signed).
+//   41 whether its layout is v1 (which has reports, and nothing here makes any), 42-63 transaction bytes still to come
+//   (signed).
 // All CTAs of a cluster run on one thread, so plain accesses are atomic enough.
 #include <algorithm>
 #include <cstring>
@@ -17,15 +18,16 @@ namespace {
 constexpr std::uint64_t kCountMask = 0xfffff;
 
 struct Barrier64 {
-  std::uint64_t missing = 0, expected = 0, parity = 0;
+  std::uint64_t missing = 0, expected = 0, parity = 0, layout = 0;
   std::int64_t bytes = 0;
 
   static Barrier64 Read(std::uint64_t word) {
-    return {word & kCountMask, word >> 20 & kCountMask, word >> 40 & 1, static_cast<std::int64_t>(word) >> 41};
+    return {word & kCountMask, word >> 20 & kCountMask, word >> 40 & 1, word >> 41 & 1,
+            static_cast<std::int64_t>(word) >> 42};
   }
   std::uint64_t Word() const {
-    return (missing & kCountMask) | (expected & kCountMask) << 20 | (parity & 1) << 40 |
-           static_cast<std::uint64_t>(bytes) << 41;
+    return (missing & kCountMask) | (expected & kCountMask) << 20 | (parity & 1) << 40 | (layout & 1) << 41 |
+           static_cast<std::uint64_t>(bytes) << 42;
   }
   /// Ends the phase when nothing is missing.
   bool CompleteIfDone() {
@@ -57,7 +59,7 @@ std::uint64_t Operate(Warp& warp, std::uint32_t lane, MbarrierOp op, void* place
                       std::uint64_t operand, const std::uint64_t* seconds, bool& over) {
   const std::uint64_t before = barrier.Word();
   switch (op) {
-    case MbarrierOp::kInit: barrier = {operand, operand, 0, 0}; break;
+    case MbarrierOp::kInit: barrier = {operand, operand, 0, seconds[lane], 0}; break;
     // What becomes of its bits is not defined. They stay, since threads that end the object without waiting for the
     // others are common at the ends of kernels, and on a GPU those others still arrive, or find the phase over.
     case MbarrierOp::kInvalidate: break;
@@ -79,6 +81,7 @@ std::uint64_t Operate(Warp& warp, std::uint32_t lane, MbarrierOp op, void* place
       break;
     case MbarrierOp::kTestState: return IsOver(warp, lane, place, barrier.parity != 0, (operand >> 40 & 1) != 0);
     case MbarrierOp::kTestParity: return IsOver(warp, lane, place, barrier.parity != 0, (operand & 1) != 0);
+    case MbarrierOp::kCheckLayout: return barrier.layout == operand;
     case MbarrierOp::kPendingCount: break;
   }
   return before;

@@ -108,20 +108,40 @@ TEST_CASE("Verifier_InstructionsOfLaterVersions_AreKnownOrDoubted") {
         std::tuple("9.2", "sm_100a", "cvt.rn.scaled::n2::ue8m0.bf16x2.e2m1x2 %r1, %b1, %h2;"),
         std::tuple("9.3", "sm_90", "ld.mmio.acquire.sys.global.u32 %r1, [%d1];"),
         std::tuple("9.4", "sm_90", "ld.global.proxy::readonly.u32 %r1, [%d1];"),
+        std::tuple("9.5", "sm_90a", "tensormap.query.alloc_class_large.global.b1024 %p1, [%d1];"),
         std::tuple("9.5", "sm_90", "sin.approx.2pi.ftz.f32 %f1, %f2;"),
         std::tuple("9.5", "sm_90", "cos.approx.2pi.ftz.f32 %f1, %f2;"),
         std::tuple("9.5", "sm_100", "mov.u32 %r1, %locality_domain_id;"),
         std::tuple("9.5", "sm_90", "fence.alias.sync_restrict::read.release.sys;"),
+        std::tuple("9.1", "sm_120a", "cvt.rn.satfinite.scaled::n2::ue8m0.s2f6x2.f32 %h1, %f1, %f2, %h2;"),
+        std::tuple("9.1", "sm_100a", "cvt.rn.relu.bf16x2.s2f6x2 %r1, %h1;"),
+        std::tuple("9.1", "sm_90", "multimem.cp.async.bulk.global.shared::cta.bulk_group [%d1], [%r2], %r1;"),
+        std::tuple("9.3", "sm_90", "mbarrier.init.layout::v1.shared.b64 [%r1], 1;"),
+        std::tuple("9.3", "sm_90", "mbarrier.check_layout.layout::v0.shared::cta.b64 %p1, [%r1];"),
+        std::tuple("9.3", "sm_90", "mbarrier.try_wait.phase_type::primary.shared.b64 %p1|%p2, %b1, [%r1], %d1, %r2;"),
+        std::tuple("9.3", "sm_90", "mbarrier.try_wait.phase_type::primary.shared.b64 %p1|%p2, [%r1], %d1, %r2;"),
+        std::tuple("9.3", "sm_90", "mbarrier.test_wait.parity.phase_type::conditional.shared.b64 %p1, [%r1], %r2;"),
+        std::tuple("9.3", "sm_90",
+                   "cp.async.bulk.relaxed.gpu.shared::cta.global.mbarrier::complete_tx::bytes.b128 [%r1], [%d1], %r2, "
+                   "[%r3];"),
+        std::tuple("9.3", "sm_100", "fence.proxy.generic::fabric.alias.release.sys;"),
+        std::tuple("9.4", "sm_90",
+                   "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster::16b [%r1], "
+                   "[%d1], %r2, [%r3], %h1;"),
+        std::tuple("9.4", "sm_90",
+                   "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.f32 [%d1], [%r1], %r2;"),
+        std::tuple("9.4", "sm_90", "fence.proxy.async::generic.release.sync_restrict::shared::cluster::read.cluster;"),
+        std::tuple("9.4", "sm_90a", "ldmatrix.sync.aligned.m8n16.x2.shared.s8.s4 {%r1, %r2}, [%r3];"),
+        std::tuple("9.4", "sm_90", "prefetch.global.L1::32B.valid_addr [%d1];"),
         std::tuple("9.5", "sm_90", "cp.async.bulk.wait_group.sync_restrict::proxy::async 0;")}) {
     INFO(line);
     CHECK(verify(first, target, line, false));
     CHECK(verify(first, target, line, true));
     CHECK(!verify("9.0", target, line, false));
   }
-  for (const char* line :
-       {"quux.u32 %r1, %r2;", "add.odd.u32 %r1, %r2, %r3;", "add.u32 %r1, %r2;", "mov.u32 %r1, %novelty;",
-        "add.u4x8 %r1, %r2, %r3;", "multimem.cp.async.bulk.global.shared::cta.bulk_group [%d1], [%d2], %r1;",
-        "sin.approx.3pi.ftz.f32 %f1, %f2;"}) {
+  for (const char* line : {"quux.u32 %r1, %r2;", "add.odd.u32 %r1, %r2, %r3;", "add.u32 %r1, %r2;",
+                           "mov.u32 %r1, %novelty;", "add.u4x8 %r1, %r2, %r3;", "fabric.submit;",
+                           "mbarrier.init.layout::v2.shared.b64 [%r1], 1;", "sin.approx.3pi.ftz.f32 %f1, %f2;"}) {
     INFO(line);
     CHECK(verify("9.5", "sm_100a", line, false));
     CHECK(!verify("9.5", "sm_100a", line, true));

@@ -183,6 +183,55 @@ void AddNarrowBFloats(std::vector<InstructionCase>& cases) {
   }
 }
 
+// Bytes in two's complement that count 64ths: ISA 5.2.4. A scale divides on the way there and multiplies on the way
+// back.
+void AddFixed(std::vector<InstructionCase>& cases) {
+  const auto encode = [](double x, std::uint64_t scale, bool relu) -> std::uint64_t {
+    if (std::isnan(x) || scale == 0xff) return 0x7f;
+    if (relu && std::signbit(x)) x = 0;
+    const double places = std::nearbyint(std::clamp(std::ldexp(x, 6 + 127 - static_cast<int>(scale)), -128.0, 127.0));
+    return static_cast<std::uint64_t>(static_cast<std::int64_t>(places)) & 0xff;
+  };
+  const auto decode = [](std::uint64_t code, std::uint64_t scale, bool relu, bool satfinite) -> std::uint64_t {
+    if (scale == 0xff) return 0x7fff;
+    double x = std::ldexp(static_cast<std::int8_t>(code), static_cast<int>(scale) - 127 - 6);
+    if (relu && std::signbit(x)) x = 0;
+    const std::uint64_t sign = std::signbit(x) ? 0x8000 : 0;
+    if (std::fabs(x) >= 0x1.ffp127) return sign | (satfinite ? 0x7f7f : 0x7f80);
+    return reference::Round(Quad(x), std::signbit(x), reference::kBF16, Mode::kNearest);
+  };
+  for (const bool scaled : {false, true}) {
+    const std::string word = scaled ? ".scaled::n2::ue8m0" : "";
+    for (const bool relu : {false, true}) {
+      const std::string suffix = (relu ? ".relu" : "") + word;
+      const auto with_scale = [&](std::vector<std::string_view> sources) {
+        if (scaled) sources.push_back("b16");
+        return sources;
+      };
+      const auto scale_of = [=](std::uint64_t both, unsigned lane) { return scaled ? both >> 8 * lane & 0xff : 127; };
+      cases.push_back(Exact("cvt.rn.satfinite" + suffix + ".s2f6x2.f32 %d0, %s0, %s1" + (scaled ? ", %s2;" : ";"),
+                            "b16", with_scale({"f32", "f32"}), [=](const Values& in) {
+                              return encode(static_cast<double>(in.f32(1)), scale_of(in.v[2], 0), relu) |
+                                     encode(static_cast<double>(in.f32(0)), scale_of(in.v[2], 1), relu) << 8;
+                            }));
+      cases.push_back(
+          Exact("cvt.rn.satfinite" + suffix + ".s2f6x2.bf16x2 %d0, %s0" + (scaled ? ", %s1;" : ";"), "b16",
+                with_scale({"bf16x2"}), [=](const Values& in) {
+                  return encode(Decode(in.v[0] & 0xffff, reference::kBF16), scale_of(in.v[1], 0), relu) |
+                         encode(Decode(in.v[0] >> 16 & 0xffff, reference::kBF16), scale_of(in.v[1], 1), relu) << 8;
+                }));
+      for (const bool satfinite : {false, true}) {
+        cases.push_back(Exact(std::string("cvt.rn") + (satfinite ? ".satfinite" : "") + suffix +
+                                  ".bf16x2.s2f6x2 %d0, %s0" + (scaled ? ", %s1;" : ";"),
+                              "bf16x2", with_scale({"b16"}), [=](const Values& in) {
+                                return decode(in.v[0] & 0xff, scale_of(in.v[1], 0), relu, satfinite) |
+                                       decode(in.v[0] >> 8 & 0xff, scale_of(in.v[1], 1), relu, satfinite) << 16;
+                              }));
+      }
+    }
+  }
+}
+
 // Powers of two without sign: exponent of the next one below (.rz) or above (.rp).
 void AddScales(std::vector<InstructionCase>& cases) {
   for (const bool up : {false, true}) {
@@ -252,6 +301,7 @@ std::vector<InstructionCase> PackedConvertCases() {
   AddTf32(cases);
   AddNarrow(cases);
   AddNarrowBFloats(cases);
+  AddFixed(cases);
   AddScales(cases);
   AddPack(cases);
   return cases;

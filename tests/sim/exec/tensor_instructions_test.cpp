@@ -153,6 +153,29 @@ TEST_CASE("Ldmatrix_Bytes_AreTransposedAndUnpacked") {
   }
 }
 
+// PTX 9.4: rows of 16 signed elements in 8 bytes, from wherever the lanes point; each becomes a byte.
+TEST_CASE("Ldmatrix_SignedFourBits_AreExtended") {
+  WarpRun run;
+  const auto in = RandomBytes(512, 9);
+  for (unsigned count : {1u, 2u, 4u}) {
+    std::string registers = "%e0";
+    for (unsigned i = 1; i < count; ++i) registers += ", %e" + std::to_string(i);
+    const std::string rows =
+        "mul.lo.u32 %r6, %t, 5; add.u32 %r6, %r6, 3; and.b32 %r6, %r6, 31; shl.b32 %r6, %r6, 3;\n"
+        "mov.u32 %r5, tile; add.u32 %r5, %r5, %r6;\n";
+    const auto out = run(kFillTile + rows + "ldmatrix.sync.aligned.m8n16.x" + std::to_string(count) +
+                             ".shared.s8.s4 {" + registers + "}, [%r5];\n" + WriteRegisters(count),
+                         in, 128 * count);
+    for (unsigned lane = 0; lane < 32; ++lane) {
+      for (unsigned byte = 0; byte < 4 * count; ++byte) {
+        const unsigned row = ((byte / 4 * 8 + lane / 4) * 5 + 3) % 32, element = lane % 4 * 4 + byte % 4;
+        const int nibble = in[row * 8 + element / 2] >> element % 2 * 4 & 15;
+        CHECK(static_cast<std::int8_t>(out[lane * 4 * count + byte]) == (nibble < 8 ? nibble : nibble - 16));
+      }
+    }
+  }
+}
+
 TEST_CASE("Stmatrix_UndoesLdmatrix_AndMovmatrixTransposes") {
   WarpRun run;
   const auto in = RandomBytes(512, 4);

@@ -193,6 +193,20 @@ TEST_CASE("WordsOfAForm_AreTaken") {
   }
 }
 
+// What PTX 9.1 to 9.5 have that a device without multicast and fabric cannot do.
+TEST_CASE("MulticastAndFabric_AreRefusedByNameWhereTheyAreLaunched") {
+  const Named instructions = {
+      {"multimem.cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r2], %r1;", "multimem.cp.async.bulk"},
+      {"multimem.cp.reduce.async.bulk.relaxed.gpu.global.shared::cta.bulk_group.add.u32 [%rd1], [%r2], %r1;",
+       "multimem.cp.reduce.async.bulk"},
+      {"multimem.st.async.release.sys.global.u32 [%rd1], %r1;", "multimem.st.async"},
+      {"multimem.red.async.release.gpu.global.add.u32 [%rd1], %r1;", "multimem.red.async"},
+      {"fabric.submit;", "fabric"},
+      {"fabric.wait.sync_restrict::read 0;", "fabric"},
+      {"mov.u64 %rd1, %perctamemoryoffset;", "%perctamemoryoffset"}};
+  ExpectRefused(instructions, "9.5");
+}
+
 // PTX 9.4.
 TEST_CASE("AtomicsOfSingles_TakeNoftz") {
   for (const std::string tiers : {"off", "interpret"}) {

@@ -20,8 +20,8 @@ struct Lane {
 
 // Kernel skeleton: %r1 and %r2 are the thread's inputs, %r3 and %r4 its outputs, %r5 its index, %r6 its lane.
 std::string Kernel(const std::string& body) {
-  return ".version 8.7\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
-         "  .reg .b32 %r<20>; .reg .b64 %rd<10>; .reg .pred %p<8>; .reg .f32 %f<4>;\n"
+  return ".version 9.5\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
+         "  .reg .b32 %r<20>; .reg .b64 %rd<10>; .reg .pred %p<8>; .reg .f32 %f<4>; .reg .b16 %h<2>;\n"
          "  ld.param.u64 %rd1, [in];\n  ld.param.u64 %rd2, [out];\n  mov.u32 %r5, %tid.x;\n  mov.u32 %r6, %laneid;\n"
          "  mul.wide.u32 %rd3, %r5, 8;\n  add.u64 %rd1, %rd1, %rd3;\n  add.u64 %rd2, %rd2, %rd3;\n"
          "  ld.global.v2.u32 {%r1, %r2}, [%rd1];\n  mov.u32 %r3, 0;\n  mov.u32 %r4, 0;\n" +
@@ -439,6 +439,101 @@ TEST_CASE("Mbarrier_StateTokens_AndDrops") {
 DONE:)";
   // Three were missing; not over; over after two more; the next phase expects two.
   CHECK(Run(body, RandomLanes(0, 0))[0].a == 3012);
+}
+
+// PTX 9.3. An object knows its layout; nothing makes reports, so none is there and both phases end at once.
+TEST_CASE("Mbarrier_Layouts_AndReports") {
+  for (const std::string layout : {"", ".layout::v0", ".layout::v1"}) {
+    const std::string body = R"(
+  .shared .align 8 .b64 barrier;
+  .reg .b8 %b<3>;
+  setp.ne.u32 %p1, %r5, 0;
+  @%p1 bra DONE;
+  mbarrier.init)" + layout + R"(.shared.b64 [barrier], 2;
+  mbarrier.check_layout.layout::v0.shared::cta.b64 %p2, [barrier];
+  mbarrier.check_layout.layout::v1.shared::cta.b64 %p3, [barrier];
+  selp.u32 %r7, 1, 0, %p2;
+  selp.u32 %r8, 1, 0, %p3;
+  mbarrier.arrive.expect_tx.shared.b64 %rd4, [barrier], 1048575;
+  mbarrier.test_wait.parity.phase_type::conditional.shared.b64 %p4, [barrier], 0;
+  selp.u32 %r9, 1, 0, %p4;
+  mbarrier.arrive.shared.b64 _, [barrier];
+  mbarrier.test_wait.phase_type::primary.shared.b64 %p4|%p5, [barrier], %rd4;
+  selp.u32 %r10, 1, 0, %p4;
+  mbarrier.complete_tx.shared.b64 [barrier], 1048575;
+  mov.b16 %h1, 0x5555;
+  cvt.u8.u16 %b1, %h1;
+  setp.eq.u32 %p5, %r5, %r5;
+  mbarrier.try_wait.phase_type::primary.acquire.cta.shared::cta.b64 %p4|%p5, %b1, [barrier], %rd4, 20;
+  selp.u32 %r11, 1, 0, %p4;
+  selp.u32 %r12, 1, 0, %p5;
+  cvt.u16.u8 %h1, %b1;
+  cvt.u32.u16 %r13, %h1;
+  mbarrier.try_wait.parity.phase_type::conditional.shared.b64 %p4, [barrier], 0;
+  selp.u32 %r14, 1, 0, %p4;
+  mbarrier.check_layout.layout::v1.shared::cta.b64 %p3, [barrier];
+  selp.u32 %r15, 1, 0, %p3;
+  mad.lo.u32 %r3, %r7, 10, %r8;
+  mad.lo.u32 %r3, %r3, 10, %r9;
+  mad.lo.u32 %r3, %r3, 10, %r10;
+  mad.lo.u32 %r3, %r3, 10, %r11;
+  mad.lo.u32 %r3, %r3, 10, %r12;
+  mad.lo.u32 %r3, %r3, 10, %r13;
+  mad.lo.u32 %r3, %r3, 10, %r14;
+  mad.lo.u32 %r3, %r3, 10, %r15;
+DONE:)";
+    // v0, v1; not over twice; over, no report, value 0; over; still v1.
+    CHECK(Run(body, RandomLanes(0, 0))[0].a == (layout == ".layout::v1" ? 10010011 : 100010010));
+  }
+}
+
+// PTX 9.3: copies and reductions say how strong their accesses are. They happen at once, in order, as ever.
+TEST_CASE("BulkCopy_WithSemanticsAndScope") {
+  const std::string body = R"(
+  .shared .align 16 .b8 buffer[256];
+  .shared .align 16 .b8 ones[256];
+  .shared .align 8 .b64 barrier;
+  mov.u32 %r7, buffer;
+  mov.u32 %r8, barrier;
+  mov.u32 %r9, ones;
+  setp.ge.u32 %p2, %r5, 64;
+  mad.lo.u32 %r10, %r5, 4, %r9;
+  @!%p2 st.shared.u32 [%r10], 1;
+  setp.ne.u32 %p1, %r5, 0;
+  bar.sync 0;
+  @%p1 bra READY;
+  mbarrier.init.shared.b64 [barrier], 1;
+  mbarrier.arrive.expect_tx.shared.b64 %rd4, [barrier], 512;
+  ld.param.u64 %rd5, [in];
+  cp.async.bulk.relaxed.gpu.shared::cta.global.mbarrier::complete_tx::bytes.b128 [%r7], [%rd5], 128, [%r8];
+  add.u32 %r11, %r7, 128;
+  add.u64 %rd6, %rd5, 128;
+  cp.async.bulk.weak.shared::cluster.global.mbarrier::complete_tx::bytes [%r11], [%rd6], 128, [%r8];
+  cp.reduce.async.bulk.relaxed.cluster.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u32 [%r7], [%r9], 256, [%r8];
+READY:
+  bar.sync 0;
+WAIT:
+  mbarrier.try_wait.parity.shared.b64 %p3, [barrier], 0;
+  @!%p3 bra WAIT;
+  and.b32 %r9, %r5, 31;
+  mad.lo.u32 %r7, %r9, 8, %r7;
+  ld.shared.v2.u32 {%r3, %r4}, [%r7];)";
+  const std::vector<Lane> in = RandomLanes(0, 0);
+  const std::vector<Lane> out = Run(body, in);
+  for (std::uint32_t i = 0; i < kThreads; ++i) {
+    CHECK(out[i].a == in[i % 32].a + 1);
+    CHECK(out[i].b == in[i % 32].b + 1);
+  }
+}
+
+// PTX 9.5. The device's attributes say that no tensor is large.
+TEST_CASE("TensorMaps_HaveTheSmallAllocationClass") {
+  const std::string body = R"(
+  .shared .align 128 .b8 map[128];
+  setp.eq.u32 %p1, %r5, %r5;
+  tensormap.query.alloc_class_large.shared::cta.b1024 %p1, [map];
+  selp.u32 %r3, 1, 2, %p1;)";
+  CHECK(Run(body, RandomLanes(0, 0))[0].a == 2);
 }
 
 TEST_CASE("BulkCopy_ReportsBytesToTheBarrier") {
