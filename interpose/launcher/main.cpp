@@ -9,7 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "gridloom_commit.h"
+#include "interpose/api/cuda_types.h"
 #include "interpose/launcher/command.h"
+#include "rewriter/ptx/verifier.h"
 #include "rewriter/support/suggest.h"
 
 namespace gridloom::launcher {
@@ -30,6 +33,16 @@ std::string Overview() {
       "\n`gridloom COMMAND --help` shows a command's options. Exit codes: the program's own, or 125 to 127 for "
       "Gridloom's.\n";
   return text;
+}
+
+/// What this build is, for reports of faults.
+std::string Version() {
+  const auto number = [](unsigned whole, unsigned part) { return std::to_string(whole) + "." + std::to_string(part); };
+  const std::string commit = GRIDLOOM_COMMIT;
+  return "gridloom " GRIDLOOM_VERSION + (commit.empty() ? "" : " (commit " + commit + ")") +
+         "\nLLVM " GRIDLOOM_LLVM_VERSION "\nCUDA driver interface " +
+         number(cuda::kDriverVersion / 1000, cuda::kDriverVersion % 1000 / 10) + "\nPTX up to " +
+         number(ptx::kLastPtx / 10, ptx::kLastPtx % 10) + "\nlicence Apache-2.0\n";
 }
 
 /// CLI11's help with a usage line of our own.
@@ -112,7 +125,7 @@ int Main(const std::vector<std::string>& arguments) {
     return kExitOk;
   }
   if (arguments[0] == "--version") {
-    std::puts("gridloom " GRIDLOOM_VERSION);
+    std::fputs(Version().c_str(), stdout);
     return kExitOk;
   }
   const CommandRow* row = FindCommand(arguments[0]);
