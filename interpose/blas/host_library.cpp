@@ -3,10 +3,12 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
+#include <iterator>
 #include <vector>
 
 #include "interpose/base/log.h"
 #include "interpose/base/settings.h"
+#include "interpose/settings/host_libraries.h"
 
 namespace gridloom::blas {
 namespace {
@@ -29,7 +31,7 @@ void SetThreads(void* library, unsigned threads) {
 HostLibrary Load(unsigned threads) {
   const auto& wanted = session::TheSettings().blas;
   if (wanted && *wanted == "off") return {};
-  std::vector<std::string> names = {"libopenblas.so.0", "libblis.so.4"};
+  std::vector<std::string> names(std::begin(settings::kBlasLibraries), std::end(settings::kBlasLibraries));
   if (wanted && !wanted->empty()) names = {*wanted};
   for (const std::string& name : names) {
     const bool of_the_program = dlopen(name.c_str(), RTLD_LAZY | RTLD_NOLOAD) != nullptr;

@@ -7,6 +7,7 @@
 
 #include "api_exports.h"
 #include "interpose/base/log.h"
+#include "interpose/fft/host_transform.h"
 #include "interpose/fft/plan.h"
 #include "interpose/hooks/own_kernels.h"
 
@@ -21,6 +22,11 @@ extern "C" __attribute__((visibility("hidden"))) const char gl_fft_ptx[];
 
 namespace gridloom::fft {
 namespace {
+
+hooks::OwnKernels& TheKernels() {
+  static hooks::OwnKernels kernels(gl_fft_ptx);
+  return kernels;
+}
 
 /// Says once that kernels of ours run in place of cuFFT's.
 void Announce() {
@@ -53,8 +59,13 @@ std::string KernelOf(const std::vector<PlannedStep>& steps, bool wide) {
 
 }  // namespace
 
+Status LaunchWhole(const Whole& whole, CUstream stream) {
+  const hooks::OwnKernels::Shape shape{1, 1, 1, kThreads};
+  const CUresult result = TheKernels().Launch("gridloom_fft_by_host", shape, &whole, stream, &TransformOnHost);
+  return result == CUDA_SUCCESS ? kSuccess : kExecFailed;
+}
+
 Status Plan::Run(const Variant& variant, Addresses at, int direction) const {
-  static hooks::OwnKernels kernels(gl_fft_ptx);
   Announce();
   const auto address = [&](Buffer buffer) {
     switch (buffer) {
@@ -76,7 +87,7 @@ Status Plan::Run(const Variant& variant, Addresses at, int direction) const {
       step.out.conjugate = step.out.conjugate != planned.last;
     }
     const hooks::OwnKernels::Shape shape{BlocksOf(step), 1, 1, kThreads, shared};
-    if (kernels.Launch(kernel.c_str(), shape, &step, stream_) != CUDA_SUCCESS) return kExecFailed;
+    if (TheKernels().Launch(kernel.c_str(), shape, &step, stream_) != CUDA_SUCCESS) return kExecFailed;
   }
   return kSuccess;
 }

@@ -3,7 +3,11 @@
 #include <map>
 
 #include "api_exports.h"
+#include "interpose/fft/host_transform.h"
 #include "interpose/hooks/own_kernels.h"
+#include "interpose/objects/context.h"
+#include "interpose/objects/current_context.h"
+#include "interpose/objects/device.h"
 
 namespace gridloom::fft {
 namespace {
@@ -75,6 +79,12 @@ Index Extent(const Request& request, const Layout& layout, bool real, Number num
   Index last = (request.batch - 1) * layout.dist;
   for (int d = 0; d < request.rank; ++d) last += (CountAt(request, d, !real) - 1) * StrideOf(layout, request.rank, d);
   return (last + 1) * ComplexBytes(number) / (real ? 2 : 1);
+}
+
+/// Whether the host's library makes a plan's transforms: it has no halves.
+bool IsHosts(const Request& request) {
+  const bool wide = request.in_number == Number::kF64;
+  return (wide || request.in_number == Number::kF32) && HostTransforms(wide);
 }
 
 Status StatusOf(CUresult result) {
@@ -154,13 +164,16 @@ Status WorkSize(const Request& request, std::size_t* bytes) {
 Status Plan::Make(const Request& request) {
   if (const CUresult result = hooks::BindContext(); result != CUDA_SUCCESS) return StatusOf(result);
   if (const CUresult result = cuCtxGetCurrent(&context_); result != CUDA_SUCCESS) return StatusOf(result);
-  Tables tables(true);
   request_ = request;
-  outside_ = Build(request, false, &tables);
-  inside_ = Build(request, true, &tables);
   inside_is_safe_ = SamePlaces(request, LayoutsOf(request, true));
+  if (IsHosts(request)) {
+    Tables none(false);
+    outside_ = Build(request, false, &none);
+    inside_ = Build(request, true, &none);
+  } else if (const Status status = MakeTables(); status != kSuccess) {
+    return status;
+  }
   work_size_ = static_cast<std::size_t>(std::max(outside_.size, inside_.size));
-  if (const Status status = Upload(tables); status != kSuccess) return status;
   if (auto_allocation_ && work_size_ != 0 && work_ == 0) {
     if (const CUresult result = cuMemAlloc_v2(&own_work_, work_size_); result != CUDA_SUCCESS) {
       Free();
@@ -170,6 +183,23 @@ Status Plan::Make(const Request& request) {
   }
   made_ = true;
   return kSuccess;
+}
+
+Status Plan::MakeTables() {
+  Tables tables(true);
+  outside_ = Build(request_, false, &tables);
+  inside_ = Build(request_, true, &tables);
+  return Upload(tables);
+}
+
+Status Plan::MakeTablesLate() {
+  const std::lock_guard lock(late_);
+  if (tables_ != 0) return kSuccess;
+  // The stream may be captured just now; these tables are the plan's, whatever becomes of the graph.
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  if (cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS) return kExecFailed;
+  const Status status = MakeTables();
+  return cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS ? status : kExecFailed;
 }
 
 /// Puts the tables into the context's memory, and addresses in place of places.
@@ -233,8 +263,43 @@ Status Plan::Execute(std::uint64_t in, std::uint64_t out, int direction) {
   if (work_size_ != 0 && work_ == 0) return kNoWorkspace;
   if (hooks::BindContext() != CUDA_SUCCESS) return kExecFailed;
   const Addresses at{in, out, work_};
+  if (const auto status = RunOnHost(at, direction)) return *status;
+  if (const Status status = MakeTablesLate(); status != kSuccess) return status;
   if (in != out) return Run(outside_, at, direction);
   return inside_is_safe_ ? Run(inside_, at, direction) : RunFromCopy(at, direction);
+}
+
+/// What the library writes in place without a copy: what its manual describes, and no other layouts.
+bool LiesAlike(const Request& request, const Sides& sides) {
+  if (IsReal(request)) return !request.in;
+  for (int d = 0; d < request.rank; ++d) {
+    if (StrideOf(sides.in, request.rank, d) != StrideOf(sides.out, request.rank, d)) return false;
+  }
+  return request.batch == 1 || sides.in.dist == sides.out.dist;
+}
+
+std::optional<Status> Plan::RunOnHost(Addresses at, int direction) const {
+  if (!IsHosts(request_)) return std::nullopt;
+  const Sides sides = LayoutsOf(request_, at.in == at.out);
+  const auto bytes = [this](const Layout& layout, bool real) {
+    return static_cast<unsigned long long>(Extent(request_, layout, real, request_.in_number));
+  };
+  Whole whole{};
+  whole.in = at.in, whole.in_bytes = bytes(sides.in, request_.real_in);
+  whole.out = at.out, whole.out_bytes = bytes(sides.out, request_.real_out);
+  session::Context* const context = session::CurrentContext();
+  if (context == nullptr || !IsThere(whole, context->device().memory())) return std::nullopt;
+  for (int d = 0; d < request_.rank; ++d) {
+    whole.n[d] = request_.n[d];
+    whole.in_strides[d] = StrideOf(sides.in, request_.rank, d);
+    whole.out_strides[d] = StrideOf(sides.out, request_.rank, d);
+  }
+  whole.batch = request_.batch, whole.in_distance = sides.in.dist, whole.out_distance = sides.out.dist;
+  whole.rank = request_.rank, whole.direction = direction;
+  whole.real_in = request_.real_in, whole.real_out = request_.real_out;
+  whole.wide = request_.in_number == Number::kF64;
+  whole.same_places = LiesAlike(request_, sides);
+  return LaunchWhole(whole, stream_);
 }
 
 Status Plan::RunFromCopy(Addresses at, int direction) const {

@@ -55,8 +55,14 @@ class Plan {
   };
   friend Status WorkSize(const Request& request, std::size_t* bytes);
   static Variant Build(const Request& request, bool in_place, Tables* tables);
+  /// Both variants, with what kernels read in device memory.
+  Status MakeTables();
+  /// The same where they were left out, as the host was to make the plan's transforms.
+  Status MakeTablesLate();
   Status Upload(const Tables& tables);
   Status Run(const Variant& variant, Addresses at, int direction) const;
+  /// The transform as the host's library makes it, in the plan's stream. None: it cannot, and kernels must.
+  std::optional<Status> RunOnHost(Addresses at, int direction) const;
   /// In place, though elements lie elsewhere before and after: through a copy.
   Status RunFromCopy(Addresses at, int direction) const;
   void Free();
@@ -67,9 +73,13 @@ class Plan {
   bool inside_is_safe_ = false;   ///< in place, each line is written where it is read
   cuda::CUcontext context_ = nullptr;
   cuda::CUstream stream_ = nullptr;
+  std::mutex late_;  ///< plans are executed by several threads
   std::uint64_t tables_ = 0, own_work_ = 0, work_ = 0;
   std::size_t work_size_ = 0;
 };
+
+/// Starts what the host makes in place of kernels. What lies where has been looked at.
+Status LaunchWhole(const Whole& whole, cuda::CUstream stream);
 
 /// The work memory that a plan would have.
 Status WorkSize(const Request& request, std::size_t* bytes);

@@ -521,3 +521,22 @@ GL_FFT_KERNEL(gridloom_fft_f64, double, true, true)
 GL_FFT_KERNEL(gridloom_fft_f64_powers, double, true, false)
 GL_FFT_KERNEL(gridloom_fft_f64_plain, double, false, true)
 GL_FFT_KERNEL(gridloom_fft_f64_plain_powers, double, false, false)
+
+/// What runs where the host has refused a transform because not all of its memory can be accessed: it touches all pages
+/// of it, so that the fault is the one that a transform has.
+extern "C" __attribute__((global, launch_bounds(gridloom::fft::kThreads))) void gridloom_fft_by_host(
+    const gridloom::fft::Whole whole) {
+  const unsigned long long thread = static_cast<unsigned>(__nvvm_read_ptx_sreg_tid_x());
+  const auto touch = [thread](unsigned long long address, unsigned long long bytes, bool write) {
+    constexpr unsigned long long kPage = 4096;
+    for (unsigned long long at = thread * kPage; at < bytes + kPage; at += gridloom::fft::kThreads * kPage) {
+      auto* const byte = reinterpret_cast<volatile unsigned char*>(address + (at < bytes ? at : bytes - 1));
+      const unsigned char value = *byte;
+      if (write) *byte = value;
+    }
+  };
+  touch(whole.in, whole.in_bytes, false);
+  touch(whole.out, whole.out_bytes, true);
+  __nvvm_bar_sync(0);
+  asm volatile("trap;");
+}

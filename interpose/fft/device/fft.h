@@ -69,6 +69,17 @@ struct Step {
   Pass pass[kPasses];
 };
 
+/// A whole transform that the host's library makes in place of a kernel (interpose/fft/host_transform.h).
+struct Whole {
+  unsigned long long in, in_bytes, out, out_bytes;  ///< all that the transform may touch
+  long long n[3], in_strides[3], out_strides[3];    ///< strides, and distances, in elements of their side
+  long long batch, in_distance, out_distance;
+  int rank, direction;     ///< direction: -1 forward, 1 inverse
+  bool real_in, real_out;  ///< neither: complex to complex
+  bool wide;               ///< f64, else f32
+  bool same_places;        ///< in place, each element is written where the library would write it
+};
+
 /// Primes up to this one have passes of their own; lines of other lengths are made by Bluestein's algorithm.
 inline constexpr int kMostPrime = 61;
 /// Threads of a CTA, and the numbers of all its lines, by the size of a real number: what leaves two copies in 48 KiB.

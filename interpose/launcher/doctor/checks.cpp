@@ -12,9 +12,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <sstream>
 
 #include "interpose/launcher/installation.h"
+#include "interpose/settings/host_libraries.h"
 #include "rewriter/support/terminal.h"
 #include "sim/device/device_files.h"
 #include "sim/exec/device_memory.h"
@@ -240,12 +242,41 @@ Finding LookAtCode() {
   return Good(text);
 }
 
+/// The first of a setting's library and the usual ones that can be opened; empty: none.
+std::string FirstLibrary(std::span<const char* const> names) {
+  for (const char* const name : names)
+    if (dlopen(name, RTLD_LAZY | RTLD_LOCAL) != nullptr) return name;
+  return "";
+}
+
+/// What makes products of matrices and Fourier transforms in place of cuBLAS's and cuFFT's kernels.
+Finding LookAtHostLibraries() {
+  const char* const blas = std::getenv("GRIDLOOM_BLAS");
+  const char* const fft = std::getenv("GRIDLOOM_FFT");
+  std::string product, transform;
+  if (const std::string_view wanted = blas != nullptr ? blas : ""; wanted.empty()) {
+    product = FirstLibrary(settings::kBlasLibraries);
+  } else if (wanted != "off") {
+    product = FirstLibrary({&blas, 1});
+  }
+  if (const std::string wanted = fft != nullptr ? fft : ""; wanted != "off") {
+    const std::string file = (wanted.empty() ? "" : wanted + "/") + settings::kFftwLibraries[0];
+    const char* const name = file.c_str();
+    transform = FirstLibrary({&name, 1});
+  }
+  const std::string own = "Gridloom's own kernels";
+  std::string text = "matrix products by " + (product.empty() ? own : product) + ", Fourier transforms by " +
+                     (transform.empty() ? own : transform);
+  const bool left_out = (product.empty() && blas == nullptr) || (transform.empty() && fft == nullptr);
+  return left_out ? Note(text + ", which are slower than a library", "scripts/setup") : Good(text);
+}
+
 // The GPU comes before the shim, which answers to the real driver's name once it is loaded.
 constexpr Check kChecks[] = {
     {"processor", LookAtProcessor},    {"code", LookAtCode},       {"memory", LookAtMemory},
     {"addresses", LookAtAddressSpace}, {"gpu", LookAtGpu},         {"shim", LookAtShim},
     {"compiler", LookAtCompiler},      {"devices", LookAtDevices}, {"cache", LookAtCache},
-    {"preload", LookAtPreload},        {"nvcc", LookAtNvcc},
+    {"preload", LookAtPreload},        {"nvcc", LookAtNvcc},       {"libraries", LookAtHostLibraries},
 };
 
 }  // namespace

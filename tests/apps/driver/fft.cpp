@@ -1,6 +1,9 @@
 // cuFFT's transforms against the host: types, sizes, ranks, batches, layouts, in place and not, streams, graphs,
 // errors.
+#include <atomic>
 #include <cstdio>
+#include <cstdlib>
+#include <thread>
 
 #include "cufft_signal.h"
 
@@ -336,8 +339,63 @@ void TestFirstCall() {
   verdict.Expect("destroy", cufftDestroy(plan), 0);
 }
 
+/// The result of a function of the driver, which may be an error.
+template <class... Parameters>
+int ResultOf(const char* name, Parameters... parameters) {
+  return reinterpret_cast<int (*)(Parameters...)>(dlsym(driver::Library(), name))(parameters...);
+}
+constexpr int kIllegalAddress = 700;
+
+/// What is never freed: the context ends by a fault.
+template <class T, class... Arguments>
+T& Kept(Arguments... arguments) {
+  return *new T(arguments...);
+}
+
+/// The result is too large for its memory: a fault, as that of any kernel.
+void TestBeyond() {
+  const int n = 1 << 20;
+  int plan = 0;
+  const auto& in = Kept<driver::Buffer<char>>(std::size_t{8} * n);
+  const auto& out = Kept<driver::Buffer<char>>(std::size_t{4096});
+  verdict.Expect("plan", cufftPlan1d(&plan, n, kC2C, 1), 0);
+  verdict.Expect(
+      "transform",
+      cufftExecC2C(plan, reinterpret_cast<void*>(in.get()), reinterpret_cast<void*>(out.get() + (1 << 30)), kForward),
+      0);
+  verdict.Expect("memory that is not there", ResultOf("cuCtxSynchronize"), kIllegalAddress);
+}
+
+/// The memory goes between the call and the transform.
+void TestGone(driver::Device device) {
+  const int n = 1 << 21;
+  const std::size_t bytes = std::size_t{8} * n;
+  int plan = 0;
+  verdict.Expect("plan", cufftPlan1d(&plan, n, kC2C, 1), 0);
+  const auto &stream = Kept<driver::Stream>(), &other = Kept<driver::Stream>();
+  driver::Pointer data = 0;
+  driver::Handle pool = nullptr;
+  driver::Call("cuDeviceGetDefaultMemPool", &pool, device);
+  driver::Call("cuMemAllocAsync", &data, bytes, other.get());
+  driver::Call("cuStreamSynchronize", other.get());
+  std::atomic<bool> go{false};
+  const auto wait = +[](void* flag) {
+    while (!static_cast<std::atomic<bool>*>(flag)->load()) std::this_thread::yield();
+  };
+  driver::Call("cuLaunchHostFunc", stream.get(), wait, static_cast<void*>(&go));
+  verdict.Expect("stream", cufftSetStream(plan, stream.get()), 0);
+  void* const pointer = reinterpret_cast<void*>(data);
+  verdict.Expect("transform", cufftExecC2C(plan, pointer, pointer, kForward), 0);
+  driver::Call("cuMemFreeAsync", data, other.get());
+  driver::Call("cuStreamSynchronize", other.get());
+  driver::Call("cuMemPoolTrimTo", pool, std::size_t{0});
+  go = true;
+  verdict.Expect("memory that is gone", ResultOf("cuStreamSynchronize", stream.get()), kIllegalAddress);
+}
+
 int main(int count, char** words) {
-  if (count > 1 && std::strcmp(words[1], "first") == 0) {
+  const auto asked = [&](const char* what) { return count > 1 && std::strcmp(words[1], what) == 0; };
+  if (asked("first")) {
     TestFirstCall();
     return driver::Verdict("cuFFT as the first call", verdict.bad, verdict.checks);
   }
@@ -347,8 +405,13 @@ int main(int count, char** words) {
   driver::Handle context = nullptr;
   driver::Call("cuDevicePrimaryCtxRetain", &context, device);
   driver::Call("cuCtxSetCurrent", context);
-  if (count > 1 && std::strcmp(words[1], "large") == 0) {
+  if (asked("large")) {
     TestLargeSizes();
+  } else if (asked("beyond") || asked("gone")) {
+    asked("beyond") ? TestBeyond() : TestGone(device);
+    const int failed = driver::Verdict("cuFFT's faults", verdict.bad, verdict.checks);
+    std::fflush(stdout);
+    std::_Exit(failed);  // what would be freed now went with the context
   } else {
     TestErrors();
     TestCalls();
