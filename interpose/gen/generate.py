@@ -75,9 +75,10 @@ def export(function, suffix, hooks, refused):
 
 
 # Functions of other libraries that the shim answers (interpose/hooks/nvrtc.cpp, lookup.cpp, device_files.cpp, jit_link.cpp), and those that programs ask
-# for tasks (task_spawn.cpp).
+# for tasks (task_spawn.cpp), and for whether code is final (exec_backend.cpp).
 OTHERS = ["dlsym", "nvrtcCompileProgram", "nvrtcDestroyProgram", "nvrtcGetCUBIN", "nvrtcGetCUBINSize", "access", "faccessat", "stat", "stat64", "fstatat", "fstatat64", "statx",
-          "__xstat", "__xstat64", "gridloomDriverFunctions", "gridloomTaskSpawn", "gridloomTaskWait", "gridloomTaskCheck", "gridloomTaskWaitAll"]
+          "__xstat", "__xstat64", "gridloomDriverFunctions", "gridloomTaskSpawn", "gridloomTaskWait", "gridloomTaskCheck", "gridloomTaskWaitAll",
+          "gridloomAwaitedKernels"]
 JIT_LINK = ["nvJitLinkCreate", "nvJitLinkDestroy", "nvJitLinkAddData", "nvJitLinkAddFile", "nvJitLinkGetLinkedCubinSize",
             "nvJitLinkGetLinkedCubin"]
 # Toolkits whose nvJitLink.h may have been compiled into a program: 12.0 is the first; those of 13 beyond 13.0 are yet to come.

@@ -15,6 +15,7 @@
 #include "interpose/observe/range_capture.h"
 #include "interpose/observe/range_checking.h"
 #include "rewriter/support/quantity.h"
+#include "sim/exec/awaited_code.h"
 
 namespace gridloom::session {
 namespace {
@@ -111,3 +112,8 @@ Result<std::unique_ptr<Backend>> MakeExecBackend(Process& process, const sim::De
 }
 
 }  // namespace gridloom::session
+
+/// How many kernels of the process are interpreted while their machine code may still come: who measures waits for 0.
+extern "C" __attribute__((visibility("default"))) int gridloomAwaitedKernels() {
+  return static_cast<int>(gridloom::exec::AwaitedKernels());
+}

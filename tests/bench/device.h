@@ -31,6 +31,8 @@ class Device {
   /// Launches grid.x × grid.y blocks of block.x × block.y threads; does not wait.
   virtual void Launch(const char* kernel, Shape grid, Shape block, const std::vector<Argument>& arguments) = 0;
   virtual void Finish() = 0;
+  /// False while code may still be replaced by faster code.
+  virtual bool HasFinalCode() const { return true; }
 
   template <class T>
   Memory Upload(const std::vector<T>& host) {

@@ -1,9 +1,12 @@
 #include "sim/exec/runtime/kernel_builder.h"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <utility>
+#include <vector>
 
+#include "sim/exec/awaited_code.h"
 #include "sim/exec/contract/layout.h"
 #include "sim/exec/runtime/background/messages.h"
 #include "sim/exec/runtime/interpreter/interpreter.h"
@@ -60,7 +63,47 @@ const LoadedKernel* Publish(TierState& tier, LoadedKernel machine_code) {
   return tier.machine_code.get();
 }
 
+/// Interpreted kernels of the process whose machine code may still come.
+class AwaitedTiers {
+ public:
+  void Add(const std::shared_ptr<TierState>& tier) {
+    const std::lock_guard lock(mutex_);
+    if (tiers_.size() >= 2 * kept_ + 64) Forget();
+    tiers_.push_back(tier);
+  }
+  /// It will not come.
+  void Remove(const std::shared_ptr<TierState>& tier) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(tiers_, [&](const auto& other) { return other.lock() == tier; });
+  }
+  std::size_t Count() {
+    const std::lock_guard lock(mutex_);
+    Forget();
+    return tiers_.size();
+  }
+
+ private:
+  /// Those that are gone, and those whose code has come.
+  void Forget() {
+    std::erase_if(tiers_, [](const auto& other) {
+      const auto tier = other.lock();
+      return !tier || tier->better.load(std::memory_order_relaxed) != nullptr;
+    });
+    kept_ = tiers_.size();
+  }
+
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<TierState>> tiers_;
+  std::size_t kept_ = 0;
+};
+AwaitedTiers& TheAwaitedTiers() {
+  static auto* const tiers = new AwaitedTiers;  // code may come while the process ends
+  return *tiers;
+}
+
 }  // namespace
+
+std::size_t AwaitedKernels() { return TheAwaitedTiers().Count(); }
 
 Status CheckTiers(const std::string& tiers) {
   if (tiers.empty() || tiers == "off" || tiers == "on" || tiers == "interpret") return {};
@@ -109,7 +152,10 @@ std::optional<LoadedKernel> KernelBuilder::LoadBytecode(ProgramImpl& program, co
   loaded.frame_bytes = static_cast<std::uint32_t>(loaded.interpreted->stack_bytes()) + kInterpreterFrames;
   loaded.check_sites = loaded.interpreted->check_sites();
   loaded.options = options;
-  if (tiers_ == Tiers::kOn) loaded.tier = std::make_shared<TierState>();
+  if (tiers_ == Tiers::kOn) {
+    loaded.tier = std::make_shared<TierState>();
+    TheAwaitedTiers().Add(loaded.tier);
+  }
   return loaded;
 }
 
@@ -293,8 +339,10 @@ void KernelBuilder::AskFor(const LaunchParams& params, const LoadedKernel& kerne
       Publish(*tier, std::move(loaded));
       return {};
     };
-    if (const Status status = publish(); !status.ok() && log)
-      log("no machine code of kernel " + name + " from beside: " + status.error().message);
+    const Status status = publish();
+    if (status.ok()) return;
+    TheAwaitedTiers().Remove(tier);
+    if (log) log("no machine code of kernel " + name + " from beside: " + status.error().message);
   };
   background_->Ask(std::move(job), patience_ns);
 }
