@@ -13,6 +13,49 @@ bool IsWritable(StateSpace space) { return space != StateSpace::kConst && space 
 
 bool HasSpace(const Instruction& instruction) { return instruction.space() != StateSpace::kNone; }
 
+// What is wrong with an instruction beyond its words and operands, or nothing.
+
+// A scalar video instruction puts its result into a part of c, or combines it with c; and +1 of .po belongs to a sum of
+// which nothing is negated (ISA 9.7.20, vadd and vmad).
+std::string FaultOfVideo(const Instruction& instruction) {
+  const std::span<const Operand> operands = instruction.operands;
+  if (instruction.info().cls != OpClass::kVideo || operands.empty()) return "";
+  const bool combines = instruction.Has(Mod::kAdd) || instruction.Has(Mod::kMin) || instruction.Has(Mod::kMax);
+  const bool is_scalar = !instruction.name.ends_with('2') && !instruction.name.ends_with('4');
+  if (is_scalar && combines && !operands.front().selector.empty())
+    return "writes a whole register where the result is combined with another";
+  const bool negates = std::ranges::find(operands, true, &Operand::minus) != operands.end();
+  return instruction.Has(Mod::kPo) && negates ? "has operands without '-' with .po" : "";
+}
+
+// A bulk copy names where it goes and then where it comes from; to shared memory it tells a barrier, to global memory
+// it is of a group (ISA 9.7.9.25). What is in shared memory of the cluster is no source.
+std::string FaultOfBulkCopy(const Instruction& instruction) {
+  const bool tells = instruction.Has(Mod::kMbarrierCompleteTxBytes);
+  if (instruction.opcode != Opcode::kCp || (!tells && !instruction.Has(Mod::kBulkGroup))) return "";
+  const auto& modifiers = instruction.modifiers;
+  const auto to = std::ranges::find(modifiers, Mod::kSpace, &Modifier::mod);
+  if (to == modifiers.end()) return "";
+  const auto from = std::find_if(to + 1, modifiers.end(), [](const Modifier& m) { return m.mod == Mod::kSpace; });
+  const bool from_cluster = from != modifiers.end() && from->text == "shared::cluster";
+  if ((to->text == "global") != tells && !from_cluster) return "";
+  return "does not copy to '." + std::string(to->text) + "' with " +
+         (from_cluster ? ".shared::cluster behind it"
+          : tells      ? "a barrier"
+                       : "a group");
+}
+
+// mma has A in rows and B in columns, but for m8n8k4 of halves, which has all four layouts (ISA 9.7.15).
+std::string FaultOfLayouts(const Instruction& instruction) {
+  if (instruction.opcode != Opcode::kMma) return "";
+  const auto& modifiers = instruction.modifiers;
+  const auto is_layout = [](const Modifier& m) { return m.mod == Mod::kRow || m.mod == Mod::kCol; };
+  const auto layout = std::ranges::find_if(modifiers, is_layout);
+  if (layout == modifiers.end() || layout->mod == Mod::kRow) return "";
+  const bool is_m8n8k4 = std::ranges::find(modifiers, "m8n8k4", &Modifier::text) != modifiers.end();
+  return is_m8n8k4 && instruction.type(1) == ScalarType::kF16 ? "" : "has '.col' for A, which is '.row'";
+}
+
 }  // namespace
 
 void Verifier::VerifyInstruction(const Instruction& instruction) {
@@ -26,6 +69,10 @@ void Verifier::VerifyInstruction(const Instruction& instruction) {
   }
   if (instruction.Has(Trait::kCalls)) return VerifyCall(instruction);
   if (!VerifyComparison(instruction) || !VerifyNoftz(instruction)) return;
+  for (const auto& fault_of : {FaultOfVideo, FaultOfBulkCopy, FaultOfLayouts}) {
+    const std::string fault = fault_of(instruction);
+    if (!fault.empty()) return Error(instruction.loc, "'" + instruction.FullName() + "' " + fault);
+  }
   in_doubt_ = ptx_ > kNewestPtx && !strict_;
   VerifyForm(instruction);
   in_doubt_ = false;

@@ -199,6 +199,8 @@ bool Verifier::VerifyRegister(const Instruction& instruction, const OperandForm&
 bool Verifier::VerifyConstant(const Instruction& instruction, const OperandForm& form, const Operand& operand,
                               ScalarType type) {
   if (form.writes()) return Mismatch(instruction, operand, "a register to write");
+  if (form.per_vector && instruction.vector_width() > 1)
+    return Mismatch(instruction, operand, "a vector of " + std::to_string(instruction.vector_width()));
   if (type == ScalarType::kNone) return true;
   if (operand.kind == OperandKind::kInt) {
     return !IsFloat(type) || HasNoRegisters(type) || Mismatch(instruction, operand, "a floating-point constant");

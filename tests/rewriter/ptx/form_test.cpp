@@ -144,7 +144,7 @@ TEST_CASE("Words_HaveTheirPlaces") {
   const std::pair<const char*, const char*> needs[] = {
       {"ld.global.L2::evict_last.u32 %r1, [%d1]", "needs .v8 with .L2::evict_last"},
       {"st.global.L2::evict_first.v2.f64 [%d1], {%d1, %d2}", "needs .v4 with .L2::evict_first"},
-      {"st.async.shared::cluster.u32 [%d1], %r1", "needs one of .mbarrier::complete_tx::bytes, .mmio with .async"}};
+      {"st.async.shared::cluster.u32 [%d1], %r1", "needs one of .mbarrier::complete_tx::bytes, .release with .async"}};
   for (const auto& [instruction, need] : needs) CHECK(Misplaced(instruction) == need);
 }
 

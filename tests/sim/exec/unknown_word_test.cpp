@@ -174,6 +174,20 @@ TEST_CASE("WordsOfAnotherForm_AreRefusedByName") {
       {"membar.gpu;", "does not take '.gpu'"},
       {"barrier.cluster.arrive.acquire;", "does not take '.acquire'"},
       {"tensormap.replace.tile.cp_fenceproxy.global.b1024.b32 [%rd1], %r1;", "does not take '.cp_fenceproxy'"},
+      {"tex.level.1d.v4.f32.s32 {%f1, %f2, %f3, %f1}, [%rd1, {%r1}];", "takes 3 to 6 operands"},
+      {"tex.grad.1d.v4.f32.s32 {%f1, %f2, %f3, %f1}, [%rd1, {%r1}], %f1;", "takes 4 to 6 operands"},
+      {"txq.level.width.b32 %r1, [%rd1];", "takes 3 operands"},
+      {"st.v2.global.u32 [%rd1], 5;", "a vector of 2"},
+      {"lop3.xor.b32 %r1, %r2, %r3, %r1, 0x96;", "does not take '.xor'"},
+      {"cp.async.bulk.shared::cta.global.bulk_group [%r1], [%rd1], %r2;", "to '.shared::cta' with a group"},
+      {"cp.async.bulk.global.shared::cta.mbarrier::complete_tx::bytes [%rd1], [%r1], %r2, [%r3];", "with a barrier"},
+      {"cp.async.bulk.shared::cta.shared::cluster.mbarrier::complete_tx::bytes [%r1], [%r2], %r3, [%r1];",
+       ".shared::cluster behind it"},
+      {"mma.sync.aligned.m8n8k16.col.row.s32.s8.s8.s32 {%r1, %r2}, {%r1}, {%r2}, {%r1, %r2};", "has '.col' for A"},
+      {"mad.wide.cc.u32 %rd1, %r2, %r3, %rd2;", "needs one of .lo, .hi with .cc"},
+      {"vadd.s32.s32.s32.sat.add %r1.b2, %r2, %r3.b0, %r1;", "a whole register"},
+      {"vmad.s32.s32.s32.po.shr7 %r1, %r2.h0, %r3.h1, -%r1;", "without '-' with .po"},
+      {"st.async.mmio.relaxed.sys.global.u32 [%rd1], %r1;", "needs one of .mbarrier::complete_tx::bytes, .release"},
   };
   for (const auto& [instruction, wrong] : instructions) {
     INFO(instruction << ": " << WrongWith(instruction));
@@ -187,7 +201,11 @@ TEST_CASE("WordsOfAForm_AreTaken") {
         "cvt.rzi.ftz.sat.f32.f32 %f1, %f2;", "max.NaN.abs.f32 %f1, %f2, %f3, %f1;",
         "max.ftz.xorsign.abs.f32 %f1, %f2, %f3;", "prefetch.L2::evict_last [%rd1];", "fence.proxy.alias.release.sys;",
         "fence.mbarrier_init.release.cluster;", "cp.async.ca.shared.global.L2::128B [%r1], [%rd1], 4;",
-        "mbarrier.arrive.expect_tx.shared.b64 _, [%r1], 4;", "barrier.cluster.wait.acquire;", "membar.proxy.alias;"}) {
+        "mbarrier.arrive.expect_tx.shared.b64 _, [%r1], 4;", "barrier.cluster.wait.acquire;", "membar.proxy.alias;",
+        "st.async.release.gpu.global.u32 [%rd1], %r1;", "red.async.release.gpu.global.add.u32 [%rd1], %r1;",
+        "st.async.mmio.release.sys.global.u32 [%rd1], %r1;", "st.global.v2.u32 [%rd1], {5, 6};",
+        "vadd.s32.s32.s32.sat %r1.b2, %r2, %r3.b0, %r1;",
+        "tex.level.1d.v4.f32.f32 {%f1, %f2, %f3, %f1}, [%rd1, {%f1}], %f1;"}) {
     INFO(instruction);
     CHECK(WrongWith(instruction) == "");
   }
