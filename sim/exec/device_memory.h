@@ -127,6 +127,9 @@ class DeviceMemory {
     if (unknown_page_uses_.load(std::memory_order_relaxed) != 0) LookAtPageUses();
   }
 
+  /// Whether kGuardZone bytes before and behind the range are reserved and never mapped (contract/guard_zone.h).
+  bool has_guard_zones() const { return has_guard_zones_; }
+
   virtual std::uint64_t limit_bytes() const = 0;
   virtual std::uint64_t used_bytes() const = 0;
 
@@ -134,6 +137,7 @@ class DeviceMemory {
   virtual void LookAtPageUses() = 0;
 
   std::atomic<std::size_t> unknown_page_uses_{0};  ///< allocations
+  bool has_guard_zones_ = false;
 };
 
 }  // namespace gridloom::exec

@@ -68,6 +68,7 @@ Best Measure(const ptx::Module& module, const char* kernel, const exec::CompileO
 int main(int argc, char** argv) {
   std::string file, only, llvm_options, ir_file, object_file;
   exec::CompileOptions options;
+  options.guard_zones = true;
   unsigned block = 256, runs = 3, memcheck = 0, bytecode = 0, fetch_ahead = 0, few_lanes = options.few_lanes;
   const bench::Option known[] = {{"--ptx", &file},
                                  {"--kernel", &only},

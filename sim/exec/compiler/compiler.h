@@ -29,6 +29,8 @@ struct CompileOptions {
   bool fetch_ahead = false;  ///< loops fetch what their lanes will walk through (compiler/fetch_ahead.h)
   /// Lanes that go on one by one where a loop has no more left (compiler/warp_lane_loop.cpp).
   std::uint8_t few_lanes = 8;
+  /// Device memory has guard zones (contract/guard_zone.h) where the code runs: they check what they can.
+  bool guard_zones = false;
   std::string cpu;       ///< "" = host CPU; otherwise "x86-64-v4", "x86-64-v3", "x86-64"
   bool keep_ir = false;  ///< fill CompiledKernel::ir
 };

@@ -2,6 +2,7 @@
 
 #include <llvm/DebugInfo/DWARF/DWARFContext.h>
 #include <llvm/IR/DIBuilder.h>
+#include <llvm/IR/Instructions.h>
 #include <llvm/Object/ObjectFile.h>
 #include <llvm/Support/MemoryBuffer.h>
 
@@ -24,7 +25,28 @@ llvm::DICompileUnit* CompileUnitOf(llvm::Module& module) {
   return unit;
 }
 
+/// Hands the line of a load on to what takes its value in the same block.
+void HandOn(const llvm::Instruction& value, const llvm::DebugLoc& line) {
+  for (llvm::User* user : const_cast<llvm::Instruction&>(value).users()) {
+    auto* taker = llvm::cast<llvm::Instruction>(user);
+    if (taker->getParent() != value.getParent() || llvm::isa<llvm::PHINode>(taker) || taker->mayReadOrWriteMemory())
+      continue;
+    taker->setDebugLoc(line);
+    if (taker->isCast() || llvm::isa<llvm::ShuffleVectorInst>(taker)) HandOn(*taker, line);
+  }
+}
+
 }  // namespace
+
+void GiveLinesOfLoads(llvm::Module& module) {
+  for (llvm::Function& function : module) {
+    for (llvm::BasicBlock& block : function) {
+      for (llvm::Instruction& instruction : block)
+        if (llvm::isa<llvm::LoadInst>(instruction) && instruction.getDebugLoc())
+          HandOn(instruction, instruction.getDebugLoc());
+    }
+  }
+}
 
 void AddSubprogram(llvm::Function& function, std::string_view name, std::uint32_t line) {
   llvm::DICompileUnit* unit = CompileUnitOf(*function.getParent());

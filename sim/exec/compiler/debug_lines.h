@@ -15,6 +15,10 @@ namespace gridloom::exec {
 /// Gives a function a place that debug locations can refer to.
 void AddSubprogram(llvm::Function& function, std::string_view name, std::uint32_t line);
 
+/// Code generation makes one instruction of a load and of what takes its value, and gives it the line of the latter.
+/// Only accesses fault: so what takes a value of a load has the load's line.
+void GiveLinesOfLoads(llvm::Module& module);
+
 /// The line of the instruction at `offset` in the object's section .text, 0 when it has none, or when .text is not of
 /// `text_bytes` bytes: then it is not the code that ran.
 std::uint32_t LineAt(std::span<const std::uint8_t> object, std::uint64_t offset, std::uint64_t text_bytes);

@@ -27,6 +27,7 @@
 #include "sim/exec/compiler/promote_registers.h"
 #include "sim/exec/compiler/record_loops.h"
 #include "sim/exec/compiler/region_budget.h"
+#include "sim/exec/compiler/split_loops.h"
 #include "sim/exec/compiler/sync_checks.h"
 #include "sim/exec/compiler/thread_ends.h"
 
@@ -291,6 +292,9 @@ void OptimizeWarp(llvm::Module& module, const CompileOptions& options, llvm::Tar
   RunPasses(module, machine,
             "function(sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,early-cse,loop-mssa(licm),"
             "gvn<no-pre;no-load-pre>,adce,simplifycfg)");
+  constexpr unsigned kWideBits = 512;  // processors with such vectors have 32 of them
+  if (const std::size_t pieces = PiecesPerOperation(machine); pieces > 1)
+    SplitWideLoops(module, kWideBits / static_cast<unsigned>(pieces));
 }
 
 std::vector<std::uint8_t> EmitObject(llvm::Module& module, llvm::TargetMachine& machine, std::string& error) {

@@ -5,7 +5,13 @@ namespace gridloom::exec {
 using llvm::BasicBlock;
 using llvm::Value;
 
+bool IsTrue(const Value* condition) {
+  const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(condition);
+  return constant && constant->isOne();
+}
+
 std::vector<Value*> FastOrSlow(WarpBuilder& w, Value* ok, const Parts& fast, const Parts& slow) {
+  if (IsTrue(ok)) return fast();
   if (w.divergent) w.MaskLanes();
   BasicBlock* blocks[2] = {w.NewBlock("load"), w.NewBlock("load_slow")};
   BasicBlock* done = w.NewBlock("loaded");
@@ -55,7 +61,30 @@ void WhileLanesAreLeft(WarpBuilder& w, const std::function<Value*(Value* left)>&
   w.b.SetInsertPoint(done);
 }
 
+namespace {
+
+/// A loop that counts is less work than one that looks for the next lane, and stays a loop: copies of its body would
+/// each wait for a store to the place of the one before.
+void ForEachOf(WarpBuilder& w, unsigned lanes, const std::function<void(Value* lane)>& body) {
+  BasicBlock* before = w.b.GetInsertBlock();
+  BasicBlock* loop = w.NewBlock("each_lane");
+  BasicBlock* done = w.NewBlock("each_done");
+  w.b.CreateBr(loop);
+  w.b.SetInsertPoint(loop);
+  auto* lane = w.b.CreatePHI(w.b.getInt64Ty(), 2);
+  lane->addIncoming(w.b.getInt64(0), before);
+  body(lane);
+  Value* next = w.b.CreateAdd(lane, w.b.getInt64(1));
+  lane->addIncoming(next, w.b.GetInsertBlock());
+  w.b.CreateCondBr(w.b.CreateICmpEQ(next, w.b.getInt64(lanes)), done, loop);
+  w.b.SetInsertPoint(done);
+}
+
+}  // namespace
+
 void ForEachActiveLane(WarpBuilder& w, const std::function<void(Value* lane)>& body) {
+  const auto* all = llvm::dyn_cast<llvm::ConstantInt>(w.mask);
+  if (all && all->isMinusOne() && !w.half_warp()) return ForEachOf(w, kWarpSize, body);
   WhileLanesAreLeft(w, [&](Value* left) {
     body(w.b.CreateZExt(w.b.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, left, w.b.getTrue()), w.b.getInt64Ty()));
     return w.b.CreateAnd(left, w.b.CreateSub(left, w.b.getInt32(1)));

@@ -8,6 +8,9 @@
 
 namespace gridloom::exec {
 
+/// The constant that is true.
+bool IsTrue(const llvm::Value* condition);
+
 using Parts = std::function<std::vector<llvm::Value*>()>;
 /// The values that `fast` makes where `ok` holds, else those that `slow` makes; both the same number.
 std::vector<llvm::Value*> FastOrSlow(WarpBuilder& w, llvm::Value* ok, const Parts& fast, const Parts& slow);

@@ -2,6 +2,7 @@
 #include "sim/exec/compiler/warp_builder.h"
 
 #include <llvm/IR/MDBuilder.h>
+#include <llvm/IR/PatternMatch.h>
 
 #include <cstddef>
 
@@ -119,13 +120,27 @@ Value* WarpBuilder::PatternVector(const LanePattern& pattern, llvm::Type* elemen
   return half_warp() ? Pack(whole) : whole;
 }
 
-/// A mask (i32) as <width x i1>, and back.
+/// A mask (i32) as <width x i1>. Without AVX-512 a mask is no register: LLVM would take it apart bit by bit, in 100
+/// instructions for 32 lanes. Where it was made of lanes those are taken; else each lane looks at its bit of all.
 Value* WarpBuilder::ToLaneMask(Value* mask) {
-  return b.CreateBitCast(b.CreateTrunc(mask, b.getIntNTy(width)), LanesType(b.getInt1Ty()));
+  if (module.avx512 || half_warp())
+    return b.CreateBitCast(b.CreateTrunc(mask, b.getIntNTy(width)), LanesType(b.getInt1Ty()));
+  if (auto it = lanes_of_mask.find(mask); it != lanes_of_mask.end()) return it->second;
+  Value* others = nullptr;
+  if (llvm::PatternMatch::match(mask, llvm::PatternMatch::m_Not(llvm::PatternMatch::m_Value(others)))) {
+    if (auto it = lanes_of_mask.find(others); it != lanes_of_mask.end()) return b.CreateNot(it->second);
+  }
+  LanePattern bits;
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) bits[lane] = std::int64_t{1} << lane;
+  Value* own = PatternVector(bits, b.getInt32Ty());
+  return b.CreateICmpEQ(b.CreateAnd(Splat(mask), own), own);
 }
 
+/// And back.
 Value* WarpBuilder::ToBits(Value* lane_mask) {
-  return b.CreateZExt(b.CreateBitCast(lane_mask, b.getIntNTy(width)), b.getInt32Ty());
+  Value* bits = b.CreateZExt(b.CreateBitCast(lane_mask, b.getIntNTy(width)), b.getInt32Ty());
+  if (!llvm::isa<llvm::Constant>(bits)) lanes_of_mask[bits] = lane_mask;
+  return bits;
 }
 
 Value* WarpBuilder::MaskLanes() {

@@ -86,6 +86,7 @@ class WarpBuilder {
   Value* packed = nullptr;     ///< half warp: which lanes of the warp it consists of (i32)
   Value* places = nullptr;     ///< half warp: their numbers, <16 x i32>
   llvm::DenseMap<const Value*, Value*> base_cache, lanes_cache;
+  llvm::DenseMap<const Value*, Value*> lanes_of_mask;  ///< what ToBits made masks of: it is there wherever the mask is
 };
 
 /// What each emitter has of the builder at hand. The emitters that it needs it has by reference as well; it owns none.

@@ -11,6 +11,7 @@
 #include "sim/exec/compiler/warp_cta_loop.h"
 #include "sim/exec/compiler/warp_frame.h"
 #include "sim/exec/compiler/warp_group.h"
+#include "sim/exec/compiler/warp_guard.h"
 #include "sim/exec/compiler/warp_lane_loop.h"
 #include "sim/exec/compiler/warp_meeting.h"
 #include "sim/exec/compiler/warp_record_buffer.h"
@@ -19,6 +20,7 @@
 #include "sim/exec/compiler/warp_source.h"
 #include "sim/exec/compiler/warp_values.h"
 #include "sim/exec/compiler/warp_waiting.h"
+#include "sim/exec/compiler/warp_whole_condition.h"
 
 namespace gridloom::exec {
 
@@ -60,7 +62,7 @@ void ControlEmitter::EmitEntry() {
   b_.SetInsertPoint(start);
   Value* mask = source_.is_kernel ? w_.WarpField(offsetof(WarpCtx, initial_mask), i32) : w_.target->getArg(1);
   b_.CreateStore(mask, frame_.mask);
-  b_.CreateCondBr(b_.CreateICmpEQ(mask, b_.getInt32(-1)), copies_.converged[0], copies_.divergent[0], w_.Likely());
+  b_.CreateCondBr(b_.CreateICmpEQ(mask, guards_.WholeMask()), copies_.converged[0], copies_.divergent[0], w_.Likely());
 }
 
 void ControlEmitter::EmitBlock(unsigned index, bool divergent) {
@@ -142,34 +144,54 @@ void ControlEmitter::EmitLeaving(const llvm::BranchInst& branch, BasicBlock* exi
   EmitEdge(inside, staying);
 }
 
-void ControlEmitter::EmitDivergentBranch(llvm::BranchInst& branch) {
-  BasicBlock* on_true = branch.getSuccessor(0);
-  BasicBlock* on_false = branch.getSuccessor(1);
-  Value* bits = w_.ToBits(values_.Lanes(branch.getCondition()));
-  Value* taken = w_.divergent ? b_.CreateAnd(bits, w_.mask) : bits;
-  BasicBlock* join = arms_.JoinOfArms(branch);
-  if (join && w_.divergent) return arms_.EmitArms(branch, join, taken, false);
-  if (BasicBlock* exit = w_.divergent ? ExitOneByOne(branch) : nullptr) return EmitLeaving(branch, exit, taken);
-  BasicBlock* all = w_.NewBlock("all");
-  BasicBlock* some = w_.NewBlock("some");
-  BasicBlock* none = w_.NewBlock("none");
-  BasicBlock* split = w_.NewBlock("split");
-  b_.CreateCondBr(b_.CreateICmpEQ(taken, w_.mask), all, some);
-  b_.SetInsertPoint(some);
-  b_.CreateCondBr(b_.CreateICmpEQ(taken, b_.getInt32(0)), none, split);
-  {
-    Scope scope(w_);
-    b_.SetInsertPoint(all);
-    EmitEdge(on_true, w_.mask);
+/// Goes to `all` or `none` where scalars tell that a condition holds for all lanes of a whole warp or for none, and
+/// leaves the builder where they do not tell.
+void ControlEmitter::EmitWholeTests(Value* condition, BasicBlock* all, BasicBlock* none) {
+  // Both before the first branch: what they load is there on all ways.
+  Value* const holds[2] = {conditions_.HoldsForAll(condition, true), conditions_.HoldsForAll(condition, false)};
+  for (unsigned way = 0; way < 2; ++way) {
+    if (!holds[way]) continue;
+    BasicBlock* next = w_.NewBlock("not_whole");
+    b_.CreateCondBr(holds[way], way == 0 ? all : none, next);
+    b_.SetInsertPoint(next);
   }
-  {
-    Scope scope(w_);
-    b_.SetInsertPoint(none);
-    EmitEdge(on_false, w_.mask);
-  }
+}
 
+/// The edge of a branch that all active lanes take, from `block`.
+void ControlEmitter::EmitCommonEdge(BasicBlock* block, BasicBlock* to) {
+  const llvm::IRBuilder<>::InsertPointGuard guard(b_);
+  const Scope scope(w_);
+  b_.SetInsertPoint(block);
+  EmitEdge(to, w_.mask);
+}
+
+void ControlEmitter::EmitDivergentBranch(llvm::BranchInst& branch) {
+  BasicBlock* join = arms_.JoinOfArms(branch);
+  BasicBlock* exit = w_.divergent && !join ? ExitOneByOne(branch) : nullptr;
+  const auto taken = [&] {
+    Value* bits = w_.ToBits(values_.Lanes(branch.getCondition()));
+    return w_.divergent ? b_.CreateAnd(bits, w_.mask) : bits;
+  };
+  if (join && w_.divergent) return arms_.EmitArms(branch, join, taken(), false);
+  if (exit) return EmitLeaving(branch, exit, taken());
+  BasicBlock* all = w_.NewBlock("all");
+  BasicBlock* none = w_.NewBlock("none");
+  BasicBlock* some = w_.NewBlock("some");
+  BasicBlock* split = w_.NewBlock("split");
+  if (!w_.divergent) EmitWholeTests(branch.getCondition(), all, none);
+  EmitCommonEdge(all, branch.getSuccessor(0));
+  EmitCommonEdge(none, branch.getSuccessor(1));
+  Value* mask = taken();
+  b_.CreateCondBr(b_.CreateICmpEQ(mask, w_.mask), all, some);
+  b_.SetInsertPoint(some);
+  b_.CreateCondBr(b_.CreateICmpEQ(mask, b_.getInt32(0)), none, split);
   b_.SetInsertPoint(split);
-  if (join) return arms_.EmitArms(branch, join, taken, true);
+  if (join) return arms_.EmitArms(branch, join, mask, true);
+  EmitSplit(branch.getSuccessor(0), branch.getSuccessor(1), mask);
+}
+
+/// Both ways of a divergent branch have lanes: those of the earlier block run.
+void ControlEmitter::EmitSplit(BasicBlock* on_true, BasicBlock* on_false, Value* taken) {
   Value* rest = b_.CreateXor(taken, w_.mask);
   const bool true_first = source_.order.IndexOf(on_true) < source_.order.IndexOf(on_false);
   BasicBlock* first = true_first ? on_true : on_false;

@@ -17,13 +17,15 @@ class BarrierEmitter;
 class ArmEmitter;
 class LaneLoopEmitter;
 class CtaLoopEmitter;
+class WholeConditions;
+class AddressGuards;
 
 class ControlEmitter : Emitter {
  public:
   ControlEmitter(WarpBuilder& w, WarpValues& values, RecordBuffer& record_buffer, RecordGroups& record_groups,
                  LoopRecordEmitter& loop_records, LoadGroups& load_groups, WarpFrame& frame, BlockCopies& copies,
                  MeetingEmitter& meetings, BarrierEmitter& barriers, ArmEmitter& arms, LaneLoopEmitter& lane_loops,
-                 CtaLoopEmitter& cta_loop)
+                 CtaLoopEmitter& cta_loop, WholeConditions& conditions, AddressGuards& guards)
       : Emitter(w),
         values_(values),
         record_buffer_(record_buffer),
@@ -36,7 +38,9 @@ class ControlEmitter : Emitter {
         barriers_(barriers),
         arms_(arms),
         lane_loops_(lane_loops),
-        cta_loop_(cta_loop) {}
+        cta_loop_(cta_loop),
+        conditions_(conditions),
+        guards_(guards) {}
 
   void PrepareBlocks();
   void EmitEntry();
@@ -49,7 +53,10 @@ class ControlEmitter : Emitter {
   void EmitReturn(llvm::ReturnInst& ret);
   llvm::BasicBlock* ExitOneByOne(const llvm::BranchInst& branch) const;
   void EmitLeaving(const llvm::BranchInst& branch, llvm::BasicBlock* exit, Value* taken);
+  void EmitWholeTests(Value* condition, llvm::BasicBlock* all, llvm::BasicBlock* none);
+  void EmitCommonEdge(llvm::BasicBlock* block, llvm::BasicBlock* to);
   void EmitDivergentBranch(llvm::BranchInst& branch);
+  void EmitSplit(llvm::BasicBlock* on_true, llvm::BasicBlock* on_false, Value* taken);
   void EmitEdge(llvm::BasicBlock* to, Value* mask);
   void KeepSlotsInMemory();
 
@@ -65,6 +72,8 @@ class ControlEmitter : Emitter {
   ArmEmitter& arms_;
   LaneLoopEmitter& lane_loops_;
   CtaLoopEmitter& cta_loop_;
+  WholeConditions& conditions_;
+  AddressGuards& guards_;
   llvm::AllocaInst* return_slot_ = nullptr;
   llvm::DenseSet<const llvm::BasicBlock*>
       arm_blocks_;  ///< small arms of divergent branches: no divergent copy of their own

@@ -4,6 +4,7 @@
 
 #include "sim/exec/compiler/pending_set.h"
 #include "sim/exec/compiler/warp_frame.h"
+#include "sim/exec/compiler/warp_guard.h"
 #include "sim/exec/compiler/warp_helpers.h"
 #include "sim/exec/compiler/warp_record_loop.h"
 #include "sim/exec/compiler/warp_values.h"
@@ -66,7 +67,7 @@ BasicBlock* BlockCopies::EntryTo(unsigned block) {
   Value* mask = b_.CreateLoad(b_.getInt32Ty(), frame_.mask);
   BasicBlock* whole = converged[block];
   if (source_.met_blocks.contains(source_.order.blocks[block])) whole = w_.NewBlock("all_met");
-  b_.CreateCondBr(b_.CreateICmpEQ(mask, b_.getInt32(-1)), whole, divergent[block]);
+  b_.CreateCondBr(b_.CreateICmpEQ(mask, guards_.WholeMask()), whole, divergent[block]);
   if (whole != converged[block]) {  // all lanes are here: what they have met for is what they exchange now
     b_.SetInsertPoint(whole);
     b_.CreateStore(b_.getInt32(0), frame_.MeetingField(offsetof(WarpMeetings, met)));

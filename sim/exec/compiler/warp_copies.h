@@ -10,14 +10,16 @@ namespace gridloom::exec {
 class HelperCalls;
 class LoopRecordEmitter;
 class WarpFrame;
+class AddressGuards;
 class WarpValues;
 
 inline constexpr std::uint32_t kFuel = 64;  ///< trips of a waiting loop before others have their turn
 
 class BlockCopies : Emitter {
  public:
-  BlockCopies(WarpBuilder& w, HelperCalls& calls, WarpValues& values, LoopRecordEmitter& loop_records, WarpFrame& frame)
-      : Emitter(w), calls_(calls), values_(values), loop_records_(loop_records), frame_(frame) {}
+  BlockCopies(WarpBuilder& w, HelperCalls& calls, WarpValues& values, LoopRecordEmitter& loop_records, WarpFrame& frame,
+              AddressGuards& guards)
+      : Emitter(w), calls_(calls), values_(values), loop_records_(loop_records), frame_(frame), guards_(guards) {}
 
   /// Makes the blocks, all of them empty.
   void Prepare();
@@ -47,6 +49,7 @@ class BlockCopies : Emitter {
   WarpValues& values_;
   LoopRecordEmitter& loop_records_;
   WarpFrame& frame_;
+  AddressGuards& guards_;
   std::vector<llvm::BasicBlock*> slow_arrivals_;
   llvm::BasicBlock* unreachable_ = nullptr;
 };

@@ -14,6 +14,7 @@
 #include "sim/exec/compiler/warp_fetch_ahead.h"
 #include "sim/exec/compiler/warp_frame.h"
 #include "sim/exec/compiler/warp_group.h"
+#include "sim/exec/compiler/warp_guard.h"
 #include "sim/exec/compiler/warp_halves.h"
 #include "sim/exec/compiler/warp_helpers.h"
 #include "sim/exec/compiler/warp_irregular.h"
@@ -33,6 +34,7 @@
 #include "sim/exec/compiler/warp_source.h"
 #include "sim/exec/compiler/warp_values.h"
 #include "sim/exec/compiler/warp_waiting.h"
+#include "sim/exec/compiler/warp_whole_condition.h"
 #include "sim/exec/compiler/warp_window.h"
 
 namespace gridloom::exec {
@@ -60,24 +62,27 @@ struct WarpFunction::Emitters final : InstructionEmitter {
   RowAccess rows{w, values};
   IrregularAccess irregular{w, values, windows, halves, places, rows};
   AccessCalls access_calls{w, calls, values, windows, halves, slow, places, irregular};
+  AddressGuards guards{w, values, windows};
   LoadGroups load_groups{w, values, slow, places, rows, irregular, access_calls};
-  MemoryEmitter memory{w, calls, values, windows, halves, slow, places, rows, irregular, access_calls, load_groups};
+  MemoryEmitter memory{w,      calls, values,    windows,      halves,      slow,
+                       places, rows,  irregular, access_calls, load_groups, guards};
   MemcheckEmitter memcheck{w, calls, values};
   AtomicEmitter atomics{w, calls, values, windows, places};
   WarpFrame frame{w};
-  BlockCopies copies{w, calls, values, loop_records, frame};
+  BlockCopies copies{w, calls, values, loop_records, frame, guards};
   MeetingEmitter meetings{w, calls, values, frame, copies};
   BarrierEmitter barriers{w, calls, values, record_groups, frame, copies};
   ArmEmitter arms{w, values, record_groups, copies};
-  LaneLoopEmitter lane_loops{w, values, windows, slow, memory, frame, copies};
+  LaneLoopEmitter lane_loops{w, values, windows, slow, memory, frame, copies, guards};
   FetchAheadEmitter ahead{w, values};
   DeviceCalls device_calls{w, values, record_buffer, record_groups};
   MarkerEmitter markers{w,       calls,  values,   plain,   record_buffer, record_groups, loop_records, records,
                         windows, memory, memcheck, atomics, meetings,      barriers,      ahead,        device_calls};
   DispatchEmitter dispatcher{w, calls, frame, copies, meetings, barriers};
   CtaLoopEmitter cta_loop{w, values, record_buffer, loop_records, rows, copies};
-  ControlEmitter control{w,      values,   record_buffer, record_groups, loop_records, load_groups, frame,
-                         copies, meetings, barriers,      arms,          lane_loops,   cta_loop};
+  WholeConditions conditions{w, values};
+  ControlEmitter control{w,        values,   record_buffer, record_groups, loop_records, load_groups, frame, copies,
+                         meetings, barriers, arms,          lane_loops,    cta_loop,     conditions,  guards};
 };
 
 void WarpFunction::Emitters::EmitInstruction(llvm::Instruction& instruction) {
@@ -96,6 +101,7 @@ void WarpFunction::Emitters::EmitInstruction(llvm::Instruction& instruction) {
 void WarpFunction::Emitters::Emit() {
   control.PrepareBlocks();
   access_calls.PlanAccesses();
+  guards.Plan();
   control.EmitEntry();
   for (unsigned index = 0; index < source.order.blocks.size(); ++index) {
     control.EmitBlock(index, false);

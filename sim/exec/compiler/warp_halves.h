@@ -31,6 +31,7 @@ class HalfAccess : Emitter {
   void StoreHalves(const Linear& linear, const Access& access, const Window& window, const std::vector<Value*>& values);
 
  private:
+  void StorePart(Value* wide, Value* at, unsigned half, const Access& access);
   Value* HalfMask(unsigned half, unsigned count);
 
   WarpValues& values_;

@@ -5,9 +5,12 @@
 
 #include <llvm/IR/IntrinsicInst.h>
 
+#include <cstddef>
+
 #include "sim/exec/compiler/warp_blocks.h"
 #include "sim/exec/compiler/warp_copies.h"
 #include "sim/exec/compiler/warp_frame.h"
+#include "sim/exec/compiler/warp_guard.h"
 #include "sim/exec/compiler/warp_helpers.h"
 #include "sim/exec/compiler/warp_memory.h"
 #include "sim/exec/compiler/warp_slow_access.h"
@@ -135,32 +138,26 @@ Value* LaneLoopEmitter::EmitLaneAccess(llvm::CallInst& call, const MarkerInfo& i
   Access access = windows_.AccessOf(call, info);
   const Window window = windows_.WindowOf(call, access);
   Value* address = scalar(call.getArgOperand(0));
-  Value* ok = windows_.ProvenInRange(call.getArgOperand(0), access)
-                  ? b_.getTrue()
-                  : windows_.LinearInRange({address, LanePattern{}, nullptr}, access, window);
+  Value* ok = memory_.LinearOk(call, {address, LanePattern{}, nullptr}, access, window);
   if (info.kind == MarkerKind::kLoad) return memory_.LoadScalar(address, ok, access, window, call.getType());
   std::vector<Value*> values;
   for (unsigned part = 0; part < access.count; ++part) values.push_back(scalar(call.getArgOperand(1 + part)));
-  BasicBlock* fast = w_.NewBlock("lane_store");
-  BasicBlock* slow = w_.NewBlock("lane_store_slow");
-  BasicBlock* done = w_.NewBlock("lane_stored");
   Value* host = window.host ? b_.CreateAdd(address, window.host) : address;
-  b_.CreateCondBr(ok, fast, slow, w_.Likely());
-  b_.SetInsertPoint(fast);
-  for (unsigned part = 0; part < access.count; ++part) {
-    Value* to = b_.CreateIntToPtr(b_.CreateAdd(host, b_.getInt64(part * access.element_bytes)), b_.getPtrTy());
-    b_.CreateAlignedStore(values[part], to, llvm::Align(access.element_bytes));
-  }
-  b_.CreateBr(done);
-  b_.SetInsertPoint(slow);
-  {
+  const auto fast = [&] {
+    for (unsigned part = 0; part < access.count; ++part) {
+      Value* to = b_.CreateIntToPtr(b_.CreateAdd(host, b_.getInt64(part * access.element_bytes)), b_.getPtrTy());
+      b_.CreateAlignedStore(values[part], to, llvm::Align(access.element_bytes));
+    }
+    return std::vector<Value*>{};
+  };
+  const auto slow = [&] {
     const WholeWarp whole(w_);
     std::vector<Value*> lanes;
     for (Value* value : values) lanes.push_back(w_.Splat(value));
     slow_.SlowStore({.lanes = w_.Splat(host)}, access, lanes);
-  }
-  b_.CreateBr(done);
-  b_.SetInsertPoint(done);
+    return std::vector<Value*>{};
+  };
+  FastOrSlow(w_, ok, fast, slow);
   return nullptr;
 }
 
@@ -266,6 +263,12 @@ LiveIn LaneLoopEmitter::LiveInOf(const llvm::Loop& loop) {
   return live_in;
 }
 
+/// Whose faults those of the code that follows are.
+void LaneLoopEmitter::NoteLane(Value* number) {
+  Value* field = b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), w_.warp, offsetof(WarpCtx, access_lane));
+  b_.CreateStore(number, field, /*isVolatile=*/true);
+}
+
 /// The active lanes go round the loop one by one and on to its exit. `results`: what lanes that have left took along;
 /// returns that of all. What differs between lanes goes through memory: values in one by one, results back.
 std::vector<Value*> LaneLoopEmitter::EmitLanesInTurn(const llvm::Loop& loop, const LiveIn& live_in,
@@ -289,6 +292,7 @@ std::vector<Value*> LaneLoopEmitter::EmitLanesInTurn(const llvm::Loop& loop, con
   ForEachActiveLane(w_, [&](Value* lane) {
     w_.mask = b_.CreateShl(b_.getInt32(1), b_.CreateTrunc(lane, b_.getInt32Ty()));
     w_.mask_lanes = nullptr;
+    NoteLane(b_.CreateAdd(b_.CreateTrunc(lane, b_.getInt32Ty()), b_.getInt32(1)));
     llvm::DenseMap<const Value*, Value*> own = uniform;
     for (std::size_t i = 0; i < buffers.size(); ++i) {
       llvm::Type* type = live_in.lanes[i]->getType();
@@ -303,19 +307,25 @@ std::vector<Value*> LaneLoopEmitter::EmitLanesInTurn(const llvm::Loop& loop, con
     w_.mask = outer_mask;
     w_.mask_lanes = nullptr;
   });
+  NoteLane(b_.getInt32(0));
   for (std::size_t i = 0; i < ends.size(); ++i)
     ends[i] = b_.CreateAlignedLoad(results[i]->getType(), ends[i], llvm::Align(64));
   return ends;
 }
 
 /// At the header of such a loop in the divergent copy: lanes that fill no more than half a warp run the rest of the
-/// loop brought together (warp_half_loop.cpp), or one by one; with more, the header follows as usual.
+/// loop brought together (warp_half_loop.cpp), or one by one; with more, or where a base is not in device memory, the
+/// header follows as usual.
 void LaneLoopEmitter::EmitLaneLoop(const llvm::Loop& loop) {
   const bool as_half = module_.avx512 && module_.few_lanes < kWarpSize && RunsAsHalf(loop);
   BasicBlock* few = w_.NewBlock("few_lanes");
   BasicBlock* many = w_.NewBlock("many_lanes");
   Value* count = b_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, w_.mask);
-  b_.CreateCondBr(b_.CreateICmpULE(count, b_.getInt32(as_half ? kWarpSize / 2 : module_.few_lanes)), few, many);
+  Value* is_few = b_.CreateICmpULE(count, b_.getInt32(as_half ? kWarpSize / 2 : module_.few_lanes));
+  // Where all lanes go one by one there is no other loop to leave the tests to.
+  const bool always = module_.few_lanes >= kWarpSize;
+  Value* guarded = guards_.GuardOf(loop);
+  b_.CreateCondBr(always ? is_few : b_.CreateAnd(is_few, guarded), few, many);
   b_.SetInsertPoint(few);
   const Scope scope(w_);
   Value* const warp_mask = w_.mask;
@@ -323,19 +333,28 @@ void LaneLoopEmitter::EmitLaneLoop(const llvm::Loop& loop) {
   BasicBlock* exit = loop.getUniqueExitBlock();
   std::vector<Value*> results;
   if (as_half) {
+    guards_.relies_on_loop = true;
     PackLiveIn(loop, live_in);
     results = EmitHalfLoop(loop, live_in);
+    guards_.relies_on_loop = false;
     for (Value*& result : results) result = w_.Unpack(result);
     w_.width = kWarpSize;
     w_.mask = warp_mask;
     w_.mask_lanes = w_.packed = w_.places = nullptr;
   } else {
     for (llvm::PHINode& phi : exit->phis()) results.push_back(llvm::Constant::getNullValue(WarpType(phi.getType())));
-    results = EmitLanesInTurn(loop, live_in, results);
+    const auto without_tests = [&] {
+      guards_.relies_on_loop = true;
+      std::vector<Value*> ends = EmitLanesInTurn(loop, live_in, results);
+      guards_.relies_on_loop = false;
+      return ends;
+    };
+    results = FastOrSlow(w_, always ? guarded : b_.getTrue(), without_tests,
+                         [&] { return EmitLanesInTurn(loop, live_in, results); });
   }
   std::size_t number = 0;
   for (llvm::PHINode& phi : exit->phis()) values_.StoreSlot(&phi, results[number++], w_.mask);
-  if (module_.few_lanes >= kWarpSize) {
+  if (always) {
     BasicBlock* whole = w_.NewBlock("whole");
     BasicBlock* part = w_.NewBlock("part");
     b_.CreateCondBr(b_.CreateICmpEQ(w_.mask, b_.getInt32(-1)), whole, part);

@@ -15,6 +15,7 @@ class SlowAccess;
 class MemoryEmitter;
 class WarpFrame;
 class BlockCopies;
+class AddressGuards;
 
 /// What a loop uses that is there when a lane begins.
 struct LiveIn {
@@ -42,8 +43,15 @@ struct HalfLoop {
 class LaneLoopEmitter : Emitter {
  public:
   LaneLoopEmitter(WarpBuilder& w, WarpValues& values, MemoryWindows& windows, SlowAccess& slow, MemoryEmitter& memory,
-                  WarpFrame& frame, BlockCopies& copies)
-      : Emitter(w), values_(values), windows_(windows), slow_(slow), memory_(memory), frame_(frame), copies_(copies) {}
+                  WarpFrame& frame, BlockCopies& copies, AddressGuards& guards)
+      : Emitter(w),
+        values_(values),
+        windows_(windows),
+        slow_(slow),
+        memory_(memory),
+        frame_(frame),
+        copies_(copies),
+        guards_(guards) {}
 
   bool RunsLaneByLane(const llvm::Loop& loop);
   bool AlwaysRunsLaneByLane(const llvm::BasicBlock* block);
@@ -52,6 +60,7 @@ class LaneLoopEmitter : Emitter {
  private:
   bool IsSameAllAlong(const Value* value);
   bool IsLiveIn(const llvm::Loop& loop, const Value* value);
+  void NoteLane(Value* number);
   LiveIn LiveInOf(const llvm::Loop& loop);
   std::vector<Value*> EmitLanesInTurn(const llvm::Loop& loop, const LiveIn& live_in,
                                       const std::vector<Value*>& results);
@@ -75,6 +84,7 @@ class LaneLoopEmitter : Emitter {
   MemoryEmitter& memory_;
   WarpFrame& frame_;
   BlockCopies& copies_;
+  AddressGuards& guards_;
 };
 
 }  // namespace gridloom::exec

@@ -9,6 +9,7 @@
 #include "sim/exec/compiler/warp_blocks.h"
 #include "sim/exec/compiler/warp_called_access.h"
 #include "sim/exec/compiler/warp_group.h"
+#include "sim/exec/compiler/warp_guard.h"
 #include "sim/exec/compiler/warp_halves.h"
 #include "sim/exec/compiler/warp_helpers.h"
 #include "sim/exec/compiler/warp_irregular.h"
@@ -41,23 +42,28 @@ void MemoryEmitter::EmitUniformLoad(llvm::CallInst& call, const Access& access, 
   if (module_.memcheck() && access.space == Space::kShared) {
     ok = windows_.SharedChecked(call.getArgOperand(0), access, AccessKind::kRead);
   } else {
-    ok = windows_.ProvenInRange(call.getArgOperand(0), access)
-             ? b_.getTrue()
-             : windows_.LinearInRange({address, LanePattern{}, nullptr}, access, window);
+    ok = LinearOk(call, {address, LanePattern{}, nullptr}, access, window);
   }
   Value* result = LoadScalar(address, ok, access, window, call.getType());
   if (access.strong) CompilerFence(b_);
   values_.Define(&call, values_.ShapeOf(&call).vector() ? w_.Splat(result) : result);
 }
 
+/// i1: a linear access needs nobody's look.
+Value* MemoryEmitter::LinearOk(const llvm::CallInst& call, const Linear& linear, const Access& access,
+                               const Window& window) {
+  if (windows_.ProvenInRange(call.getArgOperand(0), access)) return b_.getTrue();
+  Value* guard = guards_.Guard(call, access);
+  if (!guard) return windows_.LinearInRange(linear, access, window);
+  return linear.valid ? b_.CreateAnd(guard, linear.valid) : guard;
+}
+
 /// What all active lanes load from one address; `ok`: without asking the helper.
 Value* MemoryEmitter::LoadScalar(Value* address, Value* ok, const Access& access, const Window& window,
                                  llvm::Type* type) {
-  BasicBlock* fast = w_.NewBlock("load");
-  BasicBlock* slow = w_.NewBlock("load_slow");
-  BasicBlock* done = w_.NewBlock("loaded");
-  b_.CreateCondBr(ok, fast, slow, w_.Likely());
-  const auto load_parts = [&](Value* pointer) {
+  const auto host = [&] { return window.host ? b_.CreateAdd(address, window.host) : address; };
+  const auto fast = [&] {
+    Value* pointer = b_.CreateIntToPtr(host(), b_.getPtrTy());
     std::vector<Value*> parts;
     for (unsigned part = 0; part < access.count; ++part) {
       parts.push_back(b_.CreateAlignedLoad(access.element,
@@ -66,23 +72,7 @@ Value* MemoryEmitter::LoadScalar(Value* address, Value* ok, const Access& access
     }
     return parts;
   };
-  b_.SetInsertPoint(fast);
-  Value* host = window.host ? b_.CreateAdd(address, window.host) : address;
-  const std::vector<Value*> fast_parts = load_parts(b_.CreateIntToPtr(host, b_.getPtrTy()));
-  b_.CreateBr(done);
-  b_.SetInsertPoint(slow);
-  const std::vector<Value*> slow_parts =
-      slow_.SlowLoadOne(window.host ? b_.CreateAdd(address, window.host) : address, access);
-  BasicBlock* slow_end = b_.GetInsertBlock();
-  b_.CreateBr(done);
-  b_.SetInsertPoint(done);
-  std::vector<Value*> parts;
-  for (unsigned part = 0; part < access.count; ++part) {
-    auto* phi = b_.CreatePHI(access.element, 2);
-    phi->addIncoming(fast_parts[part], fast);
-    phi->addIncoming(slow_parts[part], slow_end);
-    parts.push_back(phi);
-  }
+  const std::vector<Value*> parts = FastOrSlow(w_, ok, fast, [&] { return slow_.SlowLoadOne(host(), access); });
   if (access.count == 1) return parts[0];
   Value* result = llvm::PoisonValue::get(type);
   for (unsigned part = 0; part < access.count; ++part) result = b_.CreateInsertValue(result, parts[part], part);
@@ -104,7 +94,7 @@ std::vector<Value*> MemoryEmitter::LoadLanes(llvm::CallInst& call, const Access&
   if (halves) {
     Value* ok = nullptr;
     if (checked) ok = linear->valid ? b_.CreateAnd(checked, linear->valid) : checked;
-    else ok = windows_.ProvenInRange(address, access) ? b_.getTrue() : windows_.LinearInRange(*linear, access, window);
+    else ok = LinearOk(call, *linear, access, window);
     return FastOrSlow(
         w_, ok, [&] { return halves_.LoadHalves(*linear, access, window); }, slow);
   }
@@ -173,15 +163,16 @@ StoreWay MemoryEmitter::StoreWayOf(Value* address, const Access& access) {
 }
 
 /// i1: nobody has to be asked. Finds out where lanes without a pattern store.
-Value* MemoryEmitter::StoreInRange(Value* address, const Access& access, const Window& window, StoreWay& way) {
+Value* MemoryEmitter::StoreInRange(const llvm::CallInst& call, const Access& access, const Window& window,
+                                   StoreWay& way) {
+  Value* address = call.getArgOperand(0);
   const bool regular = way.halves || way.same;
   if (module_.memcheck() && access.space == Space::kShared && !way.odd_size) {
     Value* ok = windows_.SharedChecked(address, access, AccessKind::kWrite);
     if (!regular) way.irregular = places_.IrregularOf(address, access);
     return regular && way.linear->valid ? b_.CreateAnd(ok, way.linear->valid) : ok;
   }
-  if (regular)
-    return windows_.ProvenInRange(address, access) ? b_.getTrue() : windows_.LinearInRange(*way.linear, access, window);
+  if (regular) return LinearOk(call, *way.linear, access, window);
   way.irregular = places_.IrregularOf(address, access);
   return way.odd_size ? static_cast<Value*>(b_.getFalse()) : places_.IrregularInRange(way.irregular, access, window);
 }
@@ -214,25 +205,16 @@ void MemoryEmitter::EmitStore(llvm::CallInst& call, const MarkerInfo& info) {
     if (access.strong) CompilerFence(b_);
     return;
   }
-  BasicBlock* fast = w_.NewBlock("store");
-  BasicBlock* slow = w_.NewBlock("store_slow");
-  BasicBlock* done = w_.NewBlock("stored");
-  Value* ok = StoreInRange(address, access, window, way);
-  if (w_.divergent) w_.MaskLanes();
-  b_.CreateCondBr(ok, fast, slow, w_.Likely());
-  {
-    Scope scope(w_);
-    b_.SetInsertPoint(fast);
-    StoreLanes(call, access, window, way, values);
-    b_.CreateBr(done);
-  }
-  {
-    Scope scope(w_);
-    b_.SetInsertPoint(slow);
-    slow_.SlowStore(slow_.SlowPlaceOf(address, access, window), access, values);
-    b_.CreateBr(done);
-  }
-  b_.SetInsertPoint(done);
+  FastOrSlow(
+      w_, StoreInRange(call, access, window, way),
+      [&] {
+        StoreLanes(call, access, window, way, values);
+        return std::vector<Value*>{};
+      },
+      [&] {
+        slow_.SlowStore(slow_.SlowPlaceOf(address, access, window), access, values);
+        return std::vector<Value*>{};
+      });
   if (access.strong) CompilerFence(b_);
 }
 

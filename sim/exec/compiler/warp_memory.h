@@ -18,6 +18,7 @@ class RowAccess;
 class IrregularAccess;
 class AccessCalls;
 class LoadGroups;
+class AddressGuards;
 
 /// How a store is made where it is in range.
 struct StoreWay {
@@ -32,7 +33,7 @@ class MemoryEmitter : Emitter {
  public:
   MemoryEmitter(WarpBuilder& w, HelperCalls& calls, WarpValues& values, MemoryWindows& windows, HalfAccess& halves,
                 SlowAccess& slow, IrregularPlaces& places, RowAccess& rows, IrregularAccess& irregular,
-                AccessCalls& access_calls, LoadGroups& load_groups)
+                AccessCalls& access_calls, LoadGroups& load_groups, AddressGuards& guards)
       : Emitter(w),
         calls_(calls),
         values_(values),
@@ -43,17 +44,19 @@ class MemoryEmitter : Emitter {
         rows_(rows),
         irregular_(irregular),
         access_calls_(access_calls),
-        load_groups_(load_groups) {}
+        load_groups_(load_groups),
+        guards_(guards) {}
 
   void EmitLoad(llvm::CallInst& call, const MarkerInfo& info);
   void EmitStore(llvm::CallInst& call, const MarkerInfo& info);
+  Value* LinearOk(const llvm::CallInst& call, const Linear& linear, const Access& access, const Window& window);
   Value* LoadScalar(Value* address, Value* ok, const Access& access, const Window& window, llvm::Type* type);
 
  private:
   void EmitUniformLoad(llvm::CallInst& call, const Access& access, const Window& window);
   std::vector<Value*> LoadLanes(llvm::CallInst& call, const Access& access, const Window& window);
   StoreWay StoreWayOf(Value* address, const Access& access);
-  Value* StoreInRange(Value* address, const Access& access, const Window& window, StoreWay& way);
+  Value* StoreInRange(const llvm::CallInst& call, const Access& access, const Window& window, StoreWay& way);
   void StoreLanes(const llvm::CallInst& call, const Access& access, const Window& window, const StoreWay& way,
                   const std::vector<Value*>& values);
   void StoreSame(Value* base, const Access& access, const Window& window, const std::vector<Value*>& values);
@@ -68,6 +71,7 @@ class MemoryEmitter : Emitter {
   IrregularAccess& irregular_;
   AccessCalls& access_calls_;
   LoadGroups& load_groups_;
+  AddressGuards& guards_;
 };
 
 }  // namespace gridloom::exec

@@ -51,12 +51,13 @@ SlowPlace SlowAccess::SlowPlaceOf(Value* address, const Access& access, const Wi
   return place;
 }
 
-/// Named by what it does; `made` when it was not there before, and the builder is at its begin. `data`: type of the
-/// last argument, or null.
-llvm::Function* SlowAccess::SlowFunction(const char* what, const SlowPlace& place, unsigned bytes, unsigned lines,
-                                         llvm::Type* result, llvm::Type* data, bool& made) {
+/// Named by what it does; `made` when it was not there before, and the builder is at its begin. `data`: types of the
+/// last arguments.
+llvm::Function* SlowAccess::SlowFunction(const char* what, const SlowPlace& place, const Access& access, unsigned lines,
+                                         llvm::Type* result, llvm::ArrayRef<llvm::Type*> data, bool& made) {
   const bool half = place.index && w_.half_warp();
-  std::string name = std::string("gl.") + what + "_slow." + std::to_string(bytes);
+  std::string name = std::string("gl.") + what + "_slow." + std::to_string(access.bytes);
+  if (access.count > 1) name += "." + std::to_string(access.count);
   if (place.index) name += place.index_signed ? ".signed" : ".unsigned";
   if (half) name += ".half";
   if (lines > 1) name += ".x" + std::to_string(lines);
@@ -67,7 +68,7 @@ llvm::Function* SlowAccess::SlowFunction(const char* what, const SlowPlace& plac
   if (place.index) more.append({b_.getInt64Ty(), b_.getInt64Ty()});
   if (half) more.push_back(b_.getInt32Ty());
   more.append(lines - 1, b_.getInt32Ty());
-  if (data) more.push_back(data);
+  more.append(data.begin(), data.end());
   function = calls_.OutOfLine(name, result, more, place.index ? place.index->getType() : nullptr);
   b_.SetInsertPoint(BasicBlock::Create(b_.getContext(), "entry", function));
   b_.SetCurrentDebugLocation({});
@@ -107,31 +108,36 @@ void SlowAccess::WithPackedOf(llvm::Function* function, const SlowPlace& place, 
 }
 
 /// @gl.load_slow.B(ptr warp, i32 mask, i32 line, i64 imm, addresses…): calls the helper, once for each line of
-/// neighbouring words. One per size and kind of place; out of line, because every access has such a path in both copies
-/// of its block.
-llvm::Function* SlowAccess::SlowLoadFunction(const SlowPlace& place, unsigned bytes, unsigned lines) {
+/// neighbouring words, and gives word by word what the lanes load. One per size and kind of place; out of line, because
+/// every access has such a path in both copies of its block.
+llvm::Function* SlowAccess::SlowLoadFunction(const SlowPlace& place, const Access& access, unsigned lines) {
+  const unsigned bytes = access.bytes, words = lines * access.count;
   const bool half = place.index && w_.half_warp();
   llvm::IRBuilder<>::InsertPointGuard guard(b_);
   llvm::Type* data = DataType(b_, bytes, kWarpSize);
-  llvm::Type* given = half ? DataType(b_, bytes, kWarpSize / 2) : data;
-  const llvm::SmallVector<llvm::Type*, 4> words(lines, given);
+  llvm::Type* word =
+      llvm::FixedVectorType::get(b_.getIntNTy(access.element_bytes * 8), half ? kWarpSize / 2 : kWarpSize);
+  const llvm::SmallVector<llvm::Type*, 4> types(words, word);
   bool made = false;
-  llvm::Function* function = SlowFunction(
-      "load", place, bytes, lines, lines == 1 ? given : llvm::StructType::get(b_.getContext(), words), nullptr, made);
+  llvm::Function* function = SlowFunction("load", place, access, lines,
+                                          words == 1 ? word : llvm::StructType::get(b_.getContext(), types), {}, made);
   if (!made) return function;
   WithPackedOf(function, place, [&] {
     Value* out = AlignedAlloca(b_, data);
     Value* addresses = AlignedAlloca(b_, WarpType(b_.getInt64Ty()));
     Value* at = SlowAddresses(function, place);
     Value* result = llvm::PoisonValue::get(function->getReturnType());
+    auto* apart = llvm::FixedVectorType::get(word->getScalarType(), kWarpSize * access.count);
     for (unsigned i = 0; i < lines; ++i) {
       b_.CreateAlignedStore(b_.CreateAdd(at, b_.CreateVectorSplat(kWarpSize, b_.getInt64(i * bytes))), addresses,
                             llvm::Align(64));
       Value* line = function->getArg(i == 0 ? 2 : static_cast<unsigned>(function->arg_size()) - lines + i);
       CallHelperFrom(b_, function, Helper::kLoadSlow, {out, addresses}, line);
-      Value* loaded = b_.CreateAlignedLoad(data, out, llvm::Align(64));
-      if (half) loaded = w_.Pack(loaded);
-      result = lines == 1 ? loaded : b_.CreateInsertValue(result, loaded, i);
+      std::vector<Value*> parts = Deinterleave(b_, b_.CreateAlignedLoad(apart, out, llvm::Align(64)), access.count);
+      for (unsigned part = 0; part < access.count; ++part) {
+        Value* given = half ? w_.Pack(parts[part]) : parts[part];
+        result = words == 1 ? given : b_.CreateInsertValue(result, given, i * access.count + part);
+      }
     }
     b_.CreateRet(result);
   });
@@ -154,20 +160,26 @@ llvm::Function* SlowAccess::SlowLoadOneFunction(unsigned bytes) {
   return function;
 }
 
-/// The same for stores: one more argument, the data lane by lane.
-llvm::Function* SlowAccess::SlowStoreFunction(const SlowPlace& place, unsigned bytes) {
+/// The same for stores: one more argument for each word.
+llvm::Function* SlowAccess::SlowStoreFunction(const SlowPlace& place, const Access& access) {
   const bool half = place.index && w_.half_warp();
   llvm::IRBuilder<>::InsertPointGuard guard(b_);
-  llvm::Type* data = DataType(b_, bytes, half ? kWarpSize / 2 : kWarpSize);
+  llvm::Type* word =
+      llvm::FixedVectorType::get(b_.getIntNTy(access.element_bytes * 8), half ? kWarpSize / 2 : kWarpSize);
+  const llvm::SmallVector<llvm::Type*, 4> data(access.count, word);
   bool made = false;
-  llvm::Function* function = SlowFunction("store", place, bytes, 1, b_.getVoidTy(), data, made);
+  llvm::Function* function = SlowFunction("store", place, access, 1, b_.getVoidTy(), data, made);
   if (!made) return function;
   WithPackedOf(function, place, [&] {
     Value* addresses = AlignedAlloca(b_, WarpType(b_.getInt64Ty()));
-    Value* values = AlignedAlloca(b_, DataType(b_, bytes, kWarpSize));
+    Value* values = AlignedAlloca(b_, DataType(b_, access.bytes, kWarpSize));
     b_.CreateAlignedStore(SlowAddresses(function, place), addresses, llvm::Align(64));
-    Value* given = function->getArg(static_cast<unsigned>(function->arg_size()) - 1);
-    b_.CreateAlignedStore(half ? w_.Unpack(given) : given, values, llvm::Align(64));
+    std::vector<Value*> words;
+    for (unsigned i = 0; i < access.count; ++i) {
+      Value* given = function->getArg(static_cast<unsigned>(function->arg_size()) - access.count + i);
+      words.push_back(half ? w_.Unpack(given) : given);
+    }
+    b_.CreateAlignedStore(Interleave(b_, words), values, llvm::Align(64));
     CallHelperFrom(b_, function, Helper::kStoreSlow, {addresses, values}, function->getArg(2));
     b_.CreateRetVoid();
   });
@@ -186,15 +198,14 @@ std::vector<Value*> SlowAccess::SlowLoad(Value* host, const Access& access) {
 std::vector<Value*> SlowAccess::SlowLoads(SlowPlace place, const Access& access, llvm::ArrayRef<Value*> lines) {
   const bool by_lanes = w_.half_warp() && !place.index;  // lanes of the half warp, to those of the whole one and back
   if (by_lanes) place.lanes = w_.Unpack(place.lanes);
-  llvm::Function* function = SlowLoadFunction(place, access.bytes, static_cast<unsigned>(lines.size()));
+  llvm::Function* function = SlowLoadFunction(place, access, static_cast<unsigned>(lines.size()));
   Value* raw = calls_.CallRarely(function, SlowArguments(place, access, lines));
   std::vector<Value*> parts;
-  if (lines.size() == 1) {
-    const unsigned lanes = place.index ? w_.width : kWarpSize;
-    parts = Deinterleave(b_, b_.CreateBitCast(raw, llvm::FixedVectorType::get(access.element, lanes * access.count)),
-                         access.count);
-  } else {
-    for (unsigned i = 0; i < lines.size(); ++i) parts.push_back(b_.CreateExtractValue(raw, i));
+  const std::size_t words = lines.size() * access.count;
+  for (unsigned i = 0; i < words; ++i) {
+    Value* word = words == 1 ? raw : b_.CreateExtractValue(raw, i);
+    const unsigned lanes = llvm::cast<llvm::FixedVectorType>(word->getType())->getNumElements();
+    parts.push_back(b_.CreateBitCast(word, llvm::FixedVectorType::get(access.element, lanes)));
   }
   if (by_lanes)
     for (Value*& part : parts) part = w_.Pack(part);
@@ -222,10 +233,11 @@ void SlowAccess::SlowStore(SlowPlace place, const Access& access, std::vector<Va
     place.lanes = w_.Unpack(place.lanes);
     for (Value*& value : values) value = w_.Unpack(value);
   }
-  llvm::Function* function = SlowStoreFunction(place, access.bytes);
+  llvm::Function* function = SlowStoreFunction(place, access);
   llvm::SmallVector<Value*, 12> arguments = SlowArguments(place, access, access.line);
-  llvm::Type* data = function->getArg(static_cast<unsigned>(function->arg_size()) - 1)->getType();
-  arguments.push_back(b_.CreateBitCast(Interleave(b_, values), data));
+  for (Value* value : values)
+    arguments.push_back(
+        b_.CreateBitCast(value, function->getArg(static_cast<unsigned>(function->arg_size()) - 1)->getType()));
   calls_.CallRarely(function, arguments);
 }
 

@@ -34,15 +34,15 @@ class SlowAccess : Emitter {
   void SlowStore(SlowPlace place, const Access& access, std::vector<Value*> values);
 
  private:
-  llvm::Function* SlowFunction(const char* what, const SlowPlace& place, unsigned bytes, unsigned lines,
-                               llvm::Type* result, llvm::Type* data, bool& made);
+  llvm::Function* SlowFunction(const char* what, const SlowPlace& place, const Access& access, unsigned lines,
+                               llvm::Type* result, llvm::ArrayRef<llvm::Type*> data, bool& made);
   llvm::SmallVector<Value*, 12> SlowArguments(const SlowPlace& place, const Access& access,
                                               llvm::ArrayRef<Value*> lines);
   Value* SlowAddresses(llvm::Function* function, const SlowPlace& place);
   void WithPackedOf(llvm::Function* function, const SlowPlace& place, const std::function<void()>& body);
-  llvm::Function* SlowLoadFunction(const SlowPlace& place, unsigned bytes, unsigned lines);
+  llvm::Function* SlowLoadFunction(const SlowPlace& place, const Access& access, unsigned lines);
   llvm::Function* SlowLoadOneFunction(unsigned bytes);
-  llvm::Function* SlowStoreFunction(const SlowPlace& place, unsigned bytes);
+  llvm::Function* SlowStoreFunction(const SlowPlace& place, const Access& access);
 
   HelperCalls& calls_;
   WarpValues& values_;

@@ -9,7 +9,7 @@
 
 namespace gridloom::exec {
 
-inline constexpr std::uint32_t kAbiVersion = 12;
+inline constexpr std::uint32_t kAbiVersion = 13;
 inline constexpr unsigned kWarpSize = 32;
 inline constexpr unsigned kHalfWarp = kWarpSize / 2;
 
@@ -108,6 +108,7 @@ struct WarpCtx {
   std::uint32_t invalid_reads;  ///< memcheck: not 0 once the warp has read shared memory that nobody has written
   /// Memcheck: how many barriers and .sync instructions lanes of the warp are at (kEnterSync).
   std::uint32_t sync_waits;
+  std::uint32_t access_lane;  ///< one more than the lane that runs alone (compiler/warp_lane_loop.cpp); else 0
   alignas(64) std::uint32_t tid[3][kWarpSize];  ///< thread index of every lane
   void* owner;                                  ///< the runtime's warp object
 };

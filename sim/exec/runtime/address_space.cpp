@@ -8,6 +8,8 @@
 #include <cstring>
 #include <string>
 
+#include "sim/exec/contract/guard_zone.h"
+
 namespace gridloom::exec {
 namespace {
 
@@ -15,8 +17,10 @@ namespace {
 constexpr std::uint64_t kPreferredBase = 0x7000'0000'0000;
 constexpr std::uint64_t kSmallestRange = std::uint64_t{1} << 30;
 #if defined(__SANITIZE_THREAD__)
+constexpr bool kHasRoomForZones = false;
 constexpr std::uint64_t kLargestRange = std::uint64_t{1} << 37;  // the tool's own layout leaves no more
 #else
+constexpr bool kHasRoomForZones = true;
 constexpr std::uint64_t kLargestRange = std::uint64_t{1} << 46;
 #endif
 
@@ -24,10 +28,11 @@ constexpr std::uint64_t kLargestRange = std::uint64_t{1} << 46;
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
-void* TryReserve(std::uint64_t bytes) {
+/// `zone`: so many bytes of it come before the preferred base.
+void* TryReserve(std::uint64_t bytes, std::uint64_t zone) {
   constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 #if !defined(__SANITIZE_THREAD__)
-  void* const hint = reinterpret_cast<void*>(kPreferredBase);
+  void* const hint = reinterpret_cast<void*>(kPreferredBase - zone);
   void* at = mmap(hint, bytes, PROT_NONE, kFlags | MAP_FIXED_NOREPLACE, -1, 0);
   if (at == hint) return at;
   if (at != MAP_FAILED) munmap(at, bytes);  // a kernel that does not know the flag
@@ -48,24 +53,29 @@ std::string Refusal(std::uint64_t bytes, int error) {
 
 Result<AddressSpace> AddressSpace::Reserve(std::uint64_t bytes) {
   bytes = RoundUp(std::clamp(bytes, kSmallestRange, kLargestRange), kPageBytes);
+  if (kHasRoomForZones) {
+    void* const at = TryReserve(bytes + 2 * kGuardZone, kGuardZone);
+    if (at != MAP_FAILED) return AddressSpace(reinterpret_cast<std::uint64_t>(at) + kGuardZone, bytes, kGuardZone);
+  }
   for (;;) {
-    void* const at = TryReserve(bytes);
-    if (at != MAP_FAILED) return AddressSpace(reinterpret_cast<std::uint64_t>(at), bytes);
+    void* const at = TryReserve(bytes, 0);
+    if (at != MAP_FAILED) return AddressSpace(reinterpret_cast<std::uint64_t>(at), bytes, 0);
     const int error = errno;
     if (bytes <= kSmallestRange) return Error{Refusal(bytes, error)};
     bytes = std::max(RoundUp(bytes / 2, kPageBytes), kSmallestRange);
   }
 }
 
-AddressSpace::AddressSpace(std::uint64_t base, std::uint64_t bytes) : base_(base), bytes_(bytes) {
+AddressSpace::AddressSpace(std::uint64_t base, std::uint64_t bytes, std::uint64_t zone)
+    : base_(base), bytes_(bytes), zone_(zone) {
   free_.Give(base, bytes);
 }
 
 AddressSpace::AddressSpace(AddressSpace&& other) noexcept
-    : base_(other.base_), bytes_(std::exchange(other.bytes_, 0)), free_(std::move(other.free_)) {}
+    : base_(other.base_), bytes_(std::exchange(other.bytes_, 0)), zone_(other.zone_), free_(std::move(other.free_)) {}
 
 AddressSpace::~AddressSpace() {
-  if (bytes_ != 0) munmap(reinterpret_cast<void*>(base_), bytes_);
+  if (bytes_ != 0) munmap(reinterpret_cast<void*>(base_ - zone_), bytes_ + 2 * zone_);
 }
 
 void ExtentMap::Insert(std::uint64_t address, std::uint64_t bytes) {

@@ -36,7 +36,8 @@ class ExtentMap {
 class AddressSpace {
  public:
   /// Reserves address space without memory: at a fixed high address when that is free, so that device pointers are the
-  /// same in every run, else anywhere; less than asked for when the process may not have so much, down to 1 GiB.
+  /// same in every run, else anywhere; less than asked for when the process may not have so much, down to 1 GiB. With
+  /// guard zones on both sides where there is room for all of it.
   static Result<AddressSpace> Reserve(std::uint64_t bytes);
   AddressSpace(AddressSpace&& other) noexcept;
   AddressSpace& operator=(AddressSpace&&) = delete;
@@ -44,13 +45,15 @@ class AddressSpace {
 
   std::uint64_t base() const { return base_; }
   std::uint64_t bytes() const { return bytes_; }
+  bool has_guard_zones() const { return zone_ != 0; }
   bool Contains(std::uint64_t address) const { return address - base_ < bytes_; }
   ExtentMap& free() { return free_; }
 
  private:
-  AddressSpace(std::uint64_t base, std::uint64_t bytes);
+  AddressSpace(std::uint64_t base, std::uint64_t bytes, std::uint64_t zone);
 
   std::uint64_t base_ = 0, bytes_ = 0;
+  std::uint64_t zone_ = 0;  // bytes reserved on each side besides
   ExtentMap free_;
 };
 

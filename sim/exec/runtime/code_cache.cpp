@@ -193,6 +193,7 @@ CacheKey MakeCacheKey(const std::array<std::uint64_t, 2>& code, const CompileOpt
   add(std::to_string(static_cast<int>(options.record)));
   add(options.fetch_ahead ? "ahead" : "");
   add(std::to_string(options.few_lanes));
+  add(options.guard_zones ? "zones" : "");
   add(options.cpu);
   add(compiler_id);
   add(std::to_string(kAbiVersion));

@@ -179,6 +179,7 @@ Result<KernelTable::Found> EngineImpl::Find(ProgramImpl& program, const KernelIn
   const ProcessorChoices& choices = builder_.Choices();
   options.fetch_ahead = choices.fetch_ahead;
   options.few_lanes = choices.few_lanes;
+  options.guard_zones = memory_.has_guard_zones();
   GL_TRY(found, program.kernel_table().Get(kernel.function, options, [&](const CompileOptions& wanted) {
     return builder_.Build(program, kernel, wanted);
   }));

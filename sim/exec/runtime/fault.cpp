@@ -97,6 +97,7 @@ void RaiseFault(Warp& warp, FaultKind kind, std::uint32_t lane, std::uint64_t ad
 void LeaveStopped(Warp& warp) {
   Worker& worker = warp.cta->unit->worker;
   worker.access_lane = -1;
+  warp.ctx.access_lane = 0;
   LeaveWarp(warp, worker.root);
 }
 

@@ -80,7 +80,8 @@ void Land(Warp* warp) {
     RaiseFault(*warp, FaultKind::kIllegalAddress, static_cast<std::uint32_t>(lane), worker.fault_address, line,
                "illegal address");
   // Where a whole warp faults, nobody knows which thread it was.
-  const std::uint32_t only = warp->ctx.initial_mask == 1 ? 0 : kNoLane;
+  const std::uint32_t alone = std::exchange(warp->ctx.access_lane, 0);
+  const std::uint32_t only = alone != 0 ? alone - 1 : warp->ctx.initial_mask == 1 ? 0 : kNoLane;
   const std::uint32_t called_line = std::exchange(warp->ctx.access_line, 0);
   RecordFault(*worker.launch, warp, FaultKind::kIllegalAddress, only, worker.fault_address, called_line,
               "illegal address", worker.fault_pc);

@@ -67,7 +67,8 @@ void NumberAs(ptx::Module& module, std::string_view names) {
 
 void SetOptions(const CompileOptions& options, Request& request) {
   // Whoever adds an option comes by here.
-  const auto& [block, small_grid, clusters, memcheck, record, fetch_ahead, few_lanes, cpu, keep_ir] = options;
+  const auto& [block, small_grid, clusters, memcheck, record, fetch_ahead, few_lanes, guard_zones, cpu, keep_ir] =
+      options;
   std::copy(std::begin(block), std::end(block), request.block);
   request.small_grid = small_grid;
   request.clusters = clusters;
@@ -75,6 +76,7 @@ void SetOptions(const CompileOptions& options, Request& request) {
   request.record = static_cast<std::uint8_t>(record);
   request.fetch_ahead = fetch_ahead;
   request.few_lanes = few_lanes;
+  request.guard_zones = guard_zones;
   std::strncpy(request.cpu.data(), cpu.c_str(), request.cpu.size() - 1);
   static_cast<void>(keep_ir);  // changes no code, and nobody would read it
 }
@@ -88,6 +90,7 @@ CompileOptions OptionsOf(const Request& request) {
   options.record = static_cast<Recording>(request.record);
   options.fetch_ahead = request.fetch_ahead != 0;
   options.few_lanes = request.few_lanes;
+  options.guard_zones = request.guard_zones != 0;
   options.cpu = std::string(request.cpu.data(), strnlen(request.cpu.data(), request.cpu.size()));
   return options;
 }

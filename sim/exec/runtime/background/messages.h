@@ -23,9 +23,9 @@ struct Request {
   std::uint64_t id = 0;
   std::array<std::uint64_t, 2> key{};  ///< of the cache
   std::uint32_t block[3] = {};
-  std::uint8_t small_grid = 0, clusters = 0, fetch_ahead = 0, few_lanes = 0, memcheck = 0, record = 0;
+  std::uint8_t small_grid = 0, clusters = 0, fetch_ahead = 0, few_lanes = 0, guard_zones = 0, memcheck = 0, record = 0;
   std::array<char, 24> cpu{};
-  std::uint16_t zero = 0;
+  std::uint8_t zero = 0;
   std::uint32_t name_bytes = 0;  ///< the kernel's name follows
 };
 /// All that code depends on goes along: a service that lacks an option would make other code for the same key.
