@@ -57,6 +57,7 @@ struct Operand {
   OperandKind kind = OperandKind::kNumber;
   Style style = Style::kHex;
   bool written = false;          ///< else read
+  bool silent = false;           ///< not printed
   bool glued = false;            ///< behind a space instead of a comma
   bool optional = false;         ///< not printed when it has its default: PT, RZ, 0
   bool default_true = true;      ///< of an optional predicate: PT, else !PT
@@ -67,16 +68,28 @@ struct Operand {
   std::uint8_t absolute = kNoField;
   std::uint8_t reuse = kNoField;  ///< which of the reuse bits of the control field is this operand's
   std::uint8_t length = 1;        ///< registers one after the other; 0: as `measure` has it
-  char measure = 0;               ///< 'm': as wide as bits 73-75 say
+  char measure = 0;               ///< what says how many, when length is 0: registers.cpp
   std::vector<Suffix> suffixes{};
   std::string_view prefix{};     ///< of a bracketed one: "desc", "c"; of a word, itself
   std::vector<Operand> parts{};  ///< of a bracketed one, joined by +
 };
 
+/// Where control goes on behind an instruction.
+enum class Flow : std::uint8_t {
+  kNext,
+  kBranch,    ///< to its target
+  kIndirect,  ///< to one of a table in memory
+  kCall,      ///< of code in the same section
+  kOutside,   ///< a call of other code, which comes back to the next instruction
+  kReturn,    ///< behind a call
+  kExit,
+};
+
 struct Format {
   std::string_view name{};
   unsigned first_sm = 0, last_sm = 0;
-  std::uint16_t opcode = 0;    ///< bits 0-11, with the operand form in 9-11
+  std::uint16_t opcode = 0;  ///< bits 0-11, with the operand form in 9-11
+  Flow flow = Flow::kNext;
   bool uniform_guard = false;  ///< its guard is a uniform predicate
   std::vector<Field> fields{};
   std::vector<std::uint8_t> modifiers{};  ///< fields whose names follow the mnemonic, in the order of printing

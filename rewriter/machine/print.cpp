@@ -187,7 +187,7 @@ std::string Printer::Run() {
   for (const std::uint8_t field : format_.modifiers) text += Name(field);
   bool first = true;
   for (const Operand& operand : format_.operands) {
-    if (operand.optional && IsDefault(operand)) continue;
+    if (operand.silent || (operand.optional && IsDefault(operand))) continue;
     text += first || operand.glued ? " " : ", ";
     text += OperandText(operand);
     first = false;

@@ -32,6 +32,7 @@ class RowParser {
   bool Modifiers(std::string_view text);
   bool Operands(std::string_view text);
   bool Rest(std::string_view text);
+  bool Property(std::string_view name);
   bool OneOperand(Operand& operand);
   bool Named(std::string_view letters, Operand& operand);
   bool SlotOperand(std::string_view letters, Operand& operand);
@@ -192,7 +193,20 @@ bool RowParser::Modifiers(std::string_view text) {
   return true;
 }
 
-// rest := { '=' first ':' width '(' value ')' | '~' position | '@U' }
+// property := 'U' | 'branch' | 'indirect' | 'call' | 'outside' | 'return' | 'exit'
+bool RowParser::Property(std::string_view name) {
+  constexpr std::string_view kFlows[] = {"", "branch", "indirect", "call", "outside", "return", "exit"};
+  if (name == "U") {
+    format_.uniform_guard = true;
+    return true;
+  }
+  const auto flow = std::ranges::find(kFlows, name);
+  if (name.empty() || flow == std::end(kFlows)) return Fail("no property " + std::string(name));
+  format_.flow = static_cast<Flow>(flow - std::begin(kFlows));
+  return true;
+}
+
+// rest := { '=' first ':' width '(' value ')' | '~' position | '@' property }
 bool RowParser::Rest(std::string_view text) {
   Begin(text);
   for (Spaces(); Peek() != '\0'; Spaces()) {
@@ -205,10 +219,10 @@ bool RowParser::Rest(std::string_view text) {
     } else if (Match('~')) {
       if (!Position(field)) return false;
       Add(std::move(field));
-    } else if (Match('@') && Match('U')) {
-      format_.uniform_guard = true;
+    } else if (Match('@')) {
+      if (!Property(Letters())) return false;
     } else {
-      return Fail("of the rest only =, ~ and @U are known");
+      return Fail("of the rest only =, ~ and @ are known");
     }
   }
   return true;
@@ -224,8 +238,9 @@ bool RowParser::Operands(std::string_view text) {
   return true;
 }
 
-// operand := [ '_' ] [ '>' ] [ '?' [ '!' ] ] ( letters '@' … | slot … | prefix '[' … | ''' letters | '"' )
+// operand := [ ':' ] [ '_' ] [ '>' ] [ '?' [ '!' ] ] ( letters '@' … | slot … | prefix '[' … | ''' letters | '"' )
 bool RowParser::OneOperand(Operand& operand) {
+  operand.silent = Match(':');
   operand.glued = Match('_');
   if (Match('"')) {
     if (format_.operands.empty()) return Fail("nothing to repeat");

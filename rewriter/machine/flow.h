@@ -1,0 +1,43 @@
+// Control flow of one function of machine code, and which registers are live where.
+//
+// Lanes of a warp have program counters of their own (Volta and later), so the graph is that of one lane: BSSY, BSYNC,
+// BREAK and WARPSYNC wait and go on. A RET goes on behind each call of the function.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rewriter/machine/registers.h"
+
+namespace gridloom::machine {
+
+class FlowGraph {
+ public:
+  /// Of code for one architecture, whose first byte is at address 0. An error that names the place when a word is
+  /// unknown, a jump table is used, or a branch leaves the function.
+  static Result<FlowGraph> Build(std::span<const std::byte> code, unsigned sm);
+
+  std::span<const Instruction> instructions() const { return instructions_; }
+  /// Numbers of the instructions that may be next.
+  std::span<const std::uint32_t> Next(std::uint32_t instruction) const { return next_[instruction]; }
+  /// Where control may come to from elsewhere than the instruction before.
+  bool IsTarget(std::uint32_t instruction) const { return target_[instruction]; }
+  /// Registers that some way on from here may read before it writes them. More than are: a write under a guard ends
+  /// nothing, and ways whose conditions exclude each other count.
+  const RegisterSet& LiveBefore(std::uint32_t instruction) const { return live_[instruction]; }
+
+ private:
+  Status Decode(std::span<const std::byte> code, unsigned sm);
+  Status Connect();
+  Status ConnectOne(std::uint32_t at, const std::vector<std::uint32_t>& returns);
+  void Propagate();
+
+  std::vector<Instruction> instructions_{};
+  std::vector<std::vector<std::uint32_t>> next_{};
+  std::vector<bool> target_{};
+  std::vector<RegisterSet> live_{};
+};
+
+}  // namespace gridloom::machine
