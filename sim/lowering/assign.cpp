@@ -26,10 +26,25 @@ class Packing {
     last_[reg] = std::max(last_[reg], at);
   }
 
+  /// Code of regions stands where they begin.
+  static std::vector<std::size_t> BlocksInPlace(const Kernel& kernel) {
+    std::vector<std::size_t> code(kernel.blocks.size());
+    for (const Region& region : kernel.regions) code[region.parts[0].block] = region.code;
+    std::vector<std::size_t> blocks;
+    std::vector<bool> is_code(kernel.blocks.size());
+    for (const Region& region : kernel.regions) is_code[region.code] = region.code != 0;
+    for (std::size_t b = 0; b < kernel.blocks.size(); ++b) {
+      if (is_code[b]) continue;
+      blocks.push_back(b);
+      if (code[b] != 0) blocks.push_back(code[b]);
+    }
+    return blocks;
+  }
+
   void FindRanges(const Kernel& kernel) {
     const Liveness liveness(kernel);
     std::uint32_t at = 0;
-    for (std::size_t b = 0; b < kernel.blocks.size(); ++b) {
+    for (const std::size_t b : BlocksInPlace(kernel)) {
       for (const Register reg : liveness.LiveIn(b)) Touch(reg, at);
       for (const Node& node : kernel.blocks[b].nodes) {
         VisitRegisters(node.results, [&](Register reg) { Touch(reg, at); });

@@ -5,40 +5,12 @@
 
 #include "sim/lowering/facts.h"
 #include "sim/lowering/pass.h"
+#include "sim/lowering/warp_values.h"
 
 namespace gridloom::lowering {
 namespace {
 
 using trace::OpClass;
-
-/// Values that all lanes of a warp have alike: they follow from constants, parameters and where the CTA is.
-class WarpValues {
- public:
-  WarpValues(const Kernel& kernel, const Values& values) : kernel_(kernel), is_alike_(kernel.registers + 1) {
-    for (const Block& block : kernel.blocks) {
-      for (const Node& node : block.nodes) {
-        const bool reads_parameter = node.operation.base == Base::kLoad && node.shape.space == trace::Space::kParameter;
-        if (node.partial() || node.ordered || (!node.operation.pure && !reads_parameter)) continue;
-        if (!std::ranges::all_of(node.sources, [&](const Term& source) { return IsAlike(source); })) continue;
-        VisitRegisters(node.results, [&](Register reg) { is_alike_[reg] = values.IsValue(reg); });
-      }
-    }
-  }
-  bool IsAlike(const Term& term) const {
-    switch (term.kind) {
-      case Term::Kind::kRegister: return is_alike_[term.value];
-      case Term::Kind::kName:
-        return term.value >= kernel_.differs_by_lane.size() || !kernel_.differs_by_lane[term.value];
-      case Term::Kind::kNumber:
-      case Term::Kind::kOffset: return true;
-    }
-    return false;
-  }
-
- private:
-  const Kernel& kernel_;
-  std::vector<bool> is_alike_;
-};
 
 bool CanBeOne(const Node& node, const Values& values, const WarpValues& alike) {
   if (!node.operation.joins_lanes || node.text == 0) return false;
@@ -69,7 +41,7 @@ void AddElection(const Node& atomic, Kernel& kernel, std::vector<Node>& nodes, s
 void Atomics(Kernel& kernel, const Target& target) {
   if (!target.is_volta_or_later()) return;
   const Values values(kernel);
-  const WarpValues alike(kernel, values);
+  const WarpValues alike(kernel, Flow(kernel));
   for (Block& block : kernel.blocks) {
     const auto can_be_one = [&](const Node& node) { return CanBeOne(node, values, alike); };
     if (std::ranges::none_of(block.nodes, can_be_one)) continue;

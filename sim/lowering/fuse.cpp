@@ -43,11 +43,50 @@ std::optional<Fused> MultiplyAdd(const Node& first, const Node& second, const Ta
   return std::nullopt;
 }
 
-/// (a << constant) + b: LEA, ISCADD before Maxwell.
-std::optional<Fused> ShiftAdd(const Node& first, const Node& second, const Target&) {
-  const bool shifts = first.operation.base == Base::kShl && IsPlainInteger(first.operation, 32) &&
-                      first.sources.size() == 2 && first.sources[1].kind == Term::Kind::kNumber;
+bool ShiftsByConstant(const Node& node, Base base, unsigned bits) {
+  return node.operation.base == base && IsPlainInteger(node.operation, bits) && node.sources.size() == 2 &&
+         node.sources[1].kind == Term::Kind::kNumber;
+}
+
+/// (a << constant) + b: LEA, ISCADD before Maxwell. (a >> constant) + b: LEA.HI, from Volta on (Mesa's NAK, OpLea).
+std::optional<Fused> ShiftAdd(const Node& first, const Node& second, const Target& target) {
+  const bool down = target.is_volta_or_later() && !first.operation.is_signed && ShiftsByConstant(first, Base::kShr, 32);
+  const bool shifts = down || ShiftsByConstant(first, Base::kShl, 32);
   if (!shifts || second.operation.base != Base::kAdd || !IsPlainInteger(second.operation, 32)) return std::nullopt;
+  return Fused{OpClass::kInt, Base::kOther};
+}
+
+/// The same of 64 bits, with an index of 32 bits that is widened, too: LEA and LEA.HI.X, from Volta on.
+std::optional<Fused> AddressSum(const Node& first, const Node& second, const Target& target) {
+  const Operation& operation = first.operation;
+  const bool widens = operation.base == Base::kConvert && operation.bits == 64 && operation.from == 32 &&
+                      !operation.is_float && !operation.from_float && !operation.saturates;
+  if (!target.is_volta_or_later() || (!widens && !ShiftsByConstant(first, Base::kShl, 64))) return std::nullopt;
+  if (second.operation.base != Base::kAdd || !IsPlainInteger(second.operation, 64) || !second.parts.empty())
+    return std::nullopt;
+  return Fused{OpClass::kInt, Base::kAdd};
+}
+
+/// Operands may be negated, and those of floating point without their sign.
+std::optional<Fused> Negated(const Node& first, const Node& second, const Target&) {
+  const Operation &negates = first.operation, &uses = second.operation;
+  if (negates.base != Base::kNegate || negates.bits != uses.bits || negates.is_float != uses.is_float)
+    return std::nullopt;
+  const bool sums = uses.base == Base::kAdd || uses.base == Base::kSub;
+  const bool computes = sums || uses.base == Base::kMul || uses.base == Base::kFma || uses.base == Base::kCompare;
+  const bool takes = uses.is_float ? computes && negates.bits >= 32 : sums && IsPlainInteger(uses, 32);
+  return takes ? std::optional(Fused{second.shape.op, uses.base}) : std::nullopt;
+}
+
+/// Whether bits of a word are zero: LOP3 writes a predicate, too (from Maxwell on).
+std::optional<Fused> TestedBits(const Node& first, const Node& second, const Target& target) {
+  constexpr std::uint32_t kMaxwell = 50;
+  const bool tests = second.operation.base == Base::kCompare && IsPlainInteger(second.operation, 32) &&
+                     std::ranges::any_of(second.sources, [](const Term& term) {
+                       return term.kind == Term::Kind::kNumber && term.value == 0;
+                     });
+  if (target.sm() < kMaxwell || !tests || first.operation.base != Base::kLogic || !IsPlainInteger(first.operation, 32))
+    return std::nullopt;
   return Fused{OpClass::kInt, Base::kOther};
 }
 
@@ -92,7 +131,8 @@ std::optional<Fused> WidenedIndex(const Node& first, const Node& second, const T
 }
 
 using Rule = std::optional<Fused> (*)(const Node& first, const Node& second, const Target& target);
-constexpr Rule kRules[] = {WidenedIndex, MultiplyAdd, ShiftAdd, ThreeSums, ThreeLogic, Conditions};
+constexpr Rule kRules[] = {WidenedIndex, MultiplyAdd, ShiftAdd,   AddressSum, ThreeSums,
+                           ThreeLogic,   Conditions,  TestedBits, Negated};
 
 std::size_t InputsOf(const std::vector<Term>& sources) {
   std::set<std::pair<Term::Kind, std::uint64_t>> inputs;
@@ -131,11 +171,18 @@ bool Join(const Node& first, Node& second, const Target& target) {
   return false;
 }
 
+/// Whether the sum of a register and a constant may be made again in each sum that it goes into.
+bool AddsConstant(const Node& node) {
+  return node.operation.base == Base::kAdd && IsPlainInteger(node.operation, 32) && node.sources.size() == 2 &&
+         node.sources[1].kind == Term::Kind::kNumber;
+}
+
 /// A wide product costs as much beside a sum of 64 bits as without it, so that it may be made for each of them.
 bool CanBeFirst(const Node& node, const Node& second, const Values& values) {
   if (!node.operation.pure || node.ordered || node.partial() || node.results.size() != 1) return false;
   if (!values.IsFixed(node.results[0])) return false;
-  const bool repeats = node.operation.base == Base::kMul && node.operation.wide && second.operation.base == Base::kAdd;
+  const bool repeats = second.operation.base == Base::kAdd &&
+                       ((node.operation.base == Base::kMul && node.operation.wide) || AddsConstant(node));
   return repeats || values.reads(static_cast<Register>(node.results[0].value)) == 1;
 }
 

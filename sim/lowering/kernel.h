@@ -29,9 +29,13 @@ struct Node {
   std::uint32_t ptx = 0;     ///< the instruction of the trace that it stands for
   std::uint32_t access = 0;  ///< of one with a record: which of its visit's it is
   bool is_part = false;      ///< takes its time, and the last one that stands for the instruction does what it does
+  bool predicated = false;   ///< of an optional part of a region: runs for the lanes that would go there
+  bool keeps = false;        ///< predicated, and others read behind it what it writes
+  std::uint8_t part = 0;     ///< of a region's: which of its parts the record is of
+  bool is_free = false;      ///< no instruction: what reads its results waits for what it reads
   bool one_lane = false;     ///< lanes that go to one address go there as one
   bool guarded() const { return (flags & trace::Meaning::kGuarded) != 0; }
-  bool partial() const { return (flags & trace::Meaning::kPartial) != 0; }
+  bool partial() const { return (flags & trace::Meaning::kPartial) != 0 || keeps; }
 };
 
 struct Block {
@@ -40,9 +44,26 @@ struct Block {
   std::uint32_t accesses = 0;       ///< records of a visit in the trace
 };
 
+/// Blocks that run as one: the first of them, and others that follow it on every way, some of them for some lanes only,
+/// whose instructions are predicated.
+struct Region {
+  struct Part {
+    std::uint32_t block = 0;
+    bool optional = false;
+    Term condition = {};  ///< of an optional one: the predicate that says which lanes
+  };
+  static constexpr std::size_t kMostParts = 8;
+  std::vector<Part> parts;
+  /// Where all lanes go on, if that is one place, which the region ends before.
+  std::uint32_t next = kNoBlock;
+  static constexpr std::uint32_t kNoBlock = ~0u;
+  std::uint32_t code = 0;  ///< the block that has its instructions; 0: not made yet
+};
+
 struct Kernel {
   std::vector<Block> blocks;
-  Register registers = 0;  ///< highest number
+  std::vector<Region> regions;  ///< at most one begins at a block
+  Register registers = 0;       ///< highest number
   /// By number of a Term::kName: whether it is a special register that an instruction of its own reads. Sizes of blocks
   /// and grids lie beside the parameters.
   std::vector<bool> is_special;

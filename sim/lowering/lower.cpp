@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/lowering/free_nodes.h"
+
 namespace gridloom::lowering {
 namespace {
 
@@ -41,19 +43,29 @@ void PlaceEvents(const trace::BasicBlock& from, const trace::BasicBlock& to, Low
 Lowered Write(Kernel kernel, const trace::KernelCode& code) {
   Lowered lowered;
   lowered.code.name = code.name;
+  RemoveFree(kernel);
   lowered.place.resize(code.instructions.size());
   for (std::size_t b = 0; b < kernel.blocks.size(); ++b) {
     Block& block = kernel.blocks[b];
-    if (block.nodes.empty() && code.blocks[b].count != 0) block.nodes.push_back(Nothing());
+    const bool of_trace = b < code.blocks.size();
+    if (block.nodes.empty() && (!of_trace || code.blocks[b].count != 0)) block.nodes.push_back(Nothing());
     lowered.code.blocks.push_back(
         {static_cast<std::uint32_t>(lowered.code.instructions.size()), static_cast<std::uint32_t>(block.nodes.size())});
     for (const Node& node : block.nodes) {
       lowered.code.instructions.push_back(node.shape);
       lowered.access.push_back(node.access);
+      lowered.part.push_back(node.part);
       lowered.one_lane.push_back(node.one_lane);
       lowered.ptx.push_back(node.ptx);
     }
-    PlaceEvents(code.blocks[b], lowered.code.blocks.back(), lowered);
+    if (of_trace) PlaceEvents(code.blocks[b], lowered.code.blocks.back(), lowered);
+  }
+  for (const Region& region : kernel.regions) {
+    if (region.code == 0) continue;
+    Lowered::Region& written = lowered.regions.emplace_back();
+    for (const Region::Part& part : region.parts) written.parts.push_back({part.block, part.optional});
+    written.next = region.next;
+    written.code = region.code;
   }
   AssignRegisters(kernel, lowered.code);
   return lowered;
@@ -71,6 +83,7 @@ Lowered Unchanged(const trace::KernelCode& code) {
                   .blocks = code.blocks,
                   .register_count = code.register_count};
   lowered.access.resize(code.instructions.size());
+  lowered.part.resize(code.instructions.size());
   lowered.one_lane.resize(code.instructions.size());
   for (const trace::BasicBlock& block : code.blocks) {
     std::uint32_t access = 0;

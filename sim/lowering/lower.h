@@ -15,9 +15,26 @@ namespace gridloom::lowering {
 /// Instructions in the place of a kernel's, block by block: block b stands for block b of the trace, and a visit of it
 /// has the records that the trace has.
 struct Lowered {
+  /// Blocks of the trace that run as one when a warp visits them one after the other: those that are not optional with
+  /// the lanes of the first, the others with some of them or not at all.
+  struct Region {
+    struct Part {
+      std::uint32_t block = 0;
+      bool optional = false;
+      bool operator==(const Part&) const = default;
+    };
+    static constexpr std::size_t kMostParts = 8;
+    static constexpr std::uint32_t kNoBlock = ~0u;
+    std::vector<Part> parts;
+    std::uint32_t next = kNoBlock;  ///< where all lanes of the first have to go on, if that is one place
+    std::uint32_t code = 0;         ///< its block of `code`, behind those of the trace's blocks
+  };
+  std::vector<Region> regions;
   trace::KernelCode code;  ///< without meanings
   /// By instruction: of one with a record, which of its visit's that is.
   std::vector<std::uint32_t> access;
+  /// By instruction of a region: which of its parts the record is of.
+  std::vector<std::uint8_t> part;
   /// By instruction: lanes that go to one address go there as one.
   std::vector<bool> one_lane;
   /// By instruction: which of the trace's it stands for; kAdded: none.

@@ -27,14 +27,47 @@ constexpr Named kNamed[] = {
     {"cvt", Base::kConvert, true},  {"ld", Base::kLoad, false},
     {"ldu", Base::kLoad, false},    {"st", Base::kStore, false},
     {"atom", Base::kAtomic, false}, {"red", Base::kReduce, false},
+    {"neg", Base::kNegate, true},   {"abs", Base::kNegate, true},
+    {"bra", Base::kBranch, false},
 };
 
 /// Others that compute their results from their sources alone.
 constexpr std::string_view kPure[] = {
-    "abs",   "neg",  "min",  "max",  "div",   "rem",  "rcp",   "sqrt",     "rsqrt", "sin",  "cos",  "lg2",
-    "ex2",   "tanh", "popc", "clz",  "bfind", "brev", "bfe",   "bfi",      "prmt",  "shf",  "sad",  "mul24",
-    "mad24", "dp4a", "dp2a", "cnot", "fns",   "bmsk", "szext", "copysign", "testp", "addc", "subc", "madc",
+    "min",  "max",  "div",   "rem",  "rcp",   "sqrt",     "rsqrt", "sin",  "cos",  "lg2",   "ex2",   "tanh",
+    "popc", "clz",  "bfind", "brev", "bfe",   "bfi",      "prmt",  "shf",  "sad",  "mul24", "mad24", "dp4a",
+    "dp2a", "cnot", "fns",   "bmsk", "szext", "copysign", "testp", "addc", "subc", "madc",
 };
+
+constexpr Expansion kExpansions[] = {
+#define LOWERING_EXPANSION(opcode, type, modifier, sm, steps) {opcode, type, modifier, sm, steps},
+#include "sim/lowering/expansions.def"
+#undef LOWERING_EXPANSION
+};
+
+/// Calls `visit` for each modifier behind the opcode's name.
+template <typename Visit>
+void VisitModifiers(std::string_view text, const Visit& visit) {
+  for (std::size_t at = text.find('.'); at < text.size();) {
+    const std::size_t end = std::min(text.find('.', at + 1), text.size());
+    visit(text.substr(at + 1, end - at - 1));
+    at = end;
+  }
+}
+
+std::uint8_t FindExpansion(std::string_view text) {
+  const std::string_view name = text.substr(0, text.find('.'));
+  for (std::size_t row = 0; row < std::size(kExpansions); ++row) {
+    const Expansion& expansion = kExpansions[row];
+    if (expansion.opcode != name) continue;
+    bool has_type = false, has_modifier = expansion.modifier.empty();
+    VisitModifiers(text, [&](std::string_view modifier) {
+      has_type |= modifier == expansion.type;
+      has_modifier |= modifier == expansion.modifier;
+    });
+    if (has_type && has_modifier) return static_cast<std::uint8_t>(row + 1);
+  }
+  return 0;
+}
 
 /// "s32", "f16x2", "pred".
 struct Type {
@@ -77,6 +110,8 @@ void TakeModifier(std::string_view modifier, std::size_t& types, Operation& oper
 
 }  // namespace
 
+const Expansion& ExpansionOf(const Operation& operation) { return kExpansions[operation.expansion - 1]; }
+
 Operation ParseOperation(std::string_view text) {
   Operation operation;
   if (text.empty()) return operation;
@@ -90,11 +125,8 @@ Operation ParseOperation(std::string_view text) {
     operation.pure = named.pure;
   }
   std::size_t types = 0;
-  for (std::size_t at = name.size(); at < text.size();) {
-    const std::size_t end = std::min(text.find('.', at + 1), text.size());
-    TakeModifier(text.substr(at + 1, end - at - 1), types, operation);
-    at = end;
-  }
+  VisitModifiers(text, [&](std::string_view modifier) { TakeModifier(modifier, types, operation); });
+  operation.expansion = FindExpansion(text);
   if (operation.is_float) operation.low = true;
   const bool is_atomic = operation.base == Base::kAtomic || operation.base == Base::kReduce;
   if (!is_atomic || operation.is_float) operation.joins_lanes = false;

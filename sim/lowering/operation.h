@@ -28,6 +28,8 @@ enum class Base : std::uint8_t {
   kStore,
   kAtomic,
   kReduce,  ///< red
+  kNegate,  ///< neg, abs
+  kBranch,  ///< bra
 };
 
 struct Operation {
@@ -45,7 +47,17 @@ struct Operation {
   std::uint8_t bits = 0;   ///< of the first type; 0: none
   std::uint8_t from = 0;   ///< kConvert: of the second one
   bool from_float = false, from_signed = false;
+  std::uint8_t expansion = 0;  ///< which row of expansions.def, from 1; 0: none
 };
+
+/// A row of expansions.def.
+struct Expansion {
+  std::string_view opcode, type, modifier;
+  std::uint32_t least_sm;
+  std::string_view steps;  ///< a letter for each instruction
+};
+/// That of an operation with one.
+const Expansion& ExpansionOf(const Operation& operation);
 
 /// "mad.wide.s32".
 Operation ParseOperation(std::string_view text);

@@ -1,5 +1,6 @@
 // Order: list scheduling of each block by latency, within a budget of registers.
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <span>
 #include <unordered_map>
@@ -102,12 +103,18 @@ std::int64_t MostOf(std::span<const Node> nodes, Pressure pressure) {
 class ListScheduler {
  public:
   ListScheduler(std::span<const Node> nodes, const std::unordered_set<Register>& behind, const Target& target)
-      : nodes_(nodes), pressure_(nodes, behind), places_(nodes.size()) {
+      : nodes_(nodes), target_(target), pressure_(nodes, behind), places_(nodes.size()) {
     budget_ = std::max<std::int64_t>(target.budget, MostOf(nodes, pressure_));
     for (const Dependence& dependence : DependencesOf(nodes, target)) {
       places_[dependence.before].followers.push_back({dependence.after, dependence.cycles});
       ++places_[dependence.after].waits_for;
     }
+    // What comes before a node comes before it among the nodes.
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      const bool is_late = places_[i].is_late || IsLoad(nodes[i]);
+      for (const auto& [after, cycles] : places_[i].followers) places_[after].is_late |= is_late && cycles != 0;
+    }
+    std::uint64_t length = 0;  // of the longest way
     // Followers come later among the nodes.
     for (std::size_t i = nodes.size(); i-- > 0;) {
       Place& place = places_[i];
@@ -115,7 +122,12 @@ class ListScheduler {
       for (const auto& [after, cycles] : place.followers)
         place.height = std::max(place.height, cycles + places_[after].height);
       if (place.waits_for == 0) free_.push_back(static_cast<std::uint32_t>(i));
+      length = std::max(length, place.height);
     }
+    // What the pipes take for all of it, however it is ordered.
+    std::array<std::uint64_t, sim::kPipeCount> busy{};
+    for (const Node& node : nodes) busy[PipeOf(node)] += IntervalOf(node);
+    is_bound_ = *std::ranges::max_element(busy) > length;
   }
 
   /// Which node comes at which place.
@@ -138,6 +150,7 @@ class ListScheduler {
     std::uint32_t waits_for = 0;
     std::uint64_t ready = 0;   // no operand comes later
     std::uint64_t height = 0;  // cycles from its issue to the end of all that needs it
+    bool is_late = false;      // it needs what a load brings
   };
 
   bool Fits(std::uint32_t node) const {
@@ -145,15 +158,37 @@ class ListScheduler {
     return growth <= 0 || pressure_.count() + growth <= budget_;
   }
 
-  /// Of the free nodes that fit into the budget and can issue first, the one with the most behind it. Where none fits,
-  /// the first one in the order of PTX, which leads to where registers become free.
+  static bool IsLoad(const Node& node) {
+    return node.shape.op == trace::OpClass::kMemory && node.shape.space != trace::Space::kParameter &&
+           !node.results.empty();
+  }
+  std::size_t PipeOf(const Node& node) const {
+    return static_cast<std::size_t>(target_.device.timing.of(node.shape.op).pipe);
+  }
+  /// Cycles that the node occupies what a scheduler has of its pipe.
+  std::uint64_t IntervalOf(const Node& node) const {
+    const sim::TimingSpec& timing = target_.device.timing;
+    const std::uint64_t units = timing.units[PipeOf(node)];
+    const std::uint64_t cycles = std::uint64_t{timing.of(node.shape.op).interval} * timing.sm.schedulers;
+    return std::max<std::uint64_t>(1, units == 0 ? 1 : cycles / units);
+  }
+  /// When the node can issue: its operands are there, and its pipe is free.
+  std::uint64_t ReadyAt(std::uint32_t node) const {
+    return std::max({places_[node].ready, cycle_, is_bound_ ? pipe_free_[PipeOf(nodes_[node])] : 0});
+  }
+
+  /// Of the free nodes that fit into the budget and can issue first, the one with the most behind it. Where a pipe is
+  /// busy for longer than the longest way, the order of PTX stays, but for what waits for loads: that comes last, and
+  /// no load has to wait for the addresses of all. Where no node fits, the first one in the order of PTX, which leads
+  /// to where registers become free.
   std::size_t Choose() const {
     constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
     std::size_t best = kNone, first = 0;
     const auto better = [&](std::uint32_t a, std::uint32_t b) {
-      const std::uint64_t ready_a = std::max(places_[a].ready, cycle_), ready_b = std::max(places_[b].ready, cycle_);
+      if (is_bound_ && places_[a].is_late != places_[b].is_late) return places_[b].is_late;
+      const std::uint64_t ready_a = ReadyAt(a), ready_b = ReadyAt(b);
       if (ready_a != ready_b) return ready_a < ready_b;
-      if (places_[a].height != places_[b].height) return places_[a].height > places_[b].height;
+      if (!is_bound_ && places_[a].height != places_[b].height) return places_[a].height > places_[b].height;
       return a < b;
     };
     for (std::size_t i = 0; i < free_.size(); ++i) {
@@ -165,8 +200,9 @@ class ListScheduler {
 
   void Take(std::uint32_t node) {
     pressure_.Take(nodes_[node]);
-    const std::uint64_t issued = std::max(cycle_, places_[node].ready);
+    const std::uint64_t issued = ReadyAt(node);
     cycle_ = issued + 1;
+    pipe_free_[PipeOf(nodes_[node])] = issued + IntervalOf(nodes_[node]);
     for (const auto& [after, cycles] : places_[node].followers) {
       Place& follower = places_[after];
       follower.ready = std::max(follower.ready, issued + cycles);
@@ -175,11 +211,14 @@ class ListScheduler {
   }
 
   const std::span<const Node> nodes_;
+  const Target& target_;
   Pressure pressure_;
   std::vector<Place> places_;
   std::vector<std::uint32_t> free_;  // nothing before them is left
   std::int64_t budget_ = 0;
   std::uint64_t cycle_ = 0;
+  bool is_bound_ = false;                                   // a pipe takes longer than the longest way
+  std::array<std::uint64_t, sim::kPipeCount> pipe_free_{};  // when a pipe takes the next node
 };
 
 /// Registers that are read behind a stretch of a block, going from its end to its beginning.

@@ -1,6 +1,7 @@
-// Prologue: what a kernel loads of the constant bank before it begins, whatever it does: where its stack is, and from
-// Ampere on the descriptor by which global memory is accessed. Measured: a vector addition on an H200 executes 20
-// instructions a warp (tests/data/gpu/times-h200.json).
+// Prologue: what a kernel loads before it begins, whatever it does: where its stack is, and from Ampere on the
+// descriptor by which global memory is accessed. Measured: a vector addition on an H200 executes 20 instructions a warp
+// (tests/data/gpu/times-h200.json). From Hopper on, also where shared memory begins (F. Mattana, "SASS King", kernels
+// 01 and 06, github.com/florianmattana/sass-king, 2026).
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -11,22 +12,30 @@
 namespace gridloom::lowering {
 namespace {
 
-bool AccessesGlobal(const Kernel& kernel) {
-  return std::ranges::any_of(kernel.blocks, [](const Block& block) {
-    return std::ranges::any_of(block.nodes, [](const Node& node) {
-      return node.shape.has_access() && node.shape.space == trace::Space::kGlobal;
-    });
+bool Accesses(const Kernel& kernel, trace::Space space) {
+  return std::ranges::any_of(kernel.blocks, [space](const Block& block) {
+    return std::ranges::any_of(
+        block.nodes, [space](const Node& node) { return node.shape.has_access() && node.shape.space == space; });
   });
+}
+
+/// Instructions before the kernel's own.
+std::size_t CountOf(const Kernel& kernel, const Target& target) {
+  constexpr std::uint32_t kAmpere = 80, kHopper = 90;
+  std::size_t count = 1;
+  if (target.sm() >= kAmpere && Accesses(kernel, trace::Space::kGlobal)) ++count;
+  // Where shared memory begins follows from the CTA's place in its cluster: it is read, shifted and added.
+  if (target.sm() >= kHopper && Accesses(kernel, trace::Space::kShared)) count += 3;
+  return count;
 }
 
 }  // namespace
 
 void Prologue(Kernel& kernel, const Target& target) {
-  constexpr std::uint32_t kAmpere = 80;
   if (kernel.blocks.empty() || kernel.blocks[0].nodes.empty()) return;
   std::vector<Node>& nodes = kernel.blocks[0].nodes;
-  const std::size_t loads = target.sm() >= kAmpere && AccessesGlobal(kernel) ? 2 : 1;
-  for (std::size_t i = 0; i < loads; ++i) {
+  const std::size_t count = CountOf(kernel, target);
+  for (std::size_t i = 0; i < count; ++i) {
     Node load;
     load.shape.op = trace::OpClass::kInt;
     load.is_part = true;

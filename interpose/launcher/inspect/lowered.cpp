@@ -67,6 +67,23 @@ std::string InstructionText(const trace::KernelCode& code, const trace::Instruct
   return text;
 }
 
+/// The instructions of a block, with the lines of PTX that they stand for.
+std::string BlockText(const trace::KernelCode& code, const lowering::Lowered& lowered, const trace::BasicBlock& block,
+                      const std::vector<std::string_view>& lines) {
+  std::string text;
+  for (std::uint32_t i = block.first; i < block.first + block.count; ++i) {
+    const std::uint32_t ptx = lowered.ptx[i];
+    const std::uint32_t line = ptx == lowering::Lowered::kAdded ? 0 : code.instructions[ptx].line;
+    std::string executed = InstructionText(lowered.code, lowered.code.instructions[i]);
+    constexpr std::size_t kColumn = 36;
+    executed.resize(std::max(executed.size() + 1, kColumn), ' ');
+    text += "    " + executed;
+    if (line != 0 && line <= lines.size()) text += std::to_string(line) + ": " + std::string(lines[line - 1]);
+    text += '\n';
+  }
+  return text;
+}
+
 std::string KernelText(const trace::KernelCode& code, const lowering::Lowered& lowered,
                        const std::vector<std::string_view>& lines, const sim::DeviceSpec& device) {
   std::string text;
@@ -76,16 +93,15 @@ std::string KernelText(const trace::KernelCode& code, const lowering::Lowered& l
     text += "  block " + std::to_string(b) + ": " + std::to_string(from.count) + " of PTX, " +
             std::to_string(before.CyclesOf(from)) + " cycles; " + std::to_string(to.count) + " executed, " +
             std::to_string(after.CyclesOf(to)) + " cycles\n";
-    for (std::uint32_t i = to.first; i < to.first + to.count; ++i) {
-      const std::uint32_t ptx = lowered.ptx[i];
-      const std::uint32_t line = ptx == lowering::Lowered::kAdded ? 0 : code.instructions[ptx].line;
-      std::string executed = InstructionText(lowered.code, lowered.code.instructions[i]);
-      constexpr std::size_t kColumn = 36;
-      executed.resize(std::max(executed.size() + 1, kColumn), ' ');
-      text += "    " + executed;
-      if (line != 0 && line <= lines.size()) text += std::to_string(line) + ": " + std::string(lines[line - 1]);
-      text += '\n';
-    }
+    text += BlockText(code, lowered, to, lines);
+  }
+  for (const lowering::Lowered::Region& region : lowered.regions) {
+    const trace::BasicBlock& to = lowered.code.blocks[region.code];
+    text += "  as one, blocks";
+    for (const auto& part : region.parts)
+      text += part.optional ? " [" + std::to_string(part.block) + "]" : " " + std::to_string(part.block);
+    text += ": " + std::to_string(to.count) + " executed, " + std::to_string(after.CyclesOf(to)) + " cycles\n" +
+            BlockText(code, lowered, to, lines);
   }
   return text;
 }

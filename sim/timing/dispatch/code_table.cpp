@@ -24,7 +24,7 @@ Result<std::shared_ptr<const CodeOfWorks>> CodeTable::DecodedOf(const trace::Ker
 
 bool IsSame(const DecodedCode& a, const DecodedCode& b) {
   return &a == &b || (a.register_count == b.register_count && a.operands == b.operands && a.access == b.access &&
-                      a.event_ops == b.event_ops && a.ops == b.ops && a.blocks == b.blocks);
+                      a.event_ops == b.event_ops && a.ops == b.ops && a.blocks == b.blocks && a.regions == b.regions);
 }
 
 std::uint64_t IdentityOf(const trace::KernelCode& code, const trace::LaunchShape& shape) {

@@ -94,6 +94,7 @@ DecodedCode DecodeAs(const lowering::Lowered& lowered, const trace::KernelCode& 
     const std::uint32_t ptx = lowered.ptx[i];
     decoded.access.push_back({.instruction = ptx == lowering::Lowered::kAdded ? 0 : before[ptx],
                               .record = lowered.access[i],
+                              .part = lowered.part[i],
                               .one_lane = lowered.one_lane[i]});
   }
   for (std::size_t b = 0; b < code.blocks.size(); ++b) {
@@ -104,6 +105,11 @@ DecodedCode DecodeAs(const lowering::Lowered& lowered, const trace::KernelCode& 
                               .accesses = from.count == 0 ? 0
                                                           : before[end - 1] - before[from.first] +
                                                                 (code.instructions[end - 1].has_access() ? 1 : 0)});
+  }
+  for (const lowering::Lowered::Region& region : lowered.regions) {
+    const trace::BasicBlock& ops = lowered.code.blocks[region.code];
+    decoded.regions.push_back({.parts = region.parts, .next = region.next, .first = ops.first, .count = ops.count});
+    decoded.blocks[region.parts[0].block].region = static_cast<std::uint32_t>(decoded.regions.size());
   }
   return decoded;
 }

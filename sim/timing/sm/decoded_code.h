@@ -7,6 +7,7 @@
 #include "rewriter/support/result.h"
 #include "sim/device/device_spec.h"
 #include "sim/device/timing_spec.h"
+#include "sim/lowering/lower.h"
 #include "sim/trace/kernel_trace.h"
 
 namespace gridloom::timing {
@@ -40,7 +41,16 @@ static_assert(sizeof(DecodedOp) == 32);
 struct DecodedBlock {
   std::uint32_t first = 0, count = 0;  ///< of DecodedCode::ops
   std::uint32_t accesses = 0;          ///< records that a visit has in the trace
+  std::uint32_t region = 0;            ///< of DecodedCode::regions, from 1: the one that begins with it; 0: none
   bool operator==(const DecodedBlock&) const = default;
+};
+
+/// Blocks that run as one when a warp visits them one after the other (lowering::Lowered::Region).
+struct DecodedRegion {
+  std::vector<lowering::Lowered::Region::Part> parts;
+  std::uint32_t next = lowering::Lowered::Region::kNoBlock;
+  std::uint32_t first = 0, count = 0;  ///< of DecodedCode::ops
+  bool operator==(const DecodedRegion&) const = default;
 };
 
 struct DecodedCode {
@@ -49,6 +59,7 @@ struct DecodedCode {
     std::uint32_t instruction =
         0;                     ///< memory instructions of the trace before its own, as LoadedCta::shifts counts them
     std::uint32_t record = 0;  ///< of the records of its block's visit
+    std::uint8_t part = 0;     ///< of a region: which of its blocks that is
     bool one_lane = false;     ///< lanes that go to one address go there as one
     bool operator==(const Access&) const = default;
   };
@@ -58,6 +69,7 @@ struct DecodedCode {
   std::vector<std::uint32_t> event_ops;
   std::vector<std::uint16_t> operands;
   std::vector<DecodedBlock> blocks;  ///< by block of the trace
+  std::vector<DecodedRegion> regions;
   std::uint32_t register_count = 0;
 
   const DecodedOp* EventOp(std::uint32_t instruction) const { return ops.data() + event_ops[instruction]; }

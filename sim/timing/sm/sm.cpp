@@ -221,11 +221,13 @@ void Sm::Follow(Warp& warp, const trace::CtaTrace& cta, const DecodedCode& code,
   warp.visits_end = warp.visit + trace.visit_count;
   warp.accesses = warp.next_accesses = cta.accesses.data() + trace.first_access;
   warp.repeat = warp.repeats_end = nullptr;
+  warp.region = nullptr;
+  warp.absent = 0;
+  warp.path = warp.visit;
   if (!cta.repeats.empty()) {
     const auto repeats = trace::RepeatsOf(cta, number);
     warp.repeat = repeats.data();
     warp.repeats_end = repeats.data() + repeats.size();
-    warp.path = warp.visit;
     warp.path_end = warp.visits_end;
     warp.path_access = warp.next_accesses;
     warp.SetPart();

@@ -139,8 +139,9 @@ void Sm::IssueMemory(Cycle now, Warp& warp, const DecodedOp& op) {
 /// The warp's next instruction, one of memory.
 MemoryInstruction Sm::NextAccess(const Warp& warp) const {
   const Cta& cta = ctas_[warp.cta_slot];
-  const DecodedCode::Access& access = warp.code->access[static_cast<std::size_t>(warp.op - warp.code->ops.data())];
-  trace::MemoryAccess record = warp.accesses[access.record];
+  const DecodedCode::Access& access = warp.AccessOf(*warp.op);
+  trace::MemoryAccess record{};  // of a part that no lane goes through
+  if ((warp.absent >> access.part & 1) == 0) record = warp.accesses[warp.PartRecords(access.part) + access.record];
   if (access.one_lane && record.stride == 0) record.mask &= ~record.mask + 1;
   return {.op = warp.op,
           .cta = warp.trace,

@@ -67,10 +67,11 @@ void Sm::WalkWarp(Warp& warp, StateWalk& walk) {
                                     static_cast<const void*>(warp.code), static_cast<const void*>(warp.event_op),
                                     static_cast<const void*>(warp.event), static_cast<const void*>(warp.events_end),
                                     static_cast<const void*>(warp.trace), static_cast<const void*>(warp.repeat),
-                                    static_cast<const void*>(warp.repeats_end)})
+                                    static_cast<const void*>(warp.repeats_end), static_cast<const void*>(warp.region)})
     walk.Pointer(pointer);
   walk.Word(warp.age);
   walk.Word(std::uint64_t{warp.loads} << 32 | warp.stores);
+  walk.Word(warp.absent);
   walk.Word(std::uint64_t{warp.granted} << 1 | std::uint64_t{warp.fed});
   for (Cycle& ready : warp.ready) walk.NotBefore(ready);
   walk.Turns(warp.turns_left);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -21,6 +22,7 @@ enum class WarpState : std::uint8_t {
 };
 
 struct Warp {
+  static constexpr std::size_t kMostParts = lowering::Lowered::Region::kMostParts;
   WarpState state = WarpState::kFree;
   std::uint8_t scheduler = 0;
   std::uint8_t index = 0;    ///< within the scheduler: bit of its masks
@@ -36,8 +38,12 @@ struct Warp {
   const trace::BlockVisit* visits_end = nullptr;
   const trace::MemoryAccess* accesses = nullptr;       ///< of the current visit
   const trace::MemoryAccess* next_accesses = nullptr;  ///< of the visits after it
-  Cycle next_issue = 0;                                ///< not before this cycle
-  Cycle wake = 0;  ///< when the next instruction can issue, as last computed; kNever while that is unknown
+  /// In a region: by part, records of the parts before it, and which parts the warp does not visit.
+  std::array<std::uint16_t, kMostParts> part_records = {};
+  std::uint16_t absent = 0;
+  const DecodedRegion* region = nullptr;
+  Cycle next_issue = 0;  ///< not before this cycle
+  Cycle wake = 0;        ///< when the next instruction can issue, as last computed; kNever while that is unknown
   std::uint64_t age = 0;
   std::uint32_t loads = 0;   ///< outstanding
   std::uint32_t stores = 0;  ///< packets outstanding
@@ -78,6 +84,8 @@ struct Warp {
   }
   /// Lanes that run next, after the current instruction: those of the next visit, if that is of others. 0 at the end.
   std::uint32_t NextLanes() const {
+    // What is not of its last part goes on with the same lanes.
+    if (region != nullptr && AccessOf(*op).part + 1u < region->parts.size()) return mask;
     if (visit != visits_end) return visit->mask;
     if (repeat == repeats_end) return 0;
     if (turns_left != 0) return path[repeat->visit].mask;
@@ -93,8 +101,11 @@ struct Warp {
       while (visit != visits_end) {
         const DecodedBlock& block = code->blocks[visit->block];
         mask = visit->mask;
-        ++visit;
         accesses = next_accesses;
+        if (block.region != 0 && EnterRegion(code->regions[block.region - 1])) return true;
+        region = nullptr;
+        absent = 0;
+        ++visit;
         next_accesses += block.accesses;
         if (block.count == 0) continue;
         op = code->ops.data() + block.first;
@@ -103,6 +114,48 @@ struct Warp {
       }
     } while (repeat != repeats_end && NextTurn());
     return false;
+  }
+  /// The warp visits the blocks of a region one after the other, with no event in them: it runs the region's code.
+  bool EnterRegion(const DecodedRegion& entered) {
+    const trace::BlockVisit* at = visit;
+    std::uint32_t records = 0, visited = 0;
+    std::array<std::uint16_t, kMostParts> before = {};
+    const auto take = [&](std::size_t p) {
+      const auto& [block, optional] = entered.parts[p];
+      if (at == visits_end || at->block != block || (optional ? (at->mask & ~mask) != 0 : at->mask != mask))
+        return false;
+      before[p] = static_cast<std::uint16_t>(records);
+      records += code->blocks[block].accesses;
+      visited |= 1u << p;
+      ++at;
+      return true;
+    };
+    for (std::size_t p = 0; p < entered.parts.size(); ++p) {
+      if (take(p)) continue;
+      if (!entered.parts[p].optional) return false;
+      // The other side of the branch may have come first.
+      if (p + 1 < entered.parts.size() && entered.parts[p + 1].optional && take(p + 1)) take(p++);
+    }
+    const std::uint32_t not_visited = ~visited & ((1u << entered.parts.size()) - 1);
+    const bool leaves = entered.next != lowering::Lowered::Region::kNoBlock;
+    if (leaves && (at == visits_end || at->block != entered.next || at->mask != mask)) return false;
+    if (records > UINT16_MAX || HasEvent(at)) return false;
+    visit = at;
+    next_accesses += records;
+    region = &entered;
+    part_records = before;
+    absent = static_cast<std::uint16_t>(not_visited);
+    op = code->ops.data() + entered.first;
+    block_end = op + entered.count;
+    return true;
+  }
+  std::size_t PartRecords(std::size_t part) const { return part == 0 ? 0 : part_records[part]; }
+  const DecodedCode::Access& AccessOf(const DecodedOp& of) const {
+    return code->access[static_cast<std::size_t>(&of - code->ops.data())];
+  }
+  /// Whether an event is still to happen in the visits before `end`.
+  bool HasEvent(const trace::BlockVisit* end) const {
+    return event_op != nullptr && event != events_end && path + event->visit < end;
   }
   /// Behind the last visit of a repeat's turn: it goes round once more, or on. False where there is nothing behind it.
   bool NextTurn() {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,8 @@ struct Effects {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::pair<std::uint64_t, std::uint64_t>> records;
   /// Instructions that stay in order, with all that they read.
   std::vector<std::pair<std::uint32_t, std::uint64_t>> ordered;
+  /// Branches between parts of regions, which need not be there.
+  std::set<std::uint32_t> inner_branches;
 };
 
 /// The blocks of `path`, one after the other. Equal seeds give equal parameters, special registers and memory.

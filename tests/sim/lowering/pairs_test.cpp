@@ -151,6 +151,60 @@ test::Captured RunCount(test::Executor& executor, bool by_leader) {
   return captured;
 }
 
+/// Turn by turn, some threads add what they load, the others something else: by branches or by guards. Of the first
+/// warp all take one side, of the second all the other.
+std::string ChooseText(bool by_guards) {
+  std::string text = R"(.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry choose(.param .u64 a, .param .u64 out) {
+.reg .pred %p<4>;
+.reg .b32 %r<9>;
+.reg .b64 %rd<6>;
+ld.param.u64 %rd1, [a];
+ld.param.u64 %rd2, [out];
+mov.u32 %r1, %tid.x;
+shr.u32 %r2, %r1, 5;
+mul.wide.u32 %rd3, %r1, 4;
+add.s64 %rd4, %rd1, %rd3;
+add.s64 %rd5, %rd2, %rd3;
+mov.u32 %r3, 0;
+mov.u32 %r4, 0;
+Loop:
+add.s32 %r5, %r1, %r3;
+and.b32 %r6, %r5, 3;
+setp.lt.u32 %p1, %r6, %r2;
+)";
+  if (by_guards) {
+    text +=
+        "@%p1 ld.global.u32 %r7, [%rd4];\n@%p1 add.s32 %r4, %r4, %r7;\n"
+        "@!%p1 add.s32 %r8, %r4, %r4;\n@!%p1 add.s32 %r4, %r8, 1;\n";
+  } else {
+    text +=
+        "@%p1 bra Loads;\nadd.s32 %r8, %r4, %r4;\nadd.s32 %r4, %r8, 1;\nbra Behind;\n"
+        "Loads:\nld.global.u32 %r7, [%rd4];\nadd.s32 %r4, %r4, %r7;\nBehind:\n";
+  }
+  return text + "bar.sync 0;\nadd.s32 %r3, %r3, 1;\nsetp.lt.s32 %p2, %r3, " + std::to_string(kTurns) +
+         ";\n@%p2 bra Loop;\nst.global.u32 [%rd5], %r4;\nret;\n}\n";
+}
+
+test::Captured RunChoose(test::Executor& executor, bool by_guards) {
+  const std::vector<std::uint32_t> input(kThreads, 5);
+  std::vector<std::uint32_t> out(kThreads);
+  const std::uint64_t a = executor.Upload(input), sums = executor.Upload(out);
+  test::ParamBlock block;
+  block.Add(a).Add(sums);
+  exec::LaunchParams launch;
+  launch.grid = {kCtas, 1, 1};
+  launch.block = {kThreads, 1, 1};
+  launch.params = block.bytes();
+  test::Captured captured = test::Run(executor, ChooseText(by_guards), "choose", launch);
+  executor.Download(sums, out);
+  CHECK(out[0] == (1u << kTurns) - 1);  // the first warp never loads
+  for (const std::uint64_t buffer : {a, sums}) executor.Free(buffer);
+  return captured;
+}
+
 double Ratio(Cycle a, Cycle b) { return static_cast<double>(a) / static_cast<double>(b); }
 
 }  // namespace
@@ -172,6 +226,17 @@ TEST_CASE("Lowering_LoadsWhereTheyAreUsed_TakeAsLongAsLoadsFirst") {
     CHECK(copies_none > by_term_none);
     INFO("loads first " << full << " cycles, as PTX stands " << none << ", " << by_term_none << ", " << copies_none);
     CHECK(Ratio(full, none) < 1.02);
+  }
+}
+
+TEST_CASE("Lowering_ShortBranches_TakeAsLongAsGuards") {
+  test::Executor executor;
+  const test::Captured branches = RunChoose(executor, false), guards = RunChoose(executor, true);
+  for (const char* device : {"h200", "v100", "gtx480"}) {
+    INFO(device);
+    const Cycle full = CyclesOf(device, sim::Lowering::kFull, branches);
+    CHECK(Ratio(full, CyclesOf(device, sim::Lowering::kFull, guards)) == Approx(1).margin(0.1));
+    CHECK(full < CyclesOf(device, sim::Lowering::kNone, branches));
   }
 }
 

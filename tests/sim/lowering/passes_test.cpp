@@ -166,7 +166,8 @@ TEST_CASE("Prologue_OfAKernel_LoadsStackAndDescriptor") {
   };
   CHECK(added("st.global.u32 [%d1], %r1;", "h200") == 2);
   CHECK(added("st.global.u32 [%d1], %r1;", "v100") == 1);
-  CHECK(added("st.shared.u32 [%r2], %r1;", "h200") == 1);
+  CHECK(added("st.shared.u32 [%r2], %r1;", "h200") == 4);
+  CHECK(added("st.shared.u32 [%r2], %r1;", "v100") == 1);
 }
 
 TEST_CASE("Fuse_PairsOfInstructions_BecomeOne") {
@@ -189,10 +190,150 @@ TEST_CASE("Fuse_PairsOfInstructions_BecomeOne") {
   // An index by which two addresses are made.
   CHECK(left("mul.wide.s32 %d1, %r8, 4;\nadd.s64 %d3, %d1, %d7;\nadd.s64 %d4, %d1, %d8;\nst.u64 [%d4], %d4;" + wide) ==
         4);
+  // Down, too; a constant that is added to each of two; of 64 bits; an index that is widened; without a sign; bits of
+  // it.
+  CHECK(left("shr.u32 %r1, %r8, 5;\nadd.s32 %r3, %r1, %r7;" + st) == 2);
+  CHECK(left("shr.u32 %r1, %r8, 5;\nadd.s32 %r3, %r1, %r7;" + st, "titanx-maxwell") == 3);
+  CHECK(left("add.s32 %r1, %r8, 9;\nadd.s32 %r3, %r1, %r7;\nadd.s32 %r4, %r1, %r6;\nst.u32 [%d8], %r4;" + st) == 4);
+  CHECK(left("shl.b64 %d1, %d8, 2;\nadd.s64 %d3, %d1, %d7;" + wide) == 2);
+  CHECK(left("cvt.s64.s32 %d1, %r8;\nadd.s64 %d3, %d1, %d7;" + wide) == 2);
+  CHECK(left("neg.f32 %f1, %f8;\nfma.rn.f32 %f3, %f1, %f7, %f6;" + fl) == 2);
+  CHECK(left("and.b32 %r1, %r8, 31;\nsetp.eq.s32 %p1, %r1, 0;\nselp.b32 %r3, %r7, %r6, %p1;" + st) == 3);
   // It rounds in between; another reads it; its source has changed.
   CHECK(left("mul.rn.f32 %f1, %f8, %f9;\nadd.f32 %f3, %f1, %f7;" + fl) == 3);
   CHECK(left("mul.lo.s32 %r1, %r8, %r9;\nadd.s32 %r3, %r1, %r7;\nst.u32 [%d8], %r1;" + st) == 4);
   CHECK(left("mul.lo.s32 %r1, %r8, %r9;\nld.u32 %r9, [%d8];\nadd.s32 %r3, %r1, %r9;" + st) == 4);
+}
+
+TEST_CASE("Conversions_OfIntegers_AreFreeOrLogic") {
+  const auto of = [](const std::string& line) {
+    const Sample sample = Make(line, {"conversions"});
+    const Node& node = sample.kernel.blocks[0].nodes[0];
+    return node.is_free ? "free" : node.shape.op == trace::OpClass::kInt ? "logic" : "slow";
+  };
+  CHECK(of("cvt.u64.u32 %d1, %r1;") == std::string("free"));
+  CHECK(of("cvt.u32.u64 %r1, %d1;") == std::string("free"));
+  CHECK(of("mov.b64 %d1, {%r1, %r2};") == std::string("free"));
+  CHECK(of("cvt.s64.s32 %d1, %r1;") == std::string("logic"));
+  CHECK(of("@%p1 cvt.u64.u32 %d1, %r1;") == std::string("logic"));
+  CHECK(of("cvt.rn.f32.s32 %f1, %r1;") == std::string("slow"));
+}
+
+TEST_CASE("Lower_FreeNodes_AreWaitedThrough") {
+  const Sample sample = Make(
+      "add.s32 %r1, %r2, %r3;\ncvt.u64.u32 %d1, %r1;\nmul.lo.s64 %d2, %d1, %d3;\n"
+      "st.u64 [%d9], %d2;",
+      {});
+  const auto device = sim::LoadDevice("h200");
+  const Pass conversions = *std::ranges::find(lowering::Passes(), std::string_view("conversions"), &Pass::name);
+  const lowering::Lowered lowered = lowering::Lower(sample.code, *device, std::span(&conversions, 1));
+  REQUIRE(lowered.code.instructions.size() == 4);  // with the return
+  const auto operands = [&](std::size_t i) {
+    return lowered.code.operands.begin() + lowered.code.instructions[i].operands;
+  };
+  CHECK(*operands(0) == *(operands(1) + 1));  // the sum, read by the product
+}
+
+TEST_CASE("Immediates_ThatAreStored_AreMovedIntoRegisters") {
+  const auto moves = [](const std::string& lines) {
+    std::size_t count = 0;
+    const Sample sample = Make(lines, {"immediates"});
+    for (const Node& node : sample.kernel.blocks[0].nodes) count += node.is_part ? 1 : 0;
+    return count;
+  };
+  CHECK(moves("st.global.u32 [%d1], 7;\nst.global.u32 [%d1+4], 7;\nst.global.u32 [%d1+8], 9;") == 2);
+  CHECK(moves("st.global.u32 [%d1], 0;\nst.global.u32 [%d1+4], %r1;") == 0);
+  CHECK(moves("red.global.add.u32 [%d1], 1;") == 1);
+}
+
+TEST_CASE("Expansions_OfDivisions_AreSequences") {
+  const auto count = [](const std::string& line, const std::string& device = "h200") {
+    return Make(line, {"expansions"}, device).kernel.blocks[0].nodes.size() - 1;
+  };
+  CHECK(count("rem.u32 %r1, %r2, %r3;") == 16);
+  CHECK(count("div.rn.f32 %f1, %f2, %f3;") == 10);
+  CHECK(count("ex2.approx.ftz.f32 %f1, %f2;") == 1);
+  CHECK(count("ex2.approx.f32 %f1, %f2;") == 4);
+  CHECK(count("bfe.u32 %r1, %r2, 3, 4;") == 2);
+  CHECK(count("bfe.u32 %r1, %r2, 3, 4;", "k20c") == 1);
+  CHECK(count("add.s32 %r1, %r2, %r3;") == 1);
+  // Each waits for the one before.
+  const Sample sample = Make("rem.u32 %r1, %r2, %r3;", {"expansions"});
+  for (std::size_t i = 1; i < 16; ++i) {
+    CHECK(sample.kernel.blocks[0].nodes[i].waits_for ==
+          std::vector<Term>(sample.kernel.blocks[0].nodes[i - 1].results));
+  }
+}
+
+/// Its regions, as their blocks, optional ones in brackets, and where they go on.
+std::string RegionsOf(const Sample& sample) {
+  std::string text;
+  for (const lowering::Region& region : sample.kernel.regions) {
+    text += text.empty() ? "" : "; ";
+    for (const lowering::Region::Part& part : region.parts)
+      text += part.optional ? "[" + std::to_string(part.block) + "]" : std::to_string(part.block);
+    if (region.next != lowering::Region::kNoBlock) text += ">" + std::to_string(region.next);
+  }
+  return text;
+}
+
+TEST_CASE("Predicates_ShortBranches_RunAsOne") {
+  const auto regions = [](const std::string& lines) { return RegionsOf(Make(lines, {"predicates"})); };
+  const std::string lanes = "mov.u32 %r1, %tid.x;\nsetp.lt.u32 %p1, %r1, 9;\n", add = "add.f32 %f1, %f1, %f2;\n";
+  const auto adds = [&](int n) {
+    std::string text;
+    for (int i = 0; i < n; ++i) text += add;
+    return text;
+  };
+  CHECK(regions(lanes + "@%p1 bra L;\n" + adds(7) + "L:\nst.f32 [%d1], %f1;") == "0[1]2");
+  CHECK(regions(lanes + "@%p1 bra L;\n" + adds(8) + "L:\nst.f32 [%d1], %f1;") == "");
+  // A condition that all lanes have alike: fewer. Two sides. Blocks with a barrier are not predicated.
+  const std::string warp = "mov.u32 %r1, %ctaid.x;\nsetp.lt.u32 %p1, %r1, 9;\n";
+  CHECK(regions(warp + "@%p1 bra L;\n" + adds(4) + "L:\nst.f32 [%d1], %f1;") == "0[1]2");
+  CHECK(regions(warp + "@%p1 bra L;\n" + adds(5) + "L:\nst.f32 [%d1], %f1;") == "");
+  CHECK(regions(lanes + "@%p1 bra E;\n" + add + "bra L;\nE:\n" + add + "L:\nst.f32 [%d1], %f1;") == "0[1][2]3");
+  CHECK(regions(lanes + "@%p1 bra L;\nbar.sync 0;\nL:\nst.f32 [%d1], %f1;") == "");
+  // A loop begins where the lanes go on; blocks that follow each other.
+  CHECK(regions(lanes + "@%p1 bra L;\n" + add + "L:\n" + adds(9) + "@%p2 bra L;") == "0[1]>2");
+  CHECK(regions(adds(2) + "bra L;\nL:\nst.f32 [%d1], %f1;") == "01");
+}
+
+TEST_CASE("Regions_OfPredicatedBlocks_WaitForTheCondition") {
+  const Sample sample = Make(
+      "mov.u32 %r1, %tid.x;\nsetp.lt.u32 %p1, %r1, 9;\n@%p1 bra L;\nadd.f32 %f1, %f1, %f2;\n"
+      "L:\nst.f32 [%d1], %f1;",
+      {"predicates", "regions"});
+  REQUIRE(sample.kernel.regions.size() == 1);
+  const std::vector<Node>& nodes = sample.kernel.blocks[sample.kernel.regions[0].code].nodes;
+  REQUIRE(nodes.size() == 5);  // no branch
+  CHECK(nodes[2].predicated);
+  CHECK(nodes[2].partial());
+  CHECK(nodes[2].part == 1);
+  CHECK(nodes[2].waits_for == nodes[1].results);
+  CHECK(!nodes[3].predicated);
+}
+
+TEST_CASE("Convergence_OfLanesThatPart_TakesTwoInstructions") {
+  const auto added = [](const std::string& lines, const std::string& device = "h200") {
+    std::string text;
+    const Sample sample = Make(lines, {"predicates", "convergence"}, device);
+    for (const lowering::Block& block : sample.kernel.blocks) {
+      const auto parts = std::ranges::count_if(block.nodes, &Node::is_part);
+      text += std::to_string(parts);
+    }
+    return text;
+  };
+  std::string body;
+  for (int i = 0; i < 9; ++i) body += "add.f32 %f1, %f1, %f2;\n";
+  const std::string lanes = "mov.u32 %r1, %tid.x;\nsetp.lt.u32 %p1, %r1, 9;\n", end = "L:\nst.f32 [%d1], %f1;";
+  CHECK(added(lanes + "@%p1 bra L;\n" + body + end) == "101");
+  CHECK(added(lanes + "@%p1 bra L;\n" + body + end, "k20c") == "100");
+  CHECK(added("mov.u32 %r1, %ctaid.x;\nsetp.lt.u32 %p1, %r1, 9;\n@%p1 bra L;\n" + body + end) == "000");
+  // A predicate; lanes that leave; a loop that lanes leave one after the other.
+  CHECK(added(lanes + "@%p1 bra L;\nadd.f32 %f1, %f1, %f2;\n" + end) == "000");
+  CHECK(added(lanes + "@%p1 bra L;\n" + body + "st.f32 [%d1], %f1;\nL:") == "000");
+  CHECK(added("mov.u32 %r1, %tid.x;\nB:\n" + body + "add.s32 %r1, %r1, 32;\nsetp.lt.u32 %p1, %r1, 900;\n@%p1 bra B;\n" +
+              end) == "101");
 }
 
 TEST_CASE("Pairs_Of64Bits_TakeTwoInstructions") {
