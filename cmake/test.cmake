@@ -1,3 +1,15 @@
+# gridloom_test_library(name SOURCES … [APART]): what several programs of tests have in common, as a static library. APART: as
+# gridloom_library has it.
+function(gridloom_test_library name)
+  cmake_parse_arguments(ARG "APART" "" "SOURCES" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  if(NOT ARG_APART)
+    gridloom_use_unity(${name})
+  endif()
+  target_compile_options(${name} PRIVATE ${GRIDLOOM_TEST_OPTIONS})
+  gridloom_use_precompiled(${name} gl_precompiled)
+endfunction()
+
 # gridloom_test(name SOURCES … [DEPENDS …] [LABELS …] [ARGS …] [PARTS …] [APART]): a Catch2 program of one folder, registered with CTest.
 # APART: as gridloom_library has it. It runs in the source tree, so that tests find tests/data by a relative path. PARTS: beginnings of names of test cases that
 # take long; each runs as a test of CTest's of its own, NAME.BEGINNING, so that processors share them, and NAME runs the others.

@@ -7,11 +7,11 @@
 namespace gridloom::broker {
 namespace {
 
-constexpr const char* kFile = "accounts.json";
+constexpr const char* kAccountsFile = "accounts.json";
 
 /// The names in the file.
 template <typename Account, typename Visit>
-void ForEachField(Account& account, const Visit& visit) {
+void ForEachAccountField(Account& account, const Visit& visit) {
   visit("launches", account.launches);
   visit("faults", account.faults);
   visit("slices", account.slices);
@@ -29,7 +29,7 @@ Result<Accounts> ParseAccounts(std::string_view text, const std::string& path) {
   Accounts accounts;
   for (const auto& [name, fields] : tenants.items()) {
     bool good = fields.is_object();
-    ForEachField(accounts[name], [&, &fields = fields](const char* key, auto& value) {
+    ForEachAccountField(accounts[name], [&, &fields = fields](const char* key, auto& value) {
       if (good && fields.contains(key)) good = TakeNumber(fields[key], &value);
     });
     if (!good) return Error{path + ": the account of " + name + " is damaged"};
@@ -41,7 +41,7 @@ std::string AccountsText(const Accounts& accounts) {
   TenantsText text;
   for (const auto& [name, account] : accounts) {
     std::string fields;
-    ForEachField(account, [&](const char* key, const auto& value) {
+    ForEachAccountField(account, [&](const char* key, const auto& value) {
       fields += fields.empty() ? "{\"" : ", \"";
       fields += key;
       fields += "\": ";
@@ -54,12 +54,12 @@ std::string AccountsText(const Accounts& accounts) {
 }
 
 Result<Accounts> ReadAccounts(StateFolder& folder) {
-  GL_TRY(text, folder.Read(kFile));
-  return text ? ParseAccounts(*text, folder.path() + "/" + kFile) : Accounts{};
+  GL_TRY(text, folder.Read(kAccountsFile));
+  return text ? ParseAccounts(*text, folder.path() + "/" + kAccountsFile) : Accounts{};
 }
 
 Status WriteAccounts(StateFolder& folder, const Accounts& accounts) {
-  return folder.Replace(kFile, AccountsText(accounts));
+  return folder.Replace(kAccountsFile, AccountsText(accounts));
 }
 
 }  // namespace gridloom::broker

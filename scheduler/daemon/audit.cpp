@@ -8,13 +8,14 @@
 #include <cstdio>
 #include <ctime>
 
+#include "scheduler/protocol/wait.h"
+
 namespace gridloom::broker {
 namespace {
 
-constexpr const char* kFile = "audit.jsonl";
-constexpr std::uint64_t kNsPerS = 1'000'000'000;
+constexpr const char* kAuditFile = "audit.jsonl";
 /// How long lines are counted before the count is told.
-constexpr std::uint64_t kTellAfter = 10 * kNsPerS;
+constexpr std::uint64_t kTellAfter = 10 * protocol::kNsPerS;
 /// Further subjects share one bucket for each event.
 constexpr std::size_t kMostSubjects = 8192;
 /// Names of files that an earlier configuration may have left.
@@ -30,7 +31,7 @@ std::string TimeText(const timespec& time) {
 }
 
 std::string NameOf(std::uint32_t place) {
-  return place == 0 ? kFile : std::string(kFile) + "." + std::to_string(place);
+  return place == 0 ? kAuditFile : std::string(kAuditFile) + "." + std::to_string(place);
 }
 
 }  // namespace
@@ -44,7 +45,7 @@ std::string AuditLine(const timespec& time, std::string_view event, const nlohma
 // ---- the throttle
 
 double AuditThrottle::LinesAt(const Bucket& bucket, std::uint64_t now) const {
-  const double seconds = static_cast<double>(now - bucket.since) / kNsPerS;
+  const double seconds = static_cast<double>(now - bucket.since) / protocol::kNsPerS;
   return std::min<double>(kAuditBurst, bucket.lines + seconds * lines_per_minute_ / 60);
 }
 
@@ -96,7 +97,7 @@ std::vector<AuditThrottle::Count> AuditThrottle::Tell(std::uint64_t now, bool al
 
 /// Buckets that are full again say nothing that a new one would not; at most once a second, as it looks at all of them.
 void AuditThrottle::Forget(std::uint64_t now) {
-  if (forgot_ != 0 && now - forgot_ < kNsPerS) return;
+  if (forgot_ != 0 && now - forgot_ < protocol::kNsPerS) return;
   forgot_ = now;
   std::erase_if(buckets_, [&](const auto& entry) {
     return entry.second.count.lines == 0 && LinesAt(entry.second, now) >= kAuditBurst;
@@ -113,7 +114,7 @@ Result<AuditLog> AuditLog::Open(StateFolder& folder, const AuditBounds& bounds) 
 }
 
 Status AuditLog::OpenFile() {
-  GL_TRY(file, folder_->OpenToAppend(kFile));
+  GL_TRY(file, folder_->OpenToAppend(kAuditFile));
   struct stat info {};
   fstat(file.get(), &info);
   size_ = static_cast<std::uint64_t>(info.st_size);
@@ -124,7 +125,7 @@ Status AuditLog::OpenFile() {
 /// Each file gets the next number; the last one goes.
 Status AuditLog::PutAside() {
   file_ = protocol::Fd();
-  if (bounds_.files < 2) folder_->Remove(kFile);
+  if (bounds_.files < 2) folder_->Remove(kAuditFile);
   for (std::uint32_t place = bounds_.files - 1; place > 0; --place) {
     const Status renamed = folder_->Rename(NameOf(place - 1), NameOf(place));
     // Those in between may not have come yet.

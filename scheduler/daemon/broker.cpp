@@ -19,7 +19,7 @@ using protocol::Fd;
 
 namespace {
 
-constexpr std::uint64_t kNsPerMs = 1'000'000, kNsPerS = 1'000'000'000;
+using protocol::kNsPerMs, protocol::kNsPerS;
 /// While the loop is busy, how often it looks at the sockets.
 constexpr std::uint64_t kPollEveryNs = 50'000;
 /// How long it works on what they say before it looks at the rings again: programs that come and go do not keep others'

@@ -6,11 +6,11 @@
 namespace gridloom::broker {
 namespace {
 
-struct Status {
+struct StatusName {
   int number;
   std::string_view name;
 };
-constexpr Status kStatuses[] = {
+constexpr StatusName kStatuses[] = {
     {200, "OK"},
     {400, "Bad Request"},
     {401, "Unauthorized"},
@@ -23,7 +23,7 @@ constexpr Status kStatuses[] = {
 };
 
 std::string_view NameOf(int status) {
-  const auto* const at = std::ranges::find(kStatuses, status, &Status::number);
+  const auto* const at = std::ranges::find(kStatuses, status, &StatusName::number);
   return at != std::end(kStatuses) ? at->name : "Error";
 }
 

@@ -6,13 +6,11 @@
 namespace gridloom::broker {
 namespace {
 
-using Json = nlohmann::json;
-
-constexpr const char* kFile = "limits.json";
+constexpr const char* kLimitsFile = "limits.json";
 
 /// The names in the file.
 template <typename Limits, typename Visit>
-void ForEachField(Limits& limits, const Visit& visit) {
+void ForEachLimit(Limits& limits, const Visit& visit) {
   visit("weight", limits.scheduling.weight);
   visit("cap", limits.scheduling.cap);
   visit("priority", limits.scheduling.priority);
@@ -20,16 +18,16 @@ void ForEachField(Limits& limits, const Visit& visit) {
   visit("memory_bytes", limits.memory_bytes);
 }
 
-Json ToJson(const Limits& limits) {
-  Json json = Json::object();
-  ForEachField(limits, [&](const char* key, const auto& value) { json[key] = value; });
+nlohmann::json ToJson(const Limits& limits) {
+  nlohmann::json json = nlohmann::json::object();
+  ForEachLimit(limits, [&](const char* key, const auto& value) { json[key] = value; });
   return json;
 }
 
 /// False: it is not what ToJson makes.
-bool FromJson(const Json& json, Limits* limits) {
+bool FromJson(const nlohmann::json& json, Limits* limits) {
   bool good = json.is_object();
-  ForEachField(*limits, [&](const char* key, auto& value) {
+  ForEachLimit(*limits, [&](const char* key, auto& value) {
     good = good && json.contains(key) && TakeNumber(json[key], &value);
   });
   return good && CheckLimits(*limits).ok();
@@ -53,18 +51,18 @@ Result<LimitChanges> ParseLimits(std::string_view text, const std::string& path)
 std::string LimitsText(const LimitChanges& changes) {
   TenantsText text;
   for (const auto& [name, change] : changes) {
-    text.Add(name, JsonText(Json{{"configured", ToJson(change.configured)}, {"now", ToJson(change.now)}}));
+    text.Add(name, JsonText(nlohmann::json{{"configured", ToJson(change.configured)}, {"now", ToJson(change.now)}}));
   }
   return text.Finish();
 }
 
 Result<LimitChanges> ReadLimits(StateFolder& folder) {
-  GL_TRY(text, folder.Read(kFile));
-  return text ? ParseLimits(*text, folder.path() + "/" + kFile) : LimitChanges{};
+  GL_TRY(text, folder.Read(kLimitsFile));
+  return text ? ParseLimits(*text, folder.path() + "/" + kLimitsFile) : LimitChanges{};
 }
 
 Status WriteLimits(StateFolder& folder, const LimitChanges& changes) {
-  return folder.Replace(kFile, LimitsText(changes));
+  return folder.Replace(kLimitsFile, LimitsText(changes));
 }
 
 }  // namespace gridloom::broker

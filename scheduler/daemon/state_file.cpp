@@ -2,16 +2,14 @@
 
 namespace gridloom::broker {
 
-using Json = nlohmann::json;
-
 namespace {
 
 constexpr int kVersion = 1;
 
 }  // namespace
 
-Result<Json> ParseTenants(std::string_view text, const std::string& path, const std::string& what) {
-  Json json = Json::parse(text, nullptr, false);
+Result<nlohmann::json> ParseTenants(std::string_view text, const std::string& path, const std::string& what) {
+  nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
   const bool good = json.is_object() && json.contains("version") && json["version"] == kVersion &&
                     json.contains("tenants") && json["tenants"].is_object();
   if (!good) return Error{path + " is no " + what};
@@ -23,7 +21,7 @@ TenantsText::TenantsText() : text_("{\n \"version\": " + std::to_string(kVersion
 void TenantsText::Add(const std::string& name, std::string_view json) {
   text_ += any_ ? ",\n  " : "\n  ";
   any_ = true;
-  text_ += Json(name).dump(-1, ' ', false, Json::error_handler_t::replace);
+  text_ += nlohmann::json(name).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   text_ += ": ";
   text_ += json;
 }

@@ -15,9 +15,8 @@ namespace {
 
 /// What may wait to be written; more is lost, and counted.
 constexpr std::size_t kMostLines = 4096, kMostSayings = 1024;
-constexpr std::uint64_t kNsPerS = 1'000'000'000;
 /// What could not be written is tried again.
-constexpr std::uint64_t kRetryAfter = 5 * kNsPerS;
+constexpr std::uint64_t kRetryAfter = 5 * protocol::kNsPerS;
 /// Accounts are written for a twentieth of the time at most, however many names there are and however slow the disk is.
 constexpr std::uint64_t kPausePerWrite = 19;
 constexpr std::size_t kBytesPerWrite = 32 << 10;

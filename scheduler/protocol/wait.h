@@ -16,6 +16,8 @@ inline void Relax() {
 /// Steady-clock nanoseconds.
 std::uint64_t NowNs();
 
+inline constexpr std::uint64_t kNsPerMs = 1'000'000, kNsPerS = 1'000'000'000;
+
 /// How long to spin before sleeping. Spinning pays while the other side answers from another core; where both share one
 /// core, or the answer takes long, it only keeps the other side (or a kernel) from running. So waits that ended in
 /// sleep make the next spin shorter, down to what an answer from a free core takes, and each one that did not makes it

@@ -15,6 +15,7 @@
 #include "sim/exec/contract/grid_workspace.h"
 #include "sim/exec/contract/layout.h"
 #include "sim/exec/runtime/device_heap.h"
+#include "sim/exec/runtime/elapsed.h"
 #include "sim/exec/runtime/engine_internal.h"
 #include "sim/exec/runtime/fault.h"
 #include "sim/exec/runtime/fault_signal.h"
@@ -39,9 +40,6 @@ constexpr std::uint64_t kShareFromNs = 15'000;  // work worth waking another thr
 // Frames of a warp on the host for those of a thread on a GPU, with room to spare.
 constexpr std::size_t kHostBytesPerStackByte = 128;
 constexpr std::uint32_t kSharedAlign = 1024;  // of a CTA's window; more than any variable asks for
-
-using Clock = std::chrono::steady_clock;
-double Seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
 
 unsigned AvailableCores() {
   cpu_set_t set;
@@ -437,7 +435,7 @@ void EngineImpl::Stop() {
 }
 
 LaunchFault EngineImpl::Run(const LaunchParams& params, LaunchStats* stats) {
-  const auto start = Clock::now();
+  const auto start = std::chrono::steady_clock::now();
   if (services_.stopped.load(std::memory_order_relaxed)) return Stopped(*params.kernel);
   if (std::string error = CheckShape(params); !error.empty())
     return Refuse(*params.kernel, FaultKind::kCompile, std::move(error));
@@ -488,7 +486,7 @@ LaunchFault EngineImpl::Run(const LaunchParams& params, LaunchStats* stats) {
     stats->warps = stats->ctas * launch->ctx.warps_per_cta;
     if (kernel.interpreted) stats->interpreted_ctas = interpreted_units * params.cluster.count();
     if (again) stats->begun_again_ctas = begun_units;
-    stats->seconds = Seconds(Clock::now() - start);
+    stats->seconds = SecondsSince(start);
     // Most kernels are built before their launch is queued; the first launch that ends answers for it.
     stats->compile_seconds = std::atomic_ref(kernel.build_reported).exchange(true) ? 0 : kernel.build_seconds;
     stats->cache_hit = kernel.cache_hit;

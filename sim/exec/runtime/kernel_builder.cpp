@@ -9,6 +9,7 @@
 #include "sim/exec/awaited_code.h"
 #include "sim/exec/contract/layout.h"
 #include "sim/exec/runtime/background/messages.h"
+#include "sim/exec/runtime/elapsed.h"
 #include "sim/exec/runtime/interpreter/interpreter.h"
 
 namespace gridloom::exec {
@@ -29,9 +30,6 @@ std::uint64_t ExpectedNs(const InterpretedCode& code) {
   const InterpretedCode::Size size = code.size();
   return size.accesses * kNsPerAccess + size.blocks * kNsPerBlock + (size.steps - size.accesses) * kNsPerOtherStep;
 }
-
-using Clock = std::chrono::steady_clock;
-double Seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
 
 void PlaceShared(const SharedLayout& shared, LoadedKernel& loaded) {
   loaded.dynamic_shared_offset = shared.dynamic_offset;
@@ -202,7 +200,7 @@ KernelTable::Built KernelBuilder::Build(ProgramImpl& program, const KernelInfo& 
 
 Result<LoadedKernel> KernelBuilder::BuildNow(ProgramImpl& program, const KernelInfo& kernel,
                                              const CompileOptions& options) {
-  const auto start = Clock::now();
+  const auto start = std::chrono::steady_clock::now();
   const CacheKey key = KeyOf(program, kernel, options);
   CachedKernel known = cache_.Find(key);
   auto* const machine_code = std::get_if<CompiledKernel>(&known);
@@ -210,7 +208,7 @@ Result<LoadedKernel> KernelBuilder::BuildNow(ProgramImpl& program, const KernelI
   if (interprets && !machine_code && options.record == Recording::kNone) {
     GL_TRY(interpreted, Interpret(program, kernel, options, key, std::get_if<InterpretedKernel>(&known)));
     if (interpreted) {
-      interpreted->build_seconds = Seconds(Clock::now() - start);
+      interpreted->build_seconds = SecondsSince(start);
       return std::move(*interpreted);
     }
   }
@@ -219,7 +217,7 @@ Result<LoadedKernel> KernelBuilder::BuildNow(ProgramImpl& program, const KernelI
   std::optional<CompiledKernel> compiled;
   if (machine_code) compiled = std::move(*machine_code);
   GL_TRY(loaded, MachineCode(program, kernel, options, key, std::move(compiled)));
-  loaded.build_seconds = Seconds(Clock::now() - start);
+  loaded.build_seconds = SecondsSince(start);
   return loaded;
 }
 

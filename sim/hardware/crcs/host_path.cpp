@@ -19,7 +19,7 @@ constexpr std::uint64_t kRankedPage = 4096;
 bool OnDevice(WorkKind kind) { return kind == WorkKind::kCopyOnDevice || kind == WorkKind::kFill; }
 
 /// x * a / b without overflow.
-std::uint64_t Scale(std::uint64_t x, std::uint64_t a, std::uint64_t b) {
+std::uint64_t ScaleDown(std::uint64_t x, std::uint64_t a, std::uint64_t b) {
   return a == b ? x : static_cast<std::uint64_t>(static_cast<__uint128_t>(x) * a / b);
 }
 
@@ -256,9 +256,10 @@ void HostPath::FillRest(Cycle at, const Reading& reading) {
 void HostPath::PutPiece(Cycle at, WorkId id, std::uint64_t piece) {
   Copy& copy = copies_.at(id);
   const Extent& extent = copy.extent;
-  const std::uint64_t begin = Scale(std::min(piece * settings_.read_bytes, extent.bytes), extent.span, extent.bytes);
+  const std::uint64_t begin =
+      ScaleDown(std::min(piece * settings_.read_bytes, extent.bytes), extent.span, extent.bytes);
   const std::uint64_t end =
-      Scale(std::min((piece + 1) * settings_.read_bytes, extent.bytes), extent.span, extent.bytes);
+      ScaleDown(std::min((piece + 1) * settings_.read_bytes, extent.bytes), extent.span, extent.bytes);
   if (begin == end) return;
   const std::uint64_t from = ((extent.address + begin) >> settings_.page_shift) - copy.first;
   const std::uint64_t to = ((extent.address + end - 1) >> settings_.page_shift) - copy.first;

@@ -15,8 +15,7 @@ using timing::WorkId;
 
 namespace {
 
-constexpr std::uint64_t kSectorBytes = sim::TimingSpec::kSectorBytes, kLineBytes = sim::TimingSpec::kLineBytes;
-constexpr std::uint64_t kLineSectors = kLineBytes / kSectorBytes;
+constexpr std::uint64_t kLineBytes = sim::TimingSpec::kLineBytes;
 constexpr std::uint64_t kPageSectors = SectorOrder::kSectors, kPageLines = kPageSectors / kLineSectors;
 constexpr unsigned kSpaceAt = 44;  // above all sectors of an address space
 

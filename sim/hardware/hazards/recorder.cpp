@@ -5,7 +5,6 @@
 #include <bit>
 #include <tuple>
 
-#include "sim/device/timing_spec.h"
 #include "sim/timing/sm/memory_instruction.h"
 
 namespace gridloom::hardware::hazards {
@@ -14,9 +13,6 @@ using timing::Cycle;
 using timing::RequestKind;
 
 namespace {
-
-constexpr std::uint64_t kSectorBytes = sim::TimingSpec::kSectorBytes,
-                        kLineSectors = sim::TimingSpec::kLineBytes / kSectorBytes;
 
 /// Sectors that the instruction touches, rising; how many there are.
 std::size_t SectorsOf(const timing::MemoryInstruction& instruction,

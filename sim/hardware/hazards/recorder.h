@@ -5,9 +5,13 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/device/timing_spec.h"
 #include "sim/timing/ports.h"
 
 namespace gridloom::hardware::hazards {
+
+inline constexpr std::uint64_t kSectorBytes = sim::TimingSpec::kSectorBytes,
+                               kLineSectors = sim::TimingSpec::kLineBytes / kSectorBytes;
 
 struct Record {
   enum class Kind : std::uint8_t { kFill, kHit, kAccess };  // in this order within a cycle

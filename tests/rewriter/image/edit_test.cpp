@@ -15,7 +15,6 @@ using testing::Buffer;
 using testing::EntrySpec;
 using testing::MakeContainer;
 
-constexpr Compression kCompressions[] = {Compression::kNone, Compression::kLz4, Compression::kZstd};
 constexpr std::uint16_t kCubin = 2;
 
 std::string LongText(const std::string& last) {
@@ -48,7 +47,7 @@ std::vector<Entry> EntriesOf(const std::vector<std::byte>& bytes) {
 }
 
 TEST_CASE("EditImages_Container_NewTextInEveryCompression_OthersAndHeadersKept") {
-  for (const Compression compression : kCompressions) {
+  for (const Compression compression : testing::kCompressions) {
     const Buffer bytes = MakeContainer(
         {EntrySpec{.compression = compression, .payload = LongText("// old") + '\0', .name = "a.cu", .options = "-g"},
          EntrySpec{.kind = kCubin, .payload = "machine code"},
@@ -188,7 +187,7 @@ TEST_CASE("EditImages_SeparatelyCompiledAndTwoWithoutPtx_IsAnError") {
   CHECK(!EditImages(elf, ReplaceSm90("x")).ok());
 }
 
-struct Member {
+struct ArchiveMember {
   std::string name;  ///< as the header has it
   Buffer data;
 };
@@ -199,10 +198,10 @@ void AppendText(Buffer& buffer, std::string text, std::size_t width) {
 }
 
 /// An archive in the format of ar(5); offsets of the members' headers go to `offsets`.
-Buffer MakeArchive(const std::vector<Member>& members, std::vector<std::uint32_t>* offsets = nullptr) {
+Buffer MakeArchive(const std::vector<ArchiveMember>& members, std::vector<std::uint32_t>* offsets = nullptr) {
   Buffer archive;
   AppendText(archive, "!<arch>\n", 8);
-  for (const Member& member : members) {
+  for (const ArchiveMember& member : members) {
     if (offsets != nullptr) offsets->push_back(static_cast<std::uint32_t>(archive.size()));
     AppendText(archive, member.name, 16);
     AppendText(archive, "0           0     0     644", 32);
@@ -230,11 +229,11 @@ TEST_CASE("EditImages_Archive_MembersGrowAndSymbolsLeadToThem") {
     return testing::MakeElf(
         ET_REL, EM_X86_64, {{".nv_fatbin", MakeContainer({EntrySpec{.payload = text + '\0'}})}, {".data", Buffer(16)}});
   };
-  std::vector<Member> members{{"/", SymbolTable({0, 0, 0})},
-                              {"//", {}},
-                              {"a.o/", object("old a")},
-                              {"notes.txt/", Buffer(3)},
-                              {"/0", object("old b")}};
+  std::vector<ArchiveMember> members{{"/", SymbolTable({0, 0, 0})},
+                                     {"//", {}},
+                                     {"a.o/", object("old a")},
+                                     {"notes.txt/", Buffer(3)},
+                                     {"/0", object("old b")}};
   AppendText(members[1].data, "an_object_with_a_long_name.o/\n", 30);
   std::vector<std::uint32_t> offsets;
   MakeArchive(members, &offsets);

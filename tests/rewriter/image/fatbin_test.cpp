@@ -13,8 +13,6 @@ using testing::Concat;
 using testing::EntrySpec;
 using testing::MakeContainer;
 
-constexpr Compression kCompressions[] = {Compression::kNone, Compression::kLz4, Compression::kZstd};
-
 std::string LongPtx() {
   std::string text(testing::kPtx90);
   for (int i = 0; i < 500; ++i) text += "// line " + std::to_string(i) + " that compresses well well well\n";
@@ -34,7 +32,7 @@ void Exercise(Bytes bytes) {
 }
 
 TEST_CASE("ReadContainer_EveryCompression_GivesTheText") {
-  for (const Compression compression : kCompressions) {
+  for (const Compression compression : testing::kCompressions) {
     const std::string text = LongPtx();
     const Buffer bytes = MakeContainer({EntrySpec{.compression = compression, .payload = text + '\0'}});
     const auto container = ReadContainer(bytes);
@@ -136,7 +134,7 @@ TEST_CASE("Read_Lz4HeaderClaimsTooMuch_IsRefusedWithoutAllocating") {
 }
 
 TEST_CASE("Read_LongerThanTheLimit_IsAnError") {
-  for (const Compression compression : kCompressions) {
+  for (const Compression compression : testing::kCompressions) {
     const Buffer bytes = MakeContainer({EntrySpec{.compression = compression, .payload = std::string(100000, ' ')}});
     const auto container = ReadContainer(bytes);
     REQUIRE(container.ok());

@@ -15,6 +15,8 @@ namespace gridloom::image::testing {
 
 using Buffer = std::vector<std::byte>;
 
+inline constexpr Compression kCompressions[] = {Compression::kNone, Compression::kLz4, Compression::kZstd};
+
 inline constexpr std::string_view kPtx90 =
     ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() { ret; }\n";
 

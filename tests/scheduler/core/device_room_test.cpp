@@ -5,10 +5,10 @@
 namespace gridloom::sched {
 namespace {
 
-constexpr policy::SmView kSm{.free_ctas = 4, .free_warps = 16, .free_registers = 1000, .free_shared_bytes = 100};
+constexpr policy::SmView kSmallSm{.free_ctas = 4, .free_warps = 16, .free_registers = 1000, .free_shared_bytes = 100};
 
 struct Room {
-  DeviceRoom room{3, kSm};
+  DeviceRoom room{3, kSmallSm};
   std::vector<std::uint16_t> resident = std::vector<std::uint16_t>(3);
   Holding holding;
 
@@ -39,10 +39,10 @@ TEST_CASE("Give_WhatWasTaken_RestoresTheRoom") {
   CHECK(r.Take({.warps = 3, .registers = 10, .shared_bytes = 7}, 100) == 12);
   r.room.Give({.warps = 3, .registers = 10, .shared_bytes = 7}, r.holding, r.resident);
   for (const policy::SmView& sm : r.room.sms()) {
-    CHECK(sm.free_ctas == kSm.free_ctas);
-    CHECK(sm.free_warps == kSm.free_warps);
-    CHECK(sm.free_registers == kSm.free_registers);
-    CHECK(sm.free_shared_bytes == kSm.free_shared_bytes);
+    CHECK(sm.free_ctas == kSmallSm.free_ctas);
+    CHECK(sm.free_warps == kSmallSm.free_warps);
+    CHECK(sm.free_registers == kSmallSm.free_registers);
+    CHECK(sm.free_shared_bytes == kSmallSm.free_shared_bytes);
   }
   CHECK(r.resident == std::vector<std::uint16_t>{0, 0, 0});
 }

@@ -15,12 +15,12 @@
 namespace gridloom::broker {
 namespace {
 
-struct Folder {
+struct AccountsFolder {
   std::string path = [] {
     char name[] = "/tmp/gridloom-accounts-XXXXXX";
     return std::string(mkdtemp(name));
   }();
-  ~Folder() { std::filesystem::remove_all(path); }
+  ~AccountsFolder() { std::filesystem::remove_all(path); }
   StateFolder Open() const {
     auto folder = StateFolder::Open(path);
     if (!folder.ok()) FAIL(folder.error().message);
@@ -29,7 +29,7 @@ struct Folder {
 };
 
 TEST_CASE("ReadAccounts_WhatWasWritten_ComesBack") {
-  const Folder place;
+  const AccountsFolder place;
   StateFolder folder = place.Open();
   CHECK(ReadAccounts(folder)->empty());
   Accounts accounts;
@@ -49,7 +49,7 @@ TEST_CASE("ReadAccounts_WhatWasWritten_ComesBack") {
 }
 
 TEST_CASE("ReadAccounts_DamagedFile_IsAnErrorNotAnEmptyAccount") {
-  const Folder place;
+  const AccountsFolder place;
   StateFolder folder = place.Open();
   const std::string path = place.path + "/accounts.json";
   for (const char* text :
@@ -62,7 +62,7 @@ TEST_CASE("ReadAccounts_DamagedFile_IsAnErrorNotAnEmptyAccount") {
 }
 
 TEST_CASE("WriteAccounts_ThatFails_LeavesTheOldFile") {
-  const Folder place;
+  const AccountsFolder place;
   StateFolder folder = place.Open();
   REQUIRE(WriteAccounts(folder, {{"alice", {.launches = 1}}}).ok());
   std::filesystem::create_directory(place.path + "/accounts.json.new");  // the new file cannot be made
@@ -71,7 +71,7 @@ TEST_CASE("WriteAccounts_ThatFails_LeavesTheOldFile") {
 }
 
 TEST_CASE("StateFiles_ThatMayGrowNoFurther_KeepWhatTheyHad") {
-  const Folder place;
+  const AccountsFolder place;
   StateFolder folder = place.Open();
   const std::string log = place.path + "/audit.jsonl";
   REQUIRE(WriteAccounts(folder, {{"alice", {.launches = 1}}}).ok());
@@ -92,7 +92,7 @@ TEST_CASE("StateFiles_ThatMayGrowNoFurther_KeepWhatTheyHad") {
 }
 
 TEST_CASE("StateFiles_ThatCannotBeRead_AreErrors") {
-  const Folder place;
+  const AccountsFolder place;
   StateFolder folder = place.Open();
   for (const char* name : {"/accounts.json", "/limits.json"}) std::filesystem::create_directory(place.path + name);
   CHECK(ReadAccounts(folder).error().message == "cannot read " + place.path + "/accounts.json: Is a directory");

@@ -4,18 +4,11 @@
 #include <cmath>
 #include <random>
 
+#include "tests/scheduler/model/fermi.h"
 #include "tests/scheduler/model/paper_tables.h"
 
 namespace gridloom::model {
 namespace {
-
-SmModel Fermi() {
-  return {.sms = 14,
-          .schedulers = 2,
-          .empty = {.free_ctas = 8, .free_warps = 48, .free_registers = 32768, .free_shared_bytes = 49152},
-          .latency_cycles = 300,
-          .requests_per_cycle = 0.2};
-}
 
 KernelProfile Kernel(std::string name, double memory_ratio, policy::CtaNeeds needs = {.warps = 8},
                      double instructions = 1000) {

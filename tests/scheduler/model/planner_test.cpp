@@ -5,17 +5,10 @@
 #include <set>
 
 #include "scheduler/model/kernelet_setup.h"
+#include "tests/scheduler/model/fermi.h"
 
 namespace gridloom::model {
 namespace {
-
-SmModel Fermi() {
-  return {.sms = 14,
-          .schedulers = 2,
-          .empty = {.free_ctas = 8, .free_warps = 48, .free_registers = 32768, .free_shared_bytes = 49152},
-          .latency_cycles = 300,
-          .requests_per_cycle = 0.2};
-}
 
 std::shared_ptr<ProfileTable> FourKernels() {
   auto table = std::make_shared<ProfileTable>();

@@ -6,7 +6,7 @@
 namespace gridloom::model {
 namespace {
 
-constexpr SmModel kSm = {
+constexpr SmModel kProbedSm = {
     .sms = 2,
     .schedulers = 1,
     .empty = {.free_ctas = 4, .free_warps = 48, .free_registers = 32768, .free_shared_bytes = 49152},
@@ -53,7 +53,7 @@ TEST_CASE("ProbingPlanner_TakesTheRatioThatHolds_AndProbesEachOnce") {
     if (ctas_a == 2) return {0.7, 0.6};
     return {0.5, 0.4};  // slower than one after the other
   };
-  ProbingPlanner planner(kSm, Kernels({"a", "b"}), std::make_shared<Hopeful>(), probe, kOptions);
+  ProbingPlanner planner(kProbedSm, Kernels({"a", "b"}), std::make_shared<Hopeful>(), probe, kOptions);
   constexpr std::uint64_t kBoth[] = {1, 2};
   for (int again = 0; again < 3; ++again) {
     const auto schedule = planner.Find(kBoth);
@@ -73,7 +73,7 @@ TEST_CASE("ProbingPlanner_KeepsNoPairThatFails_AndFindsAnotherOne") {
     if (a.kernel == "b" && b.kernel == "c") return {0.6, 0.6};
     return {0.5, 0.45};
   };
-  ProbingPlanner planner(kSm, Kernels({"a", "b", "c"}), std::make_shared<Hopeful>(), probe, kOptions);
+  ProbingPlanner planner(kProbedSm, Kernels({"a", "b", "c"}), std::make_shared<Hopeful>(), probe, kOptions);
   constexpr std::uint64_t kBad[] = {1, 2}, kAll[] = {1, 2, 3};
   CHECK_FALSE(planner.Find(kBad).has_value());
   const auto schedule = planner.Find(kAll);
@@ -92,14 +92,14 @@ TEST_CASE("ProbingPlanner_PrunedPairsThatFail_AreNotKept_InWhateverOrderTheyWait
   };
   PlanOptions close = kOptions;
   close.prune_pur = close.prune_mur = 1;  // all pairs are alike: the thresholds are loosened until some are left
-  ProbingPlanner planner(kSm, Kernels({"a", "b"}), std::make_shared<Hopeful>(), probe, close);
+  ProbingPlanner planner(kProbedSm, Kernels({"a", "b"}), std::make_shared<Hopeful>(), probe, close);
   constexpr std::uint64_t kFallen[] = {2, 1}, kRisen[] = {1, 2};
   CHECK_FALSE(planner.Find(kFallen).has_value());
   CHECK_FALSE(planner.Find(kRisen).has_value());
 }
 
 TEST_CASE("LearningPlanner_WantsWhatItChose_AndChoosesAgainByWhatCameOut") {
-  LearningPlanner planner(kSm, Kernels({"a", "b"}), std::make_shared<Hopeful>(), kOptions);
+  LearningPlanner planner(kProbedSm, Kernels({"a", "b"}), std::make_shared<Hopeful>(), kOptions);
   constexpr std::uint64_t kBoth[] = {1, 2};
   const auto promised = planner.Find(kBoth);
   REQUIRE(promised);

@@ -18,8 +18,8 @@ SmModel OneScheduler() {
           .requests_per_cycle = 0.1};
 }
 
-KernelProfile Kernel(double memory_ratio, std::uint32_t warps = 1, double uncoalesced_share = 0,
-                     double uncoalesced_requests = 32) {
+KernelProfile ChainKernel(double memory_ratio, std::uint32_t warps = 1, double uncoalesced_share = 0,
+                          double uncoalesced_requests = 32) {
   return {.kernel = "k",
           .needs = {.warps = warps},
           .max_resident_ctas = 8,
@@ -39,7 +39,7 @@ TEST_CASE("Chain_OneKernel_IsTheSumOverPossibleTransitionsOfEquation2") {
   const SmModel sm = OneScheduler();
   for (const int warps : {1, 2, 5, 8}) {
     for (const double ratio : {0.01, 0.3, 0.9}) {
-      const KernelProfile kernel = Kernel(ratio);
+      const KernelProfile kernel = ChainKernel(ratio);
       const Resident resident{&kernel, static_cast<std::uint32_t>(warps)};
       const SmChain chain = BuildChain(sm, {&resident, 1});
       REQUIRE(chain.transitions.rows() == warps + 1);
@@ -77,7 +77,7 @@ void Enumerate(const std::vector<std::array<double, 3>>& warps, const std::vecto
 
 TEST_CASE("Chain_TwoKernelsWithUncoalescedAccesses_IsWhatSingleWarpsDo") {
   const SmModel sm = OneScheduler();
-  const KernelProfile a = Kernel(0.2, 1, 0.4), b = Kernel(0.05, 1, 0.5, 8);
+  const KernelProfile a = ChainKernel(0.2, 1, 0.4), b = ChainKernel(0.05, 1, 0.5, 8);
   const std::uint32_t units[2] = {3, 2};
   const Resident residents[] = {{&a, units[0]}, {&b, units[1]}};
   const SmChain chain = BuildChain(sm, residents);
@@ -160,9 +160,9 @@ TEST_CASE("PredictIpc_TwoKernels_AgreesWithSimulatedWarps") {
     KernelProfile a, b;
     std::uint32_t warps[2];
   };
-  const Case cases[] = {{Kernel(0.02), Kernel(0.1), {6, 3}},
-                        {Kernel(0.004), Kernel(0.3, 1, 1), {4, 4}},
-                        {Kernel(0.05, 1, 0.3), Kernel(0), {3, 2}}};
+  const Case cases[] = {{ChainKernel(0.02), ChainKernel(0.1), {6, 3}},
+                        {ChainKernel(0.004), ChainKernel(0.3, 1, 1), {4, 4}},
+                        {ChainKernel(0.05, 1, 0.3), ChainKernel(0), {3, 2}}};
   for (const Case& c : cases) {
     const KernelProfile* kernels[] = {&c.a, &c.b};
     const Resident residents[] = {{&c.a, c.warps[0]}, {&c.b, c.warps[1]}};
@@ -176,16 +176,16 @@ TEST_CASE("PredictIpc_TwoKernels_AgreesWithSimulatedWarps") {
 TEST_CASE("PredictIpc_LimitingCases") {
   const SmModel sm = OneScheduler();
   SECTION("no memory accesses: one instruction a cycle") {
-    const KernelProfile kernel = Kernel(0);
+    const KernelProfile kernel = ChainKernel(0);
     CHECK(PredictIpc(sm, {&kernel, 1}) == Approx(1));
     CHECK(PredictIpc(sm, {&kernel, 8}) == Approx(1));
   }
   SECTION("one warp: one cycle an instruction and a latency an access") {
-    const KernelProfile kernel = Kernel(0.1);
+    const KernelProfile kernel = ChainKernel(0.1);
     CHECK(PredictIpc(sm, {&kernel, 1}) == Approx(1 / (1 + 0.1 * (401 + 2 / 0.1))));
   }
   SECTION("only accesses: bandwidth bounds them") {
-    const KernelProfile kernel = Kernel(1, 48);
+    const KernelProfile kernel = ChainKernel(1, 48);
     const double ipc = PredictIpc(sm, {&kernel, 8});
     CHECK(ipc * 2 < 0.1);  // requests per cycle
     CHECK(ipc * 2 > 0.07);
@@ -194,13 +194,13 @@ TEST_CASE("PredictIpc_LimitingCases") {
 
 TEST_CASE("PredictIpc_DependentInstructions_WaitForEachOtherUnlessWarpsCoverIt") {
   const SmModel sm = OneScheduler();
-  KernelProfile kernel = Kernel(0);
+  KernelProfile kernel = ChainKernel(0);
   kernel.refinement.dependency_cycles = 9;
   CHECK(PredictIpc(sm, {&kernel, 1}) == Approx(1 / 9.0));
   CHECK(PredictIpc(sm, {&kernel, 6}) == Approx(6 / 9.0));
   CHECK(PredictIpc(sm, {&kernel, 12}) == Approx(1));
   // Beside a kernel whose instructions do not wait, each of its warps still issues once in nine cycles.
-  const KernelProfile quick = Kernel(0);
+  const KernelProfile quick = ChainKernel(0);
   const Resident residents[] = {{&kernel, 3}, {&quick, 1}};
   const std::vector<double> ipc = PredictIpc(sm, residents);
   CHECK(ipc[0] == Approx(3 / 9.0 / (1 + 3 / 9.0)));
@@ -211,7 +211,7 @@ TEST_CASE("PredictIpc_DependentInstructions_WaitForEachOtherUnlessWarpsCoverIt")
 
 TEST_CASE("PredictIpc_SwappedKernels_SwapTheirIpc_AndEqualOnesShare") {
   const SmModel sm = OneScheduler();
-  const KernelProfile a = Kernel(0.02, 2), b = Kernel(0.2, 3, 0.5);
+  const KernelProfile a = ChainKernel(0.02, 2), b = ChainKernel(0.2, 3, 0.5);
   const Resident ab[] = {{&a, 3}, {&b, 2}}, ba[] = {{&b, 2}, {&a, 3}}, aa[] = {{&a, 3}, {&a, 3}};
   const auto first = PredictIpc(sm, ab), second = PredictIpc(sm, ba), same = PredictIpc(sm, aa);
   CHECK(first[0] == Approx(second[1]).epsilon(1e-10));
@@ -223,7 +223,7 @@ TEST_CASE("PredictIpc_OneKernelInTwoParts_IsTheKernelWhole") {
   const SmModel sm = OneScheduler();
   for (const double ratio : {0.0, 0.01, 0.15, 0.8}) {
     for (const double share : {0.0, 0.4, 1.0}) {
-      const KernelProfile kernel = Kernel(ratio, 2, share);
+      const KernelProfile kernel = ChainKernel(ratio, 2, share);
       const Resident parts[] = {{&kernel, 2}, {&kernel, 3}};
       const std::vector<double> ipc = PredictIpc(sm, parts);
       const double whole = PredictIpc(sm, {&kernel, 5});
@@ -235,7 +235,7 @@ TEST_CASE("PredictIpc_OneKernelInTwoParts_IsTheKernelWhole") {
 
 TEST_CASE("Chain_SteadyState_AsManyUnitsStallAsWakeUp") {
   const SmModel sm = OneScheduler();
-  const KernelProfile a = Kernel(0.03, 4), b = Kernel(0.2, 8, 0.5);
+  const KernelProfile a = ChainKernel(0.03, 4), b = ChainKernel(0.2, 8, 0.5);
   const Resident residents[] = {{&a, 4}, {&b, 3}};
   const SmChain chain = BuildChain(sm, residents);
   const Eigen::VectorXd gamma = StationaryDistribution(chain.transitions);
@@ -260,7 +260,7 @@ TEST_CASE("PredictIpc_IsMonotonic") {
   const SmModel sm = OneScheduler();
   double last = 2;
   for (double ratio = 0; ratio <= 1; ratio += 0.05) {
-    const KernelProfile kernel = Kernel(ratio, 6);
+    const KernelProfile kernel = ChainKernel(ratio, 6);
     const double ipc = PredictIpc(sm, {&kernel, 6});
     CHECK(ipc < last);
     last = ipc;
@@ -274,7 +274,7 @@ TEST_CASE("PredictIpc_IsMonotonic") {
   }
   last = 2;
   for (double share = 0; share <= 1; share += 0.1) {
-    const KernelProfile kernel = Kernel(0.05, 2, share);
+    const KernelProfile kernel = ChainKernel(0.05, 2, share);
     const double ipc = PredictIpc(sm, {&kernel, 4});
     CHECK(ipc < last);
     last = ipc;
@@ -285,18 +285,18 @@ TEST_CASE("PredictIpc_SeveralSchedulers_AreAsManyVirtualSms") {
   SmModel one = OneScheduler(), four = OneScheduler();
   four.schedulers = 4;
   four.requests_per_cycle *= 4;
-  const KernelProfile narrow = Kernel(0.05, 2), wide = Kernel(0.05, 8);
+  const KernelProfile narrow = ChainKernel(0.05, 2), wide = ChainKernel(0.05, 8);
   CHECK(PredictIpc(four, {&wide, 5}) == Approx(4 * PredictIpc(one, {&narrow, 5})));
   // Fig. 11: without them, at most one instruction a cycle.
   CHECK(PredictIpc(four, {&wide, 5}, {.virtual_sm = false}) <= 1);
   // Fig. 10: uncoalesced accesses taken for coalesced ones.
-  const KernelProfile scattered = Kernel(0.05, 8, 0.8);
+  const KernelProfile scattered = ChainKernel(0.05, 8, 0.8);
   CHECK(PredictIpc(four, {&scattered, 5}, {.uncoalesced = false}) > 2 * PredictIpc(four, {&scattered, 5}));
 }
 
 TEST_CASE("PredictIpc_Granularity_CtasAreCloseToWarps") {
   const SmModel sm = OneScheduler();
-  const KernelProfile kernel = Kernel(0.02, 4);
+  const KernelProfile kernel = ChainKernel(0.02, 4);
   const double ctas = PredictIpc(sm, {&kernel, 8});
   const double warps = PredictIpc(sm, {&kernel, 8}, {.granularity = ModelOptions::Granularity::kWarp});
   CHECK(ctas < warps);
@@ -322,7 +322,7 @@ TEST_CASE("PredictIpc_AnyValidProfile_GivesAFiniteIpcWithinThePeak") {
       const double memory_ratio = pick({0, 1e-300, 1e-9, 0.02, 0.3, 0.999999, 1});
       const auto warps = static_cast<std::uint32_t>(pick({1, 2, 8, 32, 64}));
       const double share = pick({0, 0, 1e-12, 0.3, 1}), requests = pick({0, 1, 32, 1e6});
-      KernelProfile kernel = Kernel(memory_ratio, warps, share, requests);
+      KernelProfile kernel = ChainKernel(memory_ratio, warps, share, requests);
       kernel.coalesced_requests = pick({0, 0.1, 1, 4});
       kernel.refinement = {.dependency_cycles = pick({1, 1, 9.5, 1000}),
                            .instructions_per_issue = pick({1, 1, 1.5, 2}),
@@ -350,7 +350,7 @@ TEST_CASE("PredictIpc_AnyValidProfile_GivesAFiniteIpcWithinThePeak") {
 
 /// Whose accesses wait for one resource, of which an instruction takes `demand` cycles.
 KernelProfile OfOneResource(double memory_ratio, double demand) {
-  KernelProfile kernel = Kernel(memory_ratio);
+  KernelProfile kernel = ChainKernel(memory_ratio);
   kernel.demands = {0.0, demand};
   return kernel;
 }

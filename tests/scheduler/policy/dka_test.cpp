@@ -19,9 +19,9 @@ struct Stage {
 };
 
 /// A device whose multiprocessors hold one block each, and streams of launches that are all there from the beginning.
-class Device {
+class DkaDevice {
  public:
-  Device(Policy& policy, std::uint32_t sms) : policy_(policy), sms_(sms) {}
+  DkaDevice(Policy& policy, std::uint32_t sms) : policy_(policy), sms_(sms) {}
 
   void Stream(std::vector<Stage> launches, std::uint32_t tenant = 0, double weight = 1) {
     streams_.push_back({.tenant = tenant, .weight = weight, .launches = std::move(launches)});
@@ -134,13 +134,14 @@ class Device {
   std::vector<Ran> ran_;
 };
 
-const Device::Ran& Of(const std::vector<Device::Ran>& ran, std::size_t stream, std::size_t stage) {
-  return *std::ranges::find_if(ran, [&](const Device::Ran& one) { return one.stream == stream && one.stage == stage; });
+const DkaDevice::Ran& Of(const std::vector<DkaDevice::Ran>& ran, std::size_t stream, std::size_t stage) {
+  return *std::ranges::find_if(ran,
+                               [&](const DkaDevice::Ran& one) { return one.stream == stream && one.stage == stage; });
 }
 
 TEST_CASE("Dka_RunsTheFirstDataSetAlone_AndThenAStageOfOneBesideTheStageBeforeOfTheNext") {
   Dka policy;
-  Device device(policy, 8);
+  DkaDevice device(policy, 8);
   for (int set = 0; set < 4; ++set) device.Stream({{1, 24}, {2, 8}});
   const auto& ran = device.Run();
   CHECK(Of(ran, 0, 0).end == 300);
@@ -151,7 +152,7 @@ TEST_CASE("Dka_RunsTheFirstDataSetAlone_AndThenAStageOfOneBesideTheStageBeforeOf
   CHECK(Of(ran, 1, 0).sms.size() == 8);
   // A kernel with a quarter of all blocks gets a quarter of the multiprocessors.
   for (std::size_t set = 1; set < 3; ++set) {
-    const Device::Ran &late = Of(ran, set, 1), &early = Of(ran, set + 1, 0);
+    const DkaDevice::Ran &late = Of(ran, set, 1), &early = Of(ran, set + 1, 0);
     CHECK(late.begin == early.begin);
     CHECK(late.sms == std::set<std::uint32_t>{0, 1});
     CHECK(early.sms == std::set<std::uint32_t>{2, 3, 4, 5, 6, 7});
@@ -163,7 +164,7 @@ TEST_CASE("Dka_RunsTheFirstDataSetAlone_AndThenAStageOfOneBesideTheStageBeforeOf
 TEST_CASE("Dka_WithThreeStages_RunsTheFirstAndSecond_SecondAndThird_ThirdAndFirst") {
   auto log = std::make_shared<std::vector<DkaStep>>();
   Dka policy({.log = log});
-  Device device(policy, 6);
+  DkaDevice device(policy, 6);
   for (int set = 0; set < 5; ++set) device.Stream({{1, 6}, {2, 6}, {3, 6}});
   device.Run();
   std::vector<std::vector<std::size_t>> stages;
@@ -178,7 +179,7 @@ TEST_CASE("Dka_WithThreeStages_RunsTheFirstAndSecond_SecondAndThird_ThirdAndFirs
 TEST_CASE("Dka_OfThreeAtOnce_FindsTheirShares") {
   auto log = std::make_shared<std::vector<DkaStep>>();
   Dka policy({.together = 3, .log = log});
-  Device device(policy, 12);
+  DkaDevice device(policy, 12);
   for (int set = 0; set < 9; ++set) device.Stream({{1, 24}, {2, 48}, {3, 72}});
   device.Run();
   const auto three = std::ranges::find_if(*log, [](const DkaStep& step) { return step.kernels.size() == 3; });
@@ -198,7 +199,7 @@ class Saturating final : public ScalingModel {
 TEST_CASE("Dka_WithAModel_BeginsAtWhatThatExpects") {
   auto log = std::make_shared<std::vector<DkaStep>>();
   Dka policy({.log = log}, std::make_shared<Saturating>(), "dka-predicted");
-  Device device(policy, 12);
+  DkaDevice device(policy, 12);
   for (int set = 0; set < 4; ++set) device.Stream({{1, 12}, {2, 24}});
   device.Run();
   const auto two = std::ranges::find_if(*log, [](const DkaStep& step) { return step.kernels.size() == 2; });
@@ -209,7 +210,7 @@ TEST_CASE("Dka_WithAModel_BeginsAtWhatThatExpects") {
 TEST_CASE("Dka_WithSharesForMore_RunsThreeAtOnce") {
   auto log = std::make_shared<std::vector<DkaStep>>();
   Dka policy({.together = 3, .fixed = {{{1, 0}, {3, 3}}, {{2, 1, 0}, {1, 2, 3}}, {{2, 1}, {3, 3}}}, .log = log});
-  Device device(policy, 6);
+  DkaDevice device(policy, 6);
   for (int set = 0; set < 4; ++set) device.Stream({{1, 6}, {2, 6}, {3, 6}});
   device.Run();
   REQUIRE(log->size() == 6);
@@ -224,8 +225,8 @@ TEST_CASE("Dka_LeavesWhatIsNoPipeline_ToTheOrderInWhichItCame") {
   for (const bool one_stream : {false, true}) {
     Dka policy;
     auto leftover = MakePolicy("leftover");
-    Device device(policy, 4), other(**leftover, 4);
-    for (Device* const one : {&device, &other}) {
+    DkaDevice device(policy, 4), other(**leftover, 4);
+    for (DkaDevice* const one : {&device, &other}) {
       if (one_stream) {
         one->Stream({{1, 5}, {2, 3}, {1, 5}, {2, 3}});
       } else {
@@ -248,7 +249,7 @@ TEST_CASE("Dka_LeavesWhatIsNoPipeline_ToTheOrderInWhichItCame") {
 
 TEST_CASE("Dka_WaitsForTheNextKernelOfADataSet_ButNotLong") {
   Dka policy;
-  Device device(policy, 4);
+  DkaDevice device(policy, 4);
   device.gap = 10;
   for (int set = 0; set < 3; ++set) device.Stream({{1, 4}, {2, 4}});
   const auto& ran = device.Run();
@@ -256,7 +257,7 @@ TEST_CASE("Dka_WaitsForTheNextKernelOfADataSet_ButNotLong") {
   CHECK(Of(ran, 1, 1).begin == Of(ran, 2, 0).begin);
 
   Dka patient;
-  Device slow(patient, 4);
+  DkaDevice slow(patient, 4);
   slow.gap = 1000;
   for (int set = 0; set < 3; ++set) slow.Stream({{1, 4}, {2, 4}});
   const auto& late = slow.Run();
@@ -267,7 +268,7 @@ TEST_CASE("Dka_WaitsForTheNextKernelOfADataSet_ButNotLong") {
 
 TEST_CASE("Dka_OfStreamsThatAreUsedAgain_AndThatEndEarly_RunsAll") {
   Dka policy;
-  Device device(policy, 4);
+  DkaDevice device(policy, 4);
   device.Stream({{1, 4}, {2, 4}, {1, 4}, {2, 4}, {1, 4}, {2, 4}});
   device.Stream({{1, 4}, {2, 4}, {1, 4}});
   device.Stream({{1, 4}});
@@ -278,7 +279,7 @@ TEST_CASE("Dka_OfStreamsThatAreUsedAgain_AndThatEndEarly_RunsAll") {
 
 TEST_CASE("Dka_OfOneMultiprocessor_RunsOneKernelAfterTheOther") {
   Dka policy;
-  Device device(policy, 1);
+  DkaDevice device(policy, 1);
   for (int set = 0; set < 4; ++set) device.Stream({{1, 2}, {2, 3}});
   const auto& ran = device.Run();
   CHECK(device.now() == 100 * 4 * 5);
@@ -287,30 +288,30 @@ TEST_CASE("Dka_OfOneMultiprocessor_RunsOneKernelAfterTheOther") {
 
 /// Blocks times cycles that a stream's launches had done by then; those of launches that were on their way are not
 /// counted.
-double WorkUntil(const std::vector<Device::Ran>& ran, std::size_t stream, std::uint64_t cycle, double of_each) {
+double WorkUntil(const std::vector<DkaDevice::Ran>& ran, std::size_t stream, std::uint64_t cycle, double of_each) {
   double work = 0;
-  for (const Device::Ran& one : ran) work += one.stream == stream && one.end != 0 && one.end <= cycle ? of_each : 0;
+  for (const DkaDevice::Ran& one : ran) work += one.stream == stream && one.end != 0 && one.end <= cycle ? of_each : 0;
   return work;
 }
 
-std::uint64_t LastEnd(const std::vector<Device::Ran>& ran, std::size_t stream) {
+std::uint64_t LastEnd(const std::vector<DkaDevice::Ran>& ran, std::size_t stream) {
   std::uint64_t last = 0;
-  for (const Device::Ran& one : ran) last = std::max(last, one.stream == stream ? one.end : 0);
+  for (const DkaDevice::Ran& one : ran) last = std::max(last, one.stream == stream ? one.end : 0);
   return last;
 }
 
 TEST_CASE("Dka_OfTwoTenants_GivesEachAsManyAsLetBothEndTogether") {
   Dka policy;
-  Device device(policy, 8);
+  DkaDevice device(policy, 8);
   device.Stream(std::vector<Stage>(20, {1, 24}), 1);
   device.Stream(std::vector<Stage>(20, {2, 8}), 2);
   const auto& ran = device.Run();
   // A quarter of all blocks gets a quarter of the multiprocessors; the first ones were alone, to be measured.
   std::size_t together = 0;
-  for (const Device::Ran& one : ran) {
+  for (const DkaDevice::Ran& one : ran) {
     if (one.stream != 0) continue;
     const auto beside = std::ranges::find_if(
-        ran, [&](const Device::Ran& other) { return other.stream == 1 && other.begin == one.begin; });
+        ran, [&](const DkaDevice::Ran& other) { return other.stream == 1 && other.begin == one.begin; });
     if (beside == ran.end()) continue;
     CHECK(one.sms.size() == 6);
     CHECK(beside->sms.size() == 2);
@@ -323,7 +324,7 @@ TEST_CASE("Dka_OfTwoTenants_GivesEachAsManyAsLetBothEndTogether") {
 TEST_CASE("Dka_OfTwoTenants_KeepsTheirWeights") {
   for (const double weight : {1.0, 3.0}) {
     Dka policy;
-    Device device(policy, 8);
+    DkaDevice device(policy, 8);
     device.Stream(std::vector<Stage>(120, {1, 24}), 1, weight);
     device.Stream(std::vector<Stage>(120, {2, 24}), 2);
     const auto& ran = device.Run();
@@ -337,7 +338,7 @@ TEST_CASE("Dka_OfTwoTenants_KeepsTheirWeights") {
 
 TEST_CASE("Dka_OfTenantsWithShortAndLongKernels_LeavesNoRoomEmpty") {
   Dka policy;
-  Device device(policy, 8);
+  DkaDevice device(policy, 8);
   device.Stream(std::vector<Stage>(400, {1, 4}), 1);
   device.Stream(std::vector<Stage>(20, {2, 80}), 2);
   const auto& ran = device.Run();
@@ -350,7 +351,7 @@ TEST_CASE("Dka_OfTenantsWithShortAndLongKernels_LeavesNoRoomEmpty") {
 TEST_CASE("Dka_OfATenantThatComesLate_StartsWithTheOthers") {
   // Who was not there has no claim on the time before.
   Dka policy;
-  Device device(policy, 8);
+  DkaDevice device(policy, 8);
   device.Stream(std::vector<Stage>(60, {1, 24}), 1);
   std::vector<Stage> late(1, {7, 8, 6000});  // keeps it busy with one long kernel
   late.insert(late.end(), 60, {2, 24});
@@ -361,7 +362,7 @@ TEST_CASE("Dka_OfATenantThatComesLate_StartsWithTheOthers") {
 
 TEST_CASE("GuardedDka_OfLightKernels_RunsAsManyAsThereIsRoomFor") {
   GuardedDka policy;
-  Device device(policy, 8);
+  DkaDevice device(policy, 8);
   for (int set = 0; set < 4; ++set) device.Stream({{1, 2}, {2, 2}});
   const auto& ran = device.Run();
   CHECK(device.now() == 200);
@@ -372,7 +373,7 @@ TEST_CASE("GuardedDka_WhereSplitsDoNotPay_FillsTheRoomThatIsLeft") {
   // Waves of 9 blocks on 8 multiprocessors: one after the other leaves 7 of 16 places empty, and so does any split of
   // two such kernels.
   const auto run = [](std::unique_ptr<Policy> policy, std::size_t sets) {
-    Device device(*policy, 8);
+    DkaDevice device(*policy, 8);
     for (std::size_t set = 0; set < sets; ++set) device.Stream({{1, 9}, {2, 9}});
     device.Run();
     return device.now();
@@ -400,7 +401,7 @@ TEST_CASE("Dka_OfRandomPrograms_StartsEveryBlockAndNeverStandsStill") {
     auto policy = *MakePolicy(round % 2 == 0 ? "dka" : "dka-guarded");
     if (round % 5 == 0)
       policy = std::make_unique<Dka>(DkaOptions{.together = static_cast<std::uint32_t>(2 + random() % 4)});
-    Device device(*policy, static_cast<std::uint32_t>(1 + random() % 9));
+    DkaDevice device(*policy, static_cast<std::uint32_t>(1 + random() % 9));
     device.gap = random() % 3 * 40;
     std::vector<Stage> stages;
     for (std::uint64_t i = 1 + random() % 5; i > 0; --i)

@@ -43,9 +43,9 @@ CoSchedule Together(std::uint64_t a, std::uint32_t ctas_a, std::uint64_t b, std:
 
 /// A device of `sms` multiprocessors with room for 8 blocks each, that starts what a policy says as the timing model
 /// does.
-class Device {
+class KerneletDevice {
  public:
-  explicit Device(std::size_t sms)
+  explicit KerneletDevice(std::size_t sms)
       : sms_(sms, SmView{.free_ctas = 8, .free_warps = 48, .free_registers = 32768, .free_shared_bytes = 49152}) {}
 
   void Add(KernelView kernel) {
@@ -124,7 +124,7 @@ TEST_CASE("Kernelet_CoSchedule_EachSmHoldsTheQuotas_BlocksAreReplacedByTheirKind
   auto planner = std::make_shared<Told>();
   planner->schedules = {Together(7, 5, 9, 3)};
   Kernelet policy(planner);
-  Device device(2);
+  KerneletDevice device(2);
   device.Add({.id = 1, .ctas = 100, .profile = 9});
   device.Add({.id = 2, .ctas = 100, .profile = 7});
   device.Pump(policy);
@@ -139,7 +139,7 @@ TEST_CASE("Kernelet_CoSchedule_EachSmHoldsTheQuotas_BlocksAreReplacedByTheirKind
 }
 
 /// Until cycle `until`, ends all running blocks of each kernel every so many cycles.
-void RunWaves(Device& device, Kernelet& policy, const std::map<std::uint64_t, std::uint64_t>& every,
+void RunWaves(KerneletDevice& device, Kernelet& policy, const std::map<std::uint64_t, std::uint64_t>& every,
               std::uint64_t until) {
   while (device.cycle < until) {
     ++device.cycle;
@@ -156,7 +156,7 @@ TEST_CASE("Kernelet_APlannerThatWantsTo_LearnsHowFastTheTwoGo_Once") {
   planner->schedules = {Together(7, 5, 9, 3)};
   planner->wants = true;
   Kernelet policy(planner, {.probe_waves = 2});
-  Device device(2);
+  KerneletDevice device(2);
   device.Add({.id = 1, .ctas = 1000, .profile = 9});
   device.Pump(policy);  // alone: it has more than its part, which drains
   device.Add({.id = 2, .ctas = 35, .profile = 7});
@@ -179,7 +179,7 @@ TEST_CASE("Kernelet_WhileAThirdKernelRuns_NothingIsLearned") {
   planner->schedules = {Together(7, 4, 9, 3)};
   planner->wants = true;
   Kernelet policy(planner, {.probe_waves = 1});
-  Device device(1);
+  KerneletDevice device(1);
   device.Add({.id = 3, .ctas = 1, .profile = 5});
   device.Pump(policy);  // stays
   device.Add({.id = 1, .ctas = 1000, .profile = 9});
@@ -198,7 +198,7 @@ TEST_CASE("Kernelet_SmallestSlice_WaitsForRoomForOne") {
   auto planner = std::make_shared<Told>();
   planner->schedules = {Together(7, 4, 9, 4, 4)};
   Kernelet policy(planner);
-  Device device(2);
+  KerneletDevice device(2);
   device.Add({.id = 1, .ctas = 11, .profile = 7});
   device.Add({.id = 2, .ctas = 100, .profile = 9});
   device.Pump(policy);
@@ -224,7 +224,7 @@ TEST_CASE("Kernelet_NothingPays_OrNothingIsKnown_IsLeftover") {
   for (const std::uint64_t profile : {std::uint64_t{0}, std::uint64_t{3}}) {
     for (const bool with_planner : {false, true}) {
       Kernelet policy(with_planner ? planner : nullptr);
-      Device device(1);
+      KerneletDevice device(1);
       device.Add({.id = 1, .ctas = 10, .profile = profile});
       device.Add({.id = 2, .ctas = 10, .profile = 4});
       CHECK(device.Pump(policy) == std::map<std::uint64_t, std::uint64_t>{{1, 8}});
@@ -240,7 +240,7 @@ TEST_CASE("Kernelet_OldestHasNoProfile_GoesFirst") {
   auto planner = std::make_shared<Told>();
   planner->schedules = {Together(7, 4, 9, 4)};
   Kernelet policy(planner);
-  Device device(1);
+  KerneletDevice device(1);
   device.Add({.id = 1, .ctas = 10});
   device.Add({.id = 2, .ctas = 10, .profile = 7});
   device.Add({.id = 3, .ctas = 10, .profile = 9});
@@ -252,7 +252,7 @@ TEST_CASE("Kernelet_Arrival_PlansAgain_AndTheOldSharesDrain") {
     auto planner = std::make_shared<Told>();
     planner->schedules = {Together(5, 6, 7, 2), Together(7, 4, 9, 4)};
     Kernelet policy(planner, {.replan_on_arrival = replan});
-    Device device(1);
+    KerneletDevice device(1);
     device.Add({.id = 1, .ctas = 50, .profile = 7});
     CHECK(device.Pump(policy) == std::map<std::uint64_t, std::uint64_t>{{1, 8}});  // alone
     device.Add({.id = 2, .ctas = 50, .profile = 9});
@@ -273,7 +273,7 @@ TEST_CASE("Kernelet_OneHasStartedAll_PlansAgain_AndAKernelOfTheSameKindTakesItsP
   auto planner = std::make_shared<Told>();
   planner->schedules = {Together(7, 4, 9, 4)};
   Kernelet policy(planner, {.replan_on_arrival = false});
-  Device device(1);
+  KerneletDevice device(1);
   device.Add({.id = 1, .ctas = 5, .profile = 7});
   device.Add({.id = 2, .ctas = 50, .profile = 9});
   device.Add({.id = 3, .ctas = 50, .profile = 7});
@@ -282,7 +282,7 @@ TEST_CASE("Kernelet_OneHasStartedAll_PlansAgain_AndAKernelOfTheSameKindTakesItsP
   device.End(1);
   CHECK(device.Pump(policy) == std::map<std::uint64_t, std::uint64_t>{{1, 1}, {3, 1}});
   CHECK(planner->asked == 1);
-  Device other(1);
+  KerneletDevice other(1);
   other.Add({.id = 4, .ctas = 50, .profile = 9});
   CHECK(other.Pump(policy) == std::map<std::uint64_t, std::uint64_t>{{4, 8}});  // 7 is gone: alone
 }
@@ -290,7 +290,7 @@ TEST_CASE("Kernelet_OneHasStartedAll_PlansAgain_AndAKernelOfTheSameKindTakesItsP
 TEST_CASE("Kernelet_PlannerHasLearned_IsAskedAgain") {
   auto planner = std::make_shared<Told>();
   Kernelet policy(planner);
-  Device device(1);
+  KerneletDevice device(1);
   device.Add({.id = 1, .ctas = 4, .profile = 7});
   device.Add({.id = 2, .ctas = 50, .profile = 9});
   policy.Next(device.snapshot());
@@ -309,7 +309,7 @@ TEST_CASE("Kernelet_Patience_BoundsHowManyOvertakeTheOldest") {
     auto planner = std::make_shared<Told>();
     planner->schedules = {Together(7, 4, 9, 4)};
     Kernelet policy(planner, {.patience = patience});
-    Device device(1);
+    KerneletDevice device(1);
     device.Add({.id = 1, .ctas = 8, .profile = 3});
     std::uint64_t next = 2;
     for (int i = 0; i < 40; ++i) {
@@ -355,7 +355,7 @@ TEST_CASE("Kernelet_RandomArrivalsAndEnds_AllRun_WithinTheQuotas") {
     const std::size_t sms = 1 + random() % 4;
     Kernelet policy(planner,
                     {.replan_on_arrival = random() % 2 == 0, .patience = static_cast<std::uint32_t>(random() % 3)});
-    Device device(sms);
+    KerneletDevice device(sms);
     std::uint64_t next = 1;
     for (int step = 0; step < 400 || !device.kernels().empty(); ++step) {
       REQUIRE(step < 20000);

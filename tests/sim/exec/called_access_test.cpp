@@ -19,8 +19,8 @@ struct Kind {
 };
 constexpr Kind kKinds[] = {{"u8", 1, 1},     {"u16", 1, 2},    {"u32", 1, 4},    {"u64", 1, 8},    {"v2.u8", 2, 1},
                            {"v4.u16", 4, 2}, {"v2.u32", 2, 4}, {"v4.u32", 4, 4}, {"v2.u64", 2, 8}, {"v4.u8", 4, 1}};
-constexpr unsigned kRounds = 3;     // of all kinds: 30 loads and 30 stores, each kind by way of each space
-constexpr unsigned kRowBytes = 32;  // of a thread and access
+constexpr unsigned kAccessRounds = 3;  // of all kinds: 30 loads and 30 stores, each kind by way of each space
+constexpr unsigned kRowBytes = 32;     // of a thread and access
 
 std::string Registers(const Kind& kind) {
   const char* const prefix = kind.bytes == 8 ? "%rd" : kind.bytes == 4 ? "%r" : "%h";
@@ -52,7 +52,7 @@ std::string ManyAccesses() {
   mul.wide.u32 %rd5, %r3, 4; add.u64 %rd5, %rd5, %rd4;
 )";
   unsigned access = 0;
-  for (unsigned round = 0; round < kRounds; ++round) {
+  for (unsigned round = 0; round < kAccessRounds; ++round) {
     for (const Kind& kind : kKinds) {
       const std::string k = std::to_string(access), row = std::to_string(access * 64 * kRowBytes),
                         registers = Registers(kind);
@@ -78,7 +78,7 @@ std::string ManyAccesses() {
 
 std::vector<std::uint8_t> Moved(const std::vector<std::uint8_t>& from, unsigned threads) {
   std::vector<std::uint8_t> to(from.size(), 0xee);
-  for (unsigned access = 0; access < kRounds * std::size(kKinds); ++access) {
+  for (unsigned access = 0; access < kAccessRounds * std::size(kKinds); ++access) {
     const Kind& kind = kKinds[access % std::size(kKinds)];
     for (unsigned i = 0; i < threads; ++i) {
       if (access % 2 == 1 && (i >> access % 5 & 1) == 0) continue;
@@ -122,7 +122,7 @@ TEST_CASE("ManyAccesses_OfEverySizeAndSpace_MoveWhatTheySay") {
     exec::Engine::Options options;
     options.cpu_features = features;
     Executor executor(options);
-    std::vector<std::uint8_t> from(kRounds * std::size(kKinds) * 64 * kRowBytes);
+    std::vector<std::uint8_t> from(kAccessRounds * std::size(kKinds) * 64 * kRowBytes);
     for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::uint8_t>(i * 2654435761u >> 13);
     for (const std::uint32_t threads : numbers) {
       std::vector<std::uint8_t> to(from.size(), 0xee);

@@ -15,7 +15,7 @@ namespace {
 
 // A thread goes through its row of `numbers` and of `keys`, four a round, and what is left one by one: {sum, hash}.
 // `pairs` has the row's entries by twos, at the index of the row.
-const char* const kRows = R"(.version 8.0
+const char* const kDoubleRows = R"(.version 8.0
 .target sm_75
 .address_size 64
 .visible .entry rows(.param .u64 starts, .param .u64 numbers, .param .u64 keys, .param .u64 pairs, .param .u64 out, .param .u32 n)
@@ -84,13 +84,13 @@ struct Result {
   std::uint64_t hash;
 };
 
-struct Rows {
+struct DoubleRows {
   std::vector<std::int32_t> starts{0};
   std::vector<double> numbers, pairs;
   std::vector<std::uint64_t> keys;
   std::vector<Result> out;
 
-  explicit Rows(std::uint32_t count) : out(count) {
+  explicit DoubleRows(std::uint32_t count) : out(count) {
     std::mt19937_64 random(5);
     for (std::uint32_t i = 0; i < count; ++i)
       starts.push_back(starts.back() + static_cast<std::int32_t>(random() % 23));
@@ -129,16 +129,17 @@ TEST_CASE("DoubleRows_OfDifferentLengths_AreAllRead") {
   for (const std::uint32_t block : {16u, 43u, 256u}) {
     Executor executor(options);  // one for each block, so that the kernel is built for it, and once
     for (const std::uint32_t count : {3u, 32u, 700u}) {
-      Rows rows(count);
+      DoubleRows rows(count);
       const std::uint64_t out = executor.Upload(rows.out);
-      const exec::LaunchFault fault = executor.Launch(kRows, "rows", {(count + block - 1) / block, 1, 1}, {block, 1, 1},
-                                                      ParamBlock()
-                                                          .Add(executor.Upload(rows.starts))
-                                                          .Add(executor.Upload(rows.numbers))
-                                                          .Add(executor.Upload(rows.keys))
-                                                          .Add(executor.Upload(rows.pairs))
-                                                          .Add(out)
-                                                          .Add(count));
+      const exec::LaunchFault fault =
+          executor.Launch(kDoubleRows, "rows", {(count + block - 1) / block, 1, 1}, {block, 1, 1},
+                          ParamBlock()
+                              .Add(executor.Upload(rows.starts))
+                              .Add(executor.Upload(rows.numbers))
+                              .Add(executor.Upload(rows.keys))
+                              .Add(executor.Upload(rows.pairs))
+                              .Add(out)
+                              .Add(count));
       INFO("block of " << block << ", " << count << " rows, " << options.cpu_features << ": " << fault.text);
       REQUIRE(fault.kind == exec::FaultKind::kNone);
       executor.Download(out, rows.out);
@@ -151,13 +152,13 @@ TEST_CASE("DoubleRows_OfDifferentLengths_AreAllRead") {
 TEST_CASE("DoubleRows_InHostMemory_TakeTheSlowPath") {
   constexpr std::uint32_t kCount = 300;
   Executor executor;
-  Rows rows(kCount);
+  DoubleRows rows(kCount);
   const auto share = [&](auto& data) {
     REQUIRE(executor.memory().RegisterHost(data.data(), data.size() * sizeof(data[0]), false));
     return reinterpret_cast<std::uint64_t>(data.data());
   };
   const std::uint64_t out = executor.Upload(rows.out);
-  const exec::LaunchFault fault = executor.Launch(kRows, "rows", {10, 1, 1}, {32, 1, 1},
+  const exec::LaunchFault fault = executor.Launch(kDoubleRows, "rows", {10, 1, 1}, {32, 1, 1},
                                                   ParamBlock()
                                                       .Add(executor.Upload(rows.starts))
                                                       .Add(share(rows.numbers))
@@ -174,12 +175,12 @@ TEST_CASE("DoubleRows_InHostMemory_TakeTheSlowPath") {
 TEST_CASE("DoubleRows_BadPlace_IsAFaultOfItsLane") {
   constexpr std::uint32_t kCount = 32;
   Executor executor;
-  Rows rows(kCount);
+  DoubleRows rows(kCount);
   std::size_t bad = 0;
   while (rows.starts[bad + 1] - rows.starts[bad] < 8) ++bad;
   rows.starts[bad] = 0x3000'0000;
   rows.starts[bad + 1] = 0x3000'0010;
-  const exec::LaunchFault fault = executor.Launch(kRows, "rows", {1, 1, 1}, {32, 1, 1},
+  const exec::LaunchFault fault = executor.Launch(kDoubleRows, "rows", {1, 1, 1}, {32, 1, 1},
                                                   ParamBlock()
                                                       .Add(executor.Upload(rows.starts))
                                                       .Add(executor.Upload(rows.numbers))

@@ -7,7 +7,7 @@
 namespace gridloom::test {
 namespace {
 
-constexpr std::uint32_t kRounds = 5, kCtas = 3;
+constexpr std::uint32_t kWaitingRounds = 5, kCtas = 3;
 
 /// How a block sums up without a second barrier. Each leaves the sum of the warps' sums (%sum) in %total.
 struct Reduction {
@@ -100,7 +100,7 @@ std::vector<std::uint32_t> Launch(const std::string& ptx, std::uint32_t threads,
   std::vector<std::uint32_t> out(std::size_t{threads} * kCtas);
   const std::uint64_t d_out = executor.Upload(out);
   const exec::LaunchFault fault =
-      executor.Launch(ptx, "sums", {kCtas, 1, 1}, {threads, 1, 1}, ParamBlock().Add(d_out).Add(kRounds));
+      executor.Launch(ptx, "sums", {kCtas, 1, 1}, {threads, 1, 1}, ParamBlock().Add(d_out).Add(kWaitingRounds));
   INFO(fault.text << '\n' << ptx);
   REQUIRE(fault.kind == exec::FaultKind::kNone);
   executor.Download(d_out, out);
@@ -118,7 +118,7 @@ TEST_CASE("GiveWay_BlockSumsWithoutSecondBarrier_AreThoseOfTheirRound") {
         const std::vector<std::uint32_t> out = Launch(ptx, threads, "");
         for (std::uint32_t cta = 0; cta < kCtas; ++cta) {
           std::uint32_t want = 0;
-          for (std::uint32_t round = 0; round < kRounds; ++round) {
+          for (std::uint32_t round = 0; round < kWaitingRounds; ++round) {
             std::uint32_t sum = 0;
             for (std::uint32_t warp = 0; warp < threads / 32; ++warp) sum += Partial(warp, round, cta);
             want = want * 3 + sum;
@@ -141,7 +141,7 @@ TEST_CASE("GiveWay_WarpsThatEndInBetween_AreNotWaitedFor") {
       const std::vector<std::uint32_t> out = Launch(ptx, threads, "");
       for (std::uint32_t cta = 0; cta < kCtas; ++cta) {
         std::vector<std::uint32_t> slots(warps), want(warps);
-        for (std::uint32_t round = 0; round < kRounds; ++round) {
+        for (std::uint32_t round = 0; round < kWaitingRounds; ++round) {
           std::uint32_t sum = 0;
           for (std::uint32_t warp = 0; warp + round < warps; ++warp) slots[warp] = Partial(warp, round, cta);
           for (const std::uint32_t slot : slots) sum += slot;
@@ -168,7 +168,7 @@ TEST_CASE("GiveWay_WarpsThatSpin_AreNotWaitedFor") {
     const std::vector<std::uint32_t> out = Launch(Kernel(spin, ""), 128, cpu);
     for (std::uint32_t cta = 0; cta < kCtas; ++cta) {
       std::uint32_t want = 0;
-      for (std::uint32_t round = 0; round < kRounds; ++round) want = want * 3 + Partial(0, round, cta);
+      for (std::uint32_t round = 0; round < kWaitingRounds; ++round) want = want * 3 + Partial(0, round, cta);
       for (std::uint32_t thread = 0; thread < 128; ++thread) REQUIRE(out[cta * 128 + thread] == want);
     }
   }

@@ -20,7 +20,7 @@ struct NanCase {
 // Loaded are %f1 infinity, %f2 -infinity, %f3 0x7f812345 (signalling), %f4 0xffc54321, %f5 1, %f6 -1; %g1
 // 0xfff8000000012345, %g2 0x7ff0000000054321 (signalling), %g3 1, %g4 infinity; %h1 0xfe12, %h2 0x7c12 (signalling),
 // %h3 0xffc1.
-constexpr NanCase kCases[] = {
+constexpr NanCase kNanCases[] = {
     // What is computed in f32 is 0x7fffffff for a conversion, too; what is loaded keeps its payload.
     {"add.f32 %f9, %f1, %f2; cvt.f64.f32 %g9, %f9; mov.b64 %d9, %g9;", 0x7fffffffe0000000},
     {"sqrt.rn.f32 %f9, %f6; cvt.f64.f32 %g9, %f9; mov.b64 %d9, %g9;", 0x7fffffffe0000000},
@@ -85,7 +85,7 @@ TEST_CASE("NanBits_AreThoseOfAGpu_InBothTiersAndFolded") {
     Executor executor(options);
     const std::uint64_t at = executor.Upload(in);
     const std::uint64_t out_at = executor.Upload(std::vector<std::uint64_t>(1));
-    for (const NanCase& one : kCases) {
+    for (const NanCase& one : kNanCases) {
       for (const bool loads : {true, false}) {
         std::vector<std::uint64_t> out(1);
         const exec::LaunchFault fault =

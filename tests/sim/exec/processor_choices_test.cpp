@@ -18,13 +18,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-struct Directory {
-  Directory() {
+struct ChoicesFolder {
+  ChoicesFolder() {
     char name[] = "/tmp/gridloom-processor-XXXXXX";
     REQUIRE(mkdtemp(name) != nullptr);
     path = name;
   }
-  ~Directory() { fs::remove_all(path); }
+  ~ChoicesFolder() { fs::remove_all(path); }
   /// The only file; empty when there is none.
   std::string file() const {
     std::string found;
@@ -71,7 +71,7 @@ TEST_CASE("processor: nothing else passes for what was measured") {
 }
 
 TEST_CASE("processor: measured once, then read; a damaged file is made anew") {
-  const Directory directory;
+  const ChoicesFolder directory;
   {
     CodeCache cache(directory.path, 1 << 20, {});
     CHECK(KnowProcessor(cache).measured_now);

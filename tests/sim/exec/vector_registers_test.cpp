@@ -11,7 +11,7 @@ using namespace gridloom::exec;
 
 namespace {
 
-std::string Module(const std::string& body) {
+std::string RegisterModule(const std::string& body) {
   return ".version 8.3\n.target sm_90\n.address_size 64\n.entry k(.param .u64 out) {\n"
          ".reg .b16 %h; .reg .b32 %r<4>; .reg .b64 %rd<4>; .reg .f64 %d; .reg .b128 %q<2>;\n"
          ".reg .v2 .b8 %bytes; .reg .v2 .b16 %halves; .reg .v4 .b16 %four; .reg .v2 .b32 %v; .reg .v2 .u32 %u; .reg "
@@ -26,7 +26,8 @@ LaunchFault Run(const std::string& body, const std::string& tiers, std::vector<s
   options.tiers = tiers;
   test::Executor executor(options);
   const std::uint64_t device = executor.Upload(values);
-  const LaunchFault fault = executor.Launch(Module(body), "k", {1, 1, 1}, {1, 1, 1}, test::ParamBlock().Add(device));
+  const LaunchFault fault =
+      executor.Launch(RegisterModule(body), "k", {1, 1, 1}, {1, 1, 1}, test::ParamBlock().Add(device));
   executor.Download(device, values);
   return fault;
 }

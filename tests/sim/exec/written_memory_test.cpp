@@ -13,7 +13,7 @@ using namespace gridloom::exec;
 
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kWrittenPage = 4096;
 
 struct Written {
   test::Executor executor;
@@ -21,7 +21,7 @@ struct Written {
   WrittenMemory written{memory};
 
   std::uint64_t Allocate(std::uint64_t bytes, MemoryKind kind = MemoryKind::kDevice) {
-    return memory.Allocate(bytes, kPage, kind);
+    return memory.Allocate(bytes, kWrittenPage, kind);
   }
   void Say(RangeCall call) {
     if (call.flags == 0) call.flags = kRangeWrite;
@@ -35,21 +35,24 @@ using Ranges = std::vector<ByteRange>;
 
 TEST_CASE("WrittenMemory_Ranges_ArePagesOfTheAllocation") {
   Written w;
-  const std::uint64_t a = w.Allocate(10 * kPage + 5), b = w.Allocate(kPage);
+  const std::uint64_t a = w.Allocate(10 * kWrittenPage + 5), b = w.Allocate(kWrittenPage);
   w.Say({.array = a, .base = a + 100, .count = 1, .width = 4});
-  CHECK(w.written.Ranges() == Ranges{{a, a + kPage}});
-  w.Say({.array = a, .base = a + 3 * kPage - 1, .count = 1, .width = 2, .flags = kRangeRead | kRangeWrite});
-  CHECK(w.written.Ranges() == Ranges{{a, a + kPage}, {a + 2 * kPage, a + 4 * kPage}});
-  w.Say(
-      {.array = a, .base = a + 10 * kPage, .count = 1, .width = 100 * kPage});  // the end of the allocation is its own
-  w.Say({.array = b, .base = a, .count = 1, .width = kPage});  // clipped to the allocation that it names
-  CHECK(w.written.Ranges() ==
-        Ranges{{a, a + kPage}, {a + 2 * kPage, a + 4 * kPage}, {a + 10 * kPage, a + 10 * kPage + 5}});
+  CHECK(w.written.Ranges() == Ranges{{a, a + kWrittenPage}});
+  w.Say({.array = a, .base = a + 3 * kWrittenPage - 1, .count = 1, .width = 2, .flags = kRangeRead | kRangeWrite});
+  CHECK(w.written.Ranges() == Ranges{{a, a + kWrittenPage}, {a + 2 * kWrittenPage, a + 4 * kWrittenPage}});
+  w.Say({.array = a,
+         .base = a + 10 * kWrittenPage,
+         .count = 1,
+         .width = 100 * kWrittenPage});                               // the end of the allocation is its own
+  w.Say({.array = b, .base = a, .count = 1, .width = kWrittenPage});  // clipped to the allocation that it names
+  CHECK(w.written.Ranges() == Ranges{{a, a + kWrittenPage},
+                                     {a + 2 * kWrittenPage, a + 4 * kWrittenPage},
+                                     {a + 10 * kWrittenPage, a + 10 * kWrittenPage + 5}});
 }
 
 TEST_CASE("WrittenMemory_WhatIsNotWritten_IsLeftOut") {
   Written w;
-  const std::uint64_t a = w.Allocate(4 * kPage);
+  const std::uint64_t a = w.Allocate(4 * kWrittenPage);
   w.Say({.array = a, .base = a, .count = 1, .width = 4, .flags = kRangeRead});
   w.Say({.op = RangeOp::kRelease, .array = a, .base = a, .count = 1, .width = 4});
   w.Say({.array = a, .base = a, .count = 0, .width = 4});
@@ -61,37 +64,39 @@ TEST_CASE("WrittenMemory_WhatIsNotWritten_IsLeftOut") {
 
 TEST_CASE("WrittenMemory_Pieces_AreThePagesThatTheyTouch") {
   Written w;
-  const std::uint64_t a = w.Allocate(64 * kPage);
-  w.Say({.array = a, .base = a + 8, .stride = 16 * kPage, .count = 3, .width = 4});
-  CHECK(w.written.Ranges() ==
-        Ranges{{a, a + kPage}, {a + 16 * kPage, a + 17 * kPage}, {a + 32 * kPage, a + 33 * kPage}});
+  const std::uint64_t a = w.Allocate(64 * kWrittenPage);
+  w.Say({.array = a, .base = a + 8, .stride = 16 * kWrittenPage, .count = 3, .width = 4});
+  CHECK(w.written.Ranges() == Ranges{{a, a + kWrittenPage},
+                                     {a + 16 * kWrittenPage, a + 17 * kWrittenPage},
+                                     {a + 32 * kWrittenPage, a + 33 * kWrittenPage}});
   w.Say({.array = a,
          .base = a,
          .stride = 512,
          .count = ~std::uint64_t{0},
          .width = 4});  // leaves no page out, and ends with the allocation
-  CHECK(w.written.Ranges() == Ranges{{a, a + 64 * kPage}});
+  CHECK(w.written.Ranges() == Ranges{{a, a + 64 * kWrittenPage}});
 }
 
 TEST_CASE("WrittenMemory_AnyCalls_HoldWhatTheySay") {
   std::mt19937_64 random(5);
   for (int round = 0; round < 50; ++round) {
     Written w;
-    const std::uint64_t pages = 1 + random() % 40, a = w.Allocate(pages * kPage);
+    const std::uint64_t pages = 1 + random() % 40, a = w.Allocate(pages * kWrittenPage);
     std::vector<bool> wanted(pages);
     for (int i = 0; i < 200; ++i) {
-      const std::uint64_t stride = random() % (5 * kPage), count = 1 + random() % 6, width = 1 + random() % (2 * kPage);
-      const std::uint64_t base = a + random() % (pages * kPage);
+      const std::uint64_t stride = random() % (5 * kWrittenPage), count = 1 + random() % 6,
+                          width = 1 + random() % (2 * kWrittenPage);
+      const std::uint64_t base = a + random() % (pages * kWrittenPage);
       w.Say({.cta_index = random() % 50, .array = a, .base = base, .stride = stride, .count = count, .width = width});
       for (std::uint64_t piece = 0; piece < count; ++piece) {
-        for (std::uint64_t at = (base - a + piece * stride) / kPage;
-             at <= (base - a + piece * stride + width - 1) / kPage; ++at)
+        for (std::uint64_t at = (base - a + piece * stride) / kWrittenPage;
+             at <= (base - a + piece * stride + width - 1) / kWrittenPage; ++at)
           if (at < pages) wanted[at] = true;
       }
     }
     for (const ByteRange& range : w.written.Ranges()) {
-      REQUIRE((range.begin >= a && range.end <= a + pages * kPage && range.begin < range.end));
-      for (std::uint64_t at = (range.begin - a) / kPage; at < (range.end - a) / kPage; ++at) {
+      REQUIRE((range.begin >= a && range.end <= a + pages * kWrittenPage && range.begin < range.end));
+      for (std::uint64_t at = (range.begin - a) / kWrittenPage; at < (range.end - a) / kWrittenPage; ++at) {
         CHECK(wanted[at]);
         wanted[at] = false;
       }
@@ -103,7 +108,7 @@ TEST_CASE("WrittenMemory_AnyCalls_HoldWhatTheySay") {
 TEST_CASE("WrittenMemory_HostMemory_IsNamed") {
   for (const MemoryKind kind : {MemoryKind::kManaged, MemoryKind::kPinned}) {
     Written w;
-    const std::uint64_t a = w.Allocate(kPage, kind);
+    const std::uint64_t a = w.Allocate(kWrittenPage, kind);
     w.Say({.cta_index = 3, .array = a, .base = a, .count = 1, .width = 4, .flags = kRangeRead});
     CHECK(!w.written.SharedWithHost());
     w.Say({.cta_index = 3, .array = a, .base = a, .count = 1, .width = 4});

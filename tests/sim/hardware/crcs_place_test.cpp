@@ -9,7 +9,7 @@
 namespace gridloom::timing {
 namespace {
 
-constexpr std::uint64_t kArray = 1 << 20, kPage = 4096;
+constexpr std::uint64_t kPlacedArray = 1 << 20, kPlacedPage = 4096;
 
 /// Where CTAs begin, in the order in which they do.
 struct Starts final : CtaEvents {
@@ -44,7 +44,7 @@ sim::DeviceSpec FourSms(const std::string& keys) {
 Touched APageEach(std::uint64_t ctas) {
   Touched touched(ctas);
   for (std::uint64_t i = 0; i < ctas; ++i)
-    touched[i] = {{.first = kArray + i * kPage, .bytes = kPage, .flags = trace::kRangeRead}};
+    touched[i] = {{.first = kPlacedArray + i * kPlacedPage, .bytes = kPlacedPage, .flags = trace::kRangeRead}};
   return touched;
 }
 
@@ -103,8 +103,8 @@ TEST_CASE("Crcs_CtasWhosePagesAreThere_StartFirst") {
     for (std::uint64_t page = kCtas; page-- > 0;) {
       CopyWork copy;
       copy.direction = CopyDirection::kToDevice;
-      copy.bytes = kPage;
-      copy.use.address = kArray + page * kPage;
+      copy.bytes = kPlacedPage;
+      copy.use.address = kPlacedArray + page * kPlacedPage;
       program.Add(std::move(copy));
     }
     const WorkId kernel = AddTracked(program, {}, APageEach(kCtas), kShape, 4, 1);
@@ -134,19 +134,21 @@ TEST_CASE("Crcs_WorksOfMorePagesThanThereIsMemoryFor_EndTheSimulation_WhichSaysW
     return FailureOf(program, keys);
   };
   const auto told = Catch::Contains("hardware.crcs.page_bytes=2097152");
-  CHECK(copied(CopyDirection::kToDevice, kArray, kPage, kPage).empty());
-  CHECK_THAT(copied(CopyDirection::kToDevice, kArray, kPage, std::uint64_t{1} << 40), told);
-  CHECK_THAT(copied(CopyDirection::kToHost, kArray, std::uint64_t{1} << 40, 0), told);
-  CHECK_THAT(copied(CopyDirection::kFill, ~std::uint64_t{0}, kPage, kPage), told);
+  CHECK(copied(CopyDirection::kToDevice, kPlacedArray, kPlacedPage, kPlacedPage).empty());
+  CHECK_THAT(copied(CopyDirection::kToDevice, kPlacedArray, kPlacedPage, std::uint64_t{1} << 40), told);
+  CHECK_THAT(copied(CopyDirection::kToHost, kPlacedArray, std::uint64_t{1} << 40, 0), told);
+  CHECK_THAT(copied(CopyDirection::kFill, ~std::uint64_t{0}, kPlacedPage, kPlacedPage), told);
   CHECK_THAT(copied(CopyDirection::kFromStorage, 0, std::uint64_t{1} << 50, 0), told);
   const std::uint64_t much = std::uint64_t{1} << 40;
-  CHECK(touched({.first = kArray, .bytes = kPage, .flags = trace::kRangeRead}, "readiness: on").empty());
-  CHECK_THAT(touched({.first = kArray, .bytes = much, .flags = trace::kRangeRead}, "readiness: on"), told);
+  CHECK(touched({.first = kPlacedArray, .bytes = kPlacedPage, .flags = trace::kRangeRead}, "readiness: on").empty());
+  CHECK_THAT(touched({.first = kPlacedArray, .bytes = much, .flags = trace::kRangeRead}, "readiness: on"), told);
   CHECK_THAT(
-      touched({.first = kArray, .bytes = 32, .distance = 1 << 20, .pieces = much, .flags = trace::kRangeRead}, ""),
+      touched({.first = kPlacedArray, .bytes = 32, .distance = 1 << 20, .pieces = much, .flags = trace::kRangeRead},
+              ""),
       told);
-  CHECK_THAT(touched({.first = kArray, .bytes = 4, .distance = 8, .pieces = much, .flags = trace::kRangeRead}, ""),
-             told);
+  CHECK_THAT(
+      touched({.first = kPlacedArray, .bytes = 4, .distance = 8, .pieces = much, .flags = trace::kRangeRead}, ""),
+      told);
 }
 
 }  // namespace

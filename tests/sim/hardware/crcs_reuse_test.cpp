@@ -7,7 +7,7 @@
 namespace gridloom::timing {
 namespace {
 
-constexpr std::uint64_t kArray = 1 << 20, kOther = 1 << 24, kPage = 4096, kBytes = 64 * kPage;
+constexpr std::uint64_t kReusedArray = 1 << 20, kOther = 1 << 24, kReusedPage = 4096, kBytes = 64 * kReusedPage;
 
 sim::DeviceSpec Slow(std::uint64_t storage_mb_s, std::uint64_t to_device_mb_s, std::uint64_t to_host_mb_s) {
   sim::DeviceSpec device = TestDevice("crcs");
@@ -52,7 +52,7 @@ struct Calls {
 std::vector<Cycle> Refilled(bool one_place, std::int64_t begin = 0) {
   Calls calls;
   const WorkId first_read = calls.Storage(CopyDirection::kFromStorage);
-  const WorkId first = calls.Copy(CopyDirection::kToDevice, kArray, first_read);
+  const WorkId first = calls.Copy(CopyDirection::kToDevice, kReusedArray, first_read);
   const WorkId second_read =
       calls.Storage(CopyDirection::kFromStorage, one_place ? Reuses{{.earlier = first, .begin = begin}} : Reuses{});
   calls.Copy(CopyDirection::kToDevice, kOther, second_read);
@@ -75,7 +75,7 @@ TEST_CASE("Crcs_HostMemoryThatIsFilledAnew_IsRead_WhenItsPagesHaveBeenSent") {
 TEST_CASE("Crcs_ResultsComeToHostMemory_WhenWhatLaysThereHasBeenSent") {
   for (const bool same : {false, true}) {
     Calls calls;
-    const WorkId in = calls.Copy(CopyDirection::kToDevice, kArray, kNoWork);
+    const WorkId in = calls.Copy(CopyDirection::kToDevice, kReusedArray, kNoWork);
     const WorkId out =
         calls.Copy(CopyDirection::kToHost, kOther, kNoWork, same ? Reuses{{.earlier = in, .begin = 0}} : Reuses{});
     const std::vector<Cycle> ends = calls.Ends(Slow(0, 1000, 100'000));
@@ -86,10 +86,10 @@ TEST_CASE("Crcs_ResultsComeToHostMemory_WhenWhatLaysThereHasBeenSent") {
 TEST_CASE("Crcs_HostMemoryThatIsWrittenToStorage_IsFilledAnew_PageByPage") {
   Calls calls;
   const WorkId writing = calls.Storage(CopyDirection::kToStorage);
-  const WorkId out = calls.Copy(CopyDirection::kToHost, kArray, writing);
+  const WorkId out = calls.Copy(CopyDirection::kToHost, kReusedArray, writing);
   const WorkId reading = calls.Storage(CopyDirection::kFromStorage, {{.earlier = writing, .begin = 0}});
   const WorkId in = calls.Copy(CopyDirection::kToDevice, kOther, reading);
-  const WorkId again = calls.Copy(CopyDirection::kToHost, kArray, kNoWork, {{.earlier = in, .begin = 0}});
+  const WorkId again = calls.Copy(CopyDirection::kToHost, kReusedArray, kNoWork, {{.earlier = in, .begin = 0}});
   const std::vector<Cycle> ends = calls.Ends(Slow(1000, 100'000, 100'000));
   CHECK(ends[out] < ends[writing] / 10);
   CHECK(ends[reading] > ends[writing]);
@@ -99,10 +99,10 @@ TEST_CASE("Crcs_HostMemoryThatIsWrittenToStorage_IsFilledAnew_PageByPage") {
 
 TEST_CASE("Crcs_WithoutStorage_ACopyIsSentAgain_WhenTheEarlierOneHasBeen") {
   Calls calls;
-  const WorkId first = calls.Copy(CopyDirection::kToDevice, kArray, kNoWork);
+  const WorkId first = calls.Copy(CopyDirection::kToDevice, kReusedArray, kNoWork);
   const WorkId all = calls.Copy(CopyDirection::kToDevice, kOther, kNoWork, {{.earlier = first, .begin = 0}});
   const WorkId page =
-      calls.Copy(CopyDirection::kToDevice, 2 * kOther, kNoWork, {{.earlier = first, .begin = 0}}, kPage);
+      calls.Copy(CopyDirection::kToDevice, 2 * kOther, kNoWork, {{.earlier = first, .begin = 0}}, kReusedPage);
   const std::vector<Cycle> ends = calls.Ends(Slow(0, 1000, 1000));
   CHECK(ends[first] < ends[all]);
   CHECK(ends[page] < ends[all]);

@@ -3,6 +3,7 @@
 
 #include "sim/hardware/catalog.h"
 #include "sim/timing/ports.h"
+#include "tests/sim/hardware/with_parts.h"
 #include "tests/sim/timing/random_launch.h"
 #include "tests/sim/timing/test_part.h"
 
@@ -12,19 +13,12 @@ namespace {
 using trace::OpClass;
 using trace::Space;
 
-sim::DeviceSpec Device(const std::string& values, std::uint32_t sms = 1) {
+sim::DeviceSpec LazyDevice(const std::string& values, std::uint32_t sms = 1) {
   sim::DeviceSpec device = TestDevice("gtx480");
   device.sm.count = sms;
   device.timing.sm.warp_order = sim::WarpOrder::kGreedyThenOldest;
   REQUIRE(sim::ApplyDeviceText("proposed: lazy-ctas\nhardware: {lazy-ctas: {" + values + "}}", "test", device).ok());
   return device;
-}
-
-RunOptions WithParts(const sim::DeviceSpec& device, RunOptions options = {}) {
-  auto parts = hardware::Build(device);
-  REQUIRE(parts.ok());
-  options.parts.insert(options.parts.end(), parts->begin(), parts->end());
-  return options;
 }
 
 /// CTAs of one warp that does additions; each waits for the one before, or for none of the last 31.
@@ -55,16 +49,8 @@ struct Watch final : CtaEvents {
   int now = 0, ended = 0, most_first = 0, most_later = 0;
 };
 
-std::uint64_t Count(const sim::DeviceSpec& device, const Outcome& outcome, std::string_view name) {
-  for (const CounterInfo& counter : hardware::CountersOf(device)) {
-    if (counter.name == name) return counter.value(outcome.counters);
-  }
-  FAIL("no counter " << name);
-  return 0;
-}
-
 TEST_CASE("LazyCtas_KernelWhoseWarpsAreAlwaysReady_KeepsFewCtas_OneThatWaitsKeepsThemAll") {
-  const sim::DeviceSpec device = Device("block: 1");
+  const sim::DeviceSpec device = LazyDevice("block: 1");
   for (const bool dependent : {false, true}) {
     INFO("dependent " << dependent);
     Watch watch;
@@ -83,7 +69,7 @@ TEST_CASE("LazyCtas_KernelWhoseWarpsAreAlwaysReady_KeepsFewCtas_OneThatWaitsKeep
 }
 
 TEST_CASE("LazyCtas_AfterTheDecision_TheSmHoldsNoMoreThanItsLimit") {
-  const sim::DeviceSpec device = Device("block: 1, least: 3");
+  const sim::DeviceSpec device = LazyDevice("block: 1, least: 3");
   struct Later final : CtaEvents {
     void Attach(Ports& ports, DeviceInput&) { ports.cta_events.push_back(this); }
     void OnCtaStart(Cycle, const CtaPlace&) override {
@@ -99,7 +85,7 @@ TEST_CASE("LazyCtas_AfterTheDecision_TheSmHoldsNoMoreThanItsLimit") {
 }
 
 TEST_CASE("LazyCtas_Blocks_PutNeighboursOnOneSm") {
-  const sim::DeviceSpec device = Device("lazy: off, block: 3", 4);
+  const sim::DeviceSpec device = LazyDevice("lazy: off, block: 3", 4);
   Watch watch;
   const Outcome outcome = RunLaunch(device, Adds(26, 200, true), WithParts(device, {.parts = {Borrow(watch)}}));
   REQUIRE(watch.sm_of.size() == 26);

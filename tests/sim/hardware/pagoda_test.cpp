@@ -5,6 +5,7 @@
 
 #include "sim/hardware/catalog.h"
 #include "tests/sim/hardware/random_program.h"
+#include "tests/sim/hardware/with_parts.h"
 #include "tests/sim/timing/random_launch.h"
 
 namespace gridloom::timing {
@@ -13,26 +14,11 @@ namespace {
 using trace::OpClass;
 using trace::Space;
 
-sim::DeviceSpec Device(const std::string& values = "", std::uint32_t sms = 2) {
+sim::DeviceSpec PagodaDevice(const std::string& values = "", std::uint32_t sms = 2) {
   sim::DeviceSpec device = TestDevice("titanx-maxwell");
   device.sm.count = sms;
   REQUIRE(sim::ApplyDeviceText("proposed: pagoda\nhardware: {pagoda: {" + values + "}}", "test", device).ok());
   return device;
-}
-
-RunOptions WithParts(const sim::DeviceSpec& device, RunOptions options = {}) {
-  auto parts = hardware::Build(device);
-  if (!parts.ok()) FAIL(parts.error().message);
-  options.parts = *parts;
-  return options;
-}
-
-std::uint64_t Count(const sim::DeviceSpec& device, const Outcome& outcome, std::string_view name) {
-  for (const CounterInfo& counter : hardware::CountersOf(device)) {
-    if (counter.name == name) return counter.value(outcome.counters);
-  }
-  FAIL("no counter " << name);
-  return 0;
 }
 
 /// CTAs of some warps that add, wait for each other, load and store.
@@ -67,7 +53,7 @@ std::shared_ptr<trace::CtaSource> Kernel(const std::string& name, std::uint64_t 
 }
 
 TEST_CASE("Pagoda_NarrowKernels_RunAsTasks_EachOnce") {
-  const sim::DeviceSpec device = Device();
+  const sim::DeviceSpec device = PagodaDevice();
   std::vector<std::shared_ptr<trace::CtaSource>> launches;
   for (int i = 0; i < 100; ++i) {
     launches.push_back(Kernel("a", 1, 4, 80, true));
@@ -89,7 +75,7 @@ TEST_CASE("Pagoda_NarrowKernels_RunAsTasks_EachOnce") {
 }
 
 TEST_CASE("Pagoda_TasksOfOneStream_FollowEachOther") {
-  const sim::DeviceSpec device = Device();
+  const sim::DeviceSpec device = PagodaDevice();
   std::vector<std::shared_ptr<trace::CtaSource>> launches;
   for (int i = 0; i < 20; ++i) launches.push_back(Kernel("a", 1, 4, 400, true));
   const Outcome outcome = RunLaunches(device, launches, WithParts(device), 1);
@@ -98,7 +84,7 @@ TEST_CASE("Pagoda_TasksOfOneStream_FollowEachOther") {
 
 TEST_CASE("Pagoda_ParkedSchedulers_StartTheSameTasks_AtNearlyTheSameTimes_WithFewerInstructions") {
   const auto run = [](const char* schedulers, const RunOptions& options) {
-    const sim::DeviceSpec device = Device(std::string("rows: 4, schedulers: ") + schedulers);
+    const sim::DeviceSpec device = PagodaDevice(std::string("rows: 4, schedulers: ") + schedulers);
     std::vector<std::shared_ptr<trace::CtaSource>> launches;
     for (int i = 0; i < 24; ++i) launches.push_back(Kernel("k", 1, 2, 2000, true));
     Outcome outcome = RunLaunches(device, launches, WithParts(device, options), 3);
@@ -111,14 +97,14 @@ TEST_CASE("Pagoda_ParkedSchedulers_StartTheSameTasks_AtNearlyTheSameTimes_WithFe
   const auto [parked, parked_end] = run("parked", {});
   CHECK(static_cast<double>(parked_end) == Approx(static_cast<double>(exact_end)).epsilon(0.01));
   CHECK(parked.counters.sm.warp_instructions < exact.counters.sm.warp_instructions * 9 / 10);
-  CHECK(Count(Device("rows: 4"), exact, "pagoda_skipped_looks") == 0);
-  CHECK(Count(Device("rows: 4"), parked, "pagoda_skipped_looks") > 0);
+  CHECK(Count(PagodaDevice("rows: 4"), exact, "pagoda_skipped_looks") == 0);
+  CHECK(Count(PagodaDevice("rows: 4"), parked, "pagoda_skipped_looks") > 0);
   CHECK(Difference(parked, run("parked", {.threads = 2, .window = 7}).first) == "");
   CHECK(Difference(parked, run("parked", {.plain = true}).first) == "");
 }
 
 TEST_CASE("Pagoda_MoreTasksThanEntries_AllEnd") {
-  const sim::DeviceSpec device = Device("rows: 1, warps: 5, timeout_ns: 1000000");
+  const sim::DeviceSpec device = PagodaDevice("rows: 1, warps: 5, timeout_ns: 1000000");
   std::vector<std::shared_ptr<trace::CtaSource>> launches(200, Kernel("a", 1, 4, 800, true, 600));
   const Outcome outcome = RunLaunches(device, launches, WithParts(device), 100);
   CHECK(Count(device, outcome, "pagoda_tasks") == 200);
@@ -127,7 +113,7 @@ TEST_CASE("Pagoda_MoreTasksThanEntries_AllEnd") {
 }
 
 TEST_CASE("Pagoda_WideKernels_GetTheDeviceToo") {
-  const sim::DeviceSpec device = Device();
+  const sim::DeviceSpec device = PagodaDevice();
   std::vector<std::shared_ptr<trace::CtaSource>> launches;
   for (int i = 0; i < 40; ++i)
     launches.push_back(i % 10 == 5 ? Kernel("wide", 64, 8, 80, true) : Kernel("narrow", 1, 4, 80, false));
@@ -137,7 +123,7 @@ TEST_CASE("Pagoda_WideKernels_GetTheDeviceToo") {
 }
 
 TEST_CASE("Pagoda_KernelsThatItHasNoRoomFor_AreLaunchedAsTheyWere") {
-  const sim::DeviceSpec device = Device("warps: 4, pool_bytes: 1024");
+  const sim::DeviceSpec device = PagodaDevice("warps: 4, pool_bytes: 1024");
   const Outcome outcome =
       RunLaunches(device,
                   {Kernel("many_warps", 1, 4, 80, true), Kernel("much_memory", 1, 2, 80, true, 2000),

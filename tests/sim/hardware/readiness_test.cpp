@@ -6,12 +6,12 @@
 namespace gridloom::hardware::crcs {
 namespace {
 
-constexpr std::uint8_t kRead = trace::kRangeRead, kWrite = trace::kRangeWrite;
+constexpr std::uint8_t kReads = trace::kRangeRead, kWrites = trace::kRangeWrite;
 
 TEST_CASE("Readiness_ACtaIsReady_WithItsLastPage_AndMayBegin_WithHalfOfThoseItReads") {
   Readiness readiness;
-  readiness.Announce(0, {{10, 14}}, kRead);
-  readiness.Announce(0, {{100, 104}}, kWrite);
+  readiness.Announce(0, {{10, 14}}, kReads);
+  readiness.Announce(0, {{100, 104}}, kWrites);
   readiness.Build(1);
   CHECK((readiness.ready() == 0 && readiness.begun() == 0));
   for (std::uint64_t page = 100; page < 104; ++page) readiness.Own(page);  // what it writes is not what it waits for
@@ -27,7 +27,7 @@ TEST_CASE("Readiness_ACtaIsReady_WithItsLastPage_AndMayBegin_WithHalfOfThoseItRe
 
 TEST_CASE("Readiness_OfCtasThatReadNothing_WaitsForAllThatTheyWrite") {
   Readiness readiness;
-  readiness.Announce(0, {{5, 7}}, kWrite);
+  readiness.Announce(0, {{5, 7}}, kWrites);
   readiness.Build(2);
   CHECK((readiness.ready() == 1 && readiness.FirstReady() == 1));  // the other one touches nothing
   readiness.Own(5);
@@ -38,7 +38,7 @@ TEST_CASE("Readiness_OfCtasThatReadNothing_WaitsForAllThatTheyWrite") {
 
 TEST_CASE("Readiness_SharedPages_CountForEachOfTheirCtas_AndStartedOnesAreGone") {
   Readiness readiness;
-  for (std::uint64_t cta = 0; cta < 3; ++cta) readiness.Announce(cta, {{cta, cta + 2}}, kRead);  // 0-1, 1-2, 2-3
+  for (std::uint64_t cta = 0; cta < 3; ++cta) readiness.Announce(cta, {{cta, cta + 2}}, kReads);  // 0-1, 1-2, 2-3
   readiness.Build(3);
   readiness.Own(1);
   CHECK((readiness.ready() == 0 && readiness.begun() == 2));
@@ -56,9 +56,9 @@ TEST_CASE("Readiness_SharedPages_CountForEachOfTheirCtas_AndStartedOnesAreGone")
 
 TEST_CASE("Readiness_OfCtasThatTheKernelDoesNotHave_IsLeftOut") {
   Readiness readiness;
-  readiness.Announce(0, {{1, 2}}, kRead);
-  readiness.Announce(7, {{1, 3}}, kRead);
-  readiness.Announce(~std::uint64_t{0}, {{1, 3}}, kWrite);
+  readiness.Announce(0, {{1, 2}}, kReads);
+  readiness.Announce(7, {{1, 3}}, kReads);
+  readiness.Announce(~std::uint64_t{0}, {{1, 3}}, kWrites);
   readiness.Build(2);
   readiness.Own(1);
   CHECK((readiness.ready() == 2 && readiness.begun() == 2));

@@ -8,6 +8,7 @@
 #include "sim/hardware/catalog.h"
 #include "sim/hardware/tagged_l2/labels.h"
 #include "sim/timing/device_input.h"
+#include "tests/sim/hardware/with_parts.h"
 #include "tests/sim/timing/random_launch.h"
 #include "tests/sim/timing/test_part.h"
 
@@ -101,14 +102,6 @@ Parts PartsOf(const sim::DeviceSpec& device) {
   INFO((parts.ok() ? "" : parts.error().message));
   REQUIRE(parts.ok());
   return *parts;
-}
-
-std::uint64_t Count(const sim::DeviceSpec& device, const Outcome& outcome, std::string_view name) {
-  for (const CounterInfo& counter : hardware::CountersOf(device)) {
-    if (counter.name == name) return counter.value(outcome.counters);
-  }
-  FAIL("no counter " << name);
-  return 0;
 }
 
 /// `lines` CTAs of one warp; CTA i accesses line first + i.
