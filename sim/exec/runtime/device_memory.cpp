@@ -38,13 +38,6 @@ constexpr std::uint64_t kFirstLook = 1'000'000,
 // Every guarded allocation costs the kernel two mappings, and a process has 65,530. Beyond this many live ones the gaps
 // become accessible memory, so that neighbours share a mapping: no guard, but no refusal either.
 constexpr std::size_t kMaxGuarded = 20'000;
-// Large blocks begin at large pages, 4 KB apart like the sets of a first-level cache (32 KB of 8 ways, 48 KB of 12):
-// equal rows of several arrays would share a few sets. So a block that a program asks for begins some lines later than
-// the one before it, in steps that keep far apart those that follow each other.
-constexpr std::uint64_t kColours[] = {0, 2048, 1024, 3072, 512, 2560, 1536, 3584};
-constexpr std::uint64_t kColourAlign = 512;
-
-std::uint64_t PageOf(std::uint64_t address) { return address & ~(kPageBytes - 1); }
 
 bool CountsAgainstLimit(MemoryKind kind) {
   return kind == MemoryKind::kDevice || kind == MemoryKind::kPool || kind == MemoryKind::kManaged ||
@@ -150,7 +143,7 @@ class DeviceMemoryImpl final : public DeviceMemory, public ForkAware {
  private:
   struct Live {
     Allocation allocation;
-    std::uint64_t extent = 0;  // address space taken from the first byte's page on, with the gap
+    std::uint64_t extent = 0;  // address space taken, with the gap
   };
   struct Piece {  // of a reservation, with memory behind it
     std::uint64_t bytes = 0, handle = 0;
@@ -198,7 +191,7 @@ class DeviceMemoryImpl final : public DeviceMemory, public ForkAware {
   Pieces pieces_;
   std::map<std::uint64_t, Physical> physicals_;
   HostRegistry registered_;
-  std::uint64_t next_id_ = 1, next_handle_ = 1, next_colour_ = 0;
+  std::uint64_t next_id_ = 1, next_handle_ = 1;
   std::uint64_t next_own_id_ = std::uint64_t{1} << 63;  // of what the program did not ask for
   const std::uint64_t limit_;
   const std::function<bool(std::uint64_t)> quota_;  // may be empty
@@ -266,7 +259,7 @@ bool DeviceMemoryImpl::LetThrough(std::uint64_t address) {
   const auto next = live_.upper_bound(address);
   std::uint64_t begin = std::max(page, programs_base_),
                 end = std::min(page + device_page_bytes_, space_.base() + space_.bytes());
-  if (next != live_.end()) end = std::min(end, PageOf(next->first));
+  if (next != live_.end()) end = std::min(end, next->first);
   if (next != live_.begin()) {
     const Allocation& previous = std::prev(next)->second.allocation;
     begin = std::max(begin, RoundUp(previous.base + previous.bytes, kPageBytes));
@@ -289,28 +282,25 @@ bool DeviceMemoryImpl::LetThrough(std::uint64_t address) {
 std::uint64_t DeviceMemoryImpl::Allocate(std::uint64_t bytes, std::uint64_t align, MemoryKind kind,
                                          AllocationOwner* owner) {
   if (bytes == 0 || bytes > space_.bytes() || (align & (align - 1)) != 0) return 0;
+  const std::uint64_t usable = RoundUp(bytes, kPageBytes);
+  const std::uint64_t extent = usable + kGuardBytes;
   const bool huge = bytes >= kHugePage;
   const std::unique_lock lock(*mutex_);
-  const bool coloured = huge && kind == MemoryKind::kDevice && align <= kColourAlign;
-  const std::uint64_t colour = coloured ? kColours[next_colour_++ % std::size(kColours)] : 0;
-  const std::uint64_t usable = RoundUp(colour + bytes, kPageBytes);
-  const std::uint64_t extent = usable + kGuardBytes;
   if (CountsAgainstLimit(kind) && !Charge(bytes)) return 0;
-  const std::uint64_t start = TakeSpace(extent, std::max({align, kMinAlign, huge ? kHugePage : kPageBytes}), kind);
+  const std::uint64_t base = TakeSpace(extent, std::max({align, kMinAlign, huge ? kHugePage : kPageBytes}), kind);
   const bool guarded = live_.size() < kMaxGuarded;
-  if (start == 0 || mprotect(At(start), guarded ? usable : extent, PROT_READ | PROT_WRITE) != 0) {
-    if (start != 0) {
-      Withdraw(start, extent);
-      Give(start, extent);
+  if (base == 0 || mprotect(At(base), guarded ? usable : extent, PROT_READ | PROT_WRITE) != 0) {
+    if (base != 0) {
+      Withdraw(base, extent);
+      Give(base, extent);
     }
     if (CountsAgainstLimit(kind)) Uncharge(bytes);
     return 0;
   }
   if (huge)
-    madvise(At(start), usable, MADV_HUGEPAGE);  // advice: fewer page faults and TLB misses where the kernel has them
+    madvise(At(base), usable, MADV_HUGEPAGE);  // advice: fewer page faults and TLB misses where the kernel has them
   const bool own = kind == MemoryKind::kInternal || kind == MemoryKind::kModule;
-  if (!own && PageUse::Matters(usable)) WatchPages(start, usable);
-  const std::uint64_t base = start + colour;
+  if (!own && PageUse::Matters(usable)) WatchPages(base, usable);
   live_.emplace(base, Live{{base, bytes, kind, own ? next_own_id_++ : next_id_++, owner}, extent});
   Note(base + bytes);
   return base;
@@ -354,7 +344,7 @@ void DeviceMemoryImpl::Remember(const Live& live) {
     const auto oldest = freed_.find(freed_order_.front());
     freed_order_.pop_front();
     freed_bytes_ -= oldest->second.extent;
-    Give(PageOf(oldest->first), oldest->second.extent);
+    Give(oldest->first, oldest->second.extent);
     freed_.erase(oldest);
   }
 }
@@ -365,12 +355,11 @@ bool DeviceMemoryImpl::Free(std::uint64_t base) {
   if (it == live_.end() || it->second.allocation.kind == MemoryKind::kReserved) return false;
   const Live live = it->second;
   live_.erase(it);
-  const std::uint64_t start = PageOf(base);
-  ForgetPages(start);
-  CloseStrays(start, live.extent);
-  Withdraw(start, live.extent);
+  ForgetPages(base);
+  CloseStrays(base, live.extent);
+  Withdraw(base, live.extent);
   if (remember_freed_ && live.allocation.kind != MemoryKind::kInternal) Remember(live);
-  else Give(start, live.extent);
+  else Give(base, live.extent);
   if (CountsAgainstLimit(live.allocation.kind)) Uncharge(live.allocation.bytes);
   return true;
 }
