@@ -25,7 +25,7 @@ Result<Cubin> ReadCubin(Bytes bytes) {
     const ElfSection* code = elf.FindSection(".text." + std::string(symbol.name));
     if (code == nullptr) continue;
     const ElfSection* shared = elf.FindSection(".nv.shared." + std::string(symbol.name));
-    cubin.kernels.push_back({symbol.name, code->size, shared != nullptr ? shared->size : 0});
+    cubin.kernels.push_back({symbol.name, code->size, code->data, shared != nullptr ? shared->size : 0});
   }
   return cubin;
 }

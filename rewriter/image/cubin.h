@@ -15,6 +15,7 @@ inline constexpr std::uint16_t kElfMachineCuda = 190;  // EM_CUDA
 struct CubinKernel {
   std::string_view name;  ///< mangled
   std::uint64_t code_bytes = 0;
+  Bytes code{};                    ///< in the cubin's bytes; empty where the file has none of it
   std::uint64_t shared_bytes = 0;  ///< static
 };
 

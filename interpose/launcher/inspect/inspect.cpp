@@ -4,6 +4,7 @@
 #include "interpose/launcher/commands.h"
 #include "interpose/launcher/inspect/check.h"
 #include "interpose/launcher/inspect/lowered.h"
+#include "interpose/launcher/inspect/machine_code.h"
 #include "interpose/launcher/inspect/show.h"
 #include "rewriter/support/terminal.h"
 #include "sim/device/device_files.h"
@@ -26,6 +27,9 @@ class Inspect final : public Command {
     app.add_flag("--check", check_, "verify the PTX and compile each kernel; say which are refused and why");
     app.add_option("--lowered", lowered_, "beside the PTX what this device executes in its place, block by block")
         ->type_name("NAME|FILE");
+    app.add_option("--machine-code", machine_code_,
+                   "the machine code of kernels whose name contains this; of --device's architecture, if given")
+        ->type_name("KERNEL");
     app.add_flag("--json", json_, "print JSON, with all details");
   }
 
@@ -39,6 +43,7 @@ class Inspect final : public Command {
     if (brief_ && (check_ || view_.details)) return Fail("--brief does not go together with --check and --details");
     if (!lowered_.empty() && (brief_ || json_))
       return Fail("--lowered prints text of whole kernels: leave out --brief and --json");
+    if (!machine_code_.empty()) return ShowMachineCode(capability);
     auto report = InspectFile(file_, capability, brief_ ? InspectDepth::kEntries : InspectDepth::kKernels);
     if (!report.ok()) return Fail(report.error().message);
     if (brief_) {
@@ -57,6 +62,14 @@ class Inspect final : public Command {
   }
 
  private:
+  int ShowMachineCode(std::optional<ComputeCapability> capability) const {
+    if (brief_ || check_ || json_ || view_.details || !view_.kernel.empty() || !lowered_.empty())
+      return Fail("--machine-code prints text of machine code: of the options only --device goes with it");
+    const auto text = MachineCodeText(file_, machine_code_, capability);
+    if (!text.ok()) return Fail(text.error().message);
+    Print(*text);
+    return kExitOk;
+  }
   int ShowLowered(const InspectReport& report) const {
     const auto device = sim::LoadDevice(lowered_);
     if (!device.ok()) return Fail(device.error().message);
@@ -76,7 +89,7 @@ class Inspect final : public Command {
     });
   }
 
-  std::string file_, device_, lowered_;
+  std::string file_, device_, lowered_, machine_code_;
   InspectView view_;
   bool brief_ = false;
   bool check_ = false;

@@ -1,10 +1,13 @@
+#include <elf.h>
 #include <unistd.h>
 
+#include <array>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "interpose/launcher/inspect/machine_code.h"
 #include "interpose/launcher/inspect/show.h"
 #include "rewriter/ptx/parser.h"
 #include "tests/rewriter/image/image_bytes.h"
@@ -172,6 +175,47 @@ TEST_CASE("InspectFile_NeedsANewerDevice_IsReadForThatOne") {
   const InspectReport report = Inspected(image::AsText(bytes));
   CHECK(report.device == ComputeCapability{12, 0});
   CHECK(report.containers[0].entries[0].selected);
+}
+
+/// A cubin of one kernel `k` for an architecture, with these words.
+std::string CubinOf(unsigned sm, const std::vector<std::array<std::uint64_t, 2>>& words) {
+  image::testing::Buffer symbols, names, code;
+  Elf64_Sym symbol{};
+  symbol.st_name = 1;
+  symbol.st_other = 0x10;  // a kernel
+  image::testing::Append(symbols, symbol);
+  for (const char c : {'\0', 'k', '\0'}) image::testing::Append(names, c);
+  for (const auto& word : words) image::testing::Append(code, word);
+  const auto elf =
+      image::testing::MakeElf(ET_EXEC, 190, {{".symtab", symbols}, {".strtab", names}, {".text.k", code}}, sm << 8, 8);
+  return {reinterpret_cast<const char*>(elf.data()), elf.size()};
+}
+
+TEST_CASE("MachineCode_KernelOfACubin_IsListedWithControlBitsAndUnknownWords") {
+  const TemporaryFile file(
+      CubinOf(80, {{0x0000000000007919, 0x000e2a0000002100}, {0x1234567890abcdef, 0x0000000000000000}}));
+  const auto text = MachineCodeText(file.path(), "k", std::nullopt);
+  REQUIRE(text.ok());
+  CHECK(*text ==
+        "k, sm_80, 2 instructions, 1 unknown\n"
+        "    /*0000*/  B------ W0 R- - S05  S2R R0, SR_TID.X ;\n"
+        "    /*0010*/  B------ W0 R0 Y S00  unknown 0x00000000000000001234567890abcdef\n");
+  CHECK(MachineCodeText(file.path(), "k", ComputeCapability{8, 0}).ok());
+}
+
+TEST_CASE("MachineCode_NothingOfThatNameOrArchitecture_IsAnErrorByName") {
+  const TemporaryFile file(CubinOf(80, {}));
+  CHECK(MachineCodeText(file.path(), "other", std::nullopt).error().message.find("name contains 'other'") !=
+        std::string::npos);
+  CHECK(MachineCodeText(file.path(), "k", ComputeCapability{9, 0}).error().message.find("no machine code of sm_90") ==
+        0);
+}
+
+TEST_CASE("MachineCode_ArchitectureWithoutRows_IsNamed") {
+  const TemporaryFile file(CubinOf(100, {{0x0000000000007919, 0x000e2a0000002100}}));
+  const auto text = MachineCodeText(file.path(), "k", std::nullopt);
+  REQUIRE(text.ok());
+  CHECK(*text == "k, sm_100, 1 instructions: the table of machine code has no rows for sm_100\n");
 }
 
 }  // namespace
