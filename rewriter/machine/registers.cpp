@@ -56,7 +56,7 @@ class UseReader {
       case 'c': return word_.Get(kClockBit, 1) != 0 ? 2 : 1;               // no .32
       case 'd': return word_.Get(kResultSizeBit, 2) == 3 ? 2 : 1;          // .F64, .S64
       case 's': return word_.Get(kSourceSizeBit, 2) == 3 ? 2 : 1;          // .F64, .S64
-      case 'e': return word_.Get(kAddressBit, 1) != 0 ? 2 : 1;                // .E
+      case 'e': return word_.Get(kAddressBit, 1) != 0 ? 2 : 1;             // .E
       case 'q': return word_.Get(kTypeBit, 1) != 0 ? 2 : 1;                // .U64
       case 't': return std::popcount(word_.Get(kMaskBit, 4)) > 1 ? 2 : 1;  // of a texture's channels
       default: return 1;

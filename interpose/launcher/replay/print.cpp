@@ -108,7 +108,8 @@ Json WithSharing(const ReplayRun& run, std::size_t cell) {
   return json;
 }
 
-/// The exit code of replays that have results: a failure when what was replayed is only the whole part of a damaged trace.
+/// The exit code of replays that have results: a failure when what was replayed is only the whole part of a damaged
+/// trace.
 int CheckTraces(const ReplayRun& run) {
   std::set<std::string> problems;
   for (const CellOutcome& outcome : run.cells) {
