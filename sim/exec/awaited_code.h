@@ -5,7 +5,7 @@
 
 namespace gridloom::exec {
 
-/// How many there are now. Thread-safe.
+/// How many there are now whose machine code has been asked for. Thread-safe.
 std::size_t AwaitedKernels();
 
 }  // namespace gridloom::exec

@@ -74,10 +74,14 @@ class AwaitedTiers {
     const std::lock_guard lock(mutex_);
     std::erase_if(tiers_, [&](const auto& other) { return other.lock() == tier; });
   }
+  /// Of a kernel that ran once, for a short time, no code was asked for: it would not be worth it.
   std::size_t Count() {
     const std::lock_guard lock(mutex_);
     Forget();
-    return tiers_.size();
+    return static_cast<std::size_t>(std::ranges::count_if(tiers_, [](const auto& other) {
+      const auto tier = other.lock();
+      return tier && tier->asked.load();
+    }));
   }
 
  private:
