@@ -10,7 +10,8 @@ import subprocess
 import sys
 
 OTHERS = {"dlsym", "nvrtcCompileProgram", "nvrtcDestroyProgram", "nvrtcGetCUBIN", "nvrtcGetCUBINSize", "cublasSetKernelStream", "access", "faccessat", "stat", "stat64", "fstatat", "fstatat64", "statx",
-          "__xstat", "__xstat64", "gridloomDriverFunctions", "gridloomTaskSpawn", "gridloomTaskWait", "gridloomTaskCheck", "gridloomTaskWaitAll"}
+          "__xstat", "__xstat64", "gridloomDriverFunctions", "gridloomTaskSpawn", "gridloomTaskWait", "gridloomTaskCheck", "gridloomTaskWaitAll",
+          "gridloomAwaitedKernels"}
 NOT_IN_STUB = re.compile(r"cu(Graphics)?GL")  # functions for OpenGL: the driver has them, the toolkit's stub of it does not
 
 
