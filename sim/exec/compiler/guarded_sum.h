@@ -23,15 +23,15 @@ class GuardedSums {
               std::function<bool(const llvm::Value*)> is_base)
       : loops_(loops), dominators_(dominators), layout_(layout), is_base_(std::move(is_base)) {}
 
-  /// Of the address of an access in `block`; without a base where it cannot be taken apart.
-  GuardedSum Of(const llvm::Value* address, const llvm::BasicBlock* block) const;
+  /// Of the address of `access`; without a base where it cannot be taken apart.
+  GuardedSum Of(const llvm::Value* address, const llvm::Instruction& access) const;
 
  private:
-  bool Add(const llvm::Value* value, unsigned shift, const llvm::BasicBlock* block, unsigned depth,
+  bool Add(const llvm::Value* value, unsigned shift, const llvm::Instruction& access, unsigned depth,
            GuardedSum& sum) const;
-  bool AddParts(const llvm::Value* value, unsigned shift, const llvm::BasicBlock* block, unsigned depth,
+  bool AddParts(const llvm::Value* value, unsigned shift, const llvm::Instruction& access, unsigned depth,
                 GuardedSum& sum) const;
-  bool AddWalk(const llvm::PHINode& phi, unsigned shift, const llvm::BasicBlock* block, unsigned depth,
+  bool AddWalk(const llvm::PHINode& phi, unsigned shift, const llvm::Instruction& access, unsigned depth,
                GuardedSum& sum) const;
   bool AddBounded(const llvm::Value* value, unsigned shift, GuardedSum& sum) const;
 

@@ -41,7 +41,7 @@ GuardedAddress AddressGuards::FindAddress(const llvm::CallInst& call, const Acce
     return llvm::isa<llvm::Instruction>(value) && values_.ShapeOf(value).uniform() && values_.IsEntryValue(value);
   };
   const GuardedSums sums(source_.loops, source_.dominators, source_.function.getDataLayout(), is_base);
-  const GuardedSum sum = sums.Of(call.getArgOperand(0), call.getParent());
+  const GuardedSum sum = sums.Of(call.getArgOperand(0), call);
   if (!sum.base || sum.align_bits < static_cast<unsigned>(std::countr_zero(access.align))) return {};
   return {sum.base, sum.align_bits};
 }

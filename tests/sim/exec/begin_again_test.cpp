@@ -50,7 +50,7 @@ std::string InPlaceKernel(const std::string& also = "", const std::string& after
 LOOP:
   ld.global.u32 %r6, [%rd3];
 )";
-  return text + MixedSteps(900) + R"(
+  return text + MixedSteps(400) + R"(
   st.global.u32 [%rd3], %r6;
   cvt.u16.u32 %h1, %r6;
   @%p3 st.global.u16 [%rd3+2], %h1;

@@ -170,3 +170,67 @@ TEST_CASE("GuardZone_PointersThatWalk_StopWhereMemoryEnds") {
     CHECK(fault.ptx_line == 18);
   }
 }
+
+namespace {
+
+// As above, but only one round's word counts: that of round `wanted`, or what is read last.
+const char* const kSeldom = R"(.version 7.8
+.target sm_75
+.address_size 64
+.visible .entry seldom(.param .u64 in, .param .u64 out, .param .u32 count, .param .u32 step, .param .u32 wanted)
+{
+  .reg .b32 %r<16>; .reg .b64 %rd<16>; .reg .pred %p<4>;
+  ld.param.u64 %rd1, [in];
+  ld.param.u64 %rd2, [out];
+  ld.param.u32 %r1, [count];
+  ld.param.u32 %r2, [step];
+  ld.param.u32 %r7, [wanted];
+  mov.u32 %r3, %tid.x;
+  mul.wide.u32 %rd3, %r3, 4;
+  add.s64 %rd4, %rd1, %rd3;
+  mul.wide.s32 %rd5, %r2, 4;
+  mov.u32 %r4, 0;
+  mov.u32 %r5, 0;
+AGAIN:
+  ld.global.u32 %r6, [%rd4];
+  setp.ne.u32 %p2, %r4, %r7;
+  @%p2 bra NEXT;
+  mul.lo.u32 %r5, %r6, %r6;
+  xor.b32 %r5, %r5, %r4;
+  st.global.u32 [%rd2], %r5;
+NEXT:
+  add.s64 %rd4, %rd4, %rd5;
+  add.u32 %r4, %r4, 1;
+  setp.lt.u32 %p1, %r4, %r1;
+  @%p1 bra AGAIN;
+  add.s64 %rd6, %rd2, %rd3;
+  st.global.u32 [%rd6], %r6;
+  ret;
+}
+)";
+
+}  // namespace
+
+// A load whose result only some rounds use may be moved to where it is used. What is read there must still be memory.
+TEST_CASE("GuardZone_PointersThatWalkAndAreSeldomUsed_NeverReadOutsideOfMemory") {
+  Executor executor(MachineCode(GENERATE("", "avx2", "baseline")));
+  constexpr std::uint32_t kWords = 4096;
+  const std::uint64_t in = executor.Upload(std::vector<std::uint32_t>(kWords, 1));
+  std::vector<std::uint32_t> last(32);
+  const std::uint64_t out = executor.Upload(last);
+  const auto launch = [&](std::uint32_t count, std::int32_t step, std::uint32_t wanted) {
+    return executor.Launch(kSeldom, "seldom", {1, 1, 1}, {32, 1, 1},
+                           ParamBlock().Add(in).Add(out).Add(count).Add(step).Add(wanted));
+  };
+  REQUIRE(launch(kWords / 32, 32, 3).kind == exec::FaultKind::kNone);
+  executor.Download(out, last);
+  for (const std::uint32_t word : last) CHECK(word == 1);
+  for (const std::int32_t step : {0x4000'0000, -0x4000'0000}) {  // beyond the range and its zones in some 512 rounds
+    for (const std::uint32_t wanted : {2000u, 5000u}) {
+      const exec::LaunchFault fault = launch(2001, step, wanted);
+      INFO(step << ", " << wanted << ": " << fault.text);
+      CHECK(fault.kind == exec::FaultKind::kIllegalAddress);
+      CHECK(fault.ptx_line == 19);
+    }
+  }
+}

@@ -19,6 +19,7 @@
 #include "rewriter/ptx/parser.h"
 #include "rewriter/ptx/printer.h"
 #include "sim/exec/contract/layout.h"
+#include "sim/exec/runtime/background/after_end.h"
 #include "sim/exec/runtime/background/client.h"
 #include "sim/exec/runtime/background/messages.h"
 #include "sim/exec/runtime/background/spawn.h"
@@ -204,7 +205,7 @@ TEST_CASE("Tiers_ServiceIsKilled_ProgramGoesOnInterpreting") {
 
 TEST_CASE("Tiers_EndsEarly_LeavesNoChildAndDoesNotWait") {
   const Folder folder;
-  const std::string ptx = LargeKernel(900, false);
+  const std::string ptx = LargeKernel(500, false);
   auto tiers = std::make_unique<Tiers>("on", folder.path());
   tiers->Run(ptx, 2, 1);
   tiers->Run(ptx, 2, 1);
@@ -215,7 +216,7 @@ TEST_CASE("Tiers_EndsEarly_LeavesNoChildAndDoesNotWait") {
   CHECK(errno == ECHILD);
   // What was asked for is finished, for the next run, however busy the machine is.
   tiers = nullptr;
-  for (int i = 0; i < 12000 && !Services(folder.path()).empty(); ++i)
+  for (int i = 0; i < 24000 && !Services(folder.path()).empty(); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   CHECK(Services(folder.path()).empty());
   Tiers next("on", folder.path());
@@ -559,7 +560,7 @@ TEST_CASE("BackgroundCompiler_ServiceHasNoTimeAfterTheEnd_FinishesWhatItBegan") 
   DiagnosticSink sink;
   CompilerLoader loader;
   BackgroundCompiler::Job job;
-  job.module = ptx::ParseModule(LargeKernel(1500, false), sink);
+  job.module = ptx::ParseModule(LargeKernel(500, false), sink);
   job.kernel = "k";
   job.key = {3, 4};
   {
@@ -576,9 +577,69 @@ TEST_CASE("BackgroundCompiler_ServiceHasNoTimeAfterTheEnd_FinishesWhatItBegan") 
   kill(services[0], SIGSTOP);        // as on a machine that has time for everybody else
   std::this_thread::sleep_for(std::chrono::milliseconds(1500));
   kill(services[0], SIGCONT);
-  for (int i = 0; i < 12000 && !Services(folder.path()).empty(); ++i)
+  for (int i = 0; i < 24000 && !Services(folder.path()).empty(); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   CodeCache cache(folder.path(), 1 << 30, {});
+  CHECK(cache.Load(job.key).has_value());
+}
+
+TEST_CASE("PlacesAfterEnd_MoreThanProcessors_WaitOrGiveUp") {
+  using background::PlacesAfterEnd;
+  using Place = PlacesAfterEnd::Place;
+  const Folder folder;
+  const auto make = [&] { return std::make_unique<PlacesAfterEnd>(folder.path(), 2); };
+  auto first = make();
+  const auto second = make(), third = make(), fourth = make(), fifth = make(), sixth = make(), seventh = make();
+  CHECK(first->Take() == Place::kWork);
+  CHECK(second->Take() == Place::kWork);
+  for (const auto* one : {&third, &fourth, &fifth, &sixth}) CHECK((*one)->Take() == Place::kWait);
+  CHECK(seventh->Take() == Place::kNone);
+  first = nullptr;
+  third->WaitForWork();
+  CHECK(seventh->Take() == Place::kWait);  // where the third was
+  CHECK(make()->Take() == Place::kNone);
+  CHECK(PlacesAfterEnd("", 2).Take() == Place::kWork);
+  CHECK(PlacesAfterEnd(folder.path() + "/nowhere", 2).Take() == Place::kWork);
+}
+
+TEST_CASE("BackgroundCompiler_OthersWorkAfterTheirEnds_StandsStillUntilItsTurn") {
+  const Folder folder;
+  DiagnosticSink sink;
+  CompilerLoader loader;
+  BackgroundCompiler::Job job;
+  job.module = ptx::ParseModule(LargeKernel(500, false), sink);
+  job.kernel = "k";
+  job.key = {3, 4};
+  std::vector<std::unique_ptr<background::PlacesAfterEnd>> others;
+  do {
+    others.push_back(std::make_unique<background::PlacesAfterEnd>(folder.path(), std::thread::hardware_concurrency()));
+  } while (others.back()->Take() == background::PlacesAfterEnd::Place::kWork);
+  others.pop_back();  // it would wait itself
+  {
+    BackgroundCompiler compiler({loader.ServicePath(), loader.path(), folder.path(), 1 << 30, 1, 1});
+    compiler.Ask(job, 0);
+    for (int i = 0; i < 2000 && Services(folder.path()).empty(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the job is on its way
+  }
+  const std::vector<pid_t> services = Services(folder.path());
+  REQUIRE(services.size() == 1);
+  const auto ticks = [&] {  // of processor time
+    std::istringstream fields(ContentsOf("/proc/" + std::to_string(services[0]) + "/stat"));
+    std::string field;
+    for (int i = 0; i < 14; ++i) fields >> field;
+    return std::stoul(field);
+  };
+  for (int i = 0; i < 2000 && NiceOf(services[0]) != 19; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  const unsigned long before = ticks();
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  CHECK(ticks() - before <= 10);  // a tenth of a second: it looks whether there is a place
+  CodeCache cache(folder.path(), 1 << 30, {});
+  CHECK(!cache.Load(job.key).has_value());
+  others.clear();
+  for (int i = 0; i < 24000 && !Services(folder.path()).empty(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   CHECK(cache.Load(job.key).has_value());
 }
 

@@ -2,10 +2,13 @@
 // process of its own, so that LLVM neither holds up the end of the program nor takes it along, and so that what has
 // begun is not lost. It has what the program gave it: a socket, and nothing else.
 //   gridloom-compile LIBRARY CACHE-DIRECTORY CACHE-BYTES THREADS BEGINS-FOR-SECONDS
-#include <sys/resource.h>
+#include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -19,6 +22,7 @@
 #include <vector>
 
 #include "gl_compiler_interface.h"
+#include "sim/exec/runtime/background/after_end.h"
 #include "sim/exec/runtime/background/messages.h"
 #include "sim/exec/runtime/code_cache.h"
 #include "sim/exec/runtime/compiler_loader.h"
@@ -34,7 +38,6 @@ using namespace gridloom::exec::background;
 constexpr double kMostSecondsOfAThread = 600;
 constexpr auto kMostWallTime = std::chrono::hours(1);
 constexpr auto kLookEvery = std::chrono::seconds(1);
-constexpr int kNiceAfterEnd = 19;
 
 double ProcessorSeconds() {
   timespec time{};
@@ -89,11 +92,16 @@ class Service {
 
   /// The program has ended: what was asked for is finished for the next run of it, out of everybody's way.
   void End() {
-    setpriority(PRIO_PGRP, 0, kNiceAfterEnd);  // all threads: the group is this process alone
+    LowerPriority();
     const std::lock_guard lock(mutex_);
     ended_ = true;
     ended_at_ = ProcessorSeconds();
     more_.notify_all();
+  }
+
+  bool HasWork() {
+    const std::lock_guard lock(mutex_);
+    return !jobs_.empty() || !making_.empty();
   }
 
   /// Until there is nothing left to wait for after the end, though threads may be at work.
@@ -181,6 +189,31 @@ class Service {
   double ended_at_ = 0;  ///< ProcessorSeconds
 };
 
+std::atomic<bool> g_held{false};
+
+/// Of threads that stand still, wherever they are.
+void Hold(int) {
+  const int before = errno;
+  constexpr timespec kPause{0, 20'000'000};
+  while (g_held.load()) nanosleep(&kPause, nullptr);
+  errno = before;
+}
+
+/// Where many programs have ended before this one, their services go first; where too many have, this one ends.
+void LetOthersGoFirst(PlacesAfterEnd& places, std::vector<std::thread>& workers) {
+  const PlacesAfterEnd::Place place = places.Take();
+  if (place == PlacesAfterEnd::Place::kWork) return;
+  if (place == PlacesAfterEnd::Place::kNone) _exit(0);
+  struct sigaction action {};
+  action.sa_handler = Hold;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGUSR1, &action, nullptr);
+  g_held = true;
+  for (std::thread& worker : workers) pthread_kill(worker.native_handle(), SIGUSR1);
+  places.WaitForWork();
+  g_held = false;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -199,6 +232,8 @@ int main(int argc, char** argv) {
     workers.emplace_back([&] { service.Work(); });
   service.Listen();
   service.End();
+  PlacesAfterEnd places(cache.enabled() ? argv[2] : "", std::clamp(std::thread::hardware_concurrency(), 1u, 64u));
+  if (service.HasWork()) LetOthersGoFirst(places, workers);
   std::thread([&service, threads = workers.size()] {
     service.WatchAfterEnd(threads);
     _exit(0);
