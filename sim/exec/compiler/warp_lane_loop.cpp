@@ -292,7 +292,9 @@ std::vector<Value*> LaneLoopEmitter::EmitLanesInTurn(const llvm::Loop& loop, con
   ForEachActiveLane(w_, [&](Value* lane) {
     w_.mask = b_.CreateShl(b_.getInt32(1), b_.CreateTrunc(lane, b_.getInt32Ty()));
     w_.mask_lanes = nullptr;
-    NoteLane(b_.CreateAdd(b_.CreateTrunc(lane, b_.getInt32Ty()), b_.getInt32(1)));
+    // Of the warp, not of the half that lanes were brought together in: its bit is the only one.
+    Value* number = b_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, w_.WarpMask(), b_.getTrue());
+    NoteLane(b_.CreateAdd(number, b_.getInt32(1)));
     llvm::DenseMap<const Value*, Value*> own = uniform;
     for (std::size_t i = 0; i < buffers.size(); ++i) {
       llvm::Type* type = live_in.lanes[i]->getType();
