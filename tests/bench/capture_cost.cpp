@@ -187,9 +187,9 @@ int main(int argc, char** argv) {
   bool right = true;
   double product = 0;
   int rows = 0;
-  for (const bench::Benchmark& benchmark : bench::AllBenchmarks(options.scale)) {
-    if (!options.only.empty() && benchmark.name != options.only) continue;
-    right &= Row(options, benchmark, device, product);
+  for (const bench::NamedBenchmark& named : bench::AllBenchmarks()) {
+    if (!options.only.empty() && named.name != options.only) continue;
+    right &= Row(options, named.make(options.scale), device, product);
     ++rows;
   }
   if (rows > 0) std::printf("\nlive, geometric mean: %.2f\n", std::exp(product / rows));

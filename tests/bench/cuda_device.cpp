@@ -44,7 +44,8 @@ class CudaDevice final : public Device {
     for (const Argument& argument : arguments)
       values[count++] =
           std::visit([](const auto& value) { return const_cast<void*>(static_cast<const void*>(&value)); }, argument);
-    const int result = launch_(function, grid.x, grid.y, 1, block.x, block.y, 1, 0, nullptr, values, nullptr);
+    const int result =
+        launch_(function, grid.x, grid.y, grid.z, block.x, block.y, block.z, 0, nullptr, values, nullptr);
     if (result != 0) {
       std::fprintf(stderr, "launch of %s: error %d\n", kernel, result);
       std::exit(1);

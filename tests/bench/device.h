@@ -11,7 +11,7 @@
 namespace bench {
 
 struct Shape {
-  unsigned x = 1, y = 1;
+  unsigned x = 1, y = 1, z = 1;
 };
 
 class Device {
@@ -28,7 +28,7 @@ class Device {
   virtual void Write(Memory memory, const void* from, std::size_t bytes) = 0;
   virtual void Read(void* to, Memory memory, std::size_t bytes) = 0;
   virtual void Clear(Memory memory, std::size_t bytes) = 0;
-  /// Launches grid.x × grid.y blocks of block.x × block.y threads; does not wait.
+  /// Launches a grid of blocks of that shape; does not wait.
   virtual void Launch(const char* kernel, Shape grid, Shape block, const std::vector<Argument>& arguments) = 0;
   virtual void Finish() = 0;
   /// False while code may still be replaced by faster code.
@@ -36,8 +36,11 @@ class Device {
 
   template <class T>
   Memory Upload(const std::vector<T>& host) {
-    const Memory memory = Allocate(host.size() * sizeof(T));
-    Write(memory, host.data(), host.size() * sizeof(T));
+    return Upload(host.data(), host.size() * sizeof(T));
+  }
+  Memory Upload(const void* host, std::size_t bytes) {
+    const Memory memory = Allocate(bytes);
+    Write(memory, host, bytes);
     return memory;
   }
 };

@@ -41,8 +41,8 @@ void EngineDevice::Launch(const char* kernel, Shape grid, Shape block, const std
   exec::LaunchParams launch;
   launch.program = program_;
   launch.kernel = program_->FindKernel(kernel);
-  launch.grid = {grid.x, grid.y, 1};
-  launch.block = {block.x, block.y, 1};
+  launch.grid = {grid.x, grid.y, grid.z};
+  launch.block = {block.x, block.y, block.z};
   std::vector<std::byte> params(launch.kernel->params.bytes);
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     std::visit(

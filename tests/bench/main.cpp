@@ -88,8 +88,9 @@ int main(int argc, char** argv) {
   std::printf("{\"cuda\": \"%s\", \"opencl\": \"%s\", \"opencl_missing\": \"%s\", \"threads\": %d}\n",
               cuda ? cuda->name().c_str() : "", opencl ? opencl->name().c_str() : "", reason.c_str(), options.threads);
   long failures = 0;
-  for (const bench::Benchmark& b : bench::AllBenchmarks(options.scale)) {
-    if (!options.only.empty() && b.name != options.only) continue;
+  for (const bench::NamedBenchmark& named : bench::AllBenchmarks()) {
+    if (!options.only.empty() && named.name != options.only) continue;
+    const bench::Benchmark b = named.make(options.scale);
     const Timing native = Measure(
         options, [&] { b.run_native(options.threads); }, [] { return true; });
     const auto want = b.native_result();

@@ -81,11 +81,10 @@ class OpenClDevice final : public Device {
         Check(clSetKernelArg(handle, i, sizeof(cl_mem), &buffers_[pointer->memory]), kernel);
       else Check(clSetKernelArg(handle, i, sizeof(int), &std::get<int>(arguments[i])), kernel);
     }
-    const std::size_t global[2] = {std::size_t{grid.x} * block.x, std::size_t{grid.y} * block.y},
-                      local[2] = {block.x, block.y};
-    Check(clEnqueueNDRangeKernel(queue_, handle, grid.y * block.y > 1 ? 2 : 1, nullptr, global, local, 0, nullptr,
-                                 nullptr),
-          kernel);
+    const std::size_t local[3] = {block.x, block.y, block.z},
+                      global[3] = {grid.x * local[0], grid.y * local[1], grid.z * local[2]};
+    const cl_uint dimensions = global[2] > 1 ? 3 : global[1] > 1 ? 2 : 1;
+    Check(clEnqueueNDRangeKernel(queue_, handle, dimensions, nullptr, global, local, 0, nullptr, nullptr), kernel);
   }
   void Finish() override { Check(clFinish(queue_), "finish"); }
 

@@ -145,9 +145,9 @@ int main(int argc, char** argv) {
       "|\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
       options.percent);
   bool right = true;
-  for (const bench::Benchmark& benchmark : bench::AllBenchmarks(options.scale)) {
-    if (!options.only.empty() && benchmark.name != options.only) continue;
-    right &= Row(options, benchmark, device);
+  for (const bench::NamedBenchmark& named : bench::AllBenchmarks()) {
+    if (!options.only.empty() && named.name != options.only) continue;
+    right &= Row(options, named.make(options.scale), device);
   }
   return right ? 0 : 1;
 }
