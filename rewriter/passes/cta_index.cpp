@@ -355,6 +355,10 @@ std::string IndexRewriter::Compute(CtaValue value, const std::string& to) {
     case CtaValue::kGridId: return Load(to, kGridId);
     default: break;
   }
+  // They are declared in this order. In which a compiler calls the parts of the sums below is its own choice.
+  a();
+  q();
+  n();
   std::string text = "mov.u32 " + n() + ", %ctaid.x;\n" + Load(a(), kFirstCtaX) + "add.u32 " + n() + ", " + n() + ", " +
                      a() + ";\n" + Divide(kReciprocalX, kShiftX);
   if (value == CtaValue::kCtaX) return text + Remainder(to, kGridX);

@@ -354,8 +354,9 @@ CodeRange RangeEmitter::RangeOf(const Monomial& ranging) {
     } else {
       const CodeNumber corners[] = {Multiply(product.low, range.low), Multiply(product.low, range.high),
                                     Multiply(product.high, range.low), Multiply(product.high, range.high)};
-      product = {Least(Least(corners[0], corners[1]), Least(corners[2], corners[3])),
-                 Most(Most(corners[0], corners[1]), Most(corners[2], corners[3]))};
+      const CodeNumber least = Least(corners[2], corners[3]), low = Least(Least(corners[0], corners[1]), least);
+      const CodeNumber most = Most(corners[2], corners[3]), high = Most(Most(corners[0], corners[1]), most);
+      product = {low, high};
     }
     bounds = Product(bounds, more);
   }
@@ -444,7 +445,8 @@ CodeRange RangeEmitter::RemainderRange(const CodeRange& a, const CodeNumber& div
 // nothing.
 CodeRange RangeEmitter::MaskedRange(const CodeRange& a, std::int64_t mask) {
   const CodeNumber bits{std::bit_width(static_cast<std::uint64_t>(mask))};
-  const std::string same = Compare("eq", Instruction("shr.s64", a.low, bits), Instruction("shr.s64", a.high, bits));
+  const CodeNumber high = Instruction("shr.s64", a.high, bits), low = Instruction("shr.s64", a.low, bits);
+  const std::string same = Compare("eq", low, high);
   return {Select(same, Instruction("and.b64", a.low, {mask}), {0}),
           Select(same, Instruction("and.b64", a.high, {mask}), {mask})};
 }
@@ -548,8 +550,10 @@ std::string RangeEmitter::Unreached(const std::vector<analysis::RangeGuard>& gua
                                     const std::vector<analysis::UniformCondition>& conditions) {
   std::string unreached;
   for (const analysis::UniformCondition& condition : conditions) unreached = Or(unreached, Unmet(condition));
-  for (const analysis::RangeGuard& guard : guards)
-    unreached = Or(unreached, Compare("lt", RangeOf(guard.number).high, {0}, Holds(guard.assumptions)));
+  for (const analysis::RangeGuard& guard : guards) {
+    const std::string holds = Holds(guard.assumptions);
+    unreached = Or(unreached, Compare("lt", RangeOf(guard.number).high, {0}, holds));
+  }
   return unreached;
 }
 
