@@ -12,6 +12,9 @@
 #ifndef PTX_FIRST
 #define PTX_FIRST(...)
 #endif
+#ifndef PTX_ORDER
+#define PTX_ORDER(...)
+#endif
 #ifndef PTX_WORDS
 #define PTX_WORDS(...)
 #endif
@@ -32,6 +35,7 @@
 #undef PTX_NEEDS
 #undef PTX_MOST
 #undef PTX_FIRST
+#undef PTX_ORDER
 #undef PTX_WORDS
 #undef PTX_TAKES
 #undef PTX_WITH

@@ -165,6 +165,11 @@ void Verifier::VerifyAlias(const AliasDirective& alias) {
 
 void Verifier::VerifyFunction(const Function& function) {
   VerifyParameters(function);
+  if (function.FindDirective("maxntid") != nullptr && function.FindDirective("reqntid") != nullptr)
+    Error(function.loc, "'" + std::string(function.name) + "' has both .maxntid and .reqntid");
+  const FunctionDirective* const registers = function.FindDirective("maxnreg");
+  if (registers != nullptr && !registers->values.empty() && registers->values[0] == 0)
+    Error(function.loc, "'" + std::string(function.name) + "' has .maxnreg 0");
   if (function.noreturn && !function.returns.empty()) Error(function.loc, "a .noreturn function returns nothing");
   if (function.body == nullptr) return;
   Names names;

@@ -1,6 +1,7 @@
 // Instructions against the instruction table: modifiers, types, PTX version and target, number of operands.
 #include <algorithm>
 
+#include "rewriter/ptx/forms_parse.h"
 #include "rewriter/ptx/printer.h"
 #include "rewriter/ptx/verifier_impl.h"
 #include "rewriter/ptx/word_rules.h"
@@ -45,6 +46,48 @@ std::string FaultOfBulkCopy(const Instruction& instruction) {
                        : "a group");
 }
 
+// Operands that words of the instruction bring: a cache policy, masks, offsets of im2col.
+std::size_t OperandsOfWords(const Instruction& instruction) {
+  constexpr std::string_view kBring[] = {"L2::cache_hint", "multicast::cluster", "multicast::cluster::16b", "cp_mask",
+                                         "im2col",         "im2col::w",          "im2col::w::128"};
+  return static_cast<std::size_t>(std::ranges::count_if(instruction.modifiers, [&](const Modifier& modifier) {
+    return std::ranges::find(kBring, modifier.text) != std::end(kBring);
+  }));
+}
+
+// A cache policy is the last operand but for a mask of bytes, of 64 bits (ISA 9.7.9.2).
+std::string FaultOfPolicy(const Instruction& instruction) {
+  const std::size_t behind = HasText(instruction, "cp_mask") ? 2 : 1;
+  if (!HasText(instruction, "L2::cache_hint") || instruction.operands.size() < behind) return "";
+  const Operand& last = instruction.operands[instruction.operands.size() - behind];
+  const bool fits =
+      last.kind != OperandKind::kRegister || last.variable == nullptr || BitsOf(last.variable->type) == 64;
+  return fits ? "" : "has a cache policy that is not of 64 bits";
+}
+
+// There are 16 barriers, and whole warps come to them (ISA 9.7.13.1).
+std::string FaultOfBarrier(const Instruction& instruction) {
+  const bool counts = instruction.opcode == Opcode::kBar || instruction.opcode == Opcode::kBarrier;
+  if (!counts || HasText(instruction, "warp") || HasText(instruction, "cluster")) return "";
+  const bool reduces = HasText(instruction, "red");
+  const auto constant = [&](std::size_t i) -> const Operand* {
+    const std::size_t at = i + (reduces ? 1 : 0);
+    const bool is_there = at < instruction.operands.size() && instruction.operands[at].kind == OperandKind::kInt;
+    return is_there ? &instruction.operands[at] : nullptr;
+  };
+  if (const Operand* const number = constant(0); number != nullptr && number->int_literal.value > 15)
+    return "has a barrier beyond number 15";
+  if (const Operand* const threads = constant(1); threads != nullptr && threads->int_literal.value % 32 != 0)
+    return "has a number of threads that is no multiple of 32";
+  return "";
+}
+
+// Lanes of a warp have gone their own ways since sm_70; who takes part has to be said from PTX 6.4 on (ISA 9.7.9.5).
+std::string FaultOfMissingSync(const Instruction& instruction, unsigned ptx, unsigned sm) {
+  const bool exchanges = instruction.opcode == Opcode::kVote || instruction.opcode == Opcode::kShfl;
+  return exchanges && ptx >= 64 && sm >= 70 && !HasText(instruction, "sync") ? "needs .sync on sm_70 and later" : "";
+}
+
 // mma has A in rows and B in columns, but for m8n8k4 of halves, which has all four layouts (ISA 9.7.15).
 std::string FaultOfLayouts(const Instruction& instruction) {
   if (instruction.opcode != Opcode::kMma) return "";
@@ -54,6 +97,19 @@ std::string FaultOfLayouts(const Instruction& instruction) {
   if (layout == modifiers.end() || layout->mod == Mod::kRow) return "";
   const bool is_m8n8k4 = std::ranges::find(modifiers, "m8n8k4", &Modifier::text) != modifiers.end();
   return is_m8n8k4 && instruction.type(1) == ScalarType::kF16 ? "" : "has '.col' for A, which is '.row'";
+}
+
+// wmma of halves has four registers of an accumulator of halves and eight of one of f32 (ISA 9.7.14.4.1).
+std::string FaultOfHalves(const Instruction& instruction) {
+  if (instruction.opcode != Opcode::kWmma || !HasText(instruction, "mma") || instruction.operands.size() != 4 ||
+      instruction.type(1) == ScalarType::kNone || instruction.type(2) != ScalarType::kNone)
+    return "";
+  const auto fits = [&](std::size_t type, std::size_t operand) {
+    const Operand& fragment = instruction.operands[operand];
+    const std::size_t registers = instruction.type(type) == ScalarType::kF16 ? 4 : 8;
+    return fragment.kind != OperandKind::kVector || fragment.elements.size() == registers;
+  };
+  return fits(0, 0) && fits(1, 3) ? "" : "has an accumulator of another size";
 }
 
 }  // namespace
@@ -69,10 +125,13 @@ void Verifier::VerifyInstruction(const Instruction& instruction) {
   }
   if (instruction.Has(Trait::kCalls)) return VerifyCall(instruction);
   if (!VerifyComparison(instruction) || !VerifyNoftz(instruction)) return;
-  for (const auto& fault_of : {FaultOfVideo, FaultOfBulkCopy, FaultOfLayouts}) {
+  for (const auto& fault_of :
+       {FaultOfVideo, FaultOfBulkCopy, FaultOfPolicy, FaultOfBarrier, FaultOfLayouts, FaultOfHalves}) {
     const std::string fault = fault_of(instruction);
     if (!fault.empty()) return Error(instruction.loc, "'" + instruction.FullName() + "' " + fault);
   }
+  const std::string unsynced = FaultOfMissingSync(instruction, ptx_, target_.sm);
+  if (!unsynced.empty()) return Error(instruction.loc, "'" + instruction.FullName() + "' " + unsynced);
   in_doubt_ = ptx_ > kNewestPtx && !strict_;
   VerifyForm(instruction);
   in_doubt_ = false;
@@ -171,11 +230,7 @@ bool Verifier::VerifyCount(const Instruction& instruction, const Form& form) {
   // The second operation of a video instruction needs its third operand.
   const bool secondary = instruction.info().cls == OpClass::kVideo &&
                          (instruction.Has(Mod::kAdd) || instruction.Has(Mod::kMin) || instruction.Has(Mod::kMax));
-  // A cache policy comes as the last operand.
-  const bool has_policy =
-      std::ranges::find(instruction.modifiers, "L2::cache_hint", &Modifier::text) != instruction.modifiers.end();
-  const bool only_policy_is_optional = form.min_operands() + 1 == most && form.operands.back().optional;
-  const std::size_t least = secondary || (has_policy && only_policy_is_optional) ? most : form.min_operands();
+  const std::size_t least = secondary ? most : std::min(form.min_operands() + OperandsOfWords(instruction), most);
   if (count >= least && count <= most) return true;
   Error(instruction.loc, "'" + instruction.FullName() + "' takes " + std::to_string(least) +
                              (least != most ? " to " + std::to_string(most) : "") + " operands, found " +

@@ -57,6 +57,15 @@ constexpr FirstRow kFirstRows[] = {
 #include "rewriter/ptx/forms_read.h"
 };
 
+struct OrderRow {
+  Opcode opcode;
+  std::string_view modifiers, before, behind;
+};
+constexpr OrderRow kOrderRows[] = {
+#define PTX_ORDER(opcode, modifiers, before, behind) {Opcode::opcode, modifiers, before, behind},
+#include "rewriter/ptx/forms_read.h"
+};
+
 struct GroupRow {
   std::string_view name, members;
 };
@@ -161,6 +170,20 @@ First ParseFirst(const FirstRow& row) {
   return first;
 }
 
+/// What stands before what, in an instruction that has the modifiers.
+struct Order {
+  Opcode opcode = Opcode::kUnknown;
+  std::string_view modifiers;
+  WordGroup before, behind;
+};
+
+Order ParseOrder(const OrderRow& row) {
+  return {.opcode = row.opcode,
+          .modifiers = row.modifiers,
+          .before = Alternatives(row.before),
+          .behind = Alternatives(row.behind)};
+}
+
 struct WordTable {
   std::vector<Takes> takes;
   std::array<std::span<const Takes>, kOpcodeCount> takes_by_opcode;
@@ -171,6 +194,8 @@ struct WordTable {
   std::array<std::span<const MostRow>, kOpcodeCount> most_by_opcode;
   std::vector<First> first;
   std::array<std::span<const First>, kOpcodeCount> first_by_opcode;
+  std::vector<Order> order;
+  std::array<std::span<const Order>, kOpcodeCount> order_by_opcode;
   WordGroup twice;
 };
 
@@ -186,6 +211,8 @@ const WordTable& Rules() {
     IndexByOpcode<MostRow>(kMostRows, out->most_by_opcode);
     for (const FirstRow& row : kFirstRows) out->first.push_back(ParseFirst(row));
     IndexByOpcode<First>(out->first, out->first_by_opcode);
+    for (const OrderRow& row : kOrderRows) out->order.push_back(ParseOrder(row));
+    IndexByOpcode<Order>(out->order, out->order_by_opcode);
     out->twice = Alternatives("@twice");
     return out;
   }();
@@ -218,12 +245,17 @@ bool HasPlace(const Instruction& instruction, std::string_view word, std::span<c
   return found;
 }
 
+/// Whether the instruction has all of the modifiers, which stand between dots.
+bool HasAllOf(const Instruction& instruction, std::string_view modifiers) {
+  bool all = true;
+  ForEachPart(modifiers, '.', [&](std::string_view word) { all = all && HasText(instruction, word); });
+  return all;
+}
+
 /// How many types, shapes and layouts an instruction has at most.
 MostRow MostOf(const Instruction& instruction) {
   for (const MostRow& row : Rules().most_by_opcode[IndexOf(instruction)]) {
-    bool all = true;
-    ForEachPart(row.modifiers, '.', [&](std::string_view word) { all = all && HasText(instruction, word); });
-    if (all) return row;
+    if (HasAllOf(instruction, row.modifiers)) return row;
   }
   const Form* form = FormOf(instruction);
   const std::size_t types = form != nullptr && !form->types.empty() ? form->types.size() : SIZE_MAX;
@@ -343,10 +375,26 @@ std::string WrongInForms(const Instruction& instruction, std::span<const std::st
   return missing.empty() ? "" : Need(missing);
 }
 
-/// Whether the words that the instruction begins with stand there.
+/// Which word stands before one that it belongs behind.
+std::string WrongPlace(const Instruction& instruction, std::span<const std::string_view> words) {
+  const auto first_of = [&](const WordGroup& group) {
+    return std::ranges::find_if(words,
+                                [&](std::string_view word) { return std::ranges::find(group, word) != group.end(); });
+  };
+  for (const Order& order : Rules().order_by_opcode[IndexOf(instruction)]) {
+    if (!HasAllOf(instruction, order.modifiers)) continue;
+    const auto before = first_of(order.before), behind = first_of(order.behind);
+    if (before != words.end() && behind < before) return Refusal(*before) + " behind '." + std::string(*behind) + "'";
+  }
+  return "";
+}
+
+/// Whether the words that the instruction begins with stand there, and others before those that they belong before.
 std::string WrongOrder(const Instruction& instruction) {
   std::vector<std::string_view> words;
   for (const Modifier& modifier : instruction.modifiers) words.push_back(modifier.text);
+  const std::string wrong = WrongPlace(instruction, words);
+  if (!wrong.empty()) return wrong;
   for (const First& first : Rules().first_by_opcode[IndexOf(instruction)]) {
     if (!std::ranges::all_of(first.words, [&](const WordGroup& group) { return HasAny(words, group); })) continue;
     for (std::size_t i = 0; i < first.words.size(); ++i) {

@@ -149,10 +149,97 @@ TEST_CASE("Verifier_InstructionsOfLaterVersions_AreKnownOrDoubted") {
   }
   // What no version has.
   for (const char* line :
-       {"setp.lt.b32 %p1, %r1, %r2;", "setp.lo.s32 %p1, %r1, %r2;", "set.num.u32.u32 %r1, %r1, %r2;",
-        "atom.global.add.f16 %h1, [%d1], %h2;", "red.global.add.bf16x2 [%d1], %r2;", "mov.u32 %r1, nobody;"}) {
+       {"bar.sync 16;", "bar.sync 1, 33;", "barrier.red.popc.u32 %r1, 0, 40, %p1;", "vote.all.pred %p1, %p2;",
+        "shfl.idx.b32 %r1, %r2, 0, 31;", "setp.lt.b32 %p1, %r1, %r2;", "setp.lo.s32 %p1, %r1, %r2;",
+        "set.num.u32.u32 %r1, %r1, %r2;", "atom.global.add.f16 %h1, [%d1], %h2;", "red.global.add.bf16x2 [%d1], %r2;",
+        "mov.u32 %r1, nobody;"}) {
     INFO(line);
     CHECK(!verify("9.5", "sm_90", line, false));
     CHECK(!verify("9.0", "sm_90", line, false));
   }
+}
+
+// Words where they do not belong, and operands that words bring. Each pair differs in that alone; ptxas 13.5 takes the
+// first and refuses the second.
+TEST_CASE("Verifier_WordsAndTheirOperands_StandWhereTheyBelong") {
+  const auto takes = [](const std::string& target, const std::string& line) {
+    DiagnosticSink sink;
+    const auto module =
+        ParseModule(".version 9.5\n.target " + target +
+                        "\n.address_size 64\n.entry k() { .reg .b16 %h<9>; .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .f32 "
+                        "%f<9>; .reg .pred %p<4>; .reg .b128 %q;\nt: .branchtargets L;\n" +
+                        line + "\nL: ret; }\n",
+                    sink);
+    REQUIRE(!sink.has_errors());
+    for (const Statement& statement : module->functions.front().body->statements) {
+      const auto* instruction = std::get_if<Instruction>(&statement);
+      if (instruction != nullptr && !VerifyInstruction(*module, *instruction, sink)) return false;
+    }
+    return true;
+  };
+  struct Pair {
+    std::string target, right, wrong;
+  };
+  const std::string mma = "{%f1, %f2, %f3, %f4}, {%r1, %r2, %r3, %r4}, {%r5, %r6}, {%f1, %f2, %f3, %f4};";
+  for (const Pair& pair :
+       {Pair{"sm_90", "div.full.ftz.f32 %f1, %f2, %f3;", "div.ftz.full.f32 %f1, %f2, %f3;"},
+        Pair{"sm_90", "brx.idx.uni %r1, t;", "brx.uni.idx %r1, t;"},
+        Pair{"sm_90", "barrier.arrive.aligned 1, 64;", "barrier.aligned.arrive 1, 64;"},
+        Pair{"sm_90", "cp.async.cg.shared.global [%r1], [%d1], 16;", "cp.async.cg.global.shared [%r1], [%d1], 16;"},
+        Pair{"sm_90", "cp.async.ca.shared.global.L2::cache_hint [%r1], [%d1], 4, %d2;",
+             "cp.async.ca.shared.global.L2::cache_hint [%r1], [%d1], 4;"},
+        Pair{"sm_90", "cp.async.ca.shared.global.L2::cache_hint [%r1], [%d1], 4, %r2, %d2;",
+             "cp.async.ca.shared.global.L2::cache_hint [%r1], [%d1], 4, %r2;"},
+        Pair{"sm_90",
+             "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r1], [%d1], %r2, "
+             "[%r3], %h1;",
+             "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r1], [%d1], %r2, "
+             "[%r3];"},
+        Pair{"sm_90", "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.f16 [%d1], [%r1], %r2;",
+             "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.u32 [%d1], [%r1], %r2;"},
+        Pair{"sm_90", "cp.async.bulk.wait_group.read 2;",
+             "cp.async.bulk.wait_group.read.sync_restrict::proxy::async 2;"},
+        Pair{"sm_90", "createpolicy.fractional.L2::evict_last.L2::evict_unchanged.b64 %d1;",
+             "createpolicy.fractional.L2::evict_unchanged.L2::evict_last.b64 %d1;"},
+        Pair{
+            "sm_90",
+            "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%d1], [%r1], 128;",
+            "tensormap.cp_fenceproxy.shared::cta.global.tensormap::generic.release.gpu.sync.aligned [%d1], [%r1], "
+            "128;"},
+        Pair{"sm_90", "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32 " + mma,
+             "mma.sync.aligned.m16n8k32.row.col.e4m3.e5m2.f32.f32 " + mma},
+        Pair{"sm_90",
+             "wmma.mma.xor.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32 {%r1, %r2}, {%r3}, {%r4}, {%r5, %r6};",
+             "wmma.mma.popc.xor.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32 {%r1, %r2}, {%r3}, {%r4}, {%r5, %r6};"},
+        Pair{"sm_90", "tex.2dms.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%d1, {%r5, %r6, %r7, %r8}];",
+             "tex.2dms.v4.s32.f32 {%f1, %f2, %f3, %f4}, [%d1, {%r5, %r6, %r7, %r8}];"},
+        Pair{"sm_100a", "ldmatrix.sync.aligned.m8n16.x2.shared.b8x16.b6x16_p32 {%r1, %r2}, [%r5];",
+             "ldmatrix.sync.aligned.m8n16.x2.shared.b6x16_p32.b8x16 {%r1, %r2}, [%r5];"},
+        Pair{"sm_100a", "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8x16.b6x16_p32 {%r1, %r2}, [%r5];",
+             "ldmatrix.sync.aligned.m8n16.x2.trans.shared.b8x16.b6x16_p32 {%r1, %r2}, [%r5];"},
+        Pair{"sm_100", "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p1, %q;",
+             "clusterlaunchcontrol.query_cancel.is_canceled.b128.pred %p1, %q;"},
+        Pair{"sm_100",
+             "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [%r1], [%r2];",
+             "clusterlaunchcontrol.try_cancel.shared::cta.async.mbarrier::complete_tx::bytes.b128 [%r1], [%r2];"},
+        Pair{"sm_100a", "tcgen05.mma.ws.cta_group::1.kind::f16 [%r1], %d1, %d2, %r2, %p1;",
+             "tcgen05.mma.cta_group::1.ws.kind::f16 [%r1], %d1, %d2, %r2, %p1;"}}) {
+    INFO(pair.right << " and " << pair.wrong);
+    CHECK(takes(pair.target, pair.right));
+    CHECK(!takes(pair.target, pair.wrong));
+  }
+}
+
+// Of a kernel as a whole.
+TEST_CASE("Verifier_DirectivesThatContradict_AreRefused") {
+  const auto verify = [](const std::string& directives) {
+    DiagnosticSink sink;
+    const auto module =
+        ParseModule(".version 8.0\n.target sm_90\n.address_size 64\n.entry k() " + directives + " { ret; }\n", sink);
+    return !sink.has_errors() && VerifyModule(*module, sink);
+  };
+  CHECK(verify(".maxntid 64"));
+  CHECK(verify(".reqntid 64 .maxnreg 32"));
+  CHECK(!verify(".maxntid 64 .reqntid 64"));
+  CHECK(!verify(".maxnreg 0"));
 }
