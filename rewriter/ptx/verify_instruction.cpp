@@ -55,6 +55,16 @@ std::size_t OperandsOfWords(const Instruction& instruction) {
   }));
 }
 
+// cp.async copies 4, 8 or 16 bytes, past L1 16 (ISA 9.7.9.25.3.1).
+std::string FaultOfCopySize(const Instruction& instruction) {
+  const bool past_l1 = HasText(instruction, "cg");
+  if (instruction.opcode != Opcode::kCp || (!past_l1 && !HasText(instruction, "ca")) ||
+      instruction.operands.size() < 3 || instruction.operands[2].kind != OperandKind::kInt)
+    return "";
+  const auto bytes = instruction.operands[2].int_literal.value;
+  return bytes == 16 || (!past_l1 && (bytes == 4 || bytes == 8)) ? "" : "does not copy so many bytes";
+}
+
 // A cache policy is the last operand but for a mask of bytes, of 64 bits (ISA 9.7.9.2).
 std::string FaultOfPolicy(const Instruction& instruction) {
   const std::size_t behind = HasText(instruction, "cp_mask") ? 2 : 1;
@@ -126,7 +136,7 @@ void Verifier::VerifyInstruction(const Instruction& instruction) {
   if (instruction.Has(Trait::kCalls)) return VerifyCall(instruction);
   if (!VerifyComparison(instruction) || !VerifyNoftz(instruction)) return;
   for (const auto& fault_of :
-       {FaultOfVideo, FaultOfBulkCopy, FaultOfPolicy, FaultOfBarrier, FaultOfLayouts, FaultOfHalves}) {
+       {FaultOfVideo, FaultOfBulkCopy, FaultOfCopySize, FaultOfPolicy, FaultOfBarrier, FaultOfLayouts, FaultOfHalves}) {
     const std::string fault = fault_of(instruction);
     if (!fault.empty()) return Error(instruction.loc, "'" + instruction.FullName() + "' " + fault);
   }

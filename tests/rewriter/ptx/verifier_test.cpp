@@ -186,6 +186,8 @@ TEST_CASE("Verifier_WordsAndTheirOperands_StandWhereTheyBelong") {
         Pair{"sm_90", "brx.idx.uni %r1, t;", "brx.uni.idx %r1, t;"},
         Pair{"sm_90", "barrier.arrive.aligned 1, 64;", "barrier.aligned.arrive 1, 64;"},
         Pair{"sm_90", "cp.async.cg.shared.global [%r1], [%d1], 16;", "cp.async.cg.global.shared [%r1], [%d1], 16;"},
+        Pair{"sm_90", "cp.async.cg.shared.global [%r1], [%d1], 16;", "cp.async.cg.shared.global [%r1], [%d1], 8;"},
+        Pair{"sm_90", "cp.async.ca.shared.global [%r1], [%d1], 8;", "cp.async.ca.shared.global [%r1], [%d1], 12;"},
         Pair{"sm_90", "cp.async.ca.shared.global.L2::cache_hint [%r1], [%d1], 4, %d2;",
              "cp.async.ca.shared.global.L2::cache_hint [%r1], [%d1], 4;"},
         Pair{"sm_90", "cp.async.ca.shared.global.L2::cache_hint [%r1], [%d1], 4, %r2, %d2;",
