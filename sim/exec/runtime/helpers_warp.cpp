@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "sim/exec/contract/abi.h"
 #include "sim/exec/contract/immediates.h"
@@ -46,22 +47,68 @@ std::uint32_t Reduce(std::uint64_t redux_imm, std::uint32_t a, std::uint32_t b) 
   return less == (op == ReduxOp::kMin) ? a : b;
 }
 
+namespace {
+
+/// Calls visit(company, lanes) for each set of lanes that name the same members: `company` are those of the members
+/// that run. Nearly always one call for all of `mask`.
+template <typename F>
+void ForCompanies(std::uint32_t mask, const std::uint32_t* members, F&& visit) {
+  for (const std::uint32_t running = mask; mask != 0;) {
+    const std::uint32_t named = members[std::countr_zero(mask)];
+    std::uint32_t lanes = 0;
+    ForLanes(mask, [&](std::uint32_t lane) { lanes |= static_cast<std::uint32_t>(members[lane] == named) << lane; });
+    visit(running & named, lanes);
+    mask &= ~lanes;
+  }
+}
+
+/// For each lane of `company`, those that have its value: lanes are looked up by their values.
+void MatchEach(std::uint32_t company, const std::uint64_t* value, std::uint32_t* same) {
+  constexpr std::uint8_t kNone = 0xff;
+  std::uint8_t first[64], next[32], leader[32];
+  std::memset(first, kNone, sizeof first);
+  ForLanes(company, [&](std::uint32_t lane) {
+    std::uint8_t& chain = first[value[lane] * 0x9e37'79b9'7f4a'7c15u >> 58];
+    std::uint8_t found = chain;
+    while (found != kNone && value[found] != value[lane]) found = next[found];
+    if (found == kNone) {
+      found = static_cast<std::uint8_t>(lane);
+      next[lane] = std::exchange(chain, found);
+      same[lane] = 0;
+    }
+    same[found] |= 1u << lane;
+    leader[lane] = found;
+  });
+  ForLanes(company, [&](std::uint32_t lane) { same[lane] = same[leader[lane]]; });
+}
+
+}  // namespace
+
 void Helper_kMatchAny(WarpCtx*, std::uint32_t mask, std::uint32_t, std::uint64_t, void* const* args) {
   auto* const out = static_cast<std::uint32_t*>(args[0]);
   const auto* const value = static_cast<const std::uint64_t*>(args[1]);
   const auto* const members = static_cast<const std::uint32_t*>(args[2]);
-  ForLanes(mask, [&](std::uint32_t lane) { out[lane] = MatchAny(mask & members[lane], value, lane); });
+  ForCompanies(mask, members, [&](std::uint32_t company, std::uint32_t lanes) {
+    std::uint32_t same[kWarpSize];
+    MatchEach(company, value, same);
+    ForLanes(lanes, [&](std::uint32_t lane) {
+      out[lane] = (company >> lane & 1) != 0 ? same[lane] : MatchAny(company, value, lane);
+    });
+  });
 }
 
 void Helper_kMatchAll(WarpCtx*, std::uint32_t mask, std::uint32_t, std::uint64_t, void* const* args) {
   auto* const out = static_cast<std::uint32_t*>(args[0]);
   const auto* const value = static_cast<const std::uint64_t*>(args[2]);
   const auto* const members = static_cast<const std::uint32_t*>(args[3]);
-  ForLanes(mask, [&](std::uint32_t lane) {
-    const std::uint32_t company = mask & members[lane];
-    const bool all = MatchAny(company, value, lane) == company;
-    out[lane] = all ? company : 0;
-    SetBit(args[1], lane, all);
+  ForCompanies(mask, members, [&](std::uint32_t company, std::uint32_t lanes) {
+    const auto first = static_cast<std::uint32_t>(std::countr_zero(company != 0 ? company : lanes));
+    const bool equal = MatchAny(company, value, first) == company;
+    ForLanes(lanes, [&](std::uint32_t lane) {
+      const bool all = equal && (company == 0 || value[lane] == value[first]);
+      out[lane] = all ? company : 0;
+      SetBit(args[1], lane, all);
+    });
   });
 }
 
@@ -69,11 +116,12 @@ void Helper_kRedux(WarpCtx*, std::uint32_t mask, std::uint32_t, std::uint64_t im
   auto* const out = static_cast<std::uint32_t*>(args[0]);
   const auto* const value = static_cast<const std::uint32_t*>(args[1]);
   const auto* const members = static_cast<const std::uint32_t*>(args[2]);
-  std::uint32_t results[kWarpSize];
-  ForLanes(mask, [&](std::uint32_t lane) {
-    results[lane] = Redux(imm, mask & members[lane], [&](std::uint32_t other) { return value[other]; });
+  std::uint32_t values[kWarpSize];  // `out` may be where they are
+  ForLanes(mask, [&](std::uint32_t lane) { values[lane] = value[lane]; });
+  ForCompanies(mask, members, [&](std::uint32_t company, std::uint32_t lanes) {
+    const std::uint32_t total = Redux(imm, company, [&](std::uint32_t other) { return values[other]; });
+    ForLanes(lanes, [&](std::uint32_t lane) { out[lane] = total; });
   });
-  ForLanes(mask, [&](std::uint32_t lane) { out[lane] = results[lane]; });
 }
 
 }  // namespace gridloom::exec

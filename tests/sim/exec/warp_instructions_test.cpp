@@ -170,6 +170,34 @@ TEST_CASE("Match_AnyAndAll_FindEqualValues") {
         });
 }
 
+TEST_CASE("Match_MembersThatDifferByLane_ComparesThemAlone") {
+  // The quarters of the warp, even and odd lanes apart in the second; from all different to all alike.
+  const std::string body = R"(
+  shr.u32 %r7, %r6, 3;
+  shl.b32 %r7, %r7, 3;
+  mov.u32 %r8, 0xff;
+  shl.b32 %r7, %r8, %r7;
+  mov.u32 %r8, 0x55555555;
+  and.b32 %r9, %r6, 1;
+  shl.b32 %r8, %r8, %r9;
+  and.b32 %r8, %r8, 0xff00;
+  setp.eq.u32 %p2, %r7, 0xff00;
+  selp.b32 %r7, %r8, %r7, %p2;
+  match.any.sync.b32 %r3, %r1, %r7;
+  match.all.sync.b32 %r4|%p1, %r1, %r7;
+  @!%p1 add.u32 %r4, %r4, 7;)";
+  for (const std::uint32_t limit : {0u, 1u, 2u, 40u}) {
+    Check(body, RandomLanes(limit, 0), [](const Lane* warp, std::uint32_t lanes, std::uint32_t lane) {
+      std::uint32_t members = 0xffu << lane / 8 * 8, same = 0;
+      if (lane / 8 == 1) members = 0x55555555u << lane % 2 & 0xff00;
+      if (lanes < 32) members &= (1u << lanes) - 1;
+      for (std::uint32_t i = 0; i < lanes; ++i)
+        same |= static_cast<std::uint32_t>((members >> i & 1) != 0 && warp[i].a == warp[lane].a) << i;
+      return Lane{same, same == members ? members : 7u};
+    });
+  }
+}
+
 TEST_CASE("Redux_AllOperations_Combine") {
   using S = std::int32_t;
   struct Form {
