@@ -29,8 +29,9 @@ bool IsConditional(const Instruction& instruction) {
   });
 }
 
-/// Where its target is, in bytes from address 0; may be outside.
-std::int64_t TargetOf(const Instruction& instruction, std::uint32_t at) {
+}  // namespace
+
+std::int64_t BranchTargetOf(const Instruction& instruction, std::uint32_t at) {
   for (const Operand& operand : instruction.format->operands) {
     if (operand.kind != OperandKind::kTarget) continue;
     const unsigned shift = 64 - instruction.format->fields[operand.value].bits();
@@ -39,8 +40,6 @@ std::int64_t TargetOf(const Instruction& instruction, std::uint32_t at) {
   }
   return -1;
 }
-
-}  // namespace
 
 Status FlowGraph::Decode(std::span<const std::byte> code, unsigned sm) {
   for (std::size_t at = 0; at + kWordBytes <= code.size(); at += kWordBytes) {
@@ -59,7 +58,7 @@ Status FlowGraph::ConnectOne(std::uint32_t at, const std::vector<std::uint32_t>&
     return Error{At(at * kWordBytes) + Text(instruction, at * kWordBytes) +
                  " goes to places of a table, which is not read yet"};
   if (flow == Flow::kBranch || flow == Flow::kCall) {
-    const std::int64_t target = TargetOf(instruction, at);
+    const std::int64_t target = BranchTargetOf(instruction, at);
     if (target < 0 || target % kWordBytes != 0 ||
         target / static_cast<std::int64_t>(kWordBytes) >= static_cast<std::int64_t>(instructions_.size()))
       return Error{At(at * kWordBytes) + Text(instruction, at * kWordBytes) + " leaves the function"};

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +13,10 @@
 #include "rewriter/machine/registers.h"
 
 namespace gridloom::machine {
+
+/// Where a branch or call leads, in bytes from address 0 on, `at` being its own number; it may be outside of the code,
+/// and is -1 for what has no target.
+std::int64_t BranchTargetOf(const Instruction& instruction, std::uint32_t at);
 
 class FlowGraph {
  public:

@@ -13,6 +13,7 @@ class UseReader {
  public:
   explicit UseReader(const Instruction& instruction) : instruction_(instruction), word_(Encode(instruction)) {}
 
+  unsigned LengthOf(const Operand& operand) const { return Length(operand); }
   RegisterUse Read() {
     for (const Operand& operand : instruction_.format->operands) Visit(operand, operand.written);
     if (instruction_.guard != kTrue) {
@@ -117,5 +118,9 @@ std::string RegisterSet::text() const {
 }
 
 RegisterUse UseOf(const Instruction& instruction) { return UseReader(instruction).Read(); }
+
+unsigned RegistersOf(const Instruction& instruction, const Operand& operand) {
+  return UseReader(instruction).LengthOf(operand);
+}
 
 }  // namespace gridloom::machine

@@ -29,4 +29,7 @@ struct RegisterUse {
 
 RegisterUse UseOf(const Instruction& instruction);
 
+/// How many registers one after the other an operand stands for.
+unsigned RegistersOf(const Instruction& instruction, const Operand& operand);
+
 }  // namespace gridloom::machine

@@ -15,35 +15,6 @@ using ptx::Instruction;
 using ptx::Opcode;
 using ptx::Operand;
 
-/// Functions of the system that know nothing of the grid they are called in. What else is not in the module may read
-/// %ctaid.
-bool KnowsNoGrid(std::string_view name) {
-  static constexpr std::array kNames = {"vprintf",
-                                        "malloc",
-                                        "free",
-                                        "__assertfail",
-                                        "__nanosleep",
-                                        "cudaMalloc",
-                                        "cudaFree",
-                                        "cudaGetDevice",
-                                        "cudaGetDeviceCount",
-                                        "cudaDeviceGetAttribute",
-                                        "cudaDeviceGetLimit",
-                                        "cudaDeviceGetCacheConfig",
-                                        "cudaDeviceGetSharedMemConfig",
-                                        "cudaFuncGetAttributes",
-                                        "cudaGetErrorString",
-                                        "cudaGetErrorName",
-                                        "cudaRuntimeGetVersion",
-                                        "cudaOccupancyMaxActiveBlocksPerMultiprocessor",
-                                        "cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
-                                        "gridloom_release_range",
-                                        "gridloom_release_strided",
-                                        "gridloom_set_range",
-                                        "gridloom_set_strided"};
-  return std::ranges::find(kNames, name) != kNames.end();
-}
-
 bool IsDeviceRuntime(std::string_view name) {
   return name.starts_with("cuda") || name.starts_with("__cuda") || name.starts_with("cnp");
 }
@@ -110,6 +81,33 @@ SourceLoc CallOf(const analysis::CallGraph& calls, const std::vector<NodeId>& re
 constexpr std::uint32_t kRoomForHidden = 64;  // of all roles together, and padding
 
 }  // namespace
+
+bool KnowsNoGrid(std::string_view name) {
+  static constexpr std::array kNames = {"vprintf",
+                                        "malloc",
+                                        "free",
+                                        "__assertfail",
+                                        "__nanosleep",
+                                        "cudaMalloc",
+                                        "cudaFree",
+                                        "cudaGetDevice",
+                                        "cudaGetDeviceCount",
+                                        "cudaDeviceGetAttribute",
+                                        "cudaDeviceGetLimit",
+                                        "cudaDeviceGetCacheConfig",
+                                        "cudaDeviceGetSharedMemConfig",
+                                        "cudaFuncGetAttributes",
+                                        "cudaGetErrorString",
+                                        "cudaGetErrorName",
+                                        "cudaRuntimeGetVersion",
+                                        "cudaOccupancyMaxActiveBlocksPerMultiprocessor",
+                                        "cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
+                                        "gridloom_release_range",
+                                        "gridloom_release_strided",
+                                        "gridloom_set_range",
+                                        "gridloom_set_strided"};
+  return std::ranges::find(kNames, name) != kNames.end();
+}
 
 std::optional<SliceRefusal> WhyTogether(const analysis::CallGraph& calls, const CtaWaits& waits,
                                         const ptx::Function& kernel) {

@@ -37,6 +37,10 @@ class SlicePass final : public Pass {
   Result<PassReport> Run(ptx::Module& module) const override;
 };
 
+/// Functions of the system that know nothing of the grid they are called in. What else is not in a module may read
+/// %ctaid.
+bool KnowsNoGrid(std::string_view name);
+
 struct SliceRefusal {
   std::string reason;
   SourceLoc loc;

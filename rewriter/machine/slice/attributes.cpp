@@ -1,0 +1,70 @@
+#include "rewriter/machine/slice/attributes.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+namespace gridloom::machine {
+namespace {
+
+struct AttributeHead {
+  std::uint8_t format;
+  std::uint8_t code;
+  std::uint16_t value;
+};
+static_assert(sizeof(AttributeHead) == 4);
+
+}  // namespace
+
+void Attribute::SetNumber(std::size_t offset, std::uint32_t number) {
+  if (offset + sizeof number <= data.size()) std::memcpy(data.data() + offset, &number, sizeof number);
+}
+
+Attribute SizedAttribute(AttributeCode code, const std::vector<std::uint32_t>& numbers) {
+  Attribute made{AttributeFormat::kSized, code, static_cast<std::uint16_t>(numbers.size() * sizeof(std::uint32_t))};
+  const auto* const bytes = reinterpret_cast<const std::byte*>(numbers.data());
+  made.data.assign(bytes, bytes + made.value);
+  return made;
+}
+
+Result<std::vector<Attribute>> ReadAttributes(image::Bytes bytes) {
+  std::vector<Attribute> attributes;
+  for (std::size_t at = 0; at < bytes.size();) {
+    const auto head = image::ReadAt<AttributeHead>(bytes, at);
+    if (!head) return Error{"an attribute is cut off at byte " + std::to_string(at)};
+    if (head->format < 1 || head->format > 4)
+      return Error{"an attribute at byte " + std::to_string(at) + " has the format " + std::to_string(head->format)};
+    Attribute attribute{static_cast<AttributeFormat>(head->format), static_cast<AttributeCode>(head->code),
+                        head->value};
+    at += sizeof *head;
+    if (attribute.format == AttributeFormat::kSized) {
+      const auto data = image::Slice(bytes, at, head->value);
+      if (!data)
+        return Error{"an attribute of " + std::to_string(head->value) + " bytes at byte " + std::to_string(at) +
+                     " ends outside its section"};
+      attribute.data.assign(data->begin(), data->end());
+      at += head->value;
+    }
+    attributes.push_back(std::move(attribute));
+  }
+  return attributes;
+}
+
+std::vector<std::byte> WriteAttributes(const std::vector<Attribute>& attributes) {
+  std::vector<std::byte> bytes;
+  for (const Attribute& attribute : attributes) {
+    const AttributeHead head{static_cast<std::uint8_t>(attribute.format), static_cast<std::uint8_t>(attribute.code),
+                             attribute.value};
+    const auto* const from = reinterpret_cast<const std::byte*>(&head);
+    bytes.insert(bytes.end(), from, from + sizeof head);
+    bytes.insert(bytes.end(), attribute.data.begin(), attribute.data.end());
+  }
+  return bytes;
+}
+
+const Attribute* FindAttribute(const std::vector<Attribute>& attributes, AttributeCode code) {
+  const auto found = std::ranges::find(attributes, code, &Attribute::code);
+  return found == attributes.end() ? nullptr : &*found;
+}
+
+}  // namespace gridloom::machine

@@ -1,0 +1,283 @@
+// Slices of machine code: cubins of this project's kernels (slices.cu), rewritten, proven, carried out on numbers, and
+// broken in every way that one bit can break them.
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "rewriter/machine/flow.h"
+#include "rewriter/machine/slice/cubin_file.h"
+#include "rewriter/machine/slice/execute.h"
+#include "rewriter/machine/slice/kernel_parts.h"
+#include "rewriter/machine/slice/proof.h"
+#include "rewriter/machine/slice/slice_cubin.h"
+#include "rewriter/passes/slice_range.h"
+
+namespace gridloom::machine {
+namespace {
+
+const std::vector<unsigned> kArchitecturesOfTests = {75, 80, 90};
+
+std::vector<std::byte> CubinOf(unsigned sm) {
+  std::ifstream file("tests/rewriter/machine/slices.sm_" + std::to_string(sm) + ".cubin", std::ios::binary);
+  REQUIRE(file);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const auto bytes = image::AsBytes(text);
+  return {bytes.begin(), bytes.end()};
+}
+
+const SlicedKernel& KernelNamed(const SlicedCubin& sliced, const std::string& part) {
+  for (const SlicedKernel& kernel : sliced.kernels) {
+    if (kernel.name.find(part) != std::string::npos) return kernel;
+  }
+  FAIL("no kernel " << part);
+  return sliced.kernels.front();
+}
+
+TEST_CASE("CubinFile_WrittenUnchanged_HasTheSameBytes") {
+  for (const unsigned sm : kArchitecturesOfTests) {
+    const auto bytes = CubinOf(sm);
+    const auto cubin = CubinFile::Read(bytes);
+    REQUIRE(cubin.ok());
+    CHECK(cubin->sm() == sm);
+    CHECK(cubin->Write() == bytes);
+  }
+}
+
+TEST_CASE("CubinFile_GrownSection_KeepsAllOthers") {
+  const auto bytes = CubinOf(80);
+  auto cubin = *CubinFile::Read(bytes);
+  const std::size_t grown = *cubin.Find(".nv.constant0._Z5AxisXPfi");
+  auto data = cubin.sections()[grown].data;
+  data.resize(data.size() + 200);
+  REQUIRE(cubin.SetData(grown, data).ok());
+  const auto again = CubinFile::Read(cubin.Write());
+  REQUIRE(again.ok());
+  for (std::size_t number = 0; number < again->sections().size(); ++number)
+    CHECK(again->sections()[number].data == cubin.sections()[number].data);
+  CHECK_FALSE(cubin.SetData(grown, {}).ok());
+}
+
+TEST_CASE("SliceCubin_KernelsOfTests_AreSlicedOrSayWhyNot") {
+  const std::map<std::string, std::string> whole = {{"SpinsOnAtomic", "a loop may wait for what another CTA writes"},
+                                                    {"SpinsOnVolatile", "a loop may wait for what another CTA writes"},
+                                                    {"CountsFlags", "a loop may wait for what another CTA writes"},
+                                                    {"GridBarrier", "it synchronises the whole grid"},
+                                                    {"GridId", "it reads %gridid"},
+                                                    {"Switch", "goes to places of a table"},
+                                                    {"7Cluster", "it is launched in clusters"}};
+  for (const unsigned sm : kArchitecturesOfTests) {
+    const auto sliced = SliceCubin(CubinOf(sm));
+    REQUIRE(sliced.ok());
+    for (const SlicedKernel& kernel : sliced->kernels) {
+      INFO("sm_" << sm << " " << kernel.name << ": " << kernel.why_whole);
+      std::string expected;
+      for (const auto& [name, why] : whole) {
+        if (kernel.name.find(name) != std::string::npos) expected = why;
+      }
+      // Lanes that are done wait for the others in a loop of its own there, which hides the form of a retry.
+      if (sm == 75 && kernel.name.find("Retry") != std::string::npos) expected = "a loop may wait";
+      if (expected.empty()) CHECK(kernel.why_whole.empty());
+      else CHECK(kernel.why_whole.find(expected) != std::string::npos);
+    }
+    CHECK(KernelNamed(*sliced, "AllAxes").grid_reads >= 2);
+    CHECK(KernelNamed(*sliced, "AllAxes").sites == 3);
+    CHECK(KernelNamed(*sliced, "NoParams").own_bytes == 0);
+  }
+}
+
+/// A Domain of execute.h whose values are numbers.
+struct Numbers {
+  using Value = std::uint32_t;
+  std::uint32_t ctaid = 0;
+  std::map<std::int32_t, std::uint32_t> constants{};
+
+  Value Number(std::uint32_t number) const { return number; }
+  Value Special(std::string_view name) const { return name == "SR_CTAID.X" ? ctaid : 0xDEADBEEF; }
+  Value Constant(std::int32_t offset) const { return constants.at(offset); }
+  Value Add(Value a, Value b) const { return a + b; }
+  Value Negate(Value a) const { return 0 - a; }
+  Value Multiply(Value a, Value b) const { return a * b; }
+  Value High(Value a, Value b) const { return static_cast<Value>(std::uint64_t{a} * b >> 32); }
+  Value ShiftRight(Value a, Value b) const { return b > 31 ? 0 : a >> b; }
+};
+
+/// A sliced kernel beside its original.
+struct Pair {
+  CubinFile original, sliced;
+  SlicedKernel kernel;
+  KernelParts before, after;
+
+  image::Bytes code(const CubinFile& cubin) const { return cubin.sections()[before.text].data; }
+  std::size_t words() const { return code(original).size() / kWordBytes; }
+};
+
+Pair PairOf(unsigned sm, const std::string& name) {
+  const auto bytes = CubinOf(sm);
+  const auto sliced = *SliceCubin(bytes);
+  const SlicedKernel& kernel = KernelNamed(sliced, name);
+  auto original = *CubinFile::Read(bytes);
+  auto after = *CubinFile::Read(sliced.bytes);
+  const auto parts = *ReadKernelParts(original, kernel.name);
+  const auto parts_after = *ReadKernelParts(after, kernel.name);
+  return {std::move(original), std::move(after), kernel, parts, parts_after};
+}
+
+/// Runs what was appended for the original instruction at a word; the value it leaves.
+std::uint32_t ValueAt(const Pair& pair, std::size_t at, Numbers numbers) {
+  const unsigned sm = pair.original.sm();
+  const auto code = pair.code(pair.sliced);
+  const auto site = *Decode(ReadWord(pair.code(pair.original), at * kWordBytes), sm);
+  Executor<Numbers> executor(numbers);
+  std::size_t number = at;
+  for (int steps = 0; steps < 100; ++steps) {
+    const auto instruction = Decode(ReadWord(code, number * kWordBytes), sm);
+    REQUIRE(instruction);
+    if (instruction->format->name == "BRA") {
+      const std::string text = Text(*instruction, number * kWordBytes);
+      number = std::stoull(text.substr(text.find("0x")), nullptr, 16) / kWordBytes;
+      if (number == at + 1) break;
+      continue;
+    }
+    REQUIRE(executor.Step(*instruction).ok());
+    ++number;
+  }
+  REQUIRE(number == at + 1);
+  const RegisterSet written = UseOf(site).written;
+  return written.general.any() ? executor.general.at(written.general._Find_first())
+                               : executor.uniform.at(written.uniform._Find_first());
+}
+
+/// A slice of some grid and one of its CTAs.
+struct Launch {
+  passes::GridShape grid{};
+  std::uint64_t first = 0;
+  std::uint32_t ctaid = 0;
+};
+
+Launch RandomLaunch(std::mt19937& random, int round) {
+  const auto upto = [&](std::uint32_t most) { return std::uniform_int_distribution<std::uint32_t>(1, most)(random); };
+  const auto below = [&](std::uint64_t end) {
+    return std::uniform_int_distribution<std::uint64_t>(0, end - 1)(random);
+  };
+  const passes::GridShape grid{upto(round % 2 == 0 ? 9 : 0x7FFFFFFF), upto(round % 3 == 0 ? 5 : 65535),
+                               upto(round % 3 == 1 ? 65535 : 3)};
+  const std::uint64_t first = below(grid.count());
+  return {grid, first, static_cast<std::uint32_t>(below(passes::LongestSlice(grid, first)))};
+}
+
+/// Every read of %ctaid of the kernel in a number of launches; how many reads there are.
+std::size_t CheckSites(const Pair& pair, std::mt19937& random, int rounds) {
+  std::size_t sites = 0;
+  for (std::size_t at = 0; at < pair.words(); ++at) {
+    const auto site = *Decode(ReadWord(pair.code(pair.original), at * kWordBytes), pair.original.sm());
+    const std::string special(SpecialReadOf(site));
+    if (!special.starts_with("SR_CTAID")) continue;
+    ++sites;
+    for (int round = 0; round < rounds; ++round) {
+      const Launch launch = RandomLaunch(random, round);
+      Numbers numbers{.ctaid = launch.ctaid};
+      for (const passes::HiddenParam& hidden : pair.kernel.hidden)
+        numbers.constants[static_cast<std::int32_t>(pair.after.first_param + hidden.offset)] =
+            static_cast<std::uint32_t>(passes::HiddenValue(hidden.role, launch.grid, launch.first, 0));
+      const passes::GridShape cta = passes::CtaAt(launch.grid, launch.first + launch.ctaid);
+      const std::uint32_t expected = special.back() == 'X' ? cta.x : special.back() == 'Y' ? cta.y : cta.z;
+      CHECK(ValueAt(pair, at, numbers) == expected);
+    }
+  }
+  return sites;
+}
+
+TEST_CASE("AppendedCode_CarriedOut_FindsTheCtaOfTheOriginalGrid") {
+  std::mt19937 random(7);
+  for (const unsigned sm : kArchitecturesOfTests) {
+    for (const char* name : {"AllAxes", "UniformIndex", "ManyRegisters"}) {
+      const Pair pair = PairOf(sm, name);
+      REQUIRE(pair.kernel.why_whole.empty());
+      CHECK(CheckSites(pair, random, 200) == pair.kernel.sites);
+    }
+  }
+}
+
+/// The pair with one bit of the sliced kernel's code turned.
+Pair WithBit(const Pair& pair, std::size_t word, unsigned bit) {
+  Pair broken = pair;
+  auto code = broken.sliced.sections()[pair.after.text].data;
+  code[word * kWordBytes + bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
+  REQUIRE(broken.sliced.SetData(pair.after.text, code).ok());
+  return broken;
+}
+
+// What the proof still takes was appended, and is a longer stall, another yield, more waiting, the operand cache, or
+// does the same: the sign of zero, a product's lower half without signs, sources in another order.
+void CheckBits(const Pair& pair, std::size_t word, std::mt19937& random) {
+  const bool same = word < pair.words() && ReadWord(pair.code(pair.original), word * kWordBytes) ==
+                                               ReadWord(pair.code(pair.sliced), word * kWordBytes);
+  for (unsigned bit = same ? word % 16 : 0; bit < 128; bit += same ? 16 : 1) {
+    const Pair broken = WithBit(pair, word, bit);
+    if (!ProveKernel(broken.original, broken.sliced, broken.kernel).ok()) continue;
+    INFO("sm_" << pair.original.sm() << " " << pair.kernel.name << " word " << word << " bit " << bit);
+    CHECK_FALSE(same);
+    if (bit < 105) CheckSites(broken, random, 3);
+  }
+}
+
+TEST_CASE("ProveKernel_EveryBitOfTheCode_Counts") {
+  std::mt19937 random(5);
+  for (const unsigned sm : kArchitecturesOfTests) {
+    for (const char* name : {"AllAxes", "UniformIndex", "Stride"}) {
+      const Pair pair = PairOf(sm, name);
+      REQUIRE(ProveKernel(pair.original, pair.sliced, pair.kernel).ok());
+      const std::size_t all = pair.code(pair.sliced).size() / kWordBytes;
+      for (std::size_t word = 0; word < all; ++word) {
+        const auto instruction = Decode(ReadWord(pair.code(pair.sliced), word * kWordBytes), sm);
+        REQUIRE(instruction);
+        const bool padding = word >= pair.words() && (instruction->format->name == "NOP" ||
+                                                      BranchTargetOf(*instruction, static_cast<std::uint32_t>(word)) ==
+                                                          static_cast<std::int64_t>(word * kWordBytes));
+        if (!padding) CheckBits(pair, word, random);
+      }
+    }
+  }
+}
+
+TEST_CASE("ProveFile_ChangedElsewhere_Fails") {
+  const auto bytes = CubinOf(80);
+  const auto sliced = *SliceCubin(bytes);
+  const auto original = *CubinFile::Read(bytes);
+  const auto after = *CubinFile::Read(sliced.bytes);
+  REQUIRE(ProveFile(original, after, sliced.kernels).ok());
+  for (std::size_t number = 0; number < after.sections().size(); ++number) {
+    const CubinFile::Section& section = after.sections()[number];
+    if (section.data.empty() || section.name.starts_with(".text.") || section.name.starts_with(".nv.constant0.") ||
+        section.name.starts_with(".nv.info."))
+      continue;  // ProveKernel's
+    CubinFile broken = after;
+    auto data = section.data;
+    data[data.size() / 2] ^= std::byte{1};
+    REQUIRE(broken.SetData(number, data).ok());
+    INFO(section.name);
+    const auto again = CubinFile::Read(broken.Write());
+    CHECK_FALSE((again.ok() && ProveFile(original, *again, sliced.kernels).ok()));
+  }
+}
+
+TEST_CASE("SliceCubin_BrokenFiles_AreErrorsOrStayWhole") {
+  const auto bytes = CubinOf(80);
+  for (std::size_t end = 0; end < bytes.size(); end += 997)
+    CHECK_FALSE(SliceCubin(image::Bytes(bytes).first(end)).ok());
+  std::mt19937 random(11);
+  for (int round = 0; round < 150; ++round) {
+    auto broken = bytes;
+    for (int count = 0; count < 8; ++count) broken[random() % broken.size()] = static_cast<std::byte>(random());
+    const auto sliced = SliceCubin(broken);
+    if (sliced.ok()) CHECK(sliced->bytes.size() >= broken.size());
+  }
+}
+
+}  // namespace
+}  // namespace gridloom::machine
