@@ -64,6 +64,20 @@ void PutTable(std::vector<std::byte>& out, std::uint64_t offset, const std::vect
   if (!entries.empty()) std::memcpy(out.data() + offset, entries.data(), entries.size() * sizeof(T));
 }
 
+/// The file with room behind what grows.
+std::vector<std::byte> WithGaps(const std::vector<std::byte>& bytes, const Places& places) {
+  std::vector<std::byte> out;
+  std::uint64_t done = 0;
+  for (const Insertion& one : places.insertions()) {
+    out.insert(out.end(), bytes.begin() + static_cast<std::ptrdiff_t>(done),
+               bytes.begin() + static_cast<std::ptrdiff_t>(one.at));
+    out.resize(out.size() + one.padded);
+    done = one.at;
+  }
+  out.insert(out.end(), bytes.begin() + static_cast<std::ptrdiff_t>(done), bytes.end());
+  return out;
+}
+
 }  // namespace
 
 Result<CubinFile> CubinFile::Read(image::Bytes bytes) {
@@ -218,15 +232,7 @@ std::vector<std::byte> CubinFile::Write() const {
           {section.header.sh_offset + section.header.sh_size, more, (more + alignment - 1) / alignment * alignment});
   }
   const Places places(std::move(grown));
-  std::vector<std::byte> out;
-  std::uint64_t done = 0;
-  for (const Insertion& one : places.insertions()) {
-    out.insert(out.end(), bytes_.begin() + static_cast<std::ptrdiff_t>(done),
-               bytes_.begin() + static_cast<std::ptrdiff_t>(one.at));
-    out.resize(out.size() + one.padded);
-    done = one.at;
-  }
-  out.insert(out.end(), bytes_.begin() + static_cast<std::ptrdiff_t>(done), bytes_.end());
+  std::vector<std::byte> out = WithGaps(bytes_, places);
 
   std::vector<Elf64_Shdr> headers;
   for (const Section& section : sections_) {
