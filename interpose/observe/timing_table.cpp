@@ -56,6 +56,7 @@ Json KernelJson(const KernelTimes& kernel, const sim::DeviceSpec& device) {
             {"launches", kernel.launches},
             {"ctas", kernel.ctas},
             {"cycles", kernel.cycles},
+            {"profiled_cycles", kernel.cycles + kernel.launches * device.timing.launch.profiled_cycles},
             {"warp_instructions", kernel.warp_instructions},
             {"thread_instructions", kernel.thread_instructions},
             {"bound_by", timing::BoundBy(activity, hardware::StatesOf(device))}};

@@ -60,12 +60,14 @@ struct TimingSpec {
   struct Shared {
     std::uint32_t banks = 0, bank_bytes = 0;
     std::uint32_t latency = 0;          ///< without conflict
+    std::uint32_t way_cycles = 0;       ///< each pass after the first one brings its data so much later
     std::uint32_t atomic_interval = 0;  ///< cycles for each lane of an atomic on one address
   } shared;
 
   struct L1 {
     std::uint32_t size_bytes = 0, ways = 0;
     std::uint32_t latency = 0;  ///< hit
+    std::uint32_t tags = 0;     ///< lines of one instruction that are looked up in a cycle
     std::uint32_t mshrs = 0;    ///< lines that may be outstanding
     std::uint32_t merges = 0;   ///< accesses that may wait for one line
     std::uint32_t queue = 0;    ///< memory instructions that wait for the load/store unit
@@ -102,6 +104,8 @@ struct TimingSpec {
     std::uint32_t bytes_per_cycle = 0;
     std::uint32_t atomic_interval = 0;   ///< L2 cycles for each lane of an atomic on one address
     std::uint32_t interleave_bytes = 0;  ///< consecutive bytes on one DRAM channel
+    std::uint32_t halves = 0;            ///< how often a line is in L2 that all SMs read
+    bool holds_copies = false;           ///< what copies and fills write is in L2 afterwards
   } l2;
 
   struct Dram {
@@ -126,6 +130,8 @@ struct TimingSpec {
     std::uint32_t dependent_cycles = 0;  ///< from the end of a kernel to the first CTA of the next in its stream
     std::uint32_t cta_cycles = 0;        ///< from the decision to start a CTA to its first instruction
     std::uint32_t cta_interval = 0;      ///< between two starts of CTAs on the device
+    /// What profilers count of a kernel before its first CTA and behind its last one. It is a part of the times above.
+    std::uint32_t profiled_cycles = 0;
   } launch;
 
   /// Launches by kernels. Calls hold up the warp that makes them, in SM cycles: so many, and so many for each of its

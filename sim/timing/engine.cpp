@@ -79,6 +79,7 @@ class Engine::Input final : public DeviceInput {
     }
     sent_ = true;
   }
+  void Bring(const CopiedMemory& copied);
   void Fail(Error error) override {
     if (failure_.ok()) failure_ = std::move(error);
   }
@@ -106,6 +107,44 @@ class Engine::Input final : public DeviceInput {
   Status failure_;
   bool sent_ = false;
 };
+
+/// What a copy has written is in L2 when a CTA could read it that waited for the copy. Of more than L2 holds, the end.
+void Engine::Input::Bring(const CopiedMemory& copied) {
+  const Parameters& parameters = engine_.parameters_;
+  const sim::TimingSpec& timing = parameters.timing();
+  const AddressSpace memory(copied.address_space, engine_.options_.layout, parameters.device.memory.page_bytes);
+  const std::uint64_t block = std::min<std::uint64_t>(timing.l2.interleave_bytes, parameters.device.memory.page_bytes) /
+                              sim::TimingSpec::kLineBytes;
+  const std::uint64_t most = std::uint64_t{parameters.l2_sets()} * timing.l2.ways * timing.l2.slices;
+  const std::uint64_t end =
+      (copied.address + copied.bytes + sim::TimingSpec::kLineBytes - 1) / sim::TimingSpec::kLineBytes;
+  std::vector<Request::Fields> runs(timing.l2.slices);  // lines of one slice that follow each other there
+  const auto send = [&](const Request::Fields& run) {
+    if (run.launch != 0) engine_.partitions_[run.partition]->Add(Request(run));
+  };
+  std::uint64_t line = std::max(copied.address / sim::TimingSpec::kLineBytes, end - std::min(end, most));
+  while (line < end) {
+    const std::uint64_t next = std::min(end, (line / block + 1) * block);
+    const LineHome home = engine_.map_.Home(memory.PhysicalLine(line));
+    const auto count = static_cast<std::uint32_t>(next - line);
+    Request::Fields& run = runs[home.partition * parameters.slices_per_partition() + home.slice];
+    line = next;
+    if (run.launch != 0 && home.local == run.line + run.launch) {
+      run.launch += count;
+      continue;
+    }
+    send(run);
+    run = {.arrival = copied.at + timing.launch.cta_cycles + parameters.request_latency,
+           .line = home.local,
+           .launch = count,
+           .sm = Request::kNobody,
+           .partition = home.partition,
+           .kind = RequestKind::kCopied,
+           .slice = home.slice};
+  }
+  for (const Request::Fields& run : runs) send(run);
+  sent_ = true;
+}
 
 Result<std::unique_ptr<Engine>> Engine::Create(const sim::DeviceSpec& device, policy::Policy& policy,
                                                EngineOptions options) {
@@ -256,6 +295,7 @@ Status Engine::Dispatch(Cycle end) {
     has_repeats_ |= !start.trace->repeats.empty();
     sms_[sm]->Start(std::move(start));
   }));
+  for (const CopiedMemory& copied : dispatcher_.TakeCopied()) input_->Bring(copied);
   return input_->failure();
 }
 

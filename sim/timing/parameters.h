@@ -25,7 +25,8 @@ struct Parameters {
   const sim::TimingSpec& timing() const { return device.timing; }
   std::uint32_t slices_per_partition() const { return timing().l2.slices / timing().dram.channels; }
   std::uint32_t l2_sets() const {
-    return device.l2.size_bytes / (timing().l2.slices * timing().l2.ways * sim::TimingSpec::kLineBytes);
+    const sim::TimingSpec::L2& l2 = timing().l2;
+    return device.l2.size_bytes / (l2.slices * l2.ways * l2.halves * sim::TimingSpec::kLineBytes);
   }
   Port SmOutPort() const;
   Port SmInPort() const;

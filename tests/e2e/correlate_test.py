@@ -44,9 +44,11 @@ def made_up_program(name, factor, kernels):
     times, counters = {}, {}
     for kernel in kernels:
         launches = kernel["launches"]
-        times[kernel["symbol"]] = [kernel["seconds"] * 1e9 / launches * factor] * launches
+        profiled = kernel["profiled_cycles"] / kernel["cycles"]
+        assert kernel["profiled_cycles"] - kernel["cycles"] == launches * 2319, kernel  # of configs/devices/h200.yaml
+        times[kernel["symbol"]] = [kernel["seconds"] * 1e9 / launches * factor * profiled] * launches
         counters[kernel["symbol"]] = [{
-            "sm__cycles_elapsed.max": kernel["cycles"] / launches * factor,
+            "sm__cycles_elapsed.max": kernel["profiled_cycles"] / launches * factor,
             INSTRUCTIONS: kernel["warp_instructions"] / launches * factor,
             HIT_RATE: 100 * kernel["l1_hit_share"] + 5,
             SECTORS: None,

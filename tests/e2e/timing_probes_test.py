@@ -47,7 +47,8 @@ def main():
     expect("FMA lanes a cycle and SM", measured["fma_lanes_per_sm_and_ns"] * 1000 / mhz, lanes * 0.8, lanes * 1.01)
     for ways in 2, 4, 8, 16, 32:
         if timing["shared"]["bank_bytes"] == 4:
-            near(f"{ways} lanes a bank, more cycles", cycles[f"banks_{ways}"] - cycles["banks_1"], ways - 1, 0.02)
+            near(f"{ways} lanes a bank, more cycles", cycles[f"banks_{ways}"] - cycles["banks_1"],
+                 (ways - 1) * timing["shared"]["way_cycles"], 0.02)
         near(f"{ways} paths, times one", cycles[f"diverge_{ways}"] / cycles["diverge_1"], ways, 0.05)
     held = facts["sm"]["shared_bytes"] // (40 << 10)
     for waves in 2, 4:

@@ -121,6 +121,7 @@ void Dispatcher::Handle(const Event& event) {
     case kEngineFree: copies_.FreeEngine(event.detail); break;
     case kCopyEnd:
       if (event.of_engine()) copies_.TellTransfer(event.work(), event.at);
+      copies_.NoteEnd(event.work(), event.at);
       Finish(event.work(), event.at);
       break;
     case kKernelEnd: Finish(event.work(), event.at); break;

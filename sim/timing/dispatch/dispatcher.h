@@ -51,6 +51,7 @@ class Dispatcher {
   // ---- what others than the dispatcher may do with what it joins
   const StreamOrder& works() const { return works_; }
   StreamOrder& works() { return works_; }
+  std::vector<CopiedMemory> TakeCopied() { return copies_.TakeCopied(); }
   DispatchEvents& events() { return events_; }
   const DispatchEvents& events() const { return events_; }
   CtaGroups& groups() { return groups_; }

@@ -28,6 +28,18 @@ void WaitingCopies::TellTransfer(WorkId id, Cycle now) const {
   }
 }
 
+void WaitingCopies::NoteEnd(WorkId id, Cycle now) {
+  const WorkState& work = works_.at(id);
+  const MemoryUse& use = work.use;
+  const bool writes =
+      work.kind == WorkKind::kCopyOnDevice || work.kind == WorkKind::kCopyToDevice || work.kind == WorkKind::kFill;
+  if (!holds_copies_ || !writes || use.special || use.address == 0 || work.result.bytes == 0) return;
+  copied_.push_back({.at = now,
+                     .address_space = use.address_space,
+                     .address = use.address,
+                     .bytes = std::max(use.span, work.result.bytes)});
+}
+
 /// Whether the two are done by different parts of the device, which meet at a word in memory that one writes and the
 /// other looks at. What waits for a marker waits for what is before that.
 bool WaitingCopies::Elsewhere(const WorkState& copy, const WorkState& before) const {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "sim/timing/dispatch/copy_engines.h"
@@ -9,11 +11,24 @@
 
 namespace gridloom::timing {
 
+/// Device memory that a copy or fill has written.
+struct CopiedMemory {
+  Cycle at = 0;
+  std::uint32_t address_space = 0;
+  std::uint64_t address = 0, bytes = 0;
+};
+
 class WaitingCopies {
  public:
   WaitingCopies(const Parameters& parameters, StreamOrder& works, const Ports& ports, ParkingLot& lot,
                 DispatchEvents& events)
-      : works_(works), ports_(ports), lot_(lot), events_(events), engines_(parameters), copies_(engines_.count()) {}
+      : works_(works),
+        ports_(ports),
+        lot_(lot),
+        events_(events),
+        holds_copies_(parameters.timing().l2.holds_copies),
+        engines_(parameters),
+        copies_(engines_.count()) {}
 
   void Add(WorkId copy);
   /// Whether another part of the device does what a copy that is about to be given comes behind in its stream.
@@ -24,6 +39,10 @@ class WaitingCopies {
   void FreeEngine(std::size_t engine) { engines_.Free(engine); }
   /// Tells parts what a copy or fill of the engines has moved.
   void TellTransfer(WorkId id, Cycle now) const;
+  /// The copy or fill has moved its bytes, whoever did it.
+  void NoteEnd(WorkId id, Cycle now);
+  /// What has been written so since the last call, where L2 holds it.
+  std::vector<CopiedMemory> TakeCopied() { return std::exchange(copied_, {}); }
 
  private:
   bool Elsewhere(const WorkState& copy, const WorkState& before) const;
@@ -34,6 +53,8 @@ class WaitingCopies {
   const Ports& ports_;
   ParkingLot& lot_;
   DispatchEvents& events_;
+  const bool holds_copies_;
+  std::vector<CopiedMemory> copied_;
   CopyEngines engines_;
   // By engine, but for those that are parked: an engine takes them in the order in which hosts gave them.
   std::vector<WorksByTime> copies_;

@@ -9,13 +9,15 @@
 namespace gridloom::timing {
 namespace {
 
+constexpr std::uint8_t kWholeLine = 0xf;
+
 std::uint32_t CountOf(std::uint8_t mask) { return static_cast<std::uint32_t>(std::popcount(mask)); }
 
 bool IsAtomic(RequestKind kind) { return kind == RequestKind::kAtomic || kind == RequestKind::kReduce; }
 /// Nothing is read for it.
 bool IsWrite(RequestKind kind) {
   return kind == RequestKind::kWrite || kind == RequestKind::kWriteBack || kind == RequestKind::kFlush ||
-         kind == RequestKind::kSweep;
+         kind == RequestKind::kSweep || kind == RequestKind::kCopied;
 }
 
 /// Turns the sets of different tags against each other, so that strides spread over the sets.
@@ -214,7 +216,53 @@ bool L2Slice::Sweep(Cycle now, std::uint64_t tag) {
   return !sweeping_;
 }
 
+/// Lines that a copy has written are here, and DRAM has them, too.
+void L2Slice::Bring(Cycle now, std::uint64_t local, std::uint32_t count) {
+  for (const std::uint64_t end = local + count; local != end; ++local) {
+    place_ = Locate(local);
+    std::uint32_t index = FindLine(place_);
+    const bool hit = index != kNone;
+    if (!hit) index = GiveWay(now);
+    if (index == kNone) continue;
+    ++changes_;
+    lines_[index].valid = kWholeLine;
+    Use(index);
+    if (ports_.l2 == nullptr) continue;
+    const LineHome home{.partition = static_cast<std::uint16_t>(partition_),
+                        .slice = static_cast<std::uint8_t>(index_),
+                        .local = local};
+    ports_.l2->OnAccess(now,
+                        {.partition = partition_,
+                         .slice = index_,
+                         .sm = Request::kNobody,
+                         .line = map_.Line(home),
+                         .kind = RequestKind::kCopied,
+                         .sectors = kWholeLine},
+                        PlaceOf(index), hit);
+  }
+}
+
+/// The least recently used way of the set at place_, for a line that a copy brings; kNone while data are on their way
+/// to all. What was dirty there has been written back while the copy went on.
+std::uint32_t L2Slice::GiveWay(Cycle now) {
+  const std::uint32_t first = place_.set * stride_;
+  const std::uint32_t victim = first + FirstLeast(used_.data() + first, stride_);
+  if ((used_[victim] & kPinned) != 0) return kNone;
+  if (tags_[victim] != kNone) {
+    ++counters_.l2_evictions;
+    counters_.l2_write_backs += lines_[victim].dirty != 0 ? 1 : 0;
+    if (ports_.l2 != nullptr) ports_.l2->OnEvict(now, partition_, index_, PlaceOf(victim));
+  }
+  tags_[victim] = place_.tag;
+  lines_[victim] = {};
+  return victim;
+}
+
 bool L2Slice::Take(Cycle now, const Request& request, Outbox<Response>& out) {
+  if (request.kind() == RequestKind::kCopied) {
+    Bring(now, request.line(), request.launch());
+    return true;
+  }
   if (request.kind() == RequestKind::kFlush) return Flush(now);
   if (request.kind() == RequestKind::kSweep) return Sweep(now, request.line());
   std::uint32_t index = line_;

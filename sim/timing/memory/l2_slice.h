@@ -106,6 +106,8 @@ class L2Slice {
   bool Flush(Cycle now);
   bool Sweep(Cycle now, std::uint64_t tag);
   void Drop(Cycle now, std::uint32_t index);
+  void Bring(Cycle now, std::uint64_t local, std::uint32_t count);
+  std::uint32_t GiveWay(Cycle now);
   L2Access AccessOf(const Request& request) const;
   L2Place PlaceOf(std::uint32_t line) const { return {.set = line / stride_, .way = line % stride_}; }
   void Count(const Request& request, Cycle occupied);

@@ -18,8 +18,9 @@ enum class RequestKind : std::uint8_t {
   kReduce,     ///< an atomic without a result: answered when done
   kWriteBack,  ///< a dirty line of L1: not answered
   kFlush,      ///< of a part (device_input.h): the line is written back if it is dirty, and dropped: not answered
-  kSweep,  ///< of a part: the same for all lines of the slice that the part names when it arrives; it has no line, but
-           ///< a tag
+  kSweep,   ///< of a part: the same for all lines of the slice that the part names when it arrives; it has no line, but
+            ///< a tag
+  kCopied,  ///< of a copy or fill that has ended: lines from this one on, as many as `launch` says, are in L2
 };
 
 /// SM to memory partition; one line of 128 bytes. Three words, since so many wait at their slices.

@@ -30,6 +30,9 @@ class Port {
   /// First cycle at which another packet may begin.
   Cycle free_at() const { return (free_ + kUnits - 1) / kUnits; }
 
+  /// Whether another packet may begin before the cycle is over.
+  bool HasRoom(Cycle now) const { return free_ < (now + 1) * kUnits; }
+
   /// Passes a packet that is there at `now`; the cycle when all of it has passed.
   Cycle Send(Cycle now, std::uint32_t sectors) {
     free_ = std::max(free_, now * kUnits) + service_[sectors];

@@ -90,26 +90,64 @@ std::uint32_t LoadStoreUnit::Accept(const MemoryInstruction& instruction) {
            {.atomic = Has(*instruction.op, trace::kAtomic), .store = entry.is_store}, entry.lines);
   for (std::uint32_t i = 0; i < entry.lines.count; ++i)
     entry.lines.lines[i].line = instruction.memory->PhysicalLine(entry.lines.lines[i].line);
+  entry.data_cycles = DataCycles(entry);
   return entry.is_store ? entry.lines.count : 0;
+}
+
+/// What the words of all lanes take between L1 and the registers. An L1 that looks up several lines a cycle has its
+/// data in the banks that it shares with shared memory, and as many passes over them; one that looks up a line a cycle
+/// gives that line.
+std::uint32_t LoadStoreUnit::DataCycles(const Entry& entry) const {
+  const MemoryInstruction& instruction = entry.instruction;
+  const bool by_line = entry.cache == CacheId::kConstant || Has(*instruction.op, trace::kAtomic);
+  if (parameters_.timing().l1.tags == 1 || by_line) return 1;
+  const sim::TimingSpec::Shared& shared = parameters_.timing().shared;
+  return std::max(
+      1u, SharedPasses(*instruction.cta, instruction.access, instruction.op->width, shared.banks, shared.bank_bytes));
 }
 
 void LoadStoreUnit::Tick(Cycle now, Outbox<Request>& out) {
   if (count_ == 0 || now < busy_until_ || (!plain_ && now < blocked_until_)) return;
   Entry& entry = queue_[head_];
   if (entry.space == trace::Space::kShared) return TickShared(now, entry);
-  if (entry.lines.count > 0) {
-    if (!AccessLine(now, entry, entry.lines.lines[entry.next_line], out)) return;
-    ++counters_.line_accesses;
-    ++entry.next_line;
-  }
-  known_absent_ = false;
+  if (entry.lines.count > 0 && !AccessLines(now, entry, out)) return;
   busy_until_ = now + 1;
-  blocked_until_ = 0;
   if (entry.next_line >= entry.lines.count) {
-    if (entry.load != kNoLoad) Release(entry.load, now);
+    known_absent_ = false;
+    blocked_until_ = 0;
+    FinishLines(now, entry);
     Pop();
   }
   if (!plain_ && count_ > 0 && mshrs_.full()) SleepIfMissing(queue_[head_]);
+}
+
+/// The lines of this cycle. False when nothing could be done.
+bool LoadStoreUnit::AccessLines(Cycle now, Entry& entry, Outbox<Request>& out) {
+  const bool one_by_one = entry.cache == CacheId::kConstant;
+  const std::uint32_t most = one_by_one ? 1 : parameters_.timing().l1.tags;
+  if (entry.next_line == 0) data_until_ = now + entry.data_cycles;
+  for (looked_up_ = 0; looked_up_ < most && entry.next_line < entry.lines.count; ++looked_up_) {
+    if (!AccessLine(now, entry, entry.lines.lines[entry.next_line], out)) return looked_up_ != 0;
+    ++counters_.line_accesses;
+    ++entry.next_line;
+    known_absent_ = false;
+    blocked_until_ = 0;
+  }
+  return true;
+}
+
+/// Its tags have been looked up. The data of wide loads and stores take longer.
+void LoadStoreUnit::FinishLines(Cycle now, const Entry& entry) {
+  if (entry.lines.count > 0) busy_until_ = std::max(busy_until_, data_until_);
+  if (entry.load == kNoLoad) return;
+  const bool waits = entry.lines.count > 0 && entry.data_cycles > 1 && entry.cache != CacheId::kNone;
+  Release(entry.load,
+          waits ? std::max(now, data_until_ + hit_latency_[static_cast<std::size_t>(entry.cache)] - 2) : now);
+}
+
+/// Whether a packet cannot begin in this cycle. Lines that are looked up together may follow each other within it.
+bool LoadStoreUnit::PortIsBusy(Cycle now) const {
+  return looked_up_ == 0 ? port_.free_at() > now : !port_.HasRoom(now);
 }
 
 /// When all MSHRs are taken and the next line of a load needs one, nothing can be done before an answer comes: the unit
@@ -133,7 +171,9 @@ void LoadStoreUnit::TickShared(Cycle now, Entry& entry) {
   const std::uint32_t passes = std::max(entry.passes, 1u);
   busy_until_ = now + passes;
   // The instruction was issued in the cycle before its first pass.
-  if (entry.load != kNoLoad) Release(entry.load, now + passes - 1 + parameters_.timing().shared.latency - 1);
+  const sim::TimingSpec::Shared& shared = parameters_.timing().shared;
+  const Cycle more = Has(*entry.instruction.op, trace::kAtomic) ? 1 : shared.way_cycles;
+  if (entry.load != kNoLoad) Release(entry.load, now + (passes - 1) * more + shared.latency - 1);
   Pop();
 }
 
@@ -180,7 +220,7 @@ bool LoadStoreUnit::LoadCached(Cycle now, Entry& entry, const LineAccess& line, 
   known_absent_ = found == nullptr && !known && !plain_;
   if (known ? !mshrs_.CanMerge(mshr) : mshrs_.full()) return Block(kNever);
   const std::uint8_t ask = known ? static_cast<std::uint8_t>(missing & ~mshrs_.outstanding(mshr)) : missing;
-  if (ask != 0 && port_.free_at() > now) return Block(port_.free_at());
+  if (ask != 0 && PortIsBusy(now)) return Block(port_.free_at());
   if (!known) mshr = mshrs_.Allocate(key);
   if (ask != 0) {
     Send(now, line.line, RequestKind::kRead, ask, {.launch = entry.instruction.launch, .id = mshr}, out);
@@ -222,7 +262,7 @@ void LoadStoreUnit::TellFill(Cycle now, CacheId cache, const CacheLine& filled, 
 bool LoadStoreUnit::LoadUncached(Cycle now, Entry& entry, const LineAccess& line, Outbox<Request>& out) {
   const bool atomic = Has(*entry.instruction.op, trace::kAtomic);
   if (mshrs_.full()) return Block(kNever);
-  if (port_.free_at() > now) return Block(port_.free_at());
+  if (PortIsBusy(now)) return Block(port_.free_at());
   if (atomic) {
     CacheLine* stale = caches_[static_cast<std::size_t>(CacheId::kL1)].Find(line.line);
     if (stale != nullptr) Drop(*stale, static_cast<std::uint8_t>(line.sectors));
@@ -239,7 +279,7 @@ bool LoadStoreUnit::Store(Cycle now, Entry& entry, const LineAccess& line, Outbo
   const sim::TimingSpec::L1& l1 = parameters_.timing().l1;
   const bool reduce = Has(*entry.instruction.op, trace::kAtomic);
   if (stores_ >= l1.stores) return Block(kNever);
-  if (port_.free_at() > now) return Block(port_.free_at());
+  if (PortIsBusy(now)) return Block(port_.free_at());
   CacheLine* held = caches_[static_cast<std::size_t>(CacheId::kL1)].Find(line.line);
   if (held != nullptr && (reduce || l1.stores_of_global == sim::StorePolicy::kWriteEvict)) {
     Drop(*held, static_cast<std::uint8_t>(line.sectors));
@@ -400,6 +440,7 @@ void LoadStoreUnit::Walk(StateWalk& walk) {
   for (std::uint32_t i = 0; i < count_; ++i) WalkInstruction(queue_[(head_ + i) % queue_.size()], walk);
   walk.NotBefore(busy_until_);
   walk.NotBefore(blocked_until_);
+  walk.NotBefore(data_until_);
   walk.Word(known_absent_);
   walk.Word(mshrs_.used());
   walk.Word(stores_);
@@ -419,6 +460,7 @@ void LoadStoreUnit::WalkInstruction(const Entry& entry, StateWalk& walk) {
   walk.Word(std::uint64_t{instruction.launch} << 32 | instruction.warp);
   walk.Word(static_cast<std::uint64_t>(entry.space) << 8 | static_cast<std::uint64_t>(entry.cache));
   walk.Word(std::uint64_t{entry.passes} << 32 | entry.next_line);
+  walk.Word(entry.data_cycles);
   walk.Word(entry.is_store);
   if (!entry.is_store) WalkLoad(entry.load, walk);
   walk.Word(entry.lines.count);

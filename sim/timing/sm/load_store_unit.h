@@ -1,5 +1,5 @@
 // The memory side of an SM: the queue of memory instructions, shared memory, the coalescer, L1 and the read-only
-// caches, and the port to the crossbar. In order: one line, or one pass over the banks, a cycle.
+// caches, and the port to the crossbar. In order: some lines of an instruction, or one pass over the banks, a cycle.
 #pragma once
 
 #include <cstdint>
@@ -68,9 +68,10 @@ class LoadStoreUnit {
     MemoryInstruction instruction;
     trace::Space space = trace::Space::kNone;
     CacheId cache = CacheId::kNone;
-    bool is_store = false;     ///< nothing comes back but acknowledgements
-    std::uint32_t load = 0;    ///< of loads_
-    std::uint32_t passes = 0;  ///< shared memory
+    bool is_store = false;          ///< nothing comes back but acknowledgements
+    std::uint32_t load = 0;         ///< of loads_
+    std::uint32_t passes = 0;       ///< shared memory
+    std::uint32_t data_cycles = 0;  ///< other memory: what its data take
     std::uint32_t next_line = 0;
     LineList lines;
   };
@@ -84,7 +85,11 @@ class LoadStoreUnit {
 
   CacheId CacheOf(const DecodedOp& op, trace::Space space) const;
   std::uint32_t Passes(const MemoryInstruction& instruction) const;
+  std::uint32_t DataCycles(const Entry& entry) const;
   void TickShared(Cycle now, Entry& entry);
+  bool AccessLines(Cycle now, Entry& entry, Outbox<Request>& out);
+  void FinishLines(Cycle now, const Entry& entry);
+  bool PortIsBusy(Cycle now) const;
   /// Each returns whether the line is done; else blocked_until_ says when to try again.
   bool AccessLine(Cycle now, Entry& entry, const LineAccess& line, Outbox<Request>& out);
   Cycle OpenForLine(Cycle now, const MemoryInstruction& instruction, std::uint64_t line) const;
@@ -124,6 +129,8 @@ class LoadStoreUnit {
   std::vector<Entry> queue_;  // a ring
   std::uint32_t head_ = 0, count_ = 0;
   Cycle busy_until_ = 0, blocked_until_ = 0;
+  Cycle data_until_ = 0;         // the data of the instruction whose lines are looked up
+  std::uint32_t looked_up_ = 0;  // lines in this cycle
   // The line that waits was in neither cache nor MSHRs, and only its own request can change that.
   bool known_absent_ = false;
 

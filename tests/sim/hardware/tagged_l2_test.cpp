@@ -236,7 +236,7 @@ TEST_CASE("TaggedL2_OfRandomLaunches_IsBitEqualInPlainMode_AndWritesBackWhatWasW
     sim::DeviceSpec device = RandomDevice(random);
     // A small L2, so that lines have to go.
     const std::uint32_t least_sets = (256 + device.timing.l2.slices - 1) / device.timing.l2.slices;  // of a slice
-    device.l2.size_bytes = device.timing.l2.slices * device.timing.l2.ways * 128 * least_sets;
+    device.l2.size_bytes = device.timing.l2.slices * device.timing.l2.ways * device.timing.l2.halves * 128 * least_sets;
     device.l2.persisting_bytes = device.l2.max_window_bytes = 0;
     const std::string values =
         "victims: " + std::string(kVictims[seed % 5]) + ", sweep: " + kSweeps[seed % 3] +

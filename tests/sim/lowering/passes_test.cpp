@@ -344,6 +344,27 @@ TEST_CASE("Pairs_Of64Bits_TakeTwoInstructions") {
         "add.s32 mul.wide.s32 st.u64 ret");
 }
 
+TEST_CASE("Balance_OfIntegers_UsesBothPipes") {
+  const auto products = [](const std::string& lines, const std::string& device) {
+    const Sample sample = Make(lines, {"balance"}, device);
+    std::string text;
+    for (const Node& node : sample.kernel.blocks[0].nodes)
+      text += node.shape.op == trace::OpClass::kIntMul ? 'm' : node.shape.op == trace::OpClass::kInt ? 'i' : '.';
+    return text;
+  };
+  const std::string adds = "add.s32 %r1, %r2, %r3;\nadd.s32 %r4, %r1, %r3;\nshl.b32 %r5, %r4, 2;\nadd.s32 %r6, %r5, 1;";
+  CHECK(products(adds, "h200") == "imim.");
+  CHECK(products(adds, "k40") == "iiii.");  // another pipe, but no such products
+  CHECK(products(adds, "titanx-maxwell") == "iiii.");
+  // Logic and comparisons stay; what is there of multiply-adds counts.
+  CHECK(products("xor.b32 %r1, %r2, %r3;\nor.b32 %r4, %r1, %r3;\nadd.s32 %r5, %r4, 4;", "h200") == "iim.");
+  CHECK(products("xor.b32 %r1, %r2, %r3;\nadd.s32 %r5, %r1, 4;\nmul.lo.s32 %r6, %r5, %r2;", "h200") == "iim.");
+  // On an H200 a multiply-add of FP32 takes half of what one of integers does.
+  CHECK(products("add.s32 %r1, %r2, 1;\nadd.s32 %r4, %r1, %r3;\nfma.rn.f32 %f1, %f2, %f3, %f1;\n"
+                 "fma.rn.f32 %f1, %f2, %f3, %f1;",
+                 "h200") == "ii...");
+}
+
 TEST_CASE("Order_Loads_ComeFirst") {
   CHECK(After("ld.global.f32 %f1, [%d1];\nfma.rn.f32 %f9, %f1, %f1, %f9;\nld.global.f32 %f2, [%d1+4];\n"
               "fma.rn.f32 %f9, %f2, %f2, %f9;\nst.global.f32 [%d2], %f9;",

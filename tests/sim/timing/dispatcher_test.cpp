@@ -101,6 +101,80 @@ TEST_CASE("Streams_WorksThatWait_CostNothingMeanwhile") {
   }
 }
 
+constexpr std::uint64_t kCopied = 1 << 20, kCopiedAt = (1 << 30) + 640;
+
+/// A kernel that reads every line of what a copy has brought before, of a process that is not alone, too, and stores
+/// beside it, so that lines are dirty when the copy comes again.
+Outcome ReadCopied(const sim::DeviceSpec& device, CopyDirection direction, const RunOptions& options,
+                   std::uint64_t bytes, std::uint32_t space = 0) {
+  CodeBuilder code("reads");
+  code.Block();
+  code.Load(Space::kGlobal, 1, 16);
+  code.Store(Space::kGlobal, 1, 16);
+  CtaBuilder cta;
+  cta.Warp();
+  cta.Visit(0);
+  cta.Access(kCopiedAt, 16);
+  cta.Access(std::uint64_t{1} << 32, 16);
+  const auto source = SameCtas(
+      code.code(), {.ctas = kCopied / 512, .threads_per_cta = 32, .registers_per_thread = 16, .shared_bytes = 0},
+      cta.Finish(), 512);
+  const auto policy = policy::MakePolicy("leftover").value();
+  auto engine =
+      Engine::Create(device, *policy, {.threads = options.threads, .plain = options.plain, .window = options.window});
+  REQUIRE(engine.ok());
+  for (int i = 0; i < 2; ++i) {
+    CopyWork copy;
+    copy.direction = direction;
+    copy.bytes = bytes;
+    copy.use = {.address_space = space, .address = kCopiedAt, .span = bytes};
+    REQUIRE((*engine)->Add(std::move(copy)).ok());
+    KernelWork kernel;
+    kernel.source = source;
+    kernel.address_space = space;
+    REQUIRE((*engine)->Add(std::move(kernel)).ok());
+  }
+  REQUIRE((*engine)->Run().ok());
+  Outcome outcome;
+  outcome.works = (*engine)->results();
+  outcome.counters = (*engine)->counters();
+  return outcome;
+}
+
+TEST_CASE("Copies_WhatTheyWrite_IsInL2") {
+  sim::DeviceSpec device = TestDevice("h200");
+  device.sm.count = 4;
+  const auto misses = [](const Outcome& outcome) { return outcome.counters.memory.l2_sector_misses; };
+  for (const CopyDirection direction : {CopyDirection::kToDevice, CopyDirection::kFill, CopyDirection::kOnDevice}) {
+    for (const std::uint32_t space : {0, 3}) {
+      const Outcome outcome = ReadCopied(device, direction, {}, kCopied, space);
+      CHECK(misses(outcome) == 0);
+      CHECK(outcome.works[1].ended - outcome.works[1].started < outcome.works[3].ended);
+    }
+  }
+  CHECK(misses(ReadCopied(device, CopyDirection::kToHost, {}, kCopied)) == kCopied / 32);
+  CHECK(misses(ReadCopied(device, CopyDirection::kToDevice, {}, kCopied - 4096)) == 4096 / 32);
+  device.timing.l2.holds_copies = false;
+  CHECK(misses(ReadCopied(device, CopyDirection::kToDevice, {}, kCopied)) == kCopied / 32);
+}
+
+TEST_CASE("Copies_MoreThanL2Holds_LeaveTheirEnd") {
+  sim::DeviceSpec device = TestDevice("h200");
+  device.sm.count = 4;
+  device.l2.size_bytes = 4 * 128 * 16 * 96 * 2;  // 768 KiB in each half
+  const std::uint64_t held = device.l2.size_bytes / 2;
+  const RunOptions options[] = {{}, {.threads = 3}, {.plain = true}, {.window = 7}};
+  const Outcome first = ReadCopied(device, CopyDirection::kToDevice, {}, kCopied);
+  CHECK(first.counters.memory.l2_sector_misses <= 2 * kCopied / 32);
+  CHECK(first.counters.memory.l2_sector_misses + 2 * held / 32 >= 2 * kCopied / 32);
+  CHECK(first.counters.memory.l2_write_backs > 0);
+  for (const RunOptions& other : options)
+    CHECK(Difference(first, ReadCopied(device, CopyDirection::kToDevice, other, kCopied)) == "");
+  device.timing.l2.halves = 1;
+  CHECK(ReadCopied(device, CopyDirection::kToDevice, {}, kCopied).counters.memory.l2_sector_misses <
+        first.counters.memory.l2_sector_misses);
+}
+
 TEST_CASE("Policies_SerialAndLeftover_DifferInOverlap") {
   const sim::DeviceSpec device = TestDevice("v100");
   const std::vector<std::shared_ptr<trace::CtaSource>> launches = {Adds(10, 500), Adds(10, 500)};

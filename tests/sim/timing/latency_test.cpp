@@ -55,6 +55,25 @@ TEST_CASE("Chain_OfEachClass_TakesItsLatency") {
   }
 }
 
+TEST_CASE("SharedLoads_WithConflicts_TakeTheirWaysLonger") {
+  for (const std::string& name : kDevices) {
+    const sim::DeviceSpec device = TestDevice(name);
+    const auto cycles = [&](std::int32_t words) {
+      return ChainCycles(device, [&](CodeBuilder& code, CtaBuilder& cta) {
+        for (int i = 0; i < 20; ++i) {
+          code.Load(Space::kShared, 1, 4, 0, 1);
+          cta.Access(0, words * static_cast<std::int32_t>(device.timing.shared.bank_bytes));
+        }
+      });
+    };
+    INFO(name);
+    const Cycle alone = cycles(1);
+    CHECK(cycles(2) - alone == 20 * device.timing.shared.way_cycles);
+    CHECK(cycles(8) - alone == 20 * 7 * device.timing.shared.way_cycles);
+  }
+  CHECK(TestDevice("h200").timing.shared.way_cycles == 2);  // tests/data/gpu/timing-probes.txt
+}
+
 TEST_CASE("PointerChase_InL1_TakesL1Latency") {
   for (const std::string& name : kDevices) {
     const sim::DeviceSpec device = TestDevice(name);
@@ -137,6 +156,7 @@ TEST_CASE("SharedLoad_WithAnNWayConflict_TakesNMinusOneMoreCycles") {
   }
 }
 
+/// As many lines as ways: words so far apart lie in as many banks less.
 TEST_CASE("Scatter_OverNLinesOfL1_TakesNMinusOneMoreCycles") {
   const sim::DeviceSpec device = TestDevice("v100");
   const auto chase = [&](std::int32_t stride, int loads) {

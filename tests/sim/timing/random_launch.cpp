@@ -152,6 +152,8 @@ sim::DeviceSpec RandomDevice(std::mt19937_64& random) {
     op.interval = Draw(random, 1, 9);
   }
   timing.l1.queue = Draw(random, 1, 8);
+  timing.l1.tags = Choose(random, {1u, 1u, 2u, 4u, 32u});
+  timing.shared.way_cycles = Draw(random, 1, 3);
   timing.l1.mshrs = Draw(random, 1, 40);
   timing.l1.merges = Draw(random, 1, 4);
   timing.l1.stores = Draw(random, 1, 16);
@@ -164,7 +166,8 @@ sim::DeviceSpec RandomDevice(std::mt19937_64& random) {
   timing.l2.atomic_interval = Draw(random, 1, 9);
   // A small L2 evicts, and writes back.
   const std::uint32_t fewest_sets = (256 + timing.l2.slices - 1) / timing.l2.slices;
-  device.l2.size_bytes = timing.l2.slices * timing.l2.ways * 128 * (fewest_sets + Draw(random, 0, 20));
+  device.l2.size_bytes =
+      timing.l2.slices * timing.l2.ways * timing.l2.halves * 128 * (fewest_sets + Draw(random, 0, 20));
   device.l2.persisting_bytes = 0;
   timing.dram.queue = Draw(random, 2, 12);
   timing.launch.cta_cycles = Draw(random, 1, 70);

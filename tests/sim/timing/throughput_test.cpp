@@ -56,6 +56,45 @@ TEST_CASE("IssueRate_OfPairs_ExceedsOnePerScheduler_OnlyWhereTheDeviceIssuesTwo"
   CHECK(IssueRate(single, mixed) <= 4.001);
 }
 
+/// Cycles for each load of a full SM's warps, whose lanes read floats so far apart that L1 has.
+double CyclesOfLoad(const sim::DeviceSpec& device, std::int32_t stride) {
+  constexpr std::uint32_t kTurns = 200, kWarps = 16;
+  CodeBuilder code("stride");
+  code.Block();
+  for (std::uint16_t i = 1; i <= 4; ++i) code.Load(Space::kGlobal, i, 4);
+  const auto run = [&](std::uint32_t turns) {
+    CtaBuilder cta;
+    for (std::uint32_t w = 0; w < kWarps; ++w) {
+      cta.Warp();
+      cta.Visit(0, kAllLanes, turns);
+      for (std::uint32_t i = 0; i < 4 * turns; ++i) cta.Access(1 << 20, stride);
+    }
+    sim::DeviceSpec one_sm = device;
+    one_sm.sm.count = 1;
+    const trace::LaunchShape shape{
+        .ctas = 1, .threads_per_cta = 32 * kWarps, .registers_per_thread = 16, .shared_bytes = 0};
+    return KernelCycles(RunLaunch(one_sm, SameCtas(code.code(), shape, cta.Finish())));
+  };
+  // The difference of two lengths: misses are in both.
+  return static_cast<double>(run(kTurns) - run(kTurns / 2)) / (kWarps * 4 * kTurns / 2);
+}
+
+TEST_CASE("L1_LoadsOfStrides_TakeTagsOrPassesOverTheBanks") {
+  // Floats apart, cycles: what gpu-benches measured on a GH200 is 1.01, 2.01, 1.63 and 8.0 for the first four.
+  struct Stride {
+    std::int32_t floats;
+    double cycles, lines;
+  };
+  const Stride strides[] = {{1, 1, 1}, {2, 2, 2}, {3, 1, 3}, {8, 8, 8}, {0, 1, 1}, {32, 32, 32}, {33, 8, 32}};
+  sim::DeviceSpec line_by_line = TestDevice("h200");
+  line_by_line.timing.l1.tags = 1;
+  for (const auto& [floats, cycles, lines] : strides) {
+    INFO(floats << " floats apart");
+    CHECK(CyclesOfLoad(TestDevice("h200"), 4 * floats) == Approx(cycles).epsilon(0.05));
+    CHECK(CyclesOfLoad(line_by_line, 4 * floats) == Approx(lines).epsilon(0.05));
+  }
+}
+
 /// c[i] = a[i] over `megabytes` each way with accesses of 16 bytes a lane; fraction of the DRAM bandwidth that is
 /// reached.
 double CopyEfficiency(const sim::DeviceSpec& device, std::uint64_t megabytes) {
