@@ -198,9 +198,21 @@ TEST_CASE("MachineCode_KernelOfACubin_IsListedWithControlBitsAndUnknownWords") {
   REQUIRE(text.ok());
   CHECK(*text ==
         "k, sm_80, 2 instructions, 1 unknown\n"
+        "    not sliced: the entries of the table of symbols have another size\n"
         "    /*0000*/  B------ W0 R- - S05  S2R R0, SR_TID.X ;\n"
         "    /*0010*/  B------ W0 R0 Y S00  unknown 0x00000000000000001234567890abcdef\n");
   CHECK(MachineCodeText(file.path(), "k", ComputeCapability{8, 0}).ok());
+}
+
+TEST_CASE("MachineCode_Kernels_SayWhetherTheyGoInSlices") {
+  const std::string file = "tests/rewriter/machine/slices.sm_80.cubin";
+  const auto text = MachineCodeText(file, "AllAxes", std::nullopt);
+  REQUIRE(text.ok());
+  CHECK(text->find("\n    in slices: 3 reads of %ctaid and 3 of the grid's size become others, 8 registers\n") !=
+        std::string::npos);
+  const auto whole = MachineCodeText(file, "GridId", std::nullopt);
+  REQUIRE(whole.ok());
+  CHECK(whole->find("\n    not sliced: it reads %gridid (at 0x30: MOV R4, c[0x0][0x30])\n") != std::string::npos);
 }
 
 TEST_CASE("MachineCode_NothingOfThatNameOrArchitecture_IsAnErrorByName") {
