@@ -58,9 +58,11 @@ enum class TypeClass : std::uint8_t { kNone, kUnsigned, kSigned, kFloat, kBits, 
   X(kE2M3x4, "e2m3x4", kFloat, 32, 4)          \
   X(kE3M2x4, "e3m2x4", kFloat, 32, 4)          \
   X(kE2M1x4, "e2m1x4", kFloat, 16, 4)          \
+  X(kE2M1P4x4, "e2m1p4x4", kFloat, 32, 4)      \
   X(kUE8M0, "ue8m0", kFloat, 8, 1)             \
   X(kUE4M3, "ue4m3", kFloat, 8, 1)             \
   X(kUE8M0x2, "ue8m0x2", kFloat, 16, 2)        \
+  X(kUE8M0x4, "ue8m0x4", kFloat, 32, 4)        \
   X(kS2F6x2, "s2f6x2", kFloat, 16, 2)          \
   X(kB8x16, "b8x16", kBits, 128, 16)           \
   X(kB6x16P32, "b6x16_p32", kBits, 128, 16)    \

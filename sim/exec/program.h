@@ -37,6 +37,7 @@ struct KernelInfo {
   std::uint32_t max_threads = 1024;             ///< .maxntid / .reqntid product, else the device's limit
   std::uint32_t required_block[3] = {0, 0, 0};  ///< .reqntid, zeros when absent
   std::uint32_t required_cluster[3] = {0, 0, 0};
+  std::uint32_t own_memory_bytes = 0;  ///< of each CTA, in global memory (.minperctamemory)
   bool uses_grid_sync = false;
   /// Local memory of a thread, where stacks may have so many bytes.
   std::uint64_t LocalBytes(std::uint32_t stack_bytes) const {

@@ -97,6 +97,8 @@ void ByteFunctionMaker::MakeSpecial(llvm::CallInst& call, Special special) {
       case Special::kSharedStride: return {S::kLaunchWord, offsetof(LaunchCtx, shared_stride)};
       case Special::kGridWorkspaceLow: return {S::kLaunchWord, offsetof(LaunchCtx, grid_workspace)};
       case Special::kGridWorkspaceHigh: return {S::kLaunchWord, offsetof(LaunchCtx, grid_workspace) + 4};
+      case Special::kOwnMemoryLow: return {S::kCtaWord, offsetof(CtaCtx, own_memory)};
+      case Special::kOwnMemoryHigh: return {S::kCtaWord, offsetof(CtaCtx, own_memory) + 4};
     }
     return {};
   }();

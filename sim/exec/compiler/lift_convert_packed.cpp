@@ -1,5 +1,5 @@
-// cvt to and from packed and narrow formats: f16x2, bf16x2, tf32, 8 bits and less, ue8m0; cvt.pack (PTX ISA, 9.7.9.21
-// and 9.7.9.22).
+// Packed and narrow formats. cvt to and from f16x2, bf16x2, tf32, 8 bits and less, ue8m0; cvt.pack (PTX ISA, 9.7.9.21
+// and 9.7.9.22). add, sub, mul and fma of four numbers of 8 bits and less (PTX ISA 9.4, 9.7.6).
 #include "sim/exec/compiler/lift_parts.h"
 #include "sim/exec/compiler/lifter.h"
 
@@ -38,14 +38,33 @@ unsigned SignBit(const NarrowFormat& format) {
   }
 }
 
+/// Four numbers of a format, `stride` bits apart; without a format powers of two (ue8m0).
+struct FourFormat {
+  ScalarType four, pair;
+  unsigned stride;
+};
+
+constexpr FourFormat kFourFormats[] = {
+    {ScalarType::kE4M3x4, ScalarType::kE4M3x2, 8}, {ScalarType::kE5M2x4, ScalarType::kE5M2x2, 8},
+    {ScalarType::kE2M3x4, ScalarType::kE2M3x2, 8}, {ScalarType::kE3M2x4, ScalarType::kE3M2x2, 8},
+    {ScalarType::kE2M1x4, ScalarType::kE2M1x2, 4}, {ScalarType::kE2M1P4x4, ScalarType::kE2M1x2, 8},
+    {ScalarType::kUE8M0x4, ScalarType::kNone, 8},
+};
+
+const FourFormat* FourFormatOf(ScalarType type) {
+  const auto* format = std::ranges::find(kFourFormats, type, &FourFormat::four);
+  return format == std::end(kFourFormats) ? nullptr : format;
+}
+
 bool IsHalfPair(ScalarType type) { return type == ScalarType::kF16x2 || type == ScalarType::kBF16x2; }
 ScalarType HalfOf(ScalarType pair) { return pair == ScalarType::kBF16x2 ? ScalarType::kBF16 : ScalarType::kF16; }
 
 }  // namespace
 
-// f32 -> code in the low bits of an i32, to nearest even, beyond the range the largest number. Normal numbers round in
-// integers; adding a power of two whose last place is the format's smallest step rounds subnormal ones.
-static Value* EncodeNarrow(llvm::IRBuilder<>& ir, FloatEmitter& emit, Value* x, const NarrowFormat& format) {
+// f32 -> code in the low bits of an i32, to nearest even, beyond the range `beyond`. Normal numbers round in integers;
+// adding a power of two whose last place is the format's smallest step rounds subnormal ones.
+static Value* EncodeNarrow(llvm::IRBuilder<>& ir, FloatEmitter& emit, Value* x, const NarrowFormat& format,
+                           std::uint32_t beyond) {
   Value* bits = emit.Bits(x);
   Value* magnitude = ir.CreateAnd(bits, 0x7fffffff);
   const unsigned drop = 23 - format.mantissa;
@@ -57,9 +76,16 @@ static Value* EncodeNarrow(llvm::IRBuilder<>& ir, FloatEmitter& emit, Value* x, 
       ir.CreateSub(emit.Bits(ir.CreateFAdd(ir.CreateBitCast(magnitude, ir.getFloatTy()), step)), emit.Bits(step));
   Value* is_small = ir.CreateICmpULT(magnitude, ir.getInt32((128 - format.bias) << 23));
   Value* code = ir.CreateSelect(is_small, small, normal);
-  code = ir.CreateBinaryIntrinsic(llvm::Intrinsic::umin, code, ir.getInt32(format.largest));
   Value* sign = ir.CreateShl(ir.CreateLShr(bits, 31), SignBit(format));
-  return ir.CreateSelect(emit.IsNaN(x), ir.getInt32(format.nan), ir.CreateOr(code, sign));
+  Value* is_nan = emit.IsNaN(x);
+  if (beyond == format.largest) {
+    code = ir.CreateBinaryIntrinsic(llvm::Intrinsic::umin, code, ir.getInt32(format.largest));
+  } else {
+    Value* is_beyond = ir.CreateICmpUGT(code, ir.getInt32(format.largest));
+    code = ir.CreateSelect(is_beyond, ir.getInt32(beyond), code);
+    if (beyond == format.nan) is_nan = ir.CreateOr(is_nan, is_beyond);
+  }
+  return ir.CreateSelect(is_nan, ir.getInt32(format.nan), ir.CreateOr(code, sign));
 }
 
 // Code -> f32, exactly: the fraction in place, the exponent rebased by a multiplication that also normalises.
@@ -111,7 +137,47 @@ static Value* DecodeFixed(llvm::IRBuilder<>& ir, FloatEmitter& emit, Value* code
   return ir.CreateFMul(ir.CreateSIToFP(places, ir.getFloatTy()), emit.FromBits32((127 - 6) << 23));
 }
 
+// f32 -> f16 or bf16, as i16: away from zero where the random bits, as many as are cut off of a normal number's
+// fraction, and what is cut off carry; else towards zero. Of a subnormal f16 they count below its last place, too. What
+// is beyond the range becomes infinity.
+static Value* RoundByRandom(llvm::IRBuilder<>& ir, FloatEmitter& emit, Value* x, Value* random, bool to_bfloat) {
+  Value* bits = emit.Bits(x);
+  Value* magnitude = ir.CreateAnd(bits, 0x7fffffff);
+  const unsigned cut = to_bfloat ? 16 : 13;
+  random = ir.CreateAnd(random, ir.getInt32((1u << cut) - 1));
+  Value* whole = magnitude;
+  if (!to_bfloat) {
+    Value* const normal = ir.CreateSub(magnitude, ir.getInt32((127 - 15) << 23));
+    Value* const places = ir.CreateFMul(ir.CreateBitCast(magnitude, ir.getFloatTy()), emit.F32(0x1p37f));
+    Value* const is_small = ir.CreateICmpULT(magnitude, ir.getInt32((128 - 15) << 23));
+    Value* const small = ir.CreateFPToUI(ir.CreateSelect(is_small, places, emit.F32(0)), ir.getInt32Ty());
+    whole = ir.CreateSelect(is_small, small, normal);
+  }
+  Value* code = ir.CreateLShr(ir.CreateAdd(whole, random), cut);
+  const std::uint32_t infinity = to_bfloat ? 0x7f80 : 0x7c00;
+  Value* const is_infinite = ir.CreateICmpEQ(magnitude, ir.getInt32(0x7f800000));
+  code = ir.CreateBinaryIntrinsic(llvm::Intrinsic::umin, code, ir.getInt32(infinity));
+  code = ir.CreateSelect(is_infinite, ir.getInt32(infinity), code);
+  code = ir.CreateOr(code, ir.CreateLShr(ir.CreateAnd(bits, 0x80000000), 16));
+  return ir.CreateTrunc(ir.CreateSelect(emit.IsNaN(x), ir.getInt32(0x7fff), code), ir.getInt16Ty());
+}
+
 namespace {
+
+// cvt.rs.f16x2.f32 d, a, b, random: the upper half of the random bits belongs to a.
+void LiftCvtRandom(Lifter& l, const Instruction& inst) {
+  const ScalarType to = inst.type(0);
+  if (!IsHalfPair(to) || inst.type(1) != ScalarType::kF32)
+    l.RefuseInstruction("with stochastic rounding is not supported: how random bits lie was not found in words");
+  Value* const random = l.Read(l.Op(3), ScalarType::kB32);
+  std::vector<Value*> lanes = {l.Read(l.Op(2), ScalarType::kF32), l.Read(l.Op(1), ScalarType::kF32)};
+  for (unsigned i = 0; i < 2; ++i) {
+    if (inst.Has(Mod::kRelu)) lanes[i] = l.emit.MinMax(lanes[i], l.emit.F32(0), true, true);
+    lanes[i] = RoundByRandom(l.b, l.emit, lanes[i], l.b.CreateLShr(random, 16 * i), to == ScalarType::kBF16x2);
+    if (inst.Has(Mod::kSatfinite)) lanes[i] = SaturateHalf(l, lanes[i], HalfOf(to));
+  }
+  l.Write(l.Op(0), l.JoinLanes(lanes, l.TypeOf(to)), to);
+}
 
 // cvt.pack.sat.type.s32 {.b32} d, a, b {, c}: a and b saturated to the type and packed, b lowest; with c its bits move
 // up by two elements to make room.
@@ -186,7 +252,7 @@ void LiftCvtPacked(Lifter& l, const Instruction& inst) {
     if (modifier.text == "pack") return LiftCvtPack(l, inst);
   }
   const ScalarType to = inst.type(0), from = inst.type(1);
-  if (inst.Has(Mod::kRs)) l.RefuseInstruction("with stochastic rounding is not supported");
+  if (inst.Has(Mod::kRs)) return LiftCvtRandom(l, inst);
   if (to == ScalarType::kTF32) return LiftCvtTf32(l, inst);
   if (to == ScalarType::kUE8M0x2 || from == ScalarType::kUE8M0x2) return LiftCvtScale(l, inst);
   const NarrowFormat* narrow_to = NarrowFormatOf(to);
@@ -227,8 +293,8 @@ void LiftCvtPacked(Lifter& l, const Instruction& inst) {
     for (Value*& lane : lanes) lane = l.emit.MinMax(lane, l.emit.F32(0), true, true);
   }
   if (narrow_to) {
-    Value* low = EncodeNarrow(l.b, l.emit, lanes[0], *narrow_to);
-    Value* high = EncodeNarrow(l.b, l.emit, lanes[1], *narrow_to);
+    Value* low = EncodeNarrow(l.b, l.emit, lanes[0], *narrow_to, narrow_to->largest);
+    Value* high = EncodeNarrow(l.b, l.emit, lanes[1], *narrow_to, narrow_to->largest);
     return l.Write(l.Op(0), l.Resize(l.b.CreateOr(low, l.b.CreateShl(high, narrow_to->bits)), l.TypeOf(to), false), to);
   }
   if (to == ScalarType::kS2F6x2) {
@@ -243,6 +309,51 @@ void LiftCvtPacked(Lifter& l, const Instruction& inst) {
     if (inst.Has(Mod::kSatfinite)) lane = SaturateHalf(l, lane, HalfOf(to));
   }
   l.Write(l.Op(0), l.JoinLanes(lanes, l.TypeOf(to)), to);
+}
+
+namespace {
+
+/// Four numbers as f32, the lowest first.
+std::vector<Value*> ReadFour(Lifter& l, const Operand& operand, ScalarType type) {
+  const FourFormat* const four = FourFormatOf(type);
+  if (four == nullptr) l.RefuseInstruction();
+  const ScalarType bits = ptx::BitsOf(type) == 16 ? ScalarType::kB16 : ScalarType::kB32;
+  Value* all = l.Resize(l.Read(operand, bits), l.b.getInt32Ty(), false);
+  std::vector<Value*> numbers;
+  for (unsigned i = 0; i < 4; ++i) {
+    Value* code = l.b.CreateLShr(all, i * four->stride);
+    numbers.push_back(four->pair == ScalarType::kNone ? DecodeScale(l.b, l.emit, l.b.CreateTrunc(code, l.b.getInt8Ty()))
+                                                      : DecodeNarrow(l.b, l.emit, code, *NarrowFormatOf(four->pair)));
+  }
+  return numbers;
+}
+
+}  // namespace
+
+bool IsFourNarrow(ScalarType type) { return type == ScalarType::kE4M3x4 || type == ScalarType::kE5M2x4; }
+
+// add, sub, mul and fma of four narrow numbers, each rounded once, to e4m3 or e5m2. Without .satfinite what is beyond
+// e4m3 becomes NaN and what is beyond e5m2 infinity. Products of two are exact in f64.
+void LiftFourNarrow(Lifter& l, const Instruction& inst) {
+  const ScalarType to = inst.type();
+  const NarrowFormat& format = *NarrowFormatOf(FourFormatOf(to)->pair);
+  const std::uint32_t beyond = inst.Has(Mod::kSatfinite)   ? format.largest
+                               : to == ScalarType::kE5M2x4 ? 0x7cu
+                                                           : format.nan;
+  const bool multiplies = inst.opcode == Opcode::kMul || inst.opcode == Opcode::kFma;
+  const std::vector<Value*> a = ReadFour(l, l.Op(1), inst.type(1));
+  const std::vector<Value*> b = ReadFour(l, l.Op(2), multiplies ? inst.type(2) : to);
+  const std::vector<Value*> c = inst.opcode == Opcode::kFma ? ReadFour(l, l.Op(3), to) : b;
+  Value* packed = l.b.getInt32(0);
+  for (unsigned i = 0; i < 4; ++i) {
+    const Exact exact = inst.opcode == Opcode::kFma   ? l.emit.Fma(a[i], b[i], c[i], false)
+                        : inst.opcode == Opcode::kMul ? l.emit.Mul(a[i], b[i])
+                        : inst.opcode == Opcode::kSub ? l.emit.Add(a[i], l.b.CreateFNeg(b[i]), false)
+                                                      : l.emit.Add(a[i], b[i], false);
+    Value* code = EncodeNarrow(l.b, l.emit, l.emit.RoundToOdd(exact), format, beyond);
+    packed = l.b.CreateOr(packed, l.b.CreateShl(code, 8 * i));
+  }
+  l.Write(l.Op(0), packed, ScalarType::kB32);
 }
 
 }  // namespace gridloom::exec

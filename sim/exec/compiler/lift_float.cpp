@@ -42,6 +42,7 @@ Value* RoundedF64(Lifter& l, F64Op op, Rounding rounding, Value* a, Value* b, Va
 // add, sub, mul. Mixed precision (add.f32.f16 d, a, c) reads its first operand in the second type.
 void LiftFloatArithmetic(Lifter& l, const Instruction& inst) {
   const ScalarType type = inst.type();
+  if (IsFourNarrow(type)) return LiftFourNarrow(l, inst);
   const ScalarType first = inst.type(1) == ScalarType::kNone ? type : inst.type(1);
   if (first == type && !SaysRounding(inst)) {
     const FloatOperation operation{.opcode = inst.opcode, .type = type, .modifiers = ModifiersOf(inst)};
@@ -74,6 +75,7 @@ void LiftFloatArithmetic(Lifter& l, const Instruction& inst) {
 template <>
 void Lift<semantic::Fma>(Lifter& l, const Instruction& inst) {
   const ScalarType type = inst.type();
+  if (IsFourNarrow(type)) return LiftFourNarrow(l, inst);
   const ScalarType factor = inst.type(1) == ScalarType::kNone ? type : inst.type(1);
   const bool ftz = inst.Has(Mod::kFtz);
   const Rounding rounding = RoundingOf(inst);

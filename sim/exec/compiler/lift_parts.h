@@ -38,6 +38,8 @@ Value* SaturateHalf(Lifter& l, Value* half, ScalarType type);
 
 // lift_convert_packed.cpp
 void LiftCvtPacked(Lifter& l, const Instruction& inst);
+bool IsFourNarrow(ScalarType type);
+void LiftFourNarrow(Lifter& l, const Instruction& inst);
 
 // lift_float.cpp
 Value* Flush(Lifter& l, Value* x);

@@ -43,6 +43,13 @@ Value* Dimension(Lifter& l, unsigned axis) {
                     : RangedSpecial(l, At(Special::kNtidX, axis), LeastDimension(l, axis), kMaxBlock[axis] + 1);
 }
 
+/// Bytes of global memory that each CTA of the kernel has for itself. Refuses where the kernel has not asked for any.
+std::uint32_t OwnMemory(Lifter& l, std::string_view text) {
+  const std::uint32_t bytes = l.function.is_entry ? OwnMemoryBytes(l.function) : 0;
+  if (bytes == 0) l.Refuse("'" + std::string(text) + "' needs a kernel with .minperctamemory");
+  return bytes;
+}
+
 /// What the kernel itself has of shared memory, static and dynamic.
 Value* OwnSharedBytes(Lifter& l) {
   Value* const total = l.b.SpecialReg(Special::kTotalSharedBytes);
@@ -93,6 +100,13 @@ Value* ReadSpecial(Lifter& l, std::string_view text) {
     case S::kGlobaltimer: return clock(1);
     case S::kGlobaltimerLo: return l.b.CreateTrunc(clock(1), l.b.getInt32Ty());
     case S::kGlobaltimerHi: return high(clock(1));
+    case S::kPerctamemorysize: return l.b.getInt32(OwnMemory(l, text));
+    case S::kPerctamemoryoffset: {
+      static_cast<void>(OwnMemory(l, text));
+      const auto word = [&](Special special) { return l.b.CreateZExt(l.b.SpecialReg(special), l.b.getInt64Ty()); };
+      Value* const low = word(Special::kOwnMemoryLow);
+      return l.b.CreateOr(low, l.b.CreateShl(word(Special::kOwnMemoryHigh), 32));
+    }
     case S::kTotalSmemSize: return OwnSharedBytes(l);
     case S::kAggrSmemSize: return l.b.CreateAdd(OwnSharedBytes(l), l.b.getInt32(kReservedSharedBytes));
     case S::kDynamicSmemSize: return l.b.SpecialReg(Special::kDynamicSharedBytes);

@@ -1,5 +1,6 @@
 // mma, wmma, ldmatrix, stmatrix and movmatrix (PTX ISA, 9.7.14) as calls of runtime helpers. All of them need the whole
-// warp: the ISA lets a program reach them with all lanes or not at all. Block-scaled products are refused.
+// warp: the ISA lets a program reach them with all lanes or not at all. Block-scaled products of a sparse A
+// are refused.
 #include <algorithm>
 #include <charconv>
 #include <optional>
@@ -129,7 +130,7 @@ MmaImm MmaImmOf(Lifter& l, const Instruction& inst) {
                                         : sparse ? MatrixInstruction::kSparse
                                                  : MatrixInstruction::kMma;
   const std::optional<MatrixShape> shape = ShapeOf(inst);
-  if (!shape || HasText(inst, "block_scale")) l.RefuseInstruction();
+  if (!shape) l.RefuseInstruction();
   // d, a, b, c; wmma with halves names only d and c.
   const bool halves = inst.type(2) == ScalarType::kNone;
   const auto type = [&](std::size_t n, std::size_t of_halves) {
@@ -182,10 +183,55 @@ void WriteFragment(Lifter& l, const Operand& operand, Value* result, unsigned co
   }
 }
 
+namespace {
+
+/// {byte, thread} as one word.
+Value* ReadSelector(Lifter& l, const Operand& operand) {
+  const std::vector<Operand> parts = l.Components(operand);
+  if (parts.size() != 2) l.RefuseInstruction("has a selector without a byte and a thread");
+  const auto part = [&](std::size_t i) {
+    return l.Resize(l.AsInt(l.Read(parts[i], ScalarType::kB16)), l.b.getInt32Ty(), false);
+  };
+  Value* const byte = part(0);
+  return l.b.CreateOr(byte, l.b.CreateShl(part(1), 16));
+}
+
+// mma.sync.aligned.shape.row.col.kind.block_scale{.scale_vec_size}.f32.atype.btype.f32.stype d, a, b, c, scale-a,
+// {byte, thread}, scale-b, {byte, thread}
+void LiftScaledMma(Lifter& l, const Instruction& inst) {
+  const std::optional<MatrixShape> shape = ShapeOf(inst);
+  const auto type = [&](std::size_t n) { return MatrixTypeOf(inst.type(n)); };
+  const bool bytes = HasText(inst, "kind::mxf8f6f4"), of_e4m3 = inst.type(4) == ScalarType::kUE4M3;
+  const auto is_small = [](std::optional<MatrixType> small) { return small && *small >= MatrixType::kE4M3; };
+  ScaledMmaImm imm{.four_bits = !bytes, .unsigned_e4m3 = of_e4m3};
+  imm.scales = bytes ? 1 : HasText(inst, "scale_vec::4X") ? 4 : 2;
+  const MatrixShape wanted{16, 8, static_cast<std::uint16_t>(imm.k())};
+  const bool fits = shape == wanted && type(0) == MatrixType::kF32 && type(3) == MatrixType::kF32 &&
+                    is_small(type(1)) && is_small(type(2)) &&
+                    (bytes || (type(1) == type(2) && type(1) == MatrixType::kE2M1)) &&
+                    (of_e4m3 ? imm.scales == 4 : inst.type(4) == ScalarType::kUE8M0);
+  if (!fits || inst.Has(Mod::kSp) || HasText(inst, "sp::ordered_metadata") || l.OpCount() != 8) l.RefuseInstruction();
+  imm.a = *type(1), imm.b = *type(2);
+  llvm::SmallVector<Value*, kScaledMmaInputs> inputs;
+  ReadFragment(l, l.Op(1), 4, false, inputs);
+  ReadFragment(l, l.Op(2), 2, false, inputs);
+  ReadFragment(l, l.Op(3), 4, false, inputs);
+  for (const std::size_t scale : {std::size_t{4}, std::size_t{6}}) {
+    ReadFragment(l, l.Op(scale), 1, false, inputs);
+    inputs.push_back(ReadSelector(l, l.Op(scale + 1)));
+  }
+  const llvm::SmallVector<llvm::Type*, 8> outputs(kScaledMmaOutputs, l.b.getInt32Ty());
+  WriteFragment(l, l.Op(0), l.b.CallHelper(Helper::kScaledMma, outputs, inputs, PackImm(imm)), kScaledMmaOutputs,
+                false);
+}
+
+}  // namespace
+
 // mma{.sp}.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d, a, b, c {, metadata, selector};  wmma.mma
 // likewise
 template <>
 void Lift<semantic::Mma>(Lifter& l, const Instruction& inst) {
+  if (HasText(inst, "block_scale")) return LiftScaledMma(l, inst);
   const MmaImm imm = MmaImmOf(l, inst);
   const bool wide = imm.a() == MatrixType::kF64;
   llvm::SmallVector<Value*, 24> inputs;

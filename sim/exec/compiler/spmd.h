@@ -93,6 +93,8 @@ enum class Special : std::uint8_t {
   kSharedStride,
   kGridWorkspaceLow,
   kGridWorkspaceHigh,
+  kOwnMemoryLow,
+  kOwnMemoryHigh,
 };
 
 struct MarkerInfo {

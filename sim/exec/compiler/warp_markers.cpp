@@ -118,6 +118,8 @@ void MarkerEmitter::EmitSpecial(llvm::CallInst& call, Special special) {
     case Special::kSharedStride: value = w_.LaunchField(offsetof(LaunchCtx, shared_stride), i32); break;
     case Special::kGridWorkspaceLow: value = w_.LaunchField(offsetof(LaunchCtx, grid_workspace), i32); break;
     case Special::kGridWorkspaceHigh: value = w_.LaunchField(word(offsetof(LaunchCtx, grid_workspace), 1), i32); break;
+    case Special::kOwnMemoryLow: value = w_.CtaField(offsetof(CtaCtx, own_memory), i32); break;
+    case Special::kOwnMemoryHigh: value = w_.CtaField(word(offsetof(CtaCtx, own_memory), 1), i32); break;
   }
   values_.Define(&call, value);
 }

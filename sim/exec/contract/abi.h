@@ -9,7 +9,7 @@
 
 namespace gridloom::exec {
 
-inline constexpr std::uint32_t kAbiVersion = 13;
+inline constexpr std::uint32_t kAbiVersion = 14;
 inline constexpr unsigned kWarpSize = 32;
 inline constexpr unsigned kHalfWarp = kWarpSize / 2;
 
@@ -76,6 +76,7 @@ struct CtaCtx {
   // The full barrier of kernels with simple barriers whose warps give way (give_way.h).
   std::uint32_t arrived_warps;  ///< 0 when nobody waits
   std::uint32_t barrier_phase;  ///< counts the times it was full
+  std::uint64_t own_memory;     ///< global memory of the CTA alone (%perctamemoryoffset), 0 where the kernel has none
   WarpCtx* ring;                ///< a warp that has not ended, or null
   void* owner;                  ///< the runtime's CTA object
 };

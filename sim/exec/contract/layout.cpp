@@ -216,6 +216,14 @@ bool IsDynamicShared(const ptx::Variable& variable) {
   return IsShared(variable.space) && !variable.dims.empty() && variable.element_count() == 0;
 }
 
+std::uint32_t OwnMemoryBytes(const ptx::Function& kernel) {
+  constexpr std::uint64_t kUnit = 1024, kMost = std::uint64_t{1} << 31;  // what %perctamemorysize is a multiple of
+  const ptx::FunctionDirective* const least = kernel.FindDirective("minperctamemory");
+  if (least == nullptr || least->values.empty()) return 0;
+  const std::uint64_t bytes = std::min(std::max<std::uint64_t>(least->values[0], 1), kMost);
+  return static_cast<std::uint32_t>((bytes + kUnit - 1) / kUnit * kUnit);
+}
+
 SharedLayout LayoutShared(const ptx::Module& module, const ptx::Function& kernel) {
   Definitions definitions(module);
   Reachability reach{module, definitions, {}, {}, {}};

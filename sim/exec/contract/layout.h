@@ -40,6 +40,10 @@ inline constexpr std::uint32_t kReservedSharedBytes = 1024;
 inline constexpr std::uint32_t kReservedSharedOffsets[] = {
     0, 64};  ///< of `%reserved_smem_offset_0` and `_1`, which has 288 bytes at least
 
+/// Global memory that each running CTA of the kernel has for itself (.minperctamemory): a multiple of 1024 bytes; 0:
+/// none.
+std::uint32_t OwnMemoryBytes(const ptx::Function& kernel);
+
 /// Whether it names the shared memory that a launch asks for: an array without a size. One of a size is static memory,
 /// also with .extern when nobody defines it: ptxas ignores that word then.
 bool IsDynamicShared(const ptx::Variable& variable);

@@ -103,6 +103,19 @@ constexpr unsigned MetadataThreads(const MmaImm& imm) {
   return imm.m * (imm.k / elements_of_4_bits) * 4 / 32 / 8;
 }
 
+/// imm of kScaledMma: D = (A scale_A) (B scale_B) + C (PTX ISA 9.4, 9.7.16.3), m16n8k32 of bytes, m16n8k64 of 4 bits.
+/// in: 4 registers of A, 2 of B, 4 of C, scales of A, selector, scales of B, selector; out: 4 registers of D. A
+/// selector has the byte in its lower half and the thread in its upper one.
+struct ScaledMmaImm {
+  MatrixType a = MatrixType::kE2M1, b = MatrixType::kE2M1;
+  bool four_bits = false;      ///< elements lie two to a byte
+  bool unsigned_e4m3 = false;  ///< scales are ue4m3, else ue8m0
+  std::uint8_t scales = 1;     ///< of a row of A and a column of B: 1, 2 or 4
+  std::uint8_t unused[3] = {};
+  constexpr unsigned k() const { return four_bits ? 64 : 32; }
+};
+inline constexpr unsigned kScaledMmaOutputs = 4, kScaledMmaInputs = 14;
+
 /// imm of kGroupMma (wgmma.mma_async): D = A B {+ D} of a warp group, 64 rows, of which each warp has 16. A row of A
 /// and a column of B have kGroupDepthBytes of any type. in and out: registers of D; in: 4 registers of A or an i64
 /// descriptor, i64 descriptor of B, i32 whether D counts as an accumulator.

@@ -283,9 +283,10 @@ std::string EngineImpl::FillContext(const LaunchParams& params, const LoadedKern
   return {};
 }
 
-/// Local memory of a thread, and how deep recursion may go.
+/// Memory of a CTA, local memory of a thread, and how deep recursion may go.
 void EngineImpl::GiveStacks(const LaunchParams& params, const LoadedKernel& kernel, Launch& launch) {
   // Frames that are known need no room beyond them: what others say of the limit does not spread their memory.
+  launch.own_memory_bytes = params.kernel->own_memory_bytes;
   const auto stack_bytes =
       static_cast<std::uint32_t>(RoundUp(params.kernel->open_stack ? StackBytes(params) : options_.stack_bytes, 16));
   if (kernel.local_bytes != 0 || kernel.recursive) {

@@ -35,6 +35,15 @@ void Helper_kMma(WarpCtx*, std::uint32_t mask, std::uint32_t, std::uint64_t imm,
   for (unsigned i = 0; i < count_d; ++i) Merge(mask, mma.d() == MatrixType::kF64 ? 8 : 4, d[i], args[i]);
 }
 
+void Helper_kScaledMma(WarpCtx*, std::uint32_t mask, std::uint32_t, std::uint64_t imm, void* const* args) {
+  const auto mma = UnpackImm<ScaledMmaImm>(imm);
+  alignas(64) std::uint32_t buffer[kScaledMmaOutputs][kWarpSize];
+  void* d[kScaledMmaOutputs] = {};
+  for (unsigned i = 0; i < kScaledMmaOutputs; ++i) d[i] = buffer[i];
+  MultiplyScaled(mma, args + kScaledMmaOutputs, d);
+  for (unsigned i = 0; i < kScaledMmaOutputs; ++i) Merge(mask, sizeof buffer[i][0], d[i], args[i]);
+}
+
 // movmatrix.m8n8.trans.b16: out: register, in: register.
 void Helper_kTransposeMatrix(WarpCtx*, std::uint32_t mask, std::uint32_t, std::uint64_t, void* const* args) {
   const auto* const from = static_cast<const std::uint16_t*>(args[1]);

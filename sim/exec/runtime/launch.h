@@ -82,6 +82,7 @@ struct Launch {
   std::uint32_t shared_limit = 0;
   std::uint32_t local_bytes = 0;  ///< per thread, 0: no local memory
   std::uint32_t local_stride = 0;
+  std::uint32_t own_memory_bytes = 0;  ///< of each CTA, in global memory
   std::size_t recursion_bytes = 0;   ///< of a warp's stack on the host, for functions that call themselves; 0: none do
   std::uint64_t resident_limit = 1;  ///< units that may be started and not finished at the same time
 

@@ -76,6 +76,7 @@ KernelInfo DescribeKernel(const ptx::Module& module, const ptx::Function& functi
   for (const ptx::Variable& param : function.params)
     info.param_bytes.push_back(static_cast<std::uint32_t>(param.bytes()));
   info.static_shared_bytes = LayoutShared(module, function).static_bytes();
+  info.own_memory_bytes = OwnMemoryBytes(function);
   const StackUse stack = FindStackUse(module, function);
   info.local_bytes = stack.bytes;
   info.open_stack = stack.open;

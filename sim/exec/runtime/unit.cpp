@@ -37,6 +37,7 @@ Unit::~Unit() {
   for (std::uint32_t i = 0; i < warp_capacity_; ++i) ForgetStack(warps[i]);
   if (shared_ != 0) memory.Free(shared_);
   if (local_ != 0) memory.Free(local_);
+  if (own_memory_ != 0) memory.Free(own_memory_);
 }
 
 namespace {
@@ -65,6 +66,14 @@ bool Unit::RequireLocal(std::uint64_t bytes) {
   if (local_ != 0 && bytes > kPageBytes)
     static_cast<void>(madvise(reinterpret_cast<void*>(local_), local_capacity_, MADV_NOHUGEPAGE));
   return local_ != 0;
+}
+
+bool Unit::RequireOwnMemory(std::uint64_t bytes) {
+  if (bytes <= own_memory_capacity_) return true;
+  if (own_memory_ != 0) memory.Free(own_memory_);
+  own_memory_ = memory.Allocate(bytes, kPageBytes, MemoryKind::kInternal);
+  own_memory_capacity_ = own_memory_ != 0 ? bytes : 0;
+  return own_memory_ != 0;
 }
 
 /// Thread indices of every lane, for blocks of this shape.
@@ -142,6 +151,8 @@ void Unit::Connect(const Launch& new_launch, bool fibers) {
         cta_count == 1 ? std::min(new_launch.shared_limit, lc.shared_stride) : lc.shared_stride * cta_count;
     cta.ctx.shared_offset = lc.shared_stride * c;
     cta.ctx.cluster_rank = c;
+    cta.ctx.own_memory =
+        new_launch.own_memory_bytes != 0 ? own_memory_ + std::uint64_t{new_launch.own_memory_bytes} * c : 0;
     for (std::uint32_t w = 0; w < lc.warps_per_cta; ++w) {
       Warp& warp = cta.warps[w];
       const std::size_t own = fibers ? static_cast<std::size_t>(&warp - warps) : 0;
@@ -174,6 +185,8 @@ std::string Unit::Adopt(Launch& new_launch, bool fibers) {
     return "no memory for " + std::to_string(lc.total_shared_bytes) + " bytes of shared memory";
   if (!RequireLocal(std::uint64_t{new_launch.local_stride} * kWarpSize * stack_count))
     return "no memory for " + std::to_string(new_launch.local_bytes) + " bytes of local memory per thread";
+  if (!RequireOwnMemory(std::uint64_t{new_launch.own_memory_bytes} * cta_count))
+    return "no memory for " + std::to_string(new_launch.own_memory_bytes) + " bytes of global memory per CTA";
   SetShape(lc.block, cta_count);
   Connect(new_launch, fibers);
   if (new_launch.services->memcheck) PrepareCheck();

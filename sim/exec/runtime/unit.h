@@ -152,6 +152,7 @@ struct Unit {
   void Connect(const Launch& new_launch, bool fibers);
   bool RequireShared(std::uint64_t bytes);
   bool RequireLocal(std::uint64_t bytes);
+  bool RequireOwnMemory(std::uint64_t bytes);
 
   struct AlignedFree {
     void operator()(Warp* warps) const;
@@ -177,6 +178,7 @@ struct Unit {
   std::uint64_t adopted_serial_ = 0;
   std::uint64_t shared_ = 0, shared_capacity_ = 0;
   std::uint64_t local_ = 0, local_capacity_ = 0;
+  std::uint64_t own_memory_ = 0, own_memory_capacity_ = 0;
 };
 
 }  // namespace gridloom::exec

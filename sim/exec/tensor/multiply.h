@@ -30,6 +30,10 @@ using FragmentRegister = void*;
 void MultiplyFragments(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b,
                        const FragmentRegister* c, const void* metadata, const FragmentRegister* d);
 
+/// Block-scaled products: an element is c plus the products of each block times its two scales, summed in f64 and
+/// rounded to f32 once. `in` as ScaledMmaImm says.
+void MultiplyScaled(const ScaledMmaImm& imm, const FragmentRegister* in, const FragmentRegister* d);
+
 /// Which k the stored elements of each row of a sparse A have.
 struct SparsePositions {
   std::uint8_t k[16][64];

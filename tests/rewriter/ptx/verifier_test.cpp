@@ -133,6 +133,10 @@ TEST_CASE("Verifier_InstructionsOfLaterVersions_AreKnownOrDoubted") {
         std::tuple("9.4", "sm_90", "fence.proxy.async::generic.release.sync_restrict::shared::cluster::read.cluster;"),
         std::tuple("9.4", "sm_90a", "ldmatrix.sync.aligned.m8n16.x2.shared.s8.s4 {%r1, %r2}, [%r3];"),
         std::tuple("9.4", "sm_90", "prefetch.global.L1::32B.valid_addr [%d1];"),
+        std::tuple("9.4", "sm_100a", "add.e4m3x4.e2m1x4 %r1, %h2, %r3;"),
+        std::tuple("9.4", "sm_100a", "sub.rn.e5m2x4.ue8m0x4.satfinite %r1, %r2, %r3;"),
+        std::tuple("9.4", "sm_100a", "mul.e4m3x4.e5m2x4.e2m1p4x4 %r1, %r2, %r3;"),
+        std::tuple("9.4", "sm_100a", "fma.rn.satfinite.e4m3x4.e3m2x4.e2m1x4 %r1, %r2, %h3, %r3;"),
         std::tuple("9.5", "sm_90", "cp.async.bulk.wait_group.sync_restrict::proxy::async 0;")}) {
     INFO(line);
     CHECK(verify(first, target, line, false));

@@ -1,6 +1,9 @@
-// cvt to and from packed and narrow formats (PTX ISA, 9.7.9.21, 9.7.9.22).
+// cvt to and from packed and narrow formats (PTX ISA, 9.7.9.21, 9.7.9.22); arithmetic of four narrow numbers (PTX ISA
+// 9.4, 9.7.6).
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <limits>
 
 #include "tests/sim/exec/instruction_case.h"
 #include "tests/sim/exec/reference_float.h"
@@ -53,6 +56,42 @@ void AddHalfPairs(std::vector<InstructionCase>& cases) {
       cases.push_back(Exact(
           "cvt" + v.suffix + "." + kind.single + ".f32 %d0, %s0;", kind.single_name, {"f32"},
           [&kind, v](const Values& in) { return ToFloat(static_cast<double>(in.f32(0)), kind.format, v, 0x7fff); }));
+    }
+  }
+}
+
+// cvt.rs: what is cut off, in units of the random bits, plus these: away from zero from one last place on.
+void AddRandomHalves(std::vector<InstructionCase>& cases) {
+  const auto half = [](double x, std::uint64_t random, const Format& f, bool relu, bool satfinite) -> std::uint64_t {
+    const std::uint64_t infinity = static_cast<std::uint64_t>((1 << f.exponent) - 1) << f.mantissa;
+    if (std::isnan(x)) return 0x7fff;
+    if (relu && std::signbit(x)) x = 0;
+    const std::uint64_t sign = std::signbit(x) ? 0x8000 : 0;
+    const int cut = 23 - f.mantissa, exponent = x == 0 ? 0 : std::ilogb(x);
+    std::uint64_t code = infinity;
+    if (std::isfinite(x) && exponent <= f.bias) {
+      const double last = std::ldexp(1.0, std::max(exponent, 1 - f.bias) - f.mantissa);  // the value of a last place
+      const double places = std::fabs(x) / last, rest = std::floor(std::ldexp(places - std::floor(places), cut));
+      const bool away = rest + static_cast<double>(random % (1u << cut)) >= std::ldexp(1.0, cut);
+      const double rounded = (std::floor(places) + (away ? 1 : 0)) * last;
+      if (std::ilogb(rounded) <= f.bias || rounded == 0)
+        code = reference::Round(Quad(rounded), false, f, Mode::kNearest);
+    }
+    return sign | (satfinite && code == infinity ? infinity - 1 : code);
+  };
+  for (const bool is_bfloat : {false, true}) {
+    for (const bool relu : {false, true}) {
+      for (const bool satfinite : {false, true}) {
+        const Format format = is_bfloat ? reference::kBF16 : reference::kF16;
+        const std::string type = is_bfloat ? "bf16x2" : "f16x2";
+        cases.push_back(Exact("cvt.rs" + std::string(relu ? ".relu" : "") + (satfinite ? ".satfinite." : ".") + type +
+                                  ".f32 %d0, %s0, %s1, %s2;",
+                              is_bfloat ? "bf16x2" : "f16x2", {"f32", "f32", "b32"}, [=](const Values& in) {
+                                return half(static_cast<double>(in.f32(1)), in.v[2] & 0xffff, format, relu, satfinite) |
+                                       half(static_cast<double>(in.f32(0)), in.v[2] >> 16, format, relu, satfinite)
+                                           << 16;
+                              }));
+      }
     }
   }
 }
@@ -293,17 +332,103 @@ void AddPack(std::vector<InstructionCase>& cases) {
   }
 }
 
+/// Four numbers in 16 or 32 bits.
+struct Four {
+  std::string name;
+  Format format;
+  unsigned stride, bits;
+  bool is_scale = false;
+
+  std::string_view register_type() const { return stride == 4 ? "b16" : "b32"; }
+  double operator()(std::uint64_t all, unsigned i) const {
+    const std::uint64_t code = all >> (i * stride) & ((1u << bits) - 1);
+    constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+    if (is_scale) return code == 0xff ? kNaN : std::ldexp(1.0, static_cast<int>(code) - 127);
+    return name == "e4m3x4" && (code & 0x7f) == 0x7f ? kNaN : Decode(code, format);
+  }
+};
+const Four kFours[] = {{"e4m3x4", reference::kE4M3, 8, 8},       {"e5m2x4", reference::kE5M2, 8, 8},
+                       {"e2m3x4", reference::kE2M3, 8, 6},       {"e3m2x4", reference::kE3M2, 8, 6},
+                       {"e2m1x4", reference::kE2M1, 4, 4},       {"e2m1p4x4", reference::kE2M1, 8, 4},
+                       {"ue8m0x4", reference::kE4M3, 8, 8, true}};
+
+// A number that is known as `value` and, where it is zero, infinite or none, as `special`.
+std::uint64_t ToEight(Quad value, double special, const Four& to, bool satfinite) {
+  const bool is_e5m2 = to.format.has_infinity, negative = std::signbit(special);
+  const std::uint64_t sign = negative ? 0x80 : 0, largest = is_e5m2 ? 0x7b : 0x7e;
+  if (std::isnan(special)) return 0x7f;
+  const Quad magnitude = value < 0 ? -value : value, half_beyond = is_e5m2 ? Quad(61440) : Quad(464);
+  const bool to_even_beyond = is_e5m2;  // the largest number is odd in e5m2 and even in e4m3
+  if (std::isinf(special) || magnitude > half_beyond || (magnitude == half_beyond && to_even_beyond))
+    return satfinite ? sign | largest : is_e5m2 ? sign | 0x7c : 0x7f;
+  return reference::Round(value, negative, to.format, Mode::kNearest);
+}
+
+std::uint64_t EachOfFour(const std::function<std::uint64_t(unsigned)>& one) {
+  std::uint64_t all = 0;
+  for (unsigned i = 0; i < 4; ++i) all |= one(i) << 8 * i;
+  return all;
+}
+
+void AddFourSums(std::vector<InstructionCase>& cases) {
+  for (const Four& to : {kFours[0], kFours[1]}) {
+    for (const Four& a : kFours) {
+      for (const bool subtracts : {false, true}) {
+        const bool satfinite = subtracts != (a.stride == 4);
+        const std::string name = std::string(subtracts ? "sub" : "add") + (satfinite ? ".rn.satfinite." : ".");
+        cases.push_back(Exact(name + to.name + "." + a.name + " %d0, %s0, %s1;", "b32", {a.register_type(), "b32"},
+                              [=](const Values& in) {
+                                return EachOfFour([&](unsigned i) {
+                                  const double x = a(in.v[0], i), y = subtracts ? -to(in.v[1], i) : to(in.v[1], i);
+                                  return ToEight(reference::StickySum(Quad(x), Quad(y)), x + y, to, satfinite);
+                                });
+                              }));
+      }
+    }
+  }
+}
+
+// Each format with itself and two others.
+void AddFourProducts(std::vector<InstructionCase>& cases) {
+  for (std::size_t first = 0; first < std::size(kFours); ++first) {
+    for (const std::size_t step : {0, 1, 3}) {
+      const Four a = kFours[first], b = kFours[(first + step) % std::size(kFours)], to = kFours[(first + step / 3) % 2];
+      const bool satfinite = step == 1;
+      const std::string suffix =
+          std::string(satfinite ? ".satfinite.rn." : ".") + to.name + "." + a.name + "." + b.name;
+      cases.push_back(Exact("mul" + suffix + " %d0, %s0, %s1;", "b32", {a.register_type(), b.register_type()},
+                            [=](const Values& in) {
+                              return EachOfFour([&](unsigned i) {
+                                const double x = a(in.v[0], i), y = b(in.v[1], i);
+                                return ToEight(Quad(x) * Quad(y), x * y, to, satfinite);
+                              });
+                            }));
+      cases.push_back(Exact("fma" + suffix + " %d0, %s0, %s1, %s2;", "b32",
+                            {a.register_type(), b.register_type(), "b32"}, [=](const Values& in) {
+                              return EachOfFour([&](unsigned i) {
+                                const double x = a(in.v[0], i), y = b(in.v[1], i), z = to(in.v[2], i);
+                                return ToEight(reference::StickySum(Quad(x) * Quad(y), Quad(z)), x * y + z, to,
+                                               satfinite);
+                              });
+                            }));
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<InstructionCase> PackedConvertCases() {
   std::vector<InstructionCase> cases;
   AddHalfPairs(cases);
+  AddRandomHalves(cases);
   AddTf32(cases);
   AddNarrow(cases);
   AddNarrowBFloats(cases);
   AddFixed(cases);
   AddScales(cases);
   AddPack(cases);
+  AddFourSums(cases);
+  AddFourProducts(cases);
   return cases;
 }
 

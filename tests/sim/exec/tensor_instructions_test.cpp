@@ -2,6 +2,7 @@
 // The products of mma are tested in tensor_multiply_test.cpp.
 #include <bit>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <cstring>
 #include <random>
 #include <string>
@@ -396,5 +397,123 @@ TEST_CASE("Mma_FormsThatAreNotThere_AreRefusedByName") {
     run(instruction, RandomBytes(16, 9), 16, true);
     CHECK(run.fault.kind == FaultKind::kCompile);
     CHECK(run.fault.text.find("mma.") != std::string::npos);
+  }
+}
+
+namespace {
+
+// Block-scaled products (PTX ISA 9.4, 9.7.16.3).
+struct ScaledCase {
+  std::string words, a, b, scale;
+  unsigned k, scales;
+  bool four_bits;
+};
+
+/// A code of a small format: sign, exponent and fraction bits, without infinities and NaN of the formats here.
+double SmallFloat(const std::string& type, unsigned code) {
+  const int exponent_bits = type == "e4m3" || type == "ue4m3" ? 4 : type == "e5m2" ? 5 : type == "e3m2" ? 3 : 2;
+  const int fraction_bits = type == "e5m2" || type == "e3m2" ? 2 : type == "e2m1" ? 1 : 3;
+  const int exponent = static_cast<int>(code >> fraction_bits) & ((1 << exponent_bits) - 1);
+  const int fraction = static_cast<int>(code) & ((1 << fraction_bits) - 1), bias = (1 << (exponent_bits - 1)) - 1;
+  const double magnitude = exponent == 0 ? std::ldexp(fraction, 1 - bias - fraction_bits)
+                                         : std::ldexp(fraction + (1 << fraction_bits), exponent - bias - fraction_bits);
+  return (code >> (exponent_bits + fraction_bits) & 1) != 0 ? -magnitude : magnitude;
+}
+
+/// A random code, small enough for exact sums, and the byte or the four bits that it lies in.
+unsigned RandomSmall(const std::string& type, std::mt19937& random) {
+  const unsigned sign = random() & 1;
+  if (type == "e4m3") return sign << 7 | (0x30 + random() % 16);
+  if (type == "e5m2") return sign << 7 | (0x38 + random() % 12);
+  return type == "e2m1" ? random() % 16 : random() % 64;
+}
+
+// Lanes 4 r + t have row r (and r + 8) of A and column r of B, t's part of each line of registers. Of a quad, threads
+// 2 thread-id and 2 thread-id + 1 give the scales of rows r and r + 8, thread thread-id those of column r.
+void CheckScaled(WarpRun& run, const ScaledCase& test, unsigned byte_a, unsigned thread_a, unsigned byte_b,
+                 unsigned thread_b, std::mt19937& random) {
+  INFO(test.words << ' ' << test.a << ' ' << test.b << ' ' << byte_a << thread_a << byte_b << thread_b);
+  std::vector<std::uint32_t> in(32 * 12);  // of a lane: 4 words of A, 2 of B, 4 of C, scales of A and B
+  double a[16][64], b[8][64], scale_a[16][4], scale_b[8][4];
+  float c[16][8];
+  const unsigned of_word = test.four_bits ? 8 : 4, bits = 32 / of_word;
+  const auto place = [&](const std::string& type, unsigned code) {
+    return type == "e2m1" && !test.four_bits ? code << 2 : code;
+  };
+  const auto put = [&](const std::string& type, unsigned quad, unsigned first, unsigned step, double(&line)[64]) {
+    for (unsigned k = 0; k < test.k; ++k) {
+      const unsigned code = RandomSmall(type, random), thread = k / of_word % 4,
+                     word = first + k / (4 * of_word) * step;
+      line[k] = SmallFloat(type, code);
+      in[(quad * 4 + thread) * 12 + word] |= place(type, code) << k % of_word * bits;
+    }
+  };
+  const auto put_scales = [&](unsigned lane, unsigned word, unsigned byte, double(&scales)[4]) {
+    for (unsigned i = 0; i < test.scales; ++i) {
+      const unsigned code = test.scale == "ue8m0" ? 125 + random() % 5 : 0x30 + random() % 16;
+      scales[i] = test.scale == "ue8m0" ? std::ldexp(1.0, static_cast<int>(code) - 127) : SmallFloat("ue4m3", code);
+      in[lane * 12 + word] &= ~(0xffu << 8 * (byte + i));
+      in[lane * 12 + word] |= code << 8 * (byte + i);
+    }
+  };
+  for (unsigned lane = 0; lane < 32; ++lane) in[lane * 12 + 10] = random(), in[lane * 12 + 11] = random();
+  for (unsigned row = 0; row < 16; ++row) {
+    put(test.a, row % 8, row / 8, 2, a[row]);
+    put_scales(row % 8 * 4 + thread_a * 2 + row / 8, 10, byte_a, scale_a[row]);
+    for (unsigned column = 0; column < 8; ++column) {
+      c[row][column] = static_cast<float>(static_cast<int>(random() % 64) - 32);
+      in[(row % 8 * 4 + column / 2) * 12 + 6 + row / 8 * 2 + column % 2] = std::bit_cast<std::uint32_t>(c[row][column]);
+    }
+  }
+  for (unsigned column = 0; column < 8; ++column) {
+    put(test.b, column, 4, 1, b[column]);
+    put_scales(column * 4 + thread_b, 11, byte_b, scale_b[column]);
+  }
+  std::vector<std::uint8_t> bytes(in.size() * 4);
+  std::memcpy(bytes.data(), in.data(), bytes.size());
+  std::string body = ".reg .b16 %h<4>; mul.wide.u32 %rd0, %t, 48; add.u64 %rd0, %rd0, %in;\n";
+  const char* const names[] = {"%a0", "%a1", "%a2", "%a3", "%b0", "%b1", "%e0", "%e1", "%e2", "%e3", "%r0", "%r1"};
+  for (unsigned i = 0; i < 12; ++i)
+    body += "ld.global.b32 " + std::string(names[i]) + ", [%rd0+" + std::to_string(4 * i) + "];\n";
+  const unsigned selectors[] = {byte_a, thread_a, byte_b, thread_b};
+  for (unsigned i = 0; i < 4; ++i)
+    body += "mov.b16 %h" + std::to_string(i) + ", " + std::to_string(selectors[i]) + ";\n";
+  body +=
+      "mma.sync.aligned.m16n8k" + std::to_string(test.k) + ".row.col." + test.words + ".f32." + test.a + "." + test.b +
+      ".f32." + test.scale +
+      " {%e0, %e1, %e2, %e3}, {%a0, %a1, %a2, %a3}, {%b0, %b1}, {%e0, %e1, %e2, %e3}, {%r0}, {%h0, %h1}, {%r1}, {%h2, "
+      "%h3};\n";
+  const auto out = run(body + WriteRegisters(4), bytes, 512);
+  for (unsigned row = 0; row < 16; ++row) {
+    for (unsigned column = 0; column < 8; ++column) {
+      double sum = static_cast<double>(c[row][column]);
+      for (unsigned k = 0; k < test.k; ++k) {
+        const unsigned block = k / (test.k / test.scales);
+        sum += a[row][k] * scale_a[row][block] * b[column][k] * scale_b[column][block];
+      }
+      const float got = At<float>(out, (row % 8 * 4 + column / 2) * 4 + row / 8 * 2 + column % 2);
+      CHECK(got == static_cast<float>(sum));
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("Mma_BlockScaled_MultipliesBlocksByTheirScales") {
+  WarpRun run;
+  std::mt19937 random(77);
+  for (const ScaledCase& test :
+       {ScaledCase{"kind::mxf8f6f4.block_scale.scale_vec::1X", "e4m3", "e4m3", "ue8m0", 32, 1, false},
+        ScaledCase{"kind::mxf8f6f4.block_scale", "e5m2", "e2m3", "ue8m0", 32, 1, false},
+        ScaledCase{"kind::mxf8f6f4.block_scale", "e3m2", "e2m1", "ue8m0", 32, 1, false},
+        ScaledCase{"kind::mxf4.block_scale.scale_vec::2X", "e2m1", "e2m1", "ue8m0", 64, 2, true},
+        ScaledCase{"kind::mxf4nvf4.block_scale.scale_vec::2X", "e2m1", "e2m1", "ue8m0", 64, 2, true},
+        ScaledCase{"kind::mxf4nvf4.block_scale.scale_vec::4X", "e2m1", "e2m1", "ue8m0", 64, 4, true},
+        ScaledCase{"kind::mxf4nvf4.block_scale.scale_vec::4X", "e2m1", "e2m1", "ue4m3", 64, 4, true}}) {
+    const unsigned step = test.scales;  // of byte-id
+    for (unsigned byte = 0; byte < 4; byte += step) {
+      CheckScaled(run, test, byte, 0, (byte + step) % 4 / step * step, 3, random);
+      CheckScaled(run, test, byte, 1, byte, byte % 3, random);
+    }
   }
 }

@@ -221,7 +221,7 @@ TEST_CASE("MulticastAndFabric_AreRefusedByNameWhereTheyAreLaunched") {
       {"multimem.red.async.release.gpu.global.add.u32 [%rd1], %r1;", "multimem.red.async"},
       {"fabric.submit;", "fabric"},
       {"fabric.wait.sync_restrict::read 0;", "fabric"},
-      {"mov.u64 %rd1, %perctamemoryoffset;", "%perctamemoryoffset"}};
+      {"mov.u64 %rd1, %perctamemoryoffset;", "'%perctamemoryoffset' needs a kernel with .minperctamemory"}};
   ExpectRefused(instructions, "9.5");
 }
 

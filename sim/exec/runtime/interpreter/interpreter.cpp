@@ -45,6 +45,7 @@ bool StaysInCta(Helper helper) {
     case Helper::kImageQuery:
     case Helper::kSurfaceLoad:
     case Helper::kMma:
+    case Helper::kScaledMma:
     case Helper::kTransposeMatrix:
     case Helper::kLoadRows:
     case Helper::kMatrixLoad:

@@ -144,6 +144,8 @@ std::optional<CheckedRegion> Memcheck::FindRegion(Warp& warp, const LaneRequest&
   const std::uint64_t workspace = LaunchOf(warp).ctx.grid_workspace;
   if (workspace != 0 && address >= workspace && allocation->base == workspace)
     return CheckedRegion{allocation->base, allocation->bytes, true, true};
+  const std::uint64_t own = warp.cta->ctx.own_memory, own_bytes = LaunchOf(warp).own_memory_bytes;
+  if (own != 0 && address - own < own_bytes) return CheckedRegion{own, own_bytes, true, true};
   const auto block =
       heap_.Contains(address) ? heap_.FindBefore(address) : ServicesOf(warp).parameter_buffers->BlockBefore(address);
   if (!block || block->freed) return std::nullopt;
