@@ -146,7 +146,7 @@ Value* LaneLoopEmitter::EmitLaneAccess(llvm::CallInst& call, const MarkerInfo& i
   const auto fast = [&] {
     for (unsigned part = 0; part < access.count; ++part) {
       Value* to = b_.CreateIntToPtr(b_.CreateAdd(host, b_.getInt64(part * access.element_bytes)), b_.getPtrTy());
-      b_.CreateAlignedStore(values[part], to, llvm::Align(access.element_bytes));
+      memory_.StoreScalar(values[part], to, access, memory_.StoresFlag(call, access));
     }
     return std::vector<Value*>{};
   };

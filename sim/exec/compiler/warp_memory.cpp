@@ -25,15 +25,42 @@ using llvm::BasicBlock;
 using llvm::Value;
 
 /// All lanes store to one address: one of them wins, here the last.
-void MemoryEmitter::StoreSame(Value* base, const Access& access, const Window& window,
+void MemoryEmitter::StoreSame(const llvm::CallInst& call, Value* base, const Access& access, const Window& window,
                               const std::vector<Value*>& values) {
   Value* host = window.host ? b_.CreateAdd(base, window.host) : base;
   Value* lane = b_.CreateSub(b_.getInt32(31), b_.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, w_.mask, b_.getTrue()));
   for (unsigned part = 0; part < access.count; ++part) {
     Value* to = b_.CreateIntToPtr(b_.CreateAdd(host, b_.getInt64(part * access.element_bytes)), b_.getPtrTy());
-    b_.CreateAlignedStore(b_.CreateExtractElement(values[part], lane), to, llvm::Align(access.element_bytes),
-                          access.strong);
+    StoreScalar(b_.CreateExtractElement(values[part], lane), to, access, StoresFlag(call, access));
   }
+}
+
+/// A value that follows from the launch alone.
+bool MemoryEmitter::IsSameInAllCtas(const Value* value) {
+  const auto* instruction = llvm::dyn_cast<llvm::Instruction>(value);
+  if (!instruction) return llvm::isa<llvm::Constant>(value);
+  const MarkerInfo* info = module_.MarkerOf(*instruction);
+  if (!values_.IsEntryValue(instruction) || (info && info->kind == MarkerKind::kSpecial)) return false;
+  if (info && info->kind == MarkerKind::kParam) return true;
+  return llvm::all_of(instruction->operands(), [&](const llvm::Use& use) { return IsSameInAllCtas(use.get()); });
+}
+
+bool MemoryEmitter::StoresFlag(const llvm::CallInst& call, const Access& access) {
+  return access.space != Space::kShared && access.space != Space::kLocal && !access.strong && access.count == 1 &&
+         llvm::isa<llvm::ConstantInt>(call.getArgOperand(1)) && values_.ShapeOf(call.getArgOperand(0)).uniform() &&
+         IsSameInAllCtas(call.getArgOperand(0));
+}
+
+void MemoryEmitter::StoreScalar(Value* value, Value* to, const Access& access, bool flag) {
+  const llvm::Align align(access.element_bytes);
+  const auto store = [&] {
+    b_.CreateAlignedStore(value, to, align, access.strong);
+    return std::vector<Value*>{};
+  };
+  if (!flag) return static_cast<void>(store());
+  Value* there = b_.CreateICmpEQ(b_.CreateAlignedLoad(value->getType(), to, align), value);
+  FastOrSlow(
+      w_, there, [] { return std::vector<Value*>{}; }, store);
 }
 
 void MemoryEmitter::EmitUniformLoad(llvm::CallInst& call, const Access& access, const Window& window) {
@@ -181,7 +208,7 @@ Value* MemoryEmitter::StoreInRange(const llvm::CallInst& call, const Access& acc
 void MemoryEmitter::StoreLanes(const llvm::CallInst& call, const Access& access, const Window& window,
                                const StoreWay& way, const std::vector<Value*>& values) {
   if (way.halves) return halves_.StoreHalves(*way.linear, access, window, values);
-  if (way.same) return StoreSame(way.linear->base, access, window, values);
+  if (way.same) return StoreSame(call, way.linear->base, access, window, values);
   if (way.odd_size) return;  // never in range
   irregular_.StoreIrregular(way.irregular, access, window, values, rows_.RowsSeen(call, way.irregular, access));
 }

@@ -50,6 +50,11 @@ class MemoryEmitter : Emitter {
   void EmitLoad(llvm::CallInst& call, const MarkerInfo& info);
   void EmitStore(llvm::CallInst& call, const MarkerInfo& info);
   Value* LinearOk(const llvm::CallInst& call, const Linear& linear, const Access& access, const Window& window);
+  /// Whether a store is one that many CTAs make alike: a constant, to the same place from everywhere.
+  bool StoresFlag(const llvm::CallInst& call, const Access& access);
+  /// A store of one lane's value, in range. A flag that is set already is left alone: its line stays in the caches of
+  /// all cores, in place of going from one to another with each store.
+  void StoreScalar(Value* value, Value* to, const Access& access, bool flag);
   Value* LoadScalar(Value* address, Value* ok, const Access& access, const Window& window, llvm::Type* type);
 
  private:
@@ -59,7 +64,9 @@ class MemoryEmitter : Emitter {
   Value* StoreInRange(const llvm::CallInst& call, const Access& access, const Window& window, StoreWay& way);
   void StoreLanes(const llvm::CallInst& call, const Access& access, const Window& window, const StoreWay& way,
                   const std::vector<Value*>& values);
-  void StoreSame(Value* base, const Access& access, const Window& window, const std::vector<Value*>& values);
+  void StoreSame(const llvm::CallInst& call, Value* base, const Access& access, const Window& window,
+                 const std::vector<Value*>& values);
+  bool IsSameInAllCtas(const Value* value);
 
   HelperCalls& calls_;
   WarpValues& values_;

@@ -340,11 +340,22 @@ struct Sharing {
   bool shared;
 };
 
+/// Deals what is left of a grid to all threads, a part each. Not where CTAs have to begin in order: where others may
+/// wait for them, where machine code may take over from some unit on, and where somebody reads along.
+void DealUnits(Launch& launch) {
+  const bool waits = launch.kernel->needs_fiber && !launch.kernel->simple_barriers;
+  const bool read = launch.observer || launch.records || launch.ranges;
+  if (waits || read || launch.may_be_superseded || launch.units > UnitShares::kMostUnits) return;
+  const std::uint64_t next = launch.next_unit.exchange(launch.units, std::memory_order_relaxed);
+  launch.shares.Deal({next, launch.units}, launch.services->threads);
+}
+
 /// Asked by the launching thread after the first CTA: is the rest worth waking other threads?
 bool ShareRest(void* context, std::uint64_t first_unit_ns, std::uint64_t units_left) {
   auto& sharing = *static_cast<Sharing*>(context);
   if (first_unit_ns * units_left < kShareFromNs) return false;
   sharing.shared = true;
+  DealUnits(*sharing.launch);
   sharing.pool->Publish(*sharing.launch);
   return true;
 }

@@ -15,6 +15,7 @@
 #include "sim/exec/engine.h"
 #include "sim/exec/runtime/interpreter/undo_log.h"
 #include "sim/exec/runtime/kernel_table.h"
+#include "sim/exec/runtime/unit_shares.h"
 
 namespace gridloom::exec {
 
@@ -141,6 +142,7 @@ struct Launch {
   std::uint64_t onlookers_before = 0;  ///< that had entered when the grid began
 
   alignas(64) std::atomic<std::uint64_t> next_unit{0};
+  UnitShares shares;                          ///< where units are dealt; next_unit is at the end then
   alignas(64) std::atomic<bool> stop{false};  ///< a fault or Engine::Stop has ended the grid, or it begins again
   std::atomic<std::uint64_t> resident{0};     ///< units started and not finished (spinning kernels only)
   std::atomic<std::uint64_t> progress{0};     ///< counts what cannot happen in a dead grid

@@ -135,10 +135,13 @@ void Worker::Run(Launch& new_launch, bool (*share)(void*, std::uint64_t, std::ui
   launch = nullptr;
 }
 
-/// The next CTAs to run, in linear order. Chunks shrink towards the end of the grid, so that all workers end together.
-bool Worker::Claim(Span& span, std::uint64_t most, bool even_if_superseded) {
+/// The next CTAs to run, in linear order where they are not dealt. Chunks shrink towards the end of the grid, so that
+/// all workers end together.
+bool Worker::Claim(UnitSpan& span, std::uint64_t most, bool even_if_superseded) {
   if (!even_if_superseded && launch->Superseded()) return false;
   memory_.LookAtPages();
+  if (launch->shares.dealt())
+    return !launch->stop.load(std::memory_order_relaxed) && launch->shares.Take(share, most, span);
   if (launch->may_be_superseded) most = std::min(most, kMaxInterpretedChunk);
   std::uint64_t next = launch->next_unit.load(std::memory_order_relaxed);
   for (;;) {
@@ -194,7 +197,7 @@ struct DirectLoop {
     ForEachUnit(
         unit,
         [&](std::uint64_t& first, std::uint64_t& end) {
-          Worker::Span span{};
+          UnitSpan span{};
           if (!worker.Claim(span, kMaxChunk)) return false;
           first = span.first;
           end = span.end;
@@ -288,7 +291,7 @@ bool Worker::StartUnit(bool even_if_superseded) {
     launch->resident.fetch_sub(1, std::memory_order_relaxed);
     return false;
   }
-  Span span{};
+  UnitSpan span{};
   if (!Claim(span, 1, even_if_superseded)) {
     launch->resident.fetch_sub(1, std::memory_order_relaxed);
     return false;

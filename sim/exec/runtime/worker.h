@@ -31,6 +31,7 @@ class Worker {
   /// Copies a launch's parameters to where generated code may read past their end. They stay until the next call.
   void KeepParams(Launch& launch);
 
+  unsigned share = 0;        ///< which part of a grid is its own, where units are dealt
   SwitchableWarp root;       ///< the thread's own stack while a warp runs
   Launch* launch = nullptr;  ///< not null while this thread may be inside a kernel
   /// The running warp when warps run one after the other; the first where a CtaEntry runs.
@@ -59,10 +60,7 @@ class Worker {
 
  private:
   friend struct DirectLoop;
-  struct Span {
-    std::uint64_t first, end;
-  };
-  bool Claim(Span& span, std::uint64_t most, bool even_if_superseded = false);
+  bool Claim(UnitSpan& span, std::uint64_t most, bool even_if_superseded = false);
   void RunDirect();
   void RunRings();
   void RunResident();

@@ -87,7 +87,9 @@ void WorkerPool::StartThreads() {
   pthread_sigmask(SIG_SETMASK, &blocked, &before);
   while (threads_.size() < helpers_) {
     try {
-      threads_.emplace_back(&WorkerPool::Main, shared_, shared_->MakeWorker(memory_));
+      auto worker = shared_->MakeWorker(memory_);
+      worker->share = static_cast<unsigned>(threads_.size()) + 1;  // the first one is the launching thread's
+      threads_.emplace_back(&WorkerPool::Main, shared_, std::move(worker));
     } catch (const std::system_error&) {
       break;  // no more threads to be had: the launching threads do the work
     }
