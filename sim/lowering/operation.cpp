@@ -92,6 +92,7 @@ void TakeModifier(std::string_view modifier, std::size_t& types, Operation& oper
   if (modifier == "global") operation.global = true;
   constexpr std::array kJoins = {"add", "min", "max", "and", "or"};
   if (std::ranges::find(kJoins, modifier) != kJoins.end()) operation.joins_lanes = true;
+  if (modifier == "add") operation.sums = true;
   if (std::ranges::find(kRoundings, modifier) != kRoundings.end()) operation.rounded = true;
   if (std::ranges::find(kChanges, modifier) != kChanges.end()) operation.saturates = true;
   const std::optional<Type> type = TypeOf(modifier);
@@ -129,7 +130,7 @@ Operation ParseOperation(std::string_view text) {
   operation.expansion = FindExpansion(text);
   if (operation.is_float) operation.low = true;
   const bool is_atomic = operation.base == Base::kAtomic || operation.base == Base::kReduce;
-  if (!is_atomic || operation.is_float) operation.joins_lanes = false;
+  if (!is_atomic || operation.is_float) operation.joins_lanes = operation.sums = false;
   return operation;
 }
 

@@ -43,6 +43,7 @@ struct Operation {
   bool only_registers = false;  ///< a product of matrices that are in registers
   bool joins_lanes =
       false;               ///< an atomic of integers that lanes with one value may make as one: add, min, max, and, or
+  bool sums = false;       ///< of joins_lanes: add, so that what each lane would have found follows from what one found
   bool saturates = false;  ///< or does something else that a plain form does not
   std::uint8_t bits = 0;   ///< of the first type; 0: none
   std::uint8_t from = 0;   ///< kConvert: of the second one

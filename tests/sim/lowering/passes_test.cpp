@@ -148,11 +148,14 @@ TEST_CASE("Atomics_OfOneValueToOneAddress_AreOne") {
   CHECK(ones(pointer + "atom.global.add.u32 %r1, [%d1+4], 1;") == 1);
   CHECK(ones(pointer + "mov.u32 %r1, %ctaid.x;\nred.global.max.u32 [%d1], %r1;") == 1);
   CHECK(ones(pointer + "red.global.add.u32 [%d1], 1;", "gtx480") == 0);
+  // Of a sum each lane learns what it would have found.
+  CHECK(ones(pointer + "atom.global.add.u32 %r1, [%d1], 1;\nst.global.u32 [%d1], %r1;") == 1);
   // Lanes have values or addresses of their own, or ask what was there; sums of floating point are not the same.
   CHECK(ones(pointer + "mov.u32 %r1, %tid.x;\nred.global.add.u32 [%d1], %r1;") == 0);
   CHECK(ones(pointer + "mov.u32 %r1, %tid.x;\nmul.wide.u32 %d2, %r1, 4;\nadd.s64 %d3, %d1, %d2;\n"
                        "red.global.add.u32 [%d3], 1;") == 0);
-  CHECK(ones(pointer + "atom.global.add.u32 %r1, [%d1], 1;\nst.global.u32 [%d1], %r1;") == 0);
+  CHECK(ones(pointer + "atom.global.max.u32 %r1, [%d1], 1;\nst.global.u32 [%d1], %r1;") == 0);
+  CHECK(ones(pointer + "atom.global.add.u64 %d2, [%d1], 1;\nst.global.u64 [%d1], %d2;") == 0);
   CHECK(ones(pointer + "red.global.add.f32 [%d1], 0f3F800000;") == 0);
   CHECK(ones(pointer + "atom.global.exch.b32 %r1, [%d1], 1;") == 0);
 }
