@@ -1,7 +1,9 @@
 // Random programs whose works overlap: nothing waits for ever, nobody touches memory out of order, all counts return to
 // zero, and neither short cuts, windows nor threads change anything.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <variant>
 
 #include "sim/hardware/catalog.h"
 #include "tests/sim/hardware/random_program.h"
@@ -67,6 +69,21 @@ void CheckSame(const ProgramRun& a, const ProgramRun& b) {
   }
 }
 
+/// When all that the work waits for has ended. A copy whose pages went ahead may have nothing left to do then: it ends
+/// at once, and its memory of the host's has been free since its pages had gone.
+Cycle TurnOf(WorkId work, const Program& program, const ProgramRun& run) {
+  const auto order_of = [&](WorkId of) -> const WorkOrder& {
+    return std::visit([](const auto& any) -> const WorkOrder& { return any.order; }, program.works[of]);
+  };
+  const WorkOrder& order = order_of(work);
+  Cycle turn = order.submitted;
+  for (WorkId before = 0; before < work; ++before) {
+    if (order_of(before).stream == order.stream || std::ranges::count(order.after, before) != 0)
+      turn = std::max(turn, run.outcome.works[before].ended);
+  }
+  return turn;
+}
+
 TEST_CASE("Crcs_RandomPrograms_End_InOrder_AndAllCountsReturnToZero") {
   const auto [first, last] = Seeds(1, 60);
   std::uint64_t early = 0, tracked = 0, refills = 0;
@@ -79,7 +96,9 @@ TEST_CASE("Crcs_RandomPrograms_End_InOrder_AndAllCountsReturnToZero") {
       CHECK(Hazards(run) == 0);
       CHECK(run.Count("stale_reads") == 0);
       for (const auto& [later, earlier] : made.program.refills) {
-        CHECK(run.outcome.works[later].ended >= run.outcome.works[earlier].ended);
+        const Cycle ended = run.outcome.works[earlier].ended;
+        if (ended == TurnOf(earlier, made.program, run)) continue;
+        CHECK(run.outcome.works[later].ended >= ended);
         ++refills;
       }
       CHECK(BrokenLaw(made.device, run.outcome) == "");
