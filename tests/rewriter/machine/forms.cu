@@ -111,6 +111,33 @@ extern "C" __global__ void packed(int* out, const int* in) {
   out[i + 160] = __funnelshift_l(in[i], in[i + 1], in[i + 2]) + __funnelshift_rc(in[i], in[i + 1], in[i + 2]);
 }
 
+// A whole program calls a function of a table relative to the kernel's own code, relocatable code by its address.
+using Function = int (*)(int, const int*);
+__device__ __noinline__ int sum_of(int n, const int* in) { return in[n] + in[n + 1]; }
+__device__ __noinline__ int product_of(int n, const int* in) { return in[n] * in[n + 1] - n; }
+__device__ Function g_functions[2] = {sum_of, product_of};
+extern "C" __global__ void call_of_a_pointer(int* out, const int* in) {
+  const int i = threadIdx.x;
+  out[i] = g_functions[in[i] & 1](i, in);
+}
+
+// When nobody reads the result, a whole program has RED, and relocatable code ATOMG.
+extern "C" __global__ void reductions(float* f, double* d, int* n, unsigned long long* w, unsigned pair) {
+  atomicAdd(f + threadIdx.x, 2.0f);
+  atomicAdd_system(f + 100 + threadIdx.x, 3.0f);
+  atomicAdd(d + threadIdx.x, 2.5);
+  asm volatile("red.global.add.noftz.f16x2 [%0], %1;" ::"l"(f + 7), "r"(pair) : "memory");
+#if __CUDA_ARCH__ >= 900
+  asm volatile("red.global.add.noftz.bf16x2 [%0], %1;" ::"l"(f + 8), "r"(pair) : "memory");
+#endif
+  atomicAdd(n, 3);
+  atomicMax(n + 1, 4);
+  atomicMin(n + 2, 5);
+  atomicXor_block(n + 3, 6);
+  atomicMax(w, 7ull);
+  atomicAnd(w + 1, 8ull);
+}
+
 #define IMMA_K16(name, a, b, sat)                                                                         \
   extern "C" __global__ void name(int* out, const unsigned* in) {                                         \
     int c0 = in[0], c1 = in[1];                                                                           \
