@@ -76,7 +76,7 @@ void RunAttack(const Attack& attack, std::uint64_t seed) {
   DaemonProcess daemon(attack.setup);
   HonestTenant honest(daemon.socket(), "honest", 500);
   Watcher watcher(daemon);
-  Require(Within(5, [&] { return honest.launches() >= 20; }), "the honest tenant does not get to work");
+  Require(Within(60, [&] { return honest.launches() >= 20; }), "the honest tenant does not get to work");
   const std::uint64_t launches_before = honest.launches();
   watcher.Stop();
   const Usage before = daemon.usage();
