@@ -70,9 +70,12 @@ Result<std::vector<unsigned>> ScratchRegisters::Take(std::uint32_t at, unsigned 
   auto found = Unused(wanted);
   if (found.size() == wanted) return found;
   const std::uint32_t grown = count_ + wanted - static_cast<std::uint32_t>(found.size());
-  if (RoundedUp(grown) == RoundedUp(count_) && Grow(grown)) return Unused(wanted);
-  if (auto dead = Untouched(at, wanted); dead.size() == wanted) return dead;
-  if (Grow(grown)) return Unused(wanted);
+  if (RoundedUp(grown) != RoundedUp(count_) || grown > limit_) {
+    if (auto dead = Untouched(at, wanted); dead.size() == wanted) return dead;
+  }
+  // A file that lies names fewer registers than its code has: then what is added may be in use.
+  if (Grow(grown)) found = Unused(wanted);
+  if (found.size() == wanted) return found;
   return Error{"it has no register left (" + std::to_string(count_) + " of at most " + std::to_string(limit_) + ")"};
 }
 
