@@ -139,9 +139,31 @@ bool ReadsStrongly(const llvm::CallInst& call, const LoopOrder& order, const Spm
   }
 }
 
+/// Whether a call reads what the thread itself may have stored: in local memory, where arrays with indices and all
+/// values of programs that are compiled for debuggers are.
+bool ReadsOwn(const llvm::CallInst& call, const SpmdModule& spmd) {
+  const MarkerInfo* info = call.getCalledFunction() ? spmd.Find(call.getCalledFunction()) : nullptr;
+  return info && info->kind == MarkerKind::kLoad && (info->space == Space::kLocal || info->space == Space::kGeneric);
+}
+
+/// All that a loop stores where ReadsOwn may read it.
+llvm::SmallVector<const llvm::Value*> StoredIn(const llvm::Loop& loop, const SpmdModule& spmd) {
+  llvm::SmallVector<const llvm::Value*> stored;
+  for (const llvm::BasicBlock* block : loop.blocks()) {
+    for (const llvm::Instruction& instruction : *block) {
+      const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
+      const MarkerInfo* info = call && call->getCalledFunction() ? spmd.Find(call->getCalledFunction()) : nullptr;
+      if (!info || info->kind != MarkerKind::kStore) continue;
+      if (info->space == Space::kLocal || info->space == Space::kGeneric)
+        stored.append(call->arg_begin() + 1, call->arg_end());
+    }
+  }
+  return stored;
+}
+
 /// Whether the way out of a loop depends on such a read. Where a branch in the loop does, so may what an iteration does
-/// to a value: `while (i < n) if (flag[i]) ++i`. Which of the branches leads to which phi is not looked at. Without
-/// recursion: a kernel may have 10^5 values in a chain.
+/// to a value: `while (i < n) if (flag[i]) ++i`. Which of the branches leads to which phi is not looked at, nor which
+/// store a thread reads again. Without recursion: a kernel may have 10^5 values in a chain.
 bool WaitsForOthers(const llvm::Loop& loop, const SpmdModule& spmd) {
   llvm::SmallVector<const llvm::Value*> left;
   llvm::DenseSet<const llvm::Value*> seen;
@@ -155,12 +177,16 @@ bool WaitsForOthers(const llvm::Loop& loop, const SpmdModule& spmd) {
   loop.getExitingBlocks(exiting);
   add_conditions(exiting);
   const LoopOrder order = OrderIn(loop, spmd);
-  bool chooses = false;
+  bool chooses = false, reads_own = false;
   while (!left.empty()) {
     const auto* instruction = llvm::dyn_cast<llvm::Instruction>(left.pop_back_val());
     if (!instruction || !loop.contains(instruction) || !seen.insert(instruction).second) continue;
     const auto* call = llvm::dyn_cast<llvm::CallInst>(instruction);
     if (call && ReadsStrongly(*call, order, spmd)) return true;
+    if (call && !reads_own && ReadsOwn(*call, spmd)) {
+      reads_own = true;
+      left.append(StoredIn(loop, spmd));
+    }
     if (llvm::isa<llvm::PHINode>(instruction) && instruction->getParent() != loop.getHeader() && !chooses) {
       chooses = true;
       add_conditions(loop.getBlocks());
