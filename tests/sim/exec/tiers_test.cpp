@@ -555,14 +555,16 @@ int NiceOf(pid_t pid) {
   return nice;
 }
 
-TEST_CASE("BackgroundCompiler_ServiceHasNoTimeAfterTheEnd_FinishesWhatItBegan") {
-  const Folder folder;
+constexpr CacheKey kLeftKey = {3, 4};
+
+/// A service whose program has ended while it makes the code of a kernel, under kLeftKey.
+pid_t LeaveBehind(const Folder& folder) {
   DiagnosticSink sink;
   CompilerLoader loader;
   BackgroundCompiler::Job job;
   job.module = ptx::ParseModule(LargeKernel(500, false), sink);
   job.kernel = "k";
-  job.key = {3, 4};
+  job.key = kLeftKey;
   {
     BackgroundCompiler compiler({loader.ServicePath(), loader.path(), folder.path(), 1 << 30, 1, 1});
     compiler.Ask(job, 0);
@@ -573,14 +575,20 @@ TEST_CASE("BackgroundCompiler_ServiceHasNoTimeAfterTheEnd_FinishesWhatItBegan") 
   const std::vector<pid_t> services = Services(folder.path());
   REQUIRE(services.size() == 1);
   for (int i = 0; i < 2000 && NiceOf(services[0]) != 19; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  CHECK(NiceOf(services[0]) == 19);  // of all threads
-  kill(services[0], SIGSTOP);        // as on a machine that has time for everybody else
+  return services[0];
+}
+
+TEST_CASE("BackgroundCompiler_ServiceHasNoTimeAfterTheEnd_FinishesWhatItBegan") {
+  const Folder folder;
+  const pid_t service = LeaveBehind(folder);
+  CHECK(NiceOf(service) == 19);  // of all threads
+  kill(service, SIGSTOP);        // as on a machine that has time for everybody else
   std::this_thread::sleep_for(std::chrono::milliseconds(1500));
-  kill(services[0], SIGCONT);
+  kill(service, SIGCONT);
   for (int i = 0; i < 24000 && !Services(folder.path()).empty(); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   CodeCache cache(folder.path(), 1 << 30, {});
-  CHECK(cache.Load(job.key).has_value());
+  CHECK(cache.Load(kLeftKey).has_value());
 }
 
 TEST_CASE("PlacesAfterEnd_MoreThanProcessors_WaitOrGiveUp") {
@@ -604,43 +612,28 @@ TEST_CASE("PlacesAfterEnd_MoreThanProcessors_WaitOrGiveUp") {
 
 TEST_CASE("BackgroundCompiler_OthersWorkAfterTheirEnds_StandsStillUntilItsTurn") {
   const Folder folder;
-  DiagnosticSink sink;
-  CompilerLoader loader;
-  BackgroundCompiler::Job job;
-  job.module = ptx::ParseModule(LargeKernel(500, false), sink);
-  job.kernel = "k";
-  job.key = {3, 4};
   std::vector<std::unique_ptr<background::PlacesAfterEnd>> others;
   do {
     others.push_back(std::make_unique<background::PlacesAfterEnd>(folder.path(), std::thread::hardware_concurrency()));
   } while (others.back()->Take() == background::PlacesAfterEnd::Place::kWork);
   others.pop_back();  // it would wait itself
-  {
-    BackgroundCompiler compiler({loader.ServicePath(), loader.path(), folder.path(), 1 << 30, 1, 1});
-    compiler.Ask(job, 0);
-    for (int i = 0; i < 2000 && Services(folder.path()).empty(); ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the job is on its way
-  }
-  const std::vector<pid_t> services = Services(folder.path());
-  REQUIRE(services.size() == 1);
+  const pid_t service = LeaveBehind(folder);
   const auto ticks = [&] {  // of processor time
-    std::istringstream fields(ContentsOf("/proc/" + std::to_string(services[0]) + "/stat"));
+    std::istringstream fields(ContentsOf("/proc/" + std::to_string(service) + "/stat"));
     std::string field;
     for (int i = 0; i < 14; ++i) fields >> field;
     return std::stoul(field);
   };
-  for (int i = 0; i < 2000 && NiceOf(services[0]) != 19; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
   const unsigned long before = ticks();
   std::this_thread::sleep_for(std::chrono::seconds(2));
   CHECK(ticks() - before <= 10);  // a tenth of a second: it looks whether there is a place
   CodeCache cache(folder.path(), 1 << 30, {});
-  CHECK(!cache.Load(job.key).has_value());
+  CHECK(!cache.Load(kLeftKey).has_value());
   others.clear();
   for (int i = 0; i < 24000 && !Services(folder.path()).empty(); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  CHECK(cache.Load(job.key).has_value());
+  CHECK(cache.Load(kLeftKey).has_value());
 }
 
 TEST_CASE("SpawnDetached_NoSuchProgram_SaysSo") { CHECK(!background::SpawnDetached({"/nowhere/gridloom-compile"}, 0)); }

@@ -6,6 +6,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 namespace gridloom::exec::background {
 namespace {
 
@@ -50,7 +52,8 @@ PlacesAfterEnd::~PlacesAfterEnd() {
 
 bool PlacesAfterEnd::TakeOne(const std::vector<int>& files, int& taken) {
   for (const int file : files) {
-    if (flock(file, LOCK_EX | LOCK_NB) != 0) continue;
+    // Where files cannot be locked at all nobody counts.
+    if (flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) continue;
     taken = file;
     return true;
   }
