@@ -1,13 +1,18 @@
 #include "rewriter/image/edit.h"
 
 #include <elf.h>
+#include <lz4.h>
+#include <lz4hc.h>
 #include <zstd.h>
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "rewriter/image/archive.h"
+#include "rewriter/image/cubin.h"
 #include "rewriter/image/elf_move.h"
 #include "rewriter/image/elf_view.h"
 #include "rewriter/image/fatbin.h"
@@ -23,36 +28,52 @@ constexpr int kLevel = 19;
 void Append(Buffer& to, Bytes bytes) { to.insert(to.end(), bytes.begin(), bytes.end()); }
 void PadTo(Buffer& to, std::uint64_t alignment) { to.resize((to.size() + alignment - 1) / alignment * alignment); }
 
-Result<std::string> Compress(const std::string& text) {
-  std::string packed(ZSTD_compressBound(text.size()), '\0');
-  const std::size_t bytes = ZSTD_compress(packed.data(), packed.size(), text.data(), text.size(), kLevel);
-  if (ZSTD_isError(bytes) != 0) return Error{std::string("text cannot be compressed: ") + ZSTD_getErrorName(bytes)};
+Result<std::string> PackZstd(const std::string& payload) {
+  std::string packed(ZSTD_compressBound(payload.size()), '\0');
+  const std::size_t bytes = ZSTD_compress(packed.data(), packed.size(), payload.data(), payload.size(), kLevel);
+  if (ZSTD_isError(bytes) != 0) return Error{std::string("it cannot be compressed: ") + ZSTD_getErrorName(bytes)};
   packed.resize(bytes);
   return packed;
 }
 
-/// Header and payload of an entry with new text, which is stored with its NUL. `raw` is the old entry: its header may
-/// be longer than the record, for names and options.
-Result<Buffer> MakeEntry(Bytes raw, std::string text, bool compress) {
+Result<std::string> PackLz4(const std::string& payload) {
+  if (payload.size() > LZ4_MAX_INPUT_SIZE) return Error{"it is too long for LZ4"};
+  const auto size = static_cast<int>(payload.size());
+  std::string packed(static_cast<std::size_t>(LZ4_compressBound(size)), '\0');
+  const int bytes =
+      LZ4_compress_HC(payload.data(), packed.data(), size, static_cast<int>(packed.size()), LZ4HC_CLEVEL_DEFAULT);
+  if (bytes <= 0) return Error{"it cannot be compressed with LZ4"};
+  packed.resize(static_cast<std::size_t>(bytes));
+  return packed;
+}
+
+/// Header and payload of an entry with another payload. `raw` is the old entry: its header may be longer than the
+/// record, for names and options.
+Result<Buffer> MakeEntry(Bytes raw, std::string payload, Compression how) {
   auto header = *ReadAt<EntryHeader>(raw, 0);
-  text += '\0';
   header.flags &= ~static_cast<std::uint64_t>(kFlagLz4 | kFlagZstd);
   header.compressed_bytes = 0;
   header.uncompressed_bytes = 0;
-  if (compress) {
-    header.flags |= kFlagZstd;
-    header.uncompressed_bytes = text.size();
-    GL_TRY(packed, Compress(text));
-    text = std::move(packed);
-    header.compressed_bytes = static_cast<std::uint32_t>(text.size());
+  if (how != Compression::kNone) {
+    header.flags |= how == Compression::kZstd ? kFlagZstd : kFlagLz4;
+    header.uncompressed_bytes = payload.size();
+    GL_TRY(packed, how == Compression::kZstd ? PackZstd(payload) : PackLz4(payload));
+    payload = std::move(packed);
+    header.compressed_bytes = static_cast<std::uint32_t>(payload.size());
   }
-  header.payload_bytes = (text.size() + kAlignment - 1) / kAlignment * kAlignment;
+  header.payload_bytes = (payload.size() + kAlignment - 1) / kAlignment * kAlignment;
   Buffer entry;
   Append(entry, raw.first(header.header_bytes));
   std::memcpy(entry.data(), &header, sizeof header);
-  Append(entry, AsBytes(text));
+  Append(entry, AsBytes(payload));
   PadTo(entry, kAlignment);
   return entry;
+}
+
+/// A text is stored with its NUL.
+Result<Buffer> MakeTextEntry(Bytes raw, std::string text, bool compress) {
+  text += '\0';
+  return MakeEntry(raw, std::move(text), compress ? Compression::kZstd : Compression::kNone);
 }
 
 /// A container made of an old one's header and these entries.
@@ -84,30 +105,67 @@ Result<std::vector<RawEntry>> ReadRawEntries(Bytes container) {
   return entries;
 }
 
-/// The container with edited PTX; nothing when no entry was.
-Result<std::optional<Buffer>> EditContainer(Bytes bytes, const PtxEdit& edit, bool compress_all,
-                                            PtxRole role = PtxRole::kModule) {
-  GL_TRY(entries, ReadRawEntries(bytes));
-  std::vector<Buffer> out;
-  bool edited = false;
-  for (const auto& [entry, raw] : entries) {
-    if (entry.kind == EntryKind::kCubin) continue;
-    std::optional<std::string> text;
-    if (entry.kind == EntryKind::kPtx) {
-      GL_TRY(result, edit({&entry}, role));
-      text = std::move(result);
+/// What becomes of device code.
+struct Edits {
+  const PtxEdit& ptx;
+  const CodeEdit& code;
+};
+
+/// One container, entry by entry.
+class ContainerEdit {
+ public:
+  ContainerEdit(const Edits& edits, bool compress_all, PtxRole role)
+      : edits_(edits), compress_all_(compress_all), role_(role) {}
+
+  /// The container with edited entries; nothing when no entry was.
+  Result<std::optional<Buffer>> Edit(Bytes bytes) {
+    GL_TRY(entries, ReadRawEntries(bytes));
+    std::vector<std::optional<Buffer>> edited(entries.size());
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      const auto& [entry, raw] = entries[i];
+      if (entry.kind == EntryKind::kPtx) GL_TRY_STATUS(EditText(entry, raw, edited[i]));
     }
-    if (!text) {
-      out.emplace_back(raw.begin(), raw.end());
-      continue;
+    const auto is_edited = [](const std::optional<Buffer>& one) { return one.has_value(); };
+    const bool texts = std::ranges::any_of(edited, is_edited);
+    std::vector<Buffer> out;
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      const auto& [entry, raw] = entries[i];
+      if (entry.kind == EntryKind::kCubin) {
+        const bool alone = edits_.code != nullptr && !HasTextFor(entry.arch.capability, entries);
+        if (alone) GL_TRY_STATUS(EditCode(entry, raw, edited[i]));
+        if (texts && !alone) continue;
+      }
+      out.push_back(edited[i] ? *edited[i] : Buffer(raw.begin(), raw.end()));
     }
-    edited = true;
-    GL_TRY(made, MakeEntry(raw, *std::move(text), compress_all || entry.compression != Compression::kNone));
-    out.push_back(std::move(made));
+    if (std::ranges::none_of(edited, is_edited)) return std::optional<Buffer>();
+    return std::optional(MakeContainer(bytes, out));
   }
-  if (!edited) return std::optional<Buffer>();
-  return std::optional(MakeContainer(bytes, out));
-}
+
+ private:
+  static bool HasTextFor(ComputeCapability device, const std::vector<RawEntry>& entries) {
+    return std::ranges::any_of(entries, [&](const RawEntry& one) {
+      return one.entry.kind == EntryKind::kPtx && one.entry.arch.PtxRunsOn(device);
+    });
+  }
+  Status EditText(const Entry& entry, Bytes raw, std::optional<Buffer>& to) const {
+    GL_TRY(text, edits_.ptx({&entry}, role_));
+    if (!text) return {};
+    GL_TRY(made, MakeTextEntry(raw, *std::move(text), compress_all_ || entry.compression != Compression::kNone));
+    to = std::move(made);
+    return {};
+  }
+  Status EditCode(const Entry& entry, Bytes raw, std::optional<Buffer>& to) const {
+    GL_TRY(code, edits_.code(entry));
+    if (!code) return {};
+    GL_TRY(made, MakeEntry(raw, std::string(AsText(*code)), entry.compression));
+    to = std::move(made);
+    return {};
+  }
+
+  const Edits& edits_;
+  const bool compress_all_;
+  const PtxRole role_;
+};
 
 /// A section that holds containers, each edited or as it was.
 struct EditedSection {
@@ -195,7 +253,7 @@ class Parts {
       if (!text) return {};
       const Entry* const newest = *std::ranges::max_element(
           chosen, {}, [](const Entry* entry) { return std::pair(entry->version_major, entry->version_minor); });
-      GL_TRY(made, MakeEntry(arch->raw, *std::move(text), /*compress=*/true));
+      GL_TRY(made, MakeTextEntry(arch->raw, *std::move(text), /*compress=*/true));
       auto header = *ReadAt<EntryHeader>(made, 0);
       header.version_major = static_cast<std::uint16_t>(newest->version_major);
       header.version_minor = static_cast<std::uint16_t>(newest->version_minor);
@@ -273,9 +331,9 @@ Status DropLinkedCode(EditedSection& section) {
 }
 
 /// Each container of a section on its own.
-Status EditPieces(EditedSection& section, const PtxEdit& edit, PtxRole role) {
+Status EditPieces(EditedSection& section, const Edits& edits, PtxRole role) {
   for (EditedSection::Piece& piece : section.pieces) {
-    GL_TRY(made, EditContainer(piece.old, edit, /*compress_all=*/true, role));
+    GL_TRY(made, ContainerEdit(edits, /*compress_all=*/true, role).Edit(piece.old));
     if (!made) continue;
     piece.bytes = *std::move(made);
     piece.edited = true;
@@ -283,17 +341,17 @@ Status EditPieces(EditedSection& section, const PtxEdit& edit, PtxRole role) {
   return {};
 }
 
-Result<Buffer> EditElf(Bytes file, const PtxEdit& edit) {
+Result<Buffer> EditElf(Bytes file, const Edits& edits) {
   GL_TRY(elf, ReadElf(file));
   bool parts_edited = false;
   Buffer out(file.begin(), file.end());
   if (const ElfSection* found = elf.FindSection("__nv_relfatbin"); found != nullptr && !found->data.empty()) {
     EditedSection section = Unedited(found->name, found->data);
     if (elf.type == ET_REL) {
-      GL_TRY_STATUS(EditPieces(section, edit, PtxRole::kPart));
+      GL_TRY_STATUS(EditPieces(section, edits, PtxRole::kPart));
     } else {
       GL_TRY(parts, Parts::Read(section));
-      GL_TRY_STATUS(parts.Edit(section, edit));
+      GL_TRY_STATUS(parts.Edit(section, edits.ptx));
       parts_edited = section.IsEdited();
     }
     GL_TRY(made, PutBack(file, elf.type, found->data, section));
@@ -303,30 +361,47 @@ Result<Buffer> EditElf(Bytes file, const PtxEdit& edit) {
   const ElfSection* const found = now.FindSection(".nv_fatbin");
   if (found == nullptr || found->data.empty()) return out;
   EditedSection section = Unedited(found->name, found->data);
-  GL_TRY_STATUS(EditPieces(section, edit, PtxRole::kModule));
+  GL_TRY_STATUS(EditPieces(section, edits, PtxRole::kModule));
   if (parts_edited) GL_TRY_STATUS(DropLinkedCode(section));
   return PutBack(out, elf.type, found->data, section);
 }
 
-Result<Buffer> EditArchive(Bytes file, const PtxEdit& edit) {
+Result<Buffer> EditArchive(Bytes file, const Edits& edits) {
   GL_TRY(members, ReadArchive(file));
   std::vector<std::optional<Buffer>> contents(members.size());
   for (std::size_t i = 0; i < members.size(); ++i) {
     if (!LooksLikeElf(members[i].data)) continue;
-    auto edited = EditElf(members[i].data, edit);
+    auto edited = EditElf(members[i].data, edits);
     if (!edited.ok()) return Error{"member " + std::string(members[i].name) + ": " + edited.error().message};
     contents[i] = std::move(edited).value();
   }
   return ReplaceMembers(file, contents);
 }
 
+Result<Buffer> EditCubin(Bytes file, const CodeEdit& code) {
+  GL_TRY(set, ReadImages(file));
+  for (const Container& container : set.containers) {
+    if (container.entries.size() > 1)
+      return Error{"a cubin that has its PTX with it cannot be written; write only the PTX (--ptx)"};
+    for (const Entry& entry : container.entries) {
+      GL_TRY(edited, code(entry));
+      if (edited) return *std::move(edited);
+    }
+  }
+  return Buffer(file.begin(), file.end());
+}
+
 }  // namespace
 
-Result<std::vector<std::byte>> EditImages(Bytes file, const PtxEdit& edit) {
-  if (LooksLikeElf(file)) return EditElf(file, edit);
-  if (LooksLikeArchive(file)) return EditArchive(file, edit);
+Result<std::vector<std::byte>> EditImages(Bytes file, const PtxEdit& edit, const CodeEdit& code) {
+  const Edits edits{edit, code};
+  if (LooksLikeElf(file)) {
+    GL_TRY(elf, ReadElf(file));
+    return elf.machine == kElfMachineCuda && code != nullptr ? EditCubin(file, code) : EditElf(file, edits);
+  }
+  if (LooksLikeArchive(file)) return EditArchive(file, edits);
   if (ContainerSize(file)) {
-    GL_TRY(made, EditContainer(file, edit, /*compress_all=*/false));
+    GL_TRY(made, ContainerEdit(edits, /*compress_all=*/false, PtxRole::kModule).Edit(file));
     return made ? *std::move(made) : Buffer(file.begin(), file.end());
   }
   GL_TRY(set, ReadImages(file));

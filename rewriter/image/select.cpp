@@ -106,6 +106,19 @@ const Entry* SelectPtx(const Container& container, ComputeCapability device) {
   return best;
 }
 
+const Entry* SelectCode(const Container& container, ComputeCapability device) {
+  const Entry* best = nullptr;
+  for (const Entry& entry : container.entries) {
+    if (IsCodeFor(entry, device) && (best == nullptr || Rank(entry) > Rank(*best))) best = &entry;
+  }
+  return best;
+}
+
+bool HasPtxFor(const ImageSet& set, ComputeCapability device) {
+  return std::ranges::any_of(set.containers,
+                             [&](const Container& container) { return SelectPtx(container, device) != nullptr; });
+}
+
 namespace {
 
 Result<std::vector<const Entry*>> SelectTexts(const ImageSet& set, ComputeCapability device, bool stand_ins) {

@@ -22,6 +22,13 @@ Result<std::vector<const Entry*>> SelectPtx(const ImageSet& set, ComputeCapabili
 /// nothing but parts that give the PTX of a newer device, as libcudadevrt.a does.
 Result<std::vector<const Entry*>> SelectPartsToLink(const ImageSet& set, ComputeCapability device);
 
+/// The machine code of a container that a driver with that device takes: of the highest architecture, an exact one
+/// first. Null when there is none.
+const Entry* SelectCode(const Container& container, ComputeCapability device);
+
+/// Whether PTX of the image runs on that device itself, not in the place of other PTX.
+bool HasPtxFor(const ImageSet& set, ComputeCapability device);
+
 /// Whether a driver with that device would load it without PTX: there is machine code that such a device runs.
 bool HasMachineCode(const ImageSet& set, ComputeCapability device);
 

@@ -46,7 +46,27 @@ Status FlowGraph::Decode(std::span<const std::byte> code, unsigned sm) {
     const Word word = ReadWord(code, at);
     auto instruction = machine::Decode(word, sm);
     if (!instruction) return Error{At(at) + "the table has no row for the word " + Hex(word)};
+    uses_.push_back(UseOf(*instruction));
     instructions_.push_back(*std::move(instruction));
+  }
+  return {};
+}
+
+bool FlowGraph::HasPlace(std::int64_t address) const {
+  return address >= 0 && address % static_cast<std::int64_t>(kWordBytes) == 0 &&
+         address / static_cast<std::int64_t>(kWordBytes) < static_cast<std::int64_t>(instructions_.size());
+}
+
+Status FlowGraph::ConnectTable(std::uint32_t at, const BranchTargets& targets) {
+  const Instruction& instruction = instructions_[at];
+  const auto address = static_cast<std::uint32_t>(at * kWordBytes);
+  const auto listed = targets.find(address);
+  if (instruction.format->name != "BRX" || listed == targets.end())
+    return Error{At(address) + Text(instruction, address) + " goes to places of a table that is not known"};
+  for (const std::uint32_t target : listed->second) {
+    if (!HasPlace(target)) return Error{At(address) + Text(instruction, address) + " leaves the function"};
+    next_[at].push_back(target / static_cast<std::uint32_t>(kWordBytes));
+    target_[next_[at].back()] = true;
   }
   return {};
 }
@@ -54,13 +74,9 @@ Status FlowGraph::Decode(std::span<const std::byte> code, unsigned sm) {
 Status FlowGraph::ConnectOne(std::uint32_t at, const std::vector<std::uint32_t>& returns) {
   const Instruction& instruction = instructions_[at];
   const Flow flow = instruction.format->flow;
-  if (flow == Flow::kIndirect)
-    return Error{At(at * kWordBytes) + Text(instruction, at * kWordBytes) +
-                 " goes to places of a table, which is not read yet"};
   if (flow == Flow::kBranch || flow == Flow::kCall) {
     const std::int64_t target = BranchTargetOf(instruction, at);
-    if (target < 0 || target % kWordBytes != 0 ||
-        target / static_cast<std::int64_t>(kWordBytes) >= static_cast<std::int64_t>(instructions_.size()))
+    if (!HasPlace(target))
       return Error{At(at * kWordBytes) + Text(instruction, at * kWordBytes) + " leaves the function"};
     const auto number = static_cast<std::uint32_t>(target / static_cast<std::int64_t>(kWordBytes));
     next_[at].push_back(number);
@@ -75,39 +91,40 @@ Status FlowGraph::ConnectOne(std::uint32_t at, const std::vector<std::uint32_t>&
   return {};
 }
 
-Status FlowGraph::Connect() {
+Status FlowGraph::Connect(const BranchTargets& targets) {
   next_.resize(instructions_.size());
   target_.resize(instructions_.size());
   std::vector<std::uint32_t> returns;
   for (std::uint32_t at = 0; at + 1 < instructions_.size(); ++at) {
     if (instructions_[at].format->flow == Flow::kCall) returns.push_back(at + 1);
   }
-  for (std::uint32_t at = 0; at < instructions_.size(); ++at) GL_TRY_STATUS(ConnectOne(at, returns));
+  for (std::uint32_t at = 0; at < instructions_.size(); ++at) {
+    if (instructions_[at].format->flow == Flow::kIndirect) GL_TRY_STATUS(ConnectTable(at, targets));
+    GL_TRY_STATUS(ConnectOne(at, returns));
+  }
   return {};
 }
 
 void FlowGraph::Propagate() {
   live_.resize(instructions_.size());
-  std::vector<RegisterUse> uses;
-  for (const Instruction& instruction : instructions_) uses.push_back(UseOf(instruction));
   for (bool changed = true; changed;) {
     changed = false;
     for (std::size_t at = instructions_.size(); at-- > 0;) {
       RegisterSet live;
       for (const std::uint32_t next : next_[at]) live |= live_[next];
       const Instruction& instruction = instructions_[at];
-      if (instruction.guard == kTrue && !instruction.guard_negated) live -= uses[at].written;
-      live |= uses[at].read;
+      if (instruction.guard == kTrue && !instruction.guard_negated) live -= uses_[at].written;
+      live |= uses_[at].read;
       changed |= !(live == live_[at]);
       live_[at] = live;
     }
   }
 }
 
-Result<FlowGraph> FlowGraph::Build(std::span<const std::byte> code, unsigned sm) {
+Result<FlowGraph> FlowGraph::Build(std::span<const std::byte> code, unsigned sm, const BranchTargets& targets) {
   FlowGraph graph;
   GL_TRY_STATUS(graph.Decode(code, sm));
-  GL_TRY_STATUS(graph.Connect());
+  GL_TRY_STATUS(graph.Connect(targets));
   graph.Propagate();
   return graph;
 }

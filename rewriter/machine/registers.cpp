@@ -71,10 +71,13 @@ class UseReader {
   }
   /// P2R reads, R2P writes predicates of a mask: here all that it can be, and none that is sure.
   void AddPredicateFile() {
-    for (const Operand& operand : instruction_.format->operands) {
-      if (operand.kind == OperandKind::kWord && operand.prefix == "PR" &&
-          &operand != &instruction_.format->operands.front())
-        use_.read.predicates |= std::bitset<8>(0x7F);
+    constexpr std::uint64_t kAll = 0x7F;
+    const auto& operands = instruction_.format->operands;
+    for (const Operand& operand : operands) {
+      if (operand.kind != OperandKind::kWord || operand.prefix != "PR" || &operand == &operands.front()) continue;
+      const Operand& mask = operands.back();
+      use_.read.predicates |=
+          std::bitset<8>(kAll & (mask.kind == OperandKind::kNumber ? instruction_.Value(mask.value) : kAll));
     }
   }
 

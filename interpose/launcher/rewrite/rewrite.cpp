@@ -1,4 +1,4 @@
-// gridloom rewrite: runs passes over the PTX of a file.
+// gridloom rewrite: runs passes over the PTX of a file, and makes kernels without PTX ready for slices.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -10,9 +10,11 @@
 
 #include "interpose/launcher/commands.h"
 #include "interpose/launcher/inspect/report.h"
+#include "interpose/launcher/rewrite/machine_slices.h"
 #include "interpose/launcher/rewrite/text_diff.h"
 #include "rewriter/image/edit.h"
 #include "rewriter/image/select.h"
+#include "rewriter/image/vendor.h"
 #include "rewriter/passes/launch_fills.h"
 #include "rewriter/passes/part.h"
 #include "rewriter/passes/pipeline.h"
@@ -77,7 +79,11 @@ class Rewriting {
     return Add(name, *module);
   }
 
+  /// Kernels that no PTX of the file runs in the place of get sliced forms.
+  image::CodeEdit SliceCode(const std::string& file) { return SliceMachineCode(file, code_); }
+
   const std::deque<Piece>& pieces() const { return pieces_; }
+  const std::deque<CodePiece>& code() const { return code_; }
   const passes::Pipeline& pipeline() const { return pipeline_; }
   /// Programs with kernels that want parameters which they do not pass.
   bool launch_fills() const { return launch_fills_; }
@@ -86,6 +92,7 @@ class Rewriting {
   passes::Pipeline pipeline_;
   bool launch_fills_ = false;
   std::deque<Piece> pieces_;
+  std::deque<CodePiece> code_;
 };
 
 std::string_view TextOf(KernelStatus status) {
@@ -183,7 +190,12 @@ class Rewrite final : public Command {
  public:
   void Describe(CLI::App& app) override {
     app.add_option("file", file_, "PTX, fat binary, program or library")->required()->type_name("");
-    app.add_option("--pass,-p", passes_, "passes, in their order: " + PassNames())->required()->type_name("A,B…");
+    app.add_option("--pass,-p", passes_, "passes, in their order: " + PassNames())->type_name("A,B…");
+    app.add_flag("--slice", slice_, "the same as --pass slice");
+    app.add_flag("--slice-machine-code", slice_code_,
+                 "with --slice: put a sliced form beside each kernel that has no PTX");
+    app.add_flag("--slice-libraries", slice_libraries_,
+                 "with --slice-machine-code: of NVIDIA's libraries, too, which are left alone without it");
     app.add_option("--output,-o", output_, "where to write; `-` for stdout")->type_name("OUT");
     app.add_option("--device,-d", device_, "with --ptx: rewrite the PTX that this device runs")->type_name("NAME|FILE");
     app.add_flag("--ptx", only_ptx_, "write only the PTX; of a file with several modules OUT.1.ptx, OUT.2.ptx, …");
@@ -192,10 +204,9 @@ class Rewrite final : public Command {
   }
 
   int Run() override {
-    auto pipeline = passes::Pipeline::Parse(passes_);
+    if (const auto wrong = WhatIsWrong()) return Fail(*wrong);
+    auto pipeline = passes::Pipeline::Parse(slice_ ? "slice" : passes_);
     if (!pipeline.ok()) return Fail(pipeline.error().message);
-    if (output_ == "-" && (diff_ || json_))
-      return Fail("-o - and " + std::string(diff_ ? "--diff" : "--json") + " both want stdout");
     Rewriting rewriting(std::move(pipeline).value());
     if (const Status status = Work(rewriting); !status.ok()) return Fail(file_ + ": " + status.error().message);
     Show(rewriting);
@@ -203,6 +214,18 @@ class Rewrite final : public Command {
   }
 
  private:
+  std::optional<std::string> WhatIsWrong() const {
+    if (output_ == "-" && (diff_ || json_))
+      return "-o - and " + std::string(diff_ ? "--diff" : "--json") + " both want stdout";
+    if (passes_.empty() && !slice_) return "it wants passes: --pass or --slice";
+    if (!passes_.empty() && slice_) return "--slice is a pass: leave it out, or name it among those of --pass";
+    if (slice_code_ && !slice_) return "--slice-machine-code is for slices: add --slice";
+    if (slice_code_ && only_ptx_) return "--ptx writes no machine code: leave out --slice-machine-code";
+    if (slice_libraries_ && !slice_code_) return "--slice-libraries is for machine code: add --slice-machine-code";
+    return std::nullopt;
+  }
+  /// NVIDIA's libraries are left as they are unless somebody says so.
+  bool IsLeftAlone() const { return slice_code_ && !slice_libraries_ && image::IsVendorLibrary(file_); }
   Status Work(Rewriting& rewriting) {
     GL_TRY(set, image::ReadImageFile(file_));
     if (set.containers.empty()) return Error{"there is no device code in it"};
@@ -218,6 +241,7 @@ class Rewrite final : public Command {
 
   std::string file_, passes_, output_, device_;
   bool only_ptx_ = false, diff_ = false, json_ = false;
+  bool slice_ = false, slice_code_ = false, slice_libraries_ = false;
 };
 
 Result<ComputeCapability> Rewrite::Capability(const image::ImageSet& set) const {
@@ -271,20 +295,20 @@ Status Rewrite::WritePtx(const Rewriting& rewriting) {
 Status Rewrite::WorkOnFile(Rewriting& rewriting, bool in_program) {
   GL_TRY(bytes, ReadWholeFile(file_));
   std::size_t number = 0;
-  GL_TRY(edited, image::EditImages(image::AsBytes(bytes),
-                                   [&](const auto& parts, image::PtxRole role) -> Result<std::optional<std::string>> {
-                                     const std::string name = file_ + ", PTX " + std::to_string(++number) + " for " +
-                                                              parts.back()->arch.text();
-                                     std::vector<ptx::LinkInput> modules;
-                                     for (const image::Entry* part : parts) {
-                                       GL_TRY(text, part->Read());
-                                       GL_TRY(module, Parse(name, text));
-                                       modules.push_back({name, std::move(module)});
-                                     }
-                                     GL_TRY(module, Joined(std::move(modules)));
-                                     GL_TRY(piece, rewriting.Add(name, *module, in_program, role));
-                                     return piece->after == piece->before ? std::optional<std::string>() : piece->after;
-                                   }));
+  const auto edit = [&](const auto& parts, image::PtxRole role) -> Result<std::optional<std::string>> {
+    const std::string name = file_ + ", PTX " + std::to_string(++number) + " for " + parts.back()->arch.text();
+    std::vector<ptx::LinkInput> modules;
+    for (const image::Entry* part : parts) {
+      GL_TRY(text, part->Read());
+      GL_TRY(module, Parse(name, text));
+      modules.push_back({name, std::move(module)});
+    }
+    GL_TRY(module, Joined(std::move(modules)));
+    GL_TRY(piece, rewriting.Add(name, *module, in_program, role));
+    return piece->after == piece->before ? std::optional<std::string>() : piece->after;
+  };
+  const bool code = slice_code_ && !IsLeftAlone();
+  GL_TRY(edited, image::EditImages(image::AsBytes(bytes), edit, code ? rewriting.SliceCode(file_) : image::CodeEdit()));
   if (output_.empty()) return {};
   const std::string_view out = image::AsText(edited);
   if (output_ == "-") {
@@ -309,6 +333,7 @@ void Rewrite::Show(const Rewriting& rewriting) const {
             UnifiedDiff(piece.before, piece.after, piece.name, piece.name + " after " + rewriting.pipeline().text());
       }
     }
+    for (const CodePiece& piece : rewriting.code()) json["machine_code"].push_back(OutcomeJson(piece));
     Print(JsonText(json, 2) + "\n");
     return;
   }
@@ -318,6 +343,10 @@ void Rewrite::Show(const Rewriting& rewriting) const {
               ? UnifiedDiff(piece.before, piece.after, piece.name, piece.name + " after " + rewriting.pipeline().text())
               : OutcomeText(piece));
   }
+  for (const CodePiece& piece : rewriting.code()) {
+    if (!piece.problem.empty() || !piece.kernels.empty()) Print(OutcomeText(piece));
+  }
+  if (IsLeftAlone()) Print("the machine code of NVIDIA's libraries stays as it is (--slice-libraries)\n");
   if (rewriting.launch_fills() && !output_.empty())
     Print(
         output_ +

@@ -62,6 +62,26 @@ std::vector<std::byte> WriteAttributes(const std::vector<Attribute>& attributes)
   return bytes;
 }
 
+// For each branch: its place, a number that is 0, how many targets there are, and the targets.
+Result<BranchTargets> ReadBranchTargets(const std::vector<Attribute>& attributes) {
+  constexpr std::size_t kHead = 3 * sizeof(std::uint32_t);
+  BranchTargets targets;
+  for (const Attribute& attribute : attributes) {
+    if (attribute.code != AttributeCode::kBranchTargets) continue;
+    for (std::size_t at = 0; at < attribute.data.size();) {
+      const std::uint64_t count = attribute.Number(at + 8);
+      if (attribute.data.size() - at < kHead || attribute.data.size() - at - kHead < count * sizeof(std::uint32_t) ||
+          attribute.Number(at + 4) != 0)
+        return Error{"its list of branch targets is broken"};
+      std::vector<std::uint32_t>& listed = targets[attribute.Number(at)];
+      at += kHead;
+      for (std::uint64_t number = 0; number < count; ++number, at += sizeof(std::uint32_t))
+        listed.push_back(attribute.Number(at));
+    }
+  }
+  return targets;
+}
+
 const Attribute* FindAttribute(const std::vector<Attribute>& attributes, AttributeCode code) {
   const auto found = std::ranges::find(attributes, code, &Attribute::code);
   return found == attributes.end() ? nullptr : &*found;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "rewriter/image/bytes.h"
+#include "rewriter/machine/flow.h"
 #include "rewriter/support/result.h"
 
 namespace gridloom::machine {
@@ -17,11 +18,14 @@ enum class AttributeCode : std::uint8_t {
   kMaxThreads = 0x05,
   kParamCbank = 0x0A,
   kExterns = 0x0F,
+  kFrameSize = 0x11,
+  kMinStackSize = 0x12,
   kKparamInfo = 0x17,
   kCbankParamSize = 0x19,
   kMaxregCount = 0x1B,
   kExitOffsets = 0x1C,
   kCtaidReadOffsets = 0x1D,
+  kMaxStackSize = 0x23,
   kRegcount = 0x2F,
   kBranchTargets = 0x34,
   kCtaPerCluster = 0x3D,
@@ -47,6 +51,9 @@ Attribute SizedAttribute(AttributeCode code, const std::vector<std::uint32_t>& n
 
 Result<std::vector<Attribute>> ReadAttributes(image::Bytes bytes);
 std::vector<std::byte> WriteAttributes(const std::vector<Attribute>& attributes);
+
+/// Where branches by tables lead, as the attribute kBranchTargets lists them; an error when a list is cut off.
+Result<BranchTargets> ReadBranchTargets(const std::vector<Attribute>& attributes);
 
 /// The first one of that code; nullptr when there is none.
 const Attribute* FindAttribute(const std::vector<Attribute>& attributes, AttributeCode code);

@@ -217,36 +217,108 @@ Status CubinFile::SetData(std::size_t section, std::vector<std::byte> data) {
   return {};
 }
 
-void CubinFile::SetSymbolSize(std::uint32_t symbol, std::uint64_t size) {
-  symbols_[symbol].entry.st_size = size;
-  std::vector<std::byte>& table = sections_[*Find(".symtab")].data;
-  std::memcpy(table.data() + symbol * sizeof(Elf64_Sym), &symbols_[symbol].entry, sizeof(Elf64_Sym));
+std::uint32_t CubinFile::AddName(std::size_t table, const std::string& name) {
+  std::vector<std::byte>& names = sections_[table].data;
+  const auto at = static_cast<std::uint32_t>(names.size());
+  const auto* const text = reinterpret_cast<const std::byte*>(name.c_str());
+  names.insert(names.end(), text, text + name.size() + 1);
+  return at;
+}
+
+Result<std::size_t> CubinFile::AddSection(const std::string& name, std::size_t like, std::vector<std::byte> data) {
+  if (Find(name)) return Error{"it has a section " + name + " already"};
+  if (sections_.size() + 1 >= SHN_LORESERVE) return Error{"it has no room for more sections"};
+  if (sections_[like].data.empty() != data.empty()) return Error{"the section " + name + " has no bytes"};
+  Section added{.name = name, .header = sections_[like].header, .data = std::move(data), .behind = like};
+  added.header.sh_name = AddName(header_.e_shstrndx, name);
+  if (!added.data.empty()) added.header.sh_size = added.data.size();
+  sections_.push_back(std::move(added));
+  return sections_.size() - 1;
+}
+
+Result<std::uint32_t> CubinFile::AddSymbol(const std::string& name, Elf64_Sym entry) {
+  Section& table = sections_[*Find(".symtab")];
+  if (table.data.size() != symbols_.size() * sizeof entry) return Error{"its table of symbols has another size"};
+  entry.st_name = name.empty() ? 0 : AddName(*Find(".strtab"), name);
+  // ptxas itself puts local symbols behind global ones, and has then the whole table in sh_info.
+  if (table.header.sh_info == symbols_.size()) ++table.header.sh_info;
+  const auto* const bytes = reinterpret_cast<const std::byte*>(&entry);
+  table.data.insert(table.data.end(), bytes, bytes + sizeof entry);
+  symbols_.push_back({name, entry});
+  return static_cast<std::uint32_t>(symbols_.size() - 1);
+}
+
+/// Where everything is in the file that is written.
+class CubinFile::Layout {
+ public:
+  explicit Layout(const CubinFile& file) : file_(file), offsets_(file.sections_.size()), places_(Insertions()) {}
+
+  const Places& places() const { return places_; }
+  std::uint64_t OffsetOf(std::size_t section) const {
+    const Section& one = file_.sections_[section];
+    if (!file_.IsAdded(section)) return places_.Start(one.header.sh_offset);
+    return places_.Start(file_.sections_[one.behind].header.sh_offset) + offsets_[section];
+  }
+
+ private:
+  std::vector<Insertion> Insertions() {
+    const std::uint64_t alignment = file_.Alignment();
+    const auto aligned = [&](std::uint64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; };
+    std::vector<Insertion> grown;
+    const auto insert = [&](std::uint64_t at, std::uint64_t bytes) {
+      if (bytes != 0) grown.push_back({at, bytes, aligned(bytes)});
+    };
+    std::vector<std::uint64_t> ends(file_.header_.e_shnum);  // of a section and what stands behind it, from its start
+    for (std::size_t number = 0; number < file_.sections_.size(); ++number) {
+      const Section& section = file_.sections_[number];
+      if (!file_.IsAdded(number)) {
+        ends[number] = section.data.size();
+      } else if (!section.data.empty()) {
+        const std::uint64_t start = file_.sections_[section.behind].header.sh_offset;
+        offsets_[number] = aligned(start + ends[section.behind]) - start;
+        ends[section.behind] = offsets_[number] + section.data.size();
+      }
+    }
+    for (std::size_t number = 0; number < ends.size(); ++number) {
+      const Elf64_Shdr& header = file_.sections_[number].header;
+      if (HasBytes(header)) insert(header.sh_offset + header.sh_size, ends[number] - header.sh_size);
+    }
+    insert(file_.header_.e_shoff + file_.header_.e_shnum * sizeof(Elf64_Shdr),
+           (file_.sections_.size() - file_.header_.e_shnum) * sizeof(Elf64_Shdr));
+    return grown;
+  }
+
+  const CubinFile& file_;
+  std::vector<std::uint64_t> offsets_;  ///< of sections that were put in, from the start of what they stand behind
+  Places places_;
+};
+
+/// As ptxas counts it, a segment with more in memory than in the file has all sections without bytes in it.
+std::uint64_t CubinFile::AddedWithoutBytes() const {
+  std::uint64_t bytes = 0;
+  for (std::size_t number = header_.e_shnum; number < sections_.size(); ++number)
+    bytes += sections_[number].header.sh_type == SHT_NOBITS ? sections_[number].header.sh_size : 0;
+  return bytes;
 }
 
 std::vector<std::byte> CubinFile::Write() const {
-  const std::uint64_t alignment = Alignment();
-  std::vector<Insertion> grown;
-  for (const Section& section : sections_) {
-    if (const std::uint64_t more = section.data.size() - (section.data.empty() ? 0 : section.header.sh_size); more != 0)
-      grown.push_back(
-          {section.header.sh_offset + section.header.sh_size, more, (more + alignment - 1) / alignment * alignment});
-  }
-  const Places places(std::move(grown));
+  const Layout layout(*this);
+  const Places& places = layout.places();
   std::vector<std::byte> out = WithGaps(bytes_, places);
-
   std::vector<Elf64_Shdr> headers;
-  for (const Section& section : sections_) {
-    Elf64_Shdr header = section.header;
-    header.sh_offset = places.Start(header.sh_offset);
+  for (std::size_t number = 0; number < sections_.size(); ++number) {
+    Elf64_Shdr header = sections_[number].header;
+    header.sh_offset = layout.OffsetOf(number);
     if (HasBytes(header)) {
-      header.sh_size = section.data.size();
-      PutTable(out, header.sh_offset, section.data);
+      header.sh_size = sections_[number].data.size();
+      PutTable(out, header.sh_offset, sections_[number].data);
     }
     headers.push_back(header);
   }
   std::vector<Elf64_Phdr> segments = segments_;
   for (Elf64_Phdr& segment : segments) {
     const std::uint64_t end = segment.p_offset + segment.p_filesz;
+    if (segment.p_memsz > segment.p_filesz) segment.p_memsz += AddedWithoutBytes();
     segment.p_offset = places.Start(segment.p_offset);
     if (segment.p_filesz == 0) continue;
     const std::uint64_t bytes = places.End(end) - segment.p_offset;
@@ -254,6 +326,7 @@ std::vector<std::byte> CubinFile::Write() const {
     segment.p_filesz = bytes;
   }
   Elf64_Ehdr header = header_;
+  header.e_shnum = static_cast<Elf64_Half>(sections_.size());
   header.e_shoff = places.Start(header.e_shoff);
   header.e_phoff = segments.empty() ? header.e_phoff : places.Start(header.e_phoff);
   std::memcpy(out.data(), &header, sizeof header);

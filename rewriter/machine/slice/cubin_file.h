@@ -1,6 +1,6 @@
-// A cubin that is changed and written again. What was not changed keeps its bytes and its place in the order of the
-// file; a section that grows moves what stands behind it by a multiple of every alignment in the file. Without libelf,
-// which the driver shim has no part of (rewriter/image/elf_view.h).
+// A cubin that is changed and written again. What was not changed keeps its bytes, its number and its place in the
+// order of the file; a section that grows or is put in moves what stands behind it by a multiple of every alignment in
+// the file. Without libelf, which the driver shim has no part of (rewriter/image/elf_view.h).
 #pragma once
 
 #include <elf.h>
@@ -22,6 +22,7 @@ class CubinFile {
     std::string name{};
     Elf64_Shdr header{};
     std::vector<std::byte> data{};  ///< empty for one without bytes in the file
+    std::size_t behind = 0;         ///< of one that was put in: the section that it stands behind in the file
   };
   struct Symbol {
     std::string name{};
@@ -53,7 +54,11 @@ class CubinFile {
   /// At least as many bytes as before, and not of one that had none.
   Status SetData(std::size_t section, std::vector<std::byte> data);
   void SetInfo(std::size_t section, std::uint32_t info) { sections_[section].header.sh_info = info; }
-  void SetSymbolSize(std::uint32_t symbol, std::uint64_t size);
+  /// A section like another one, and behind it in the file: with its header, and these bytes where it has bytes. Its
+  /// number is the next one.
+  Result<std::size_t> AddSection(const std::string& name, std::size_t like, std::vector<std::byte> data);
+  /// Its number is the next one.
+  Result<std::uint32_t> AddSymbol(const std::string& name, Elf64_Sym entry);
 
   std::vector<std::byte> Write() const;
 
@@ -64,6 +69,11 @@ class CubinFile {
   Status ReadSymbols();
   Status ReadSegments();
   std::uint64_t Alignment() const;
+  /// Adds a text to a table of names; where it begins there.
+  std::uint32_t AddName(std::size_t table, const std::string& name);
+  bool IsAdded(std::size_t section) const { return section >= header_.e_shnum; }
+  std::uint64_t AddedWithoutBytes() const;
+  class Layout;
 
   std::vector<std::byte> bytes_{};  ///< as they were read
   Elf64_Ehdr header_{};

@@ -10,6 +10,7 @@ namespace {
 using passes::HiddenRole;
 
 constexpr std::uint8_t kEntryFlag = 0x10;  // st_other of kernels
+constexpr char kSlicedSuffix[] = "$gridloom_slice";
 constexpr std::uint32_t kMostParamBytes = 4096, kHiddenBytes = 4;
 
 std::string Named(std::string_view prefix, std::string_view kernel) {
@@ -79,10 +80,13 @@ std::uint32_t OffsetOf(HiddenRole role) {
   return static_cast<std::uint32_t>(found - SliceRoles().begin()) * kHiddenBytes;
 }
 
+std::string SlicedName(std::string_view kernel) { return std::string(kernel) + kSlicedSuffix; }
+
 std::vector<std::string> KernelNames(const CubinFile& cubin) {
   std::vector<std::string> names;
   for (const CubinFile::Symbol& symbol : cubin.symbols()) {
-    if ((symbol.entry.st_other & kEntryFlag) != 0 && symbol.entry.st_shndx != SHN_UNDEF) names.push_back(symbol.name);
+    const bool kernel = (symbol.entry.st_other & kEntryFlag) != 0 && symbol.entry.st_shndx != SHN_UNDEF;
+    if (kernel && !symbol.name.ends_with(kSlicedSuffix)) names.push_back(symbol.name);
   }
   return names;
 }
@@ -109,6 +113,8 @@ Result<KernelParts> ReadKernelParts(const CubinFile& cubin, std::string_view ker
   parts.constants_symbol = *constants_symbol;
   GL_TRY(attributes, ReadAttributes(cubin.sections()[info].data));
   parts.attributes = std::move(attributes);
+  GL_TRY(targets, ReadBranchTargets(parts.attributes));
+  parts.targets = std::move(targets);
   GL_TRY_STATUS(ReadParams(cubin, parts));
   GL_TRY(registers, ReadRegisters(cubin, parts));
   parts.registers = registers;

@@ -23,9 +23,10 @@ struct KernelParts {
   std::size_t text = 0, constants = 0, info = 0, file_info = 0;  ///< sections
   std::uint32_t constants_symbol = 0;
   std::vector<Attribute> attributes{};  ///< of .nv.info.KERNEL
-  std::uint32_t registers = 0;          ///< that the driver gives a thread
-  std::uint32_t register_limit = 0;     ///< the most it may have and run with as many threads as it says
-  std::uint32_t first_param = 0;        ///< in constant bank 0
+  BranchTargets targets{};
+  std::uint32_t registers = 0;       ///< that the driver gives a thread
+  std::uint32_t register_limit = 0;  ///< the most it may have and run with as many threads as it says
+  std::uint32_t first_param = 0;     ///< in constant bank 0
   std::uint32_t param_bytes = 0;
 
   /// Of the first hidden parameter in constant bank 0.
@@ -38,7 +39,9 @@ const std::vector<passes::HiddenRole>& SliceRoles();
 /// Behind the first one, in bytes.
 std::uint32_t OffsetOf(passes::HiddenRole role);
 
-/// Names of the kernels, as the cubin's symbols have them.
+/// What the sliced form of a kernel is called.
+std::string SlicedName(std::string_view kernel);
+/// Names of the kernels, as the cubin's symbols have them, but for those of sliced forms.
 std::vector<std::string> KernelNames(const CubinFile& cubin);
 
 /// An error that says which attributes or sections contradict each other, or are of a kind that is not known.

@@ -6,9 +6,12 @@
 #include <cstring>
 #include <optional>
 #include <set>
+#include <span>
 
+#include "rewriter/machine/control_rules.h"
 #include "rewriter/machine/flow.h"
 #include "rewriter/machine/slice/execute.h"
+#include "rewriter/machine/slice/form.h"
 #include "rewriter/machine/slice/kernel_parts.h"
 #include "rewriter/machine/slice/terms.h"
 
@@ -20,6 +23,7 @@ using passes::HiddenRole;
 constexpr std::uint8_t kEveryScoreboard = 0x3F;
 constexpr std::uint8_t kEnoughStall = 12;  // for any arithmetic of fixed latency
 constexpr std::size_t kLongestSite = 64;
+constexpr std::uint32_t kMostMoreRegisters = 4;
 constexpr std::uint32_t kParamWord = 4U << 18 | 0x1F000;  // KPARAM_INFO of a parameter of four bytes
 constexpr unsigned kCountInInfo = 24;                     // where sh_info of code has the count of registers
 
@@ -122,15 +126,20 @@ class KernelProof {
 
   Status Prove() {
     GL_TRY(before, ReadKernelParts(original_, kernel_.name));
-    GL_TRY(after, ReadKernelParts(sliced_, kernel_.name));
+    GL_TRY(after, ReadKernelParts(sliced_, SlicedName(kernel_.name)));
     before_ = std::move(before);
     after_ = std::move(after);
+    GL_TRY_STATUS(CheckSections());
+    GL_TRY_STATUS(CheckSymbol());
+    GL_TRY_STATUS(CheckCalls());
     GL_TRY_STATUS(CheckParams());
     GL_TRY_STATUS(CheckAttributes());
     GL_TRY_STATUS(CheckConstants());
-    GL_TRY(flow, FlowGraph::Build(original_.sections()[before_.text].data, original_.sm()));
+    GL_TRY(flow, FlowGraph::Build(original_.sections()[before_.text].data, original_.sm(), before_.targets));
     GL_TRY_STATUS(CheckCode(flow));
-    return CheckRegisters();
+    GL_TRY_STATUS(CheckRegisters());
+    GL_TRY(all, FlowGraph::Build(code(), sliced_.sm(), after_.targets));
+    return CheckControl(all);
   }
 
  private:
@@ -148,6 +157,67 @@ class KernelProof {
       if (PlaceOfHidden(kernel_, after_, role) < 0) return Error{"a hidden parameter is not there"};
     }
     return {};
+  }
+
+  /// A section for each of the original's, with the same header and but for three the same bytes.
+  Status CheckSections() const {
+    GL_TRY(theirs, SectionsOf(original_, kernel_.name));
+    GL_TRY(mine, SectionsOf(sliced_, SlicedName(kernel_.name)));
+    if (mine.size() != theirs.size()) return Error{"it has other sections than the original"};
+    for (const KernelSection& one : theirs) {
+      const auto found = std::ranges::find(mine, one.prefix, &KernelSection::prefix);
+      if (found == mine.end()) return Error{"it has no section " + one.prefix};
+      const CubinFile::Section& their = original_.sections()[one.section];
+      const CubinFile::Section& my = sliced_.sections()[found->section];
+      const bool links = one.section != before_.text && their.header.sh_info == before_.text;
+      const bool free = one.section == before_.text || one.section == before_.info || one.section == before_.constants;
+      Elf64_Shdr same = my.header;
+      same.sh_name = their.header.sh_name;
+      same.sh_offset = their.header.sh_offset;
+      if (free) same.sh_size = their.header.sh_size;
+      if (links || one.section == before_.text) same.sh_info = their.header.sh_info;
+      if (std::memcmp(&same, &their.header, sizeof same) != 0 || (!free && my.data != their.data))
+        return Error{"its section " + my.name + " is not as the original's"};
+      if (links && my.header.sh_info != after_.text) return Error{"its section " + my.name + " is of other code"};
+      if (my.header.sh_addralign > 1 && my.header.sh_offset % my.header.sh_addralign != 0)
+        return Error{"its section " + my.name + " is not aligned"};
+    }
+    return {};
+  }
+
+  Status CheckSymbol() const {
+    const Elf64_Sym& theirs = original_.symbols()[before_.symbol].entry;
+    const Elf64_Sym& mine = sliced_.symbols()[after_.symbol].entry;
+    if (mine.st_info != theirs.st_info || mine.st_other != theirs.st_other || mine.st_value != theirs.st_value ||
+        mine.st_size != code().size())
+      return Error{"its symbol is not as the original's"};
+    return {};
+  }
+
+  /// What the file says of its frame and its calls.
+  Status CheckCalls() const {
+    GL_TRY(theirs, OfFile(original_, before_));
+    GL_TRY(mine, OfFile(sliced_, after_));
+    if (mine != theirs) return Error{"the file says of its stack what it does not say of the original's"};
+    const auto calls = [](const CubinFile& cubin, std::uint32_t symbol) {
+      Calls all = CallsOf(cubin);
+      std::erase_if(all, [&](const auto& call) { return call.first != symbol; });
+      for (auto& call : all) call.first = 0;
+      return all;
+    };
+    return calls(original_, before_.symbol) == calls(sliced_, after_.symbol)
+               ? Status()
+               : Error{"the file lists other calls of it than of the original"};
+  }
+  /// Records of .nv.info, without the symbol's number and the count of registers.
+  static Result<std::vector<Attribute>> OfFile(const CubinFile& cubin, const KernelParts& parts) {
+    GL_TRY(attributes, ReadAttributes(cubin.sections()[parts.file_info].data));
+    std::erase_if(attributes, [&](const Attribute& attribute) { return !IsOfSymbol(attribute, parts.symbol); });
+    for (Attribute& attribute : attributes) {
+      attribute.SetNumber(0, 0);
+      if (attribute.code == AttributeCode::kRegcount) attribute.SetNumber(4, 0);
+    }
+    return attributes;
   }
 
   /// All as before, but for the size of the parameters and the records of the hidden ones.
@@ -314,7 +384,7 @@ class KernelProof {
   /// It may be read behind the site, or some instruction on a way to it may still be at work with it.
   static bool IsInUse(const FlowGraph& flow, std::uint32_t at, unsigned number) {
     const auto touches = [&](std::uint32_t one) {
-      const RegisterUse use = UseOf(flow.instructions()[one]);
+      const RegisterUse& use = flow.UseAt(one);
       return use.read.general[number] || use.written.general[number];
     };
     bool used = false;
@@ -340,16 +410,18 @@ class KernelProof {
 
   Status CheckRegisters() const {
     if (after_.registers != kernel_.registers || after_.registers < before_.registers ||
-        after_.registers > before_.registers + 2)
+        after_.registers > before_.registers + kMostMoreRegisters)
       return Error{"its count of registers is not what it should be"};
     if (appended_.empty() ? false : highest_ + kReservedRegisters >= after_.registers)
       return Error{"R" + std::to_string(highest_) + " is beyond its count of registers"};
     const std::uint32_t theirs = original_.sections()[before_.text].header.sh_info;
     const std::uint32_t mine = sliced_.sections()[after_.text].header.sh_info;
-    const bool counted = theirs >> kCountInInfo == before_.registers;
-    const std::uint32_t expected =
-        counted ? (theirs & ((1U << kCountInInfo) - 1)) | after_.registers << kCountInInfo : theirs;
-    return mine == expected ? Status() : Error{"its section has another count of registers"};
+    const std::uint32_t counted = theirs >> kCountInInfo;
+    const std::uint32_t expected = counted == before_.registers ? after_.registers : counted;
+    constexpr std::uint32_t kSymbol = (1U << kCountInInfo) - 1;
+    if ((theirs & kSymbol) != before_.symbol || mine != (after_.symbol | expected << kCountInInfo))
+      return Error{"its section has another symbol or count of registers"};
+    return {};
   }
 
   const CubinFile& original_;
@@ -360,132 +432,10 @@ class KernelProof {
   unsigned highest_ = 0;
 };
 
-/// Sections of sliced kernels, which ProveKernel looks at.
-std::set<std::string> Sections(const std::vector<SlicedKernel>& kernels) {
-  std::set<std::string> names;
-  for (const SlicedKernel& kernel : kernels) {
-    if (!kernel.why_whole.empty()) continue;
-    for (const char* prefix : {".text.", ".nv.constant0.", ".nv.info."}) names.insert(prefix + kernel.name);
-  }
-  return names;
-}
-
-/// Registers of sliced kernels apart.
-Status CheckFileAttributes(const CubinFile& original, const CubinFile& sliced, std::size_t section,
-                           const std::vector<SlicedKernel>& kernels) {
-  GL_TRY(theirs, ReadAttributes(original.sections()[section].data));
-  GL_TRY(mine, ReadAttributes(sliced.sections()[section].data));
-  if (mine.size() != theirs.size()) return Error{"attributes of the file are not the original's"};
-  for (std::size_t number = 0; number < mine.size(); ++number) {
-    if (mine[number] == theirs[number]) continue;
-    const std::uint32_t symbol = theirs[number].Number(0);
-    const bool named =
-        symbol < original.symbols().size() && std::ranges::any_of(kernels, [&](const SlicedKernel& kernel) {
-          return kernel.why_whole.empty() && kernel.name == original.symbols()[symbol].name;
-        });
-    Attribute same = mine[number];
-    same.SetNumber(4, theirs[number].Number(4));
-    if (theirs[number].code != AttributeCode::kRegcount || !named || !(same == theirs[number]))
-      return Error{"attributes of the file are not the original's"};
-  }
-  return {};
-}
-
-/// Only sizes of the code of sliced kernels.
-Status CheckSymbols(const CubinFile& original, const CubinFile& sliced, const std::set<std::string>& free) {
-  for (std::size_t number = 0; number < original.symbols().size(); ++number) {
-    const auto& theirs = original.symbols()[number];
-    const auto& mine = sliced.symbols()[number];
-    Elf64_Sym same = mine.entry;
-    same.st_size = theirs.entry.st_size;
-    const bool as_it_was = std::memcmp(&same, &theirs.entry, sizeof same) == 0 && mine.name == theirs.name;
-    const auto text = original.Find(".text." + theirs.name);
-    const bool grown = free.contains(".text." + theirs.name) && text && theirs.entry.st_shndx == *text &&
-                       theirs.entry.st_size == original.sections()[*text].data.size() &&
-                       mine.entry.st_size == sliced.sections()[*text].data.size();
-    if (!as_it_was || (mine.entry.st_size != theirs.entry.st_size && !grown))
-      return Error{"the symbol " + theirs.name + " is not the original's"};
-  }
-  return {};
-}
-
-/// Only sizes of the code of sliced kernels, behind its address.
-Status CheckFrames(const CubinFile& original, const CubinFile& sliced, std::size_t section,
-                   const std::set<std::string>& free) {
-  const auto& theirs = original.sections()[section].data;
-  std::vector<std::byte> mine = sliced.sections()[section].data;
-  if (mine.size() != theirs.size()) return Error{"the frames are not the original's"};
-  for (const CubinFile::Relocation& relocation : original.RelocationsOf(section)) {
-    if (relocation.symbol >= original.symbols().size()) continue;
-    const std::string text = ".text." + original.symbols()[relocation.symbol].name;
-    const std::uint64_t at = relocation.offset + 8;
-    const auto size = image::ReadAt<std::uint64_t>(mine, at);
-    const auto before = image::ReadAt<std::uint64_t>(theirs, at);
-    const auto code = original.Find(text);
-    if (!size || !before || !free.contains(text) || !code || relocation.addend != 0) continue;
-    if (*before == original.sections()[*code].data.size() && *size == sliced.sections()[*code].data.size())
-      std::copy_n(theirs.begin() + static_cast<std::ptrdiff_t>(at), 8, mine.begin() + static_cast<std::ptrdiff_t>(at));
-  }
-  return mine == theirs ? Status() : Error{"the frames are not the original's"};
-}
-
-Status CheckSection(const CubinFile& original, const CubinFile& sliced, std::size_t number,
-                    const std::vector<SlicedKernel>& kernels, const std::set<std::string>& free) {
-  const CubinFile::Section& theirs = original.sections()[number];
-  const CubinFile::Section& mine = sliced.sections()[number];
-  Elf64_Shdr same = mine.header;
-  same.sh_offset = theirs.header.sh_offset;
-  const bool is_free = free.contains(theirs.name);
-  if (is_free) {
-    same.sh_size = theirs.header.sh_size;
-    same.sh_info = theirs.header.sh_info;
-  }
-  if (mine.name != theirs.name || std::memcmp(&same, &theirs.header, sizeof same) != 0)
-    return Error{"the section " + theirs.name + " is not the original's"};
-  if (mine.header.sh_addralign > 1 && mine.header.sh_offset % mine.header.sh_addralign != 0)
-    return Error{"the section " + theirs.name + " is not aligned"};
-  if (is_free) return {};
-  if (theirs.name == ".nv.info") return CheckFileAttributes(original, sliced, number, kernels);
-  if (theirs.name == ".symtab") return CheckSymbols(original, sliced, free);
-  if (theirs.name == ".debug_frame") return CheckFrames(original, sliced, number, free);
-  return mine.data == theirs.data ? Status() : Error{"the section " + theirs.name + " is not the original's"};
-}
-
-bool Holds(const Elf64_Phdr& segment, const Elf64_Shdr& section) {
-  return section.sh_type != SHT_NOBITS && section.sh_size != 0 && segment.p_offset <= section.sh_offset &&
-         section.sh_offset + section.sh_size <= segment.p_offset + segment.p_filesz;
-}
-
-Status CheckSegments(const CubinFile& original, const CubinFile& sliced) {
-  if (original.segments().size() != sliced.segments().size()) return Error{"its segments are not the original's"};
-  for (std::size_t number = 0; number < original.segments().size(); ++number) {
-    const Elf64_Phdr& theirs = original.segments()[number];
-    const Elf64_Phdr& mine = sliced.segments()[number];
-    for (std::size_t section = 0; section < original.sections().size(); ++section) {
-      if (Holds(theirs, original.sections()[section].header) != Holds(mine, sliced.sections()[section].header))
-        return Error{"a segment does not hold what it held"};
-    }
-    if (mine.p_type != theirs.p_type || mine.p_flags != theirs.p_flags || mine.p_align != theirs.p_align ||
-        mine.p_memsz - mine.p_filesz != theirs.p_memsz - theirs.p_filesz)
-      return Error{"its segments are not the original's"};
-  }
-  return {};
-}
-
 }  // namespace
 
 Status ProveKernel(const CubinFile& original, const CubinFile& sliced, const SlicedKernel& kernel) {
   return KernelProof(original, sliced, kernel).Prove();
-}
-
-Status ProveFile(const CubinFile& original, const CubinFile& sliced, const std::vector<SlicedKernel>& kernels) {
-  if (original.sections().size() != sliced.sections().size() || original.symbols().size() != sliced.symbols().size() ||
-      original.sm() != sliced.sm() || original.is_linked() != sliced.is_linked())
-    return Error{"it is another cubin"};
-  const std::set<std::string> free = Sections(kernels);
-  for (std::size_t number = 0; number < original.sections().size(); ++number)
-    GL_TRY_STATUS(CheckSection(original, sliced, number, kernels, free));
-  return CheckSegments(original, sliced);
 }
 
 }  // namespace gridloom::machine

@@ -24,12 +24,16 @@ constexpr DriverSlot kDriverSlots[] = {
     {0x00, 0x0C, 75, 90, nullptr},  // blockDim
     {0x0C, 0x18, 75, 90, nullptr},  // gridDim, which is redirected
     {0x18, 0x2C, 75, 90, nullptr},  // windows of shared and local memory, the stack
+    {0x2C, 0x30, 75, 90, nullptr},  // %dynamic_smem_size
     {0x30, 0x38, 75, 90, "it reads %gridid"},
     {0x40, 0x48, 80, 89, nullptr},  // the generic address of parameters
     {0x44, 0x4C, 90, 90, "it synchronises the whole grid"},
+    {0x68, 0x70, 90, 90, nullptr},  // %reserved_smem_offset_…
     {0x8C, 0x94, 75, 89, "it synchronises the whole grid"},
     {0x10C, 0x110, 75, 90, nullptr},  // %nsmid
+    {0x114, 0x118, 80, 90, nullptr},  // what %total_smem_size leaves out
     {0x118, 0x120, 80, 89, nullptr},  // descriptor of global memory
+    {0x120, 0x128, 80, 89, nullptr},  // %reserved_smem_offset_…
     {0x140, 0x18C, 90, 90, "it asks for its cluster"},
     {0x198, 0x1A0, 90, 90, nullptr},  // the generic address of parameters
     {0x208, 0x210, 90, 90, nullptr},  // descriptor of global memory

@@ -9,6 +9,7 @@ namespace gridloom::machine {
 namespace {
 
 constexpr std::uint32_t kGranularity = 8;  // registers are given to threads by so many
+constexpr std::uint32_t kMostInUse = 2;    // of those that are added
 
 std::uint32_t RoundedUp(std::uint32_t count) { return (count + kGranularity - 1) / kGranularity * kGranularity; }
 
@@ -16,10 +17,8 @@ std::uint32_t RoundedUp(std::uint32_t count) { return (count + kGranularity - 1)
 
 ScratchRegisters::ScratchRegisters(const FlowGraph& flow, std::uint32_t count, std::uint32_t limit)
     : flow_(flow), count_(count), limit_(limit) {
-  for (const Instruction& instruction : flow.instructions()) {
-    const RegisterUse use = UseOf(instruction);
-    used_ |= use.read.general | use.written.general;
-  }
+  for (std::uint32_t at = 0; at < flow.instructions().size(); ++at)
+    used_ |= flow.UseAt(at).read.general | flow.UseAt(at).written.general;
 }
 
 std::vector<unsigned> ScratchRegisters::Unused(unsigned wanted) const {
@@ -39,7 +38,7 @@ void ScratchRegisters::SpreadTouched() {
   while (!open.empty()) {
     const std::uint32_t at = open.back();
     open.pop_back();
-    const RegisterUse use = UseOf(instructions[at]);
+    const RegisterUse& use = flow_.UseAt(at);
     const Registers after = touched_[at] | use.read.general | use.written.general;
     for (const std::uint32_t next : flow_.Next(at)) {
       if ((after & ~touched_[next]).none()) continue;
@@ -51,7 +50,7 @@ void ScratchRegisters::SpreadTouched() {
 
 std::vector<unsigned> ScratchRegisters::Untouched(std::uint32_t at, unsigned wanted) {
   if (touched_.empty()) SpreadTouched();
-  const RegisterUse own = UseOf(flow_.instructions()[at]);
+  const RegisterUse& own = flow_.UseAt(at);
   const Registers taken = touched_[at] | flow_.LiveBefore(at).general | own.read.general | own.written.general;
   std::vector<unsigned> found;
   for (unsigned number = 0; number + kReservedRegisters < count_ && found.size() < wanted; ++number) {
@@ -73,8 +72,10 @@ Result<std::vector<unsigned>> ScratchRegisters::Take(std::uint32_t at, unsigned 
   if (RoundedUp(grown) != RoundedUp(count_) || grown > limit_) {
     if (auto dead = Untouched(at, wanted); dead.size() == wanted) return dead;
   }
-  // A file that lies names fewer registers than its code has: then what is added may be in use.
-  if (Grow(grown)) found = Unused(wanted);
+  // What is added may be in use: by a file that lies about its count, or as far as the table tells, which does not know
+  // the length of each vector of textures.
+  for (std::uint32_t count = grown; count <= grown + kMostInUse && found.size() < wanted && Grow(count); ++count)
+    found = Unused(wanted);
   if (found.size() == wanted) return found;
   return Error{"it has no register left (" + std::to_string(count_) + " of at most " + std::to_string(limit_) + ")"};
 }

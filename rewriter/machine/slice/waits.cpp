@@ -120,7 +120,7 @@ bool Meet(const RegisterSet& a, const RegisterSet& b) {
 class WaitSearch {
  public:
   WaitSearch(const FlowGraph& flow, bool calls_wait) : flow_(flow), calls_wait_(calls_wait) {
-    for (const Instruction& instruction : flow.instructions()) uses_.push_back(UseOf(instruction));
+    for (std::uint32_t at = 0; at < flow.instructions().size(); ++at) uses_.push_back(flow.UseAt(at));
   }
 
   std::optional<std::uint32_t> FindWithin(const Nodes& among) {

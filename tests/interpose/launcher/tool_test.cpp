@@ -206,6 +206,25 @@ TEST_CASE("Rewrite_Ptx_WritesShowsAndNamesRefusals") {
   CHECK(inspected["containers"][0]["kernels"][1]["passes"]["slice"]["applies"] == false);
 }
 
+TEST_CASE("Rewrite_MachineCode_GetsSlicedForms") {
+  const Installation tree;
+  std::filesystem::copy_file("tests/rewriter/machine/slices.sm_80.cubin", tree.root() / "k.cubin");
+  std::filesystem::copy_file("tests/rewriter/machine/slices.sm_80.cubin", tree.root() / "libcublas.so.12");
+  const Outcome text = tree.Run("rewrite k.cubin --slice --slice-machine-code -o out.cubin");
+  CHECK(text.exit_code == 0);
+  CHECK(Has(text, "_Z5AxisXPfi$gridloom_slice"));
+  CHECK(Has(text, "slice: it synchronises the whole grid"));
+  CHECK(Has(tree.Run("inspect --machine-code AxisX out.cubin"), "_Z5AxisXPfi$gridloom_slice"));
+  const auto json = nlohmann::json::parse(tree.Run("rewrite out.cubin --slice --slice-machine-code --json").output);
+  CHECK(json["machine_code"][0]["kernels"].size() == 17);
+  const Outcome library = tree.Run("rewrite libcublas.so.12 --slice --slice-machine-code -o same.so");
+  CHECK(library.exit_code == 0);
+  CHECK(Has(library, "NVIDIA's libraries stays as it is (--slice-libraries)"));
+  CHECK(std::filesystem::file_size(tree.root() / "same.so") == std::filesystem::file_size(tree.root() / "k.cubin"));
+  CHECK(Has(tree.Run("rewrite libcublas.so.12 --slice --slice-machine-code --slice-libraries"), "gridloom_slice"));
+  CHECK(tree.Run("rewrite k.cubin --slice-machine-code --pass slice").exit_code == 125);
+}
+
 TEST_CASE("Inspect_GlobalMemory_ShowsExpressionsAndReasons") {
   const Installation tree;
   std::ofstream(tree.root() / "k.ptx")

@@ -65,6 +65,51 @@ TEST_CASE("EditImages_Container_NewTextInEveryCompression_OthersAndHeadersKept")
   }
 }
 
+/// Machine code of sm_80 becomes this one.
+CodeEdit CodeBecomes(const std::string& code) {
+  return [code](const Entry& entry) -> Result<std::optional<std::vector<std::byte>>> {
+    if (entry.arch.text() != "sm_80") return std::optional<std::vector<std::byte>>();
+    const Bytes bytes = AsBytes(code);
+    return std::optional(std::vector<std::byte>(bytes.begin(), bytes.end()));
+  };
+}
+
+TEST_CASE("EditImages_MachineCode_IsStoredAsItWas") {
+  const PtxEdit no_ptx = ReplaceSm90("x");
+  for (const Compression compression : testing::kCompressions) {
+    const Buffer bytes = MakeContainer(
+        {EntrySpec{.kind = kCubin, .sm = 80, .compression = compression, .payload = Noise(3000, 1), .name = "a.cu"},
+         EntrySpec{.kind = kCubin, .sm = 86, .compression = compression, .payload = Noise(3000, 2)}});
+    const std::string code = Noise(5000, 3) + std::string(4000, '\0');
+    const auto edited = EditImages(bytes, no_ptx, CodeBecomes(code));
+    REQUIRE(edited.ok());
+    const auto entries = EntriesOf(*edited);
+    REQUIRE(entries.size() == 2);
+    CHECK(entries[0].compression == compression);
+    CHECK(*entries[0].Read() == code);
+    CHECK(entries[0].source_name == "a.cu");
+    CHECK((entries[0].stored.size() < code.size()) == (compression != Compression::kNone));
+    CHECK(*entries[1].Read() == Noise(3000, 2));
+  }
+}
+
+TEST_CASE("EditImages_MachineCodeBesidePtx_IsEditedWhereNoPtxRuns") {
+  const auto cubin = [](std::uint32_t sm) { return EntrySpec{.kind = kCubin, .sm = sm, .payload = Noise(800, sm)}; };
+  const auto code = Noise(1600, 3);
+  const auto texts = [&](std::uint32_t ptx, const std::string& text) {
+    const Buffer bytes = MakeContainer({cubin(80), cubin(90), EntrySpec{.sm = ptx, .payload = LongText("") + '\0'}});
+    const auto edited = EditImages(bytes, ReplaceSm90(text), CodeBecomes(code));
+    REQUIRE(edited.ok());
+    std::vector<std::string> found;
+    for (const Entry& entry : EntriesOf(*edited)) found.push_back(*entry.Read());
+    return found;
+  };
+  // PTX for sm_90: code for sm_80 has none, that for sm_90 gives way to it.
+  CHECK(texts(90, "new") == std::vector<std::string>{code, "new"});
+  // PTX for sm_75, which is not edited, runs on both.
+  CHECK(texts(75, "new") == std::vector<std::string>{Noise(800, 80), Noise(800, 90), LongText("")});
+}
+
 TEST_CASE("EditImages_NothingEdited_SameBytes") {
   const Buffer bytes =
       MakeContainer({EntrySpec{.sm = 80}, EntrySpec{.kind = kCubin, .sm = 80, .payload = "machine code"}});

@@ -95,7 +95,7 @@ TEST_CASE("FlowGraph_WhatItCannotFollow_IsNamedWithItsAddress") {
       GraphOf({kExit, Word{~0ull, ~0ull}}).error().message.find("at 0x10: the table has no row for the word 0xffff") ==
       0);
   const auto call = GraphOf({kExit, Word{0xfffffe600a007344, 0x023fea0003c3ffff}});
-  CHECK(call.error().message == "at 0x10: CALL.REL.NOINC R10 -0x180 goes to places of a table, which is not read yet");
+  CHECK(call.error().message == "at 0x10: CALL.REL.NOINC R10 -0x180 goes to places of a table that is not known");
   CHECK(GraphOf({kExit, WordOf("BRX")}).error().message.find("goes to places of a table") != std::string::npos);
 }
 

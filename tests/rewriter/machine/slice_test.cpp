@@ -1,5 +1,6 @@
 // Slices of machine code: cubins of this project's kernels (slices.cu), rewritten, proven, carried out on numbers, and
 // broken in every way that one bit can break them.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <fstream>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "rewriter/machine/flow.h"
+#include "rewriter/machine/slice/attributes.h"
 #include "rewriter/machine/slice/cubin_file.h"
 #include "rewriter/machine/slice/execute.h"
 #include "rewriter/machine/slice/kernel_parts.h"
@@ -68,7 +70,6 @@ TEST_CASE("SliceCubin_KernelsOfTests_AreSlicedOrSayWhyNot") {
                                                     {"CountsFlags", "a loop may wait for what another CTA writes"},
                                                     {"GridBarrier", "it synchronises the whole grid"},
                                                     {"GridId", "it reads %gridid"},
-                                                    {"Switch", "goes to places of a table"},
                                                     {"7Cluster", "it is launched in clusters"}};
   for (const unsigned sm : kArchitecturesOfTests) {
     const auto sliced = SliceCubin(CubinOf(sm));
@@ -112,7 +113,9 @@ struct Pair {
   SlicedKernel kernel;
   KernelParts before, after;
 
-  image::Bytes code(const CubinFile& cubin) const { return cubin.sections()[before.text].data; }
+  image::Bytes code(const CubinFile& cubin) const {
+    return cubin.sections()[(&cubin == &original ? before : after).text].data;
+  }
   std::size_t words() const { return code(original).size() / kWordBytes; }
 };
 
@@ -123,7 +126,7 @@ Pair PairOf(unsigned sm, const std::string& name) {
   auto original = *CubinFile::Read(bytes);
   auto after = *CubinFile::Read(sliced.bytes);
   const auto parts = *ReadKernelParts(original, kernel.name);
-  const auto parts_after = *ReadKernelParts(after, kernel.name);
+  const auto parts_after = *ReadKernelParts(after, SlicedName(kernel.name));
   return {std::move(original), std::move(after), kernel, parts, parts_after};
 }
 
@@ -254,7 +257,7 @@ TEST_CASE("ProveFile_ChangedElsewhere_Fails") {
   for (std::size_t number = 0; number < after.sections().size(); ++number) {
     const CubinFile::Section& section = after.sections()[number];
     if (section.data.empty() || section.name.starts_with(".text.") || section.name.starts_with(".nv.constant0.") ||
-        section.name.starts_with(".nv.info."))
+        section.name.starts_with(".nv.info.") || section.name.ends_with(SlicedName("")))
       continue;  // ProveKernel's
     CubinFile broken = after;
     auto data = section.data;
@@ -263,6 +266,58 @@ TEST_CASE("ProveFile_ChangedElsewhere_Fails") {
     INFO(section.name);
     const auto again = CubinFile::Read(broken.Write());
     CHECK_FALSE((again.ok() && ProveFile(original, *again, sliced.kernels).ok()));
+  }
+}
+
+/// The cubin with another number in one of a kernel's attributes.
+std::vector<std::byte> WithAttribute(unsigned sm, const std::string& kernel, AttributeCode code, std::size_t at,
+                                     std::uint32_t number) {
+  auto cubin = *CubinFile::Read(CubinOf(sm));
+  const std::size_t section = *cubin.Find(".nv.info." + kernel);
+  auto attributes = *ReadAttributes(cubin.sections()[section].data);
+  const auto found = std::ranges::find(attributes, code, &Attribute::code);
+  REQUIRE(found != attributes.end());
+  found->SetNumber(at, number);
+  REQUIRE(cubin.SetData(section, WriteAttributes(attributes)).ok());
+  return cubin.Write();
+}
+
+TEST_CASE("SliceCubin_AttributesThatLie_LeaveTheKernelWhole") {
+  const std::string kernel = "_Z6SwitchPii";
+  for (const unsigned sm : kArchitecturesOfTests) {
+    const auto why = [&](AttributeCode code, std::size_t at, std::uint32_t number) {
+      const auto sliced = SliceCubin(WithAttribute(sm, kernel, code, at, number));
+      REQUIRE(sliced.ok());
+      return KernelNamed(*sliced, kernel).why_whole;
+    };
+    CHECK(why(AttributeCode::kBranchTargets, 8, 3).empty());  // as it is
+    CHECK(why(AttributeCode::kBranchTargets, 8, 0x40000001) == "its list of branch targets is broken");
+    CHECK(why(AttributeCode::kBranchTargets, 0, 0x10).find("a table that is not known") != std::string::npos);
+    CHECK(why(AttributeCode::kBranchTargets, 12, 0x100000).find("leaves the function") != std::string::npos);
+    CHECK(why(AttributeCode::kBranchTargets, 12, 8).find("leaves the function") != std::string::npos);
+    CHECK(why(AttributeCode::kParamCbank, 4, 0x7FFF0160).find("disagree about the size") != std::string::npos);
+    CHECK(why(AttributeCode::kParamCbank, 0, 1).find("in a bank of another kernel") != std::string::npos);
+  }
+}
+
+TEST_CASE("SliceCubin_OfItsResult_KeepsTheForms") {
+  for (const unsigned sm : kArchitecturesOfTests) {
+    const auto once = *SliceCubin(CubinOf(sm));
+    const auto twice = *SliceCubin(once.bytes);
+    CHECK(twice.bytes == once.bytes);
+    REQUIRE(twice.kernels.size() == once.kernels.size());
+    for (std::size_t number = 0; number < once.kernels.size(); ++number) {
+      CHECK(twice.kernels[number].why_whole.empty() == once.kernels[number].why_whole.empty());
+      CHECK(twice.kernels[number].own_params == once.kernels[number].own_params);
+    }
+    // What is called a form and is none is not believed.
+    auto cubin = *CubinFile::Read(once.bytes);
+    const std::size_t text = *cubin.Find(".text." + SlicedName("_Z5AxisXPfi"));
+    auto code = cubin.sections()[text].data;
+    code[0x25] ^= std::byte{1};
+    REQUIRE(cubin.SetData(text, code).ok());
+    const auto changed = *SliceCubin(cubin.Write());
+    CHECK(KernelNamed(changed, "_Z5AxisXPfi").why_whole.starts_with("what is called its sliced form is none"));
   }
 }
 
