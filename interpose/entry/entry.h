@@ -62,7 +62,7 @@ cuda::CUresult Enter(cuda::CUresult (*hook)(session::Process&, Args...), Args...
     }
     if constexpr (CodeRoleOf(F) != CodeRole::kNone) {
       if (RealGate* const gate = RealGate::Get(); gate != nullptr && gate->code() != nullptr)
-        return gate->code()->Run<F>([&] { return CallReal<F, kTwin, Args...>(args...); }, args...);
+        return gate->code()->Run<F>([](Args... given) { return CallReal<F, kTwin, Args...>(given...); }, args...);
     }
     return CallReal<F, kTwin, Args...>(args...);
   }

@@ -23,13 +23,23 @@ void RealCode::Remember(const void* code, std::shared_ptr<RealImage> image) {
   here.image = std::move(image);
 }
 
-/// Before the driver unloads it: nobody finds it any more.
-void RealCode::Forget(const void* code) noexcept {
+bool RealCode::IsForm(CUfunction function) {
+  const char* name = nullptr;
+  return Real<Fn::cuFuncGetName>(&name, function) == CUDA_SUCCESS && name != nullptr && IsFormName(name);
+}
+
+bool RealCode::IsForm(CUkernel kernel) {
+  const char* name = nullptr;
+  return Real<Fn::cuKernelGetName>(&name, kernel) == CUDA_SUCCESS && name != nullptr && IsFormName(name);
+}
+
+/// Before the driver unloads it: nobody finds it any more. Its image, whose bytes the driver may have.
+std::shared_ptr<RealImage> RealCode::Forget(const void* code) noexcept {
   Code gone;
   {
     const std::lock_guard lock(mutex_);
     const auto found = codes_.find(code);
-    if (found == codes_.end()) return;
+    if (found == codes_.end()) return nullptr;
     gone = std::move(found->second);
     codes_.erase(found);
     std::erase_if(functions_, [&](const auto& entry) {
@@ -39,6 +49,7 @@ void RealCode::Forget(const void* code) noexcept {
   }
   const std::uint64_t context = CurrentContextId();
   for (const auto& [name, kernel] : gone.kernels) kernel->Unload(context);
+  return gone.image;
 }
 
 void RealCode::Enter(const void* function, const void* code, const KernelHome& home, const char* name,

@@ -1,24 +1,37 @@
-// Which kernels a program has on a real GPU that a broker shares (--connect, --device real), and from which images they
-// come: seen as the calls that load modules and find functions pass through to the real driver. Kernels that are found
-// in other ways (by the private tables of runtimes before 12, by enumeration, linked by the driver) are not known;
-// their launches go whole.
+// Which kernels a program has on a real GPU where they may go in slices (--device real with --connect or --slice), and
+// from which images they come: seen as the calls that load modules and find functions pass through to the real driver.
+// Kernels that are found in other ways (by the private tables of runtimes before 12, by enumeration, linked by the
+// driver) are not known; their launches go whole.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <tuple>
 #include <unordered_map>
+#include <vector>
 
 #include "interpose/api/cuda_types.h"
 #include "interpose/api/driver_api.h"
+#include "interpose/real/call.h"
 #include "interpose/real/kernel.h"
 
 namespace gridloom::api {
 
 /// The calls that RealCode has to see, with what they do.
-enum class CodeRole : std::uint8_t { kNone, kLoad, kLoadFile, kUnload, kGetKernel, kKernelFunction, kLibraryModule };
+enum class CodeRole : std::uint8_t {
+  kNone,
+  kLoad,
+  kLoadFile,
+  kUnload,
+  kGetKernel,
+  kKernelFunction,
+  kLibraryModule,
+  kCount,
+  kEnumerate,
+};
 
 constexpr CodeRole CodeRoleOf(Fn fn) {
   switch (fn) {
@@ -34,6 +47,10 @@ constexpr CodeRole CodeRoleOf(Fn fn) {
     case Fn::cuLibraryGetKernel: return CodeRole::kGetKernel;
     case Fn::cuKernelGetFunction: return CodeRole::kKernelFunction;
     case Fn::cuLibraryGetModule: return CodeRole::kLibraryModule;
+    case Fn::cuModuleGetFunctionCount:
+    case Fn::cuLibraryGetKernelCount: return CodeRole::kCount;
+    case Fn::cuModuleEnumerateFunctions:
+    case Fn::cuLibraryEnumerateKernels: return CodeRole::kEnumerate;
     default: return CodeRole::kNone;
   }
 }
@@ -45,22 +62,13 @@ class RealCode {
   /// context.
   std::shared_ptr<RealKernel> Find(cuda::CUfunction function, std::uint64_t context);
 
+  /// `call` makes the call with these arguments, or with others in their place.
   template <Fn F, typename Call, typename... Args>
   cuda::CUresult Run(const Call& call, Args... args) noexcept {
     constexpr CodeRole kRole = CodeRoleOf(F);
-    const auto all = std::tie(args...);
-    if constexpr (kRole == CodeRole::kUnload) Unload(std::get<0>(all));
-    const cuda::CUresult status = call();
-    if (status != cuda::CUDA_SUCCESS || kRole == CodeRole::kUnload) return status;
-    try {
-      if constexpr (kRole == CodeRole::kLoad) Loaded(*std::get<0>(all), RealImage::OfPointer(std::get<1>(all)));
-      if constexpr (kRole == CodeRole::kLoadFile) Loaded(*std::get<0>(all), RealImage::OfFile(std::get<1>(all)));
-      if constexpr (kRole == CodeRole::kGetKernel) Found(*std::get<0>(all), std::get<1>(all), std::get<2>(all));
-      if constexpr (kRole == CodeRole::kKernelFunction) Found(*std::get<0>(all), std::get<1>(all));
-      if constexpr (kRole == CodeRole::kLibraryModule) Loaded(*std::get<0>(all), ImageOf(std::get<1>(all)));
-    } catch (...) {  // no room to remember it: its launches go whole
-    }
-    return status;
+    if constexpr (kRole == CodeRole::kLoad || kRole == CodeRole::kLoadFile) return Load<F>(call, args...);
+    else if constexpr (kRole == CodeRole::kEnumerate) return Enumerate(call, args...);
+    else return Watch<F>(call, args...);
   }
 
  private:
@@ -73,13 +81,83 @@ class RealCode {
     std::uint64_t context = 0;  ///< in which the number means it; 0: in all
   };
 
+  template <Fn F, typename Call, typename... Args>
+  cuda::CUresult Watch(const Call& call, Args... args) noexcept {
+    constexpr CodeRole kRole = CodeRoleOf(F);
+    const auto all = std::tie(args...);
+    std::shared_ptr<RealImage> gone;  // the driver may look at its bytes until it has unloaded them
+    if constexpr (kRole == CodeRole::kUnload) gone = Forget(KeyOf(std::get<0>(all)));
+    const cuda::CUresult status = call(args...);
+    if (status != cuda::CUDA_SUCCESS || kRole == CodeRole::kUnload) return status;
+    try {
+      if constexpr (kRole == CodeRole::kGetKernel) Found(*std::get<0>(all), std::get<1>(all), std::get<2>(all));
+      if constexpr (kRole == CodeRole::kKernelFunction) Found(*std::get<0>(all), std::get<1>(all));
+      if constexpr (kRole == CodeRole::kLibraryModule) Loaded(*std::get<0>(all), ImageOf(std::get<1>(all)));
+      if constexpr (kRole == CodeRole::kCount) *std::get<0>(all) -= FormsIn(std::get<1>(all));
+    } catch (...) {  // no room to remember it: its launches go whole
+    }
+    return status;
+  }
+
+  /// The image, or in its place its machine code with sliced forms; the image itself when the driver does not take
+  /// that.
+  template <Fn F, typename Call, typename Handle, typename Source, typename... Rest>
+  cuda::CUresult Load(const Call& call, Handle* handle, Source source, Rest... rest) noexcept {
+    std::shared_ptr<RealImage> image;
+    try {
+      if (WantsMachineForms()) image = RealImageOf(source);
+    } catch (...) {
+    }
+    cuda::CUresult status = cuda::CUDA_ERROR_INVALID_IMAGE;
+    if (image != nullptr && image->forms() != nullptr && image->forms()->count != 0) {
+      const void* const code = image->forms()->image.data();
+      if constexpr (F == Fn::cuModuleLoad || F == Fn::cuModuleLoadFatBinary)
+        status = api::Real<Fn::cuModuleLoadData>(handle, code);
+      else if constexpr (F == Fn::cuLibraryLoadFromFile)
+        status = api::Real<Fn::cuLibraryLoadData>(handle, code, rest...);
+      else status = call(handle, code, rest...);
+      if (status != cuda::CUDA_SUCCESS) image->DropForms("the driver does not load its sliced form");
+    }
+    if (status != cuda::CUDA_SUCCESS) status = call(handle, source, rest...);
+    if (status != cuda::CUDA_SUCCESS) return status;
+    try {
+      Loaded(*handle, image != nullptr ? image : RealImageOf(source));
+    } catch (...) {  // no room to remember it: its launches go whole
+    }
+    return status;
+  }
+  static std::shared_ptr<RealImage> RealImageOf(const void* image) { return RealImage::OfPointer(image); }
+  static std::shared_ptr<RealImage> RealImageOf(const char* path) { return RealImage::OfFile(path); }
+
+  /// All but sliced forms.
+  template <typename Call, typename Kernel, typename Handle>
+  cuda::CUresult Enumerate(const Call& call, Kernel* kernels, unsigned count, Handle handle) noexcept {
+    const unsigned forms = FormsIn(handle);
+    if (forms == 0 || kernels == nullptr) return call(kernels, count, handle);
+    try {
+      std::vector<Kernel> all(std::size_t{count} + forms);
+      const cuda::CUresult status = call(all.data(), static_cast<unsigned>(all.size()), handle);
+      if (status != cuda::CUDA_SUCCESS) return status;
+      std::erase_if(all, [](Kernel kernel) { return kernel == Kernel{} || IsForm(kernel); });
+      std::copy_n(all.begin(), std::min<std::size_t>(count, all.size()), kernels);
+      return status;
+    } catch (...) {
+      return cuda::CUDA_ERROR_OUT_OF_MEMORY;
+    }
+  }
+  static bool IsForm(cuda::CUfunction function);
+  static bool IsForm(cuda::CUkernel kernel);
+  template <typename Handle>
+  unsigned FormsIn(Handle handle) {
+    const auto image = ImageOf(handle);
+    return image != nullptr && image->forms() != nullptr ? image->forms()->count : 0;
+  }
+
   template <typename Handle>
   static const void* KeyOf(Handle handle) {
     return reinterpret_cast<const void*>(handle);
   }
-  void Unload(cuda::CUmodule module) noexcept { Forget(KeyOf(module)); }
-  void Unload(cuda::CUlibrary library) noexcept { Forget(KeyOf(library)); }
-  void Forget(const void* code) noexcept;
+  std::shared_ptr<RealImage> Forget(const void* code) noexcept;
   template <typename Handle>
   void Loaded(Handle handle, std::shared_ptr<RealImage> image) {
     Remember(KeyOf(handle), std::move(image));

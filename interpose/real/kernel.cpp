@@ -7,6 +7,8 @@
 #include "interpose/base/log.h"
 #include "interpose/objects/errors.h"
 #include "interpose/real/call.h"
+#include "rewriter/image/select.h"
+#include "rewriter/machine/slice/kernel_parts.h"
 #include "rewriter/ptx/printer.h"
 
 namespace gridloom::api {
@@ -22,10 +24,7 @@ std::string NameOf(CUresult status) {
   return name != nullptr ? name : std::to_string(static_cast<int>(status));
 }
 
-/// The capability of the thread's device, or of the first one: libraries are loaded before there are contexts.
-Result<ComputeCapability> CapabilityOfDevice() {
-  CUdevice device = 0;
-  if (Real<Fn::cuCtxGetDevice>(&device) != CUDA_SUCCESS) device = 0;
+Result<ComputeCapability> CapabilityOf(CUdevice device) {
   int major = 0, minor = 0;
   for (const auto& [attribute, value] : {std::pair{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major},
                                          std::pair{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor}}) {
@@ -33,6 +32,24 @@ Result<ComputeCapability> CapabilityOfDevice() {
       return Error{"the driver does not tell the device's compute capability (" + NameOf(status) + ")"};
   }
   return ComputeCapability{static_cast<std::uint32_t>(major), static_cast<std::uint32_t>(minor)};
+}
+
+/// The capability of the thread's device, or of the first one: libraries are loaded before there are contexts.
+Result<ComputeCapability> CapabilityOfDevice() {
+  CUdevice device = 0;
+  if (Real<Fn::cuCtxGetDevice>(&device) != CUDA_SUCCESS) device = 0;
+  return CapabilityOf(device);
+}
+
+/// Of libraries every device takes its own code.
+bool AllDevicesAre(ComputeCapability capability) {
+  int count = 0;
+  if (Real<Fn::cuDeviceGetCount>(&count) != CUDA_SUCCESS) return false;
+  for (CUdevice device = 0; device < count; ++device) {
+    const auto own = CapabilityOf(device);
+    if (!own.ok() || *own != capability) return false;
+  }
+  return true;
 }
 
 int AttributeOf(CUfunction function, CUfunction_attribute attribute) {
@@ -58,7 +75,7 @@ Result<CUmodule> Load(const std::string& text) {
 
 // ---- RealImage
 
-std::shared_ptr<RealImage> RealImage::Of(const Result<image::ImageSet>& images) {
+std::shared_ptr<RealImage> RealImage::Of(const Result<image::ImageSet>& images, const char* file) {
   auto made = std::make_shared<RealImage>();
   const auto capability = CapabilityOfDevice();
   if (!images.ok()) made->why_ = "its image cannot be read: " + images.error().message;
@@ -66,11 +83,28 @@ std::shared_ptr<RealImage> RealImage::Of(const Result<image::ImageSet>& images) 
   else if (session::SelectSources(*images, *capability, &made->sources_, &made->why_) == CUDA_SUCCESS &&
            made->sources_.empty())
     made->why_ = "its image is empty";
+  if (WantsMachineForms() && images.ok() && capability.ok() && !image::HasPtxFor(*images, *capability))
+    made->MakeForms(*images, *capability, file);
   return made;
 }
 
-std::shared_ptr<RealImage> RealImage::OfPointer(const void* image) { return Of(image::ReadImagePointer(image)); }
-std::shared_ptr<RealImage> RealImage::OfFile(const char* path) { return Of(image::ReadImageFile(path)); }
+void RealImage::MakeForms(const image::ImageSet& images, ComputeCapability device, const char* file) {
+  Status status = CheckOrigin(file);
+  if (status.ok() && !AllDevicesAre(device)) status = Error{"the machine's GPUs are of several kinds"};
+  auto forms = status.ok() ? MakeMachineForms(images, device) : Result<MachineForms>(status.error());
+  if (forms.ok()) forms_ = std::make_unique<MachineForms>(std::move(forms).value());
+  else why_ = forms.error().message;
+}
+
+void RealImage::DropForms(const std::string& why) {
+  forms_ = nullptr;
+  why_ = why;
+}
+
+std::shared_ptr<RealImage> RealImage::OfPointer(const void* image) {
+  return Of(image::ReadImagePointer(image), FileOf(image));
+}
+std::shared_ptr<RealImage> RealImage::OfFile(const char* path) { return Of(image::ReadImageFile(path), path); }
 
 Result<passes::Rewritten> RealImage::Slice() {
   std::unique_ptr<ptx::Module> module;
@@ -108,11 +142,17 @@ bool SlicedFunction::Allows(std::uint32_t threads, std::uint32_t dynamic_shared_
 
 // ---- RealKernel
 
-CUfunction RealKernel::Original() const {
+/// In the current context; null when the program's module has none of that name.
+CUfunction RealKernel::FunctionNamed(const std::string& name) const {
   CUfunction function = nullptr;
-  const CUresult status = home_.kernel != nullptr
-                              ? Real<Fn::cuKernelGetFunction>(&function, home_.kernel)
-                              : Real<Fn::cuModuleGetFunction>(&function, home_.module, name_.c_str());
+  CUkernel kernel = nullptr;
+  CUresult status = CUDA_SUCCESS;
+  if (home_.library == nullptr) {
+    status = Real<Fn::cuModuleGetFunction>(&function, home_.module, name.c_str());
+  } else {
+    status = Real<Fn::cuLibraryGetKernel>(&kernel, home_.library, name.c_str());
+    if (status == CUDA_SUCCESS) status = Real<Fn::cuKernelGetFunction>(&function, kernel);
+  }
   return status == CUDA_SUCCESS ? function : nullptr;
 }
 
@@ -153,7 +193,41 @@ Status RealKernel::CheckSameCode(const SlicedFunction& sliced) const {
   return {};
 }
 
+Result<SlicedFunction> RealKernel::MakeOfCode(const MachineForms& forms) const {
+  const auto found = forms.kernels.find(name_);
+  if (found == forms.kernels.end()) return Error{"its machine code does not have it"};
+  const machine::SlicedKernel& kernel = found->second;
+  if (!kernel.why_whole.empty()) return Error{kernel.why_whole};
+  const OutsideCaptures outside;
+  SlicedFunction sliced{.why_whole = {},
+                        .function = FunctionNamed(machine::SlicedName(name_)),
+                        .original = FunctionNamed(name_),
+                        .hidden = kernel.hidden,
+                        .own_params = kernel.own_params,
+                        .own_bytes = kernel.own_bytes,
+                        .param_bytes = kernel.own_bytes};
+  if (sliced.function == nullptr) return Error{"the driver does not find its sliced form"};
+  for (const passes::HiddenParam& hidden : kernel.hidden)
+    sliced.param_bytes = std::max(sliced.param_bytes, hidden.offset + passes::Info(hidden.role).bytes);
+  GL_TRY_STATUS(CheckSameCode(sliced));
+  return sliced;
+}
+
 Result<SlicedFunction> RealKernel::Make() const {
+  const MachineForms* const forms = image_->forms();
+  auto made = forms != nullptr ? MakeOfCode(*forms) : MakeOfText();
+  if (!made.ok()) return made;
+  made->max_threads =
+      static_cast<std::uint32_t>(std::max(AttributeOf(made->function, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK), 0));
+  if (const int carveout = AttributeOf(made->original, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT);
+      carveout >= 0)
+    static_cast<void>(
+        Real<Fn::cuFuncSetAttribute>(made->function, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, carveout));
+  GL_LOG(kInfo, "kernel %s runs in slices, by its %s", name_.c_str(), forms != nullptr ? "machine code" : "PTX");
+  return made;
+}
+
+Result<SlicedFunction> RealKernel::MakeOfText() const {
   GL_TRY(rewritten, image_->Sliced());
   const passes::KernelOutcome* const outcome = rewritten->Find(name_);
   if (outcome == nullptr) return Error{"its PTX does not have it"};
@@ -171,7 +245,7 @@ Result<SlicedFunction> RealKernel::Make() const {
     sliced.own_bytes = layout.offsets[own - 1] + static_cast<std::uint32_t>(kernel.params[own - 1].bytes());
   GL_TRY(module, Load(ptx::PrintModule(*alone)));
   sliced.module = module;
-  sliced.original = Original();
+  sliced.original = FunctionNamed(name_);
   Status status;
   if (const CUresult found = Real<Fn::cuModuleGetFunction>(&sliced.function, module, name_.c_str());
       found != CUDA_SUCCESS)
@@ -181,12 +255,6 @@ Result<SlicedFunction> RealKernel::Make() const {
     static_cast<void>(Real<Fn::cuModuleUnload>(module));
     return status.error();
   }
-  sliced.max_threads =
-      static_cast<std::uint32_t>(std::max(AttributeOf(sliced.function, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK), 0));
-  if (const int carveout = AttributeOf(sliced.original, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT);
-      carveout >= 0)
-    static_cast<void>(
-        Real<Fn::cuFuncSetAttribute>(sliced.function, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, carveout));
   return sliced;
 }
 

@@ -1,7 +1,8 @@
-// Kernels on a real GPU, and their forms that run in slices (docs/broker.md, "A real GPU"). The program's module stays
-// as the driver loaded it. Beside it, per kernel and context, stands a module of ours: the kernel as the slice pass
-// leaves it, made from the PTX that came with the image, compiled by the driver, working on the variables of the
-// program's module (rewriter/passes/extract.h).
+// Kernels on a real GPU, and their forms that run in slices (docs/broker.md, "A real GPU"). Of an image with PTX the
+// program's module stays as the driver loaded it. Beside it, per kernel and context, stands a module of ours: the
+// kernel as the slice pass leaves it, made from the PTX, compiled by the driver, working on the variables of the
+// program's module (rewriter/passes/extract.h). Of an image without PTX the form is in the program's own module
+// (machine_forms.h).
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,7 @@
 
 #include "interpose/api/cuda_types.h"
 #include "interpose/objects/ptx_sources.h"
+#include "interpose/real/machine_forms.h"
 #include "rewriter/passes/extract.h"
 #include "rewriter/passes/pipeline.h"
 #include "rewriter/passes/slice_range.h"
@@ -21,22 +23,29 @@
 
 namespace gridloom::api {
 
-/// The PTX of an image that the program has given the driver.
+/// What an image that the program gives the driver has for slices: PTX, or forms of machine code.
 class RealImage {
  public:
-  /// What cuModuleLoadData and its like take; read at once, as the program may free it. Never null: an image without
-  /// PTX has a reason.
+  /// What cuModuleLoadData and its like take; read at once, as the program may free it. Never null: an image with
+  /// nothing has a reason.
   static std::shared_ptr<RealImage> OfPointer(const void* image);
   static std::shared_ptr<RealImage> OfFile(const char* path);
 
   /// The kernel's module with all kernels sliced, made when it is first asked for; an error says why there is none.
   Result<const passes::Rewritten*> Sliced();
 
+  /// Of an image without PTX that the driver has loaded, or is to load; null when there are none.
+  const MachineForms* forms() const { return forms_.get(); }
+  /// The driver does not load them: the kernels run whole.
+  void DropForms(const std::string& why);
+
  private:
-  static std::shared_ptr<RealImage> Of(const Result<image::ImageSet>& images);
+  static std::shared_ptr<RealImage> Of(const Result<image::ImageSet>& images, const char* file);
+  void MakeForms(const image::ImageSet& images, ComputeCapability device, const char* file);
   Result<passes::Rewritten> Slice();
 
   std::vector<session::PtxSource> sources_;
+  std::unique_ptr<MachineForms> forms_;
   std::string why_;  ///< not empty: there is no PTX
   std::mutex mutex_;
   std::unique_ptr<Result<passes::Rewritten>> sliced_;
@@ -44,8 +53,8 @@ class RealImage {
 
 /// A kernel's sliced form in one context.
 struct SlicedFunction {
-  std::string why_whole;  ///< not empty: there is none
-  cuda::CUmodule module = nullptr;
+  std::string why_whole;            ///< not empty: there is none
+  cuda::CUmodule module = nullptr;  ///< ours; null when the form is in the program's
   cuda::CUfunction function = nullptr;
   cuda::CUfunction original = nullptr;  ///< the program's
   std::vector<passes::HiddenParam> hidden = {};
@@ -85,9 +94,11 @@ class RealKernel {
 
  private:
   Result<SlicedFunction> Make() const;
+  Result<SlicedFunction> MakeOfText() const;
+  Result<SlicedFunction> MakeOfCode(const MachineForms& forms) const;
   Result<passes::VariableAddresses> Addresses(const ptx::Module& module) const;
   Status CheckSameCode(const SlicedFunction& sliced) const;
-  cuda::CUfunction Original() const;
+  cuda::CUfunction FunctionNamed(const std::string& name) const;
   void TellWhole(const std::string& why);
 
   const std::shared_ptr<RealImage> image_;

@@ -163,6 +163,25 @@ CUresult LaunchSlice(const RealLaunch& launch, const SlicedFunction& form, Slice
                                         params.params(), params.extra());
 }
 
+/// The number of a grid: %gridid of its slices.
+std::uint64_t NextGrid() {
+  static std::atomic<std::uint64_t> grids{0};
+  return ++grids;
+}
+
+passes::GridShape ShapeOf(const RealLaunch& launch) { return {launch.grid[0], launch.grid[1], launch.grid[2]}; }
+
+/// CTAs `from` to `end` - 1, in slices of at most `most`, one behind the other. `from` is then where it came to.
+CUresult LaunchSlices(const RealLaunch& launch, const SlicedFunction& form, SliceParams& params, std::uint64_t& from,
+                      std::uint64_t end, std::uint64_t most) {
+  for (std::uint64_t count = 0; from < end; from += count) {
+    count = std::min({end - from, most, passes::LongestSlice(ShapeOf(launch), from)});
+    params.SetFirst(from);
+    if (const CUresult status = LaunchSlice(launch, form, params, count); status != CUDA_SUCCESS) return status;
+  }
+  return CUDA_SUCCESS;
+}
+
 /// Waits until everything that the launch's stream has so far has run.
 CUresult WaitForStream(const RealLaunch& launch) {
   const OutsideCaptures outside;
@@ -178,25 +197,28 @@ CUresult WaitForStream(const RealLaunch& launch) {
 
 }  // namespace
 
-RealGate::RealGate(BrokerLink* link)
+RealGate::RealGate(BrokerLink* link, bool alone)
     : link_(link),
+      alone_(alone),
       memory_(link != nullptr ? std::make_unique<RealMemory>(*link) : nullptr),
-      code_(link != nullptr ? std::make_unique<RealCode>() : nullptr) {}
+      code_(link != nullptr || alone ? std::make_unique<RealCode>() : nullptr) {}
 
 void RealGate::Start(session::Process& process) {
   const Status joined = process.observers().JoinBroker();
   BrokerLink* link = process.observers().broker();
+  bool alone = false;
   if (!joined.ok()) {
     session::Log(LogLevel::kError, joined.error().message);
     link = nullptr;
   } else if (link == nullptr) {
-    return;
+    if (session::SliceSize() == 0) return;
+    alone = true;
   } else if (link->timed()) {
     session::Log(LogLevel::kError,
                  "the broker simulates time (`gridloom daemon --timing`): a real GPU cannot be shared through it");
     link = nullptr;
   }
-  auto* const gate = new RealGate(link);
+  auto* const gate = new RealGate(link, alone);
   if (link != nullptr) StartThread([gate] { gate->Watch(); });
   g_gate_.store(gate, std::memory_order_release);
   pthread_atfork(nullptr, nullptr, [] {
@@ -207,14 +229,15 @@ void RealGate::Start(session::Process& process) {
 }
 
 CUresult RealGate::Run(const RealLaunch& launch, const Whole& whole) noexcept {
-  if (link_ == nullptr) return CUDA_ERROR_MPS_CONNECTION_FAILED;
+  if (link_ == nullptr && !alone_) return CUDA_ERROR_MPS_CONNECTION_FAILED;
   try {
     if (Captured(launch)) return whole();
     const Slices slices = SlicesOf(launch);
     if (slices.form != nullptr) {
-      if (const auto status = RunInSlices(launch, slices, whole)) return *status;
+      const auto status = alone_ ? RunInSlicesAlone(launch, slices) : RunInSlices(launch, slices, whole);
+      if (status) return *status;
     }
-    return RunWhole(launch, slices, whole);
+    return alone_ ? whole() : RunWhole(launch, slices, whole);
   } catch (...) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
@@ -259,10 +282,19 @@ RealGate::Slices RealGate::SlicesOf(const RealLaunch& launch) {
 }
 
 /// Nothing: it has to go whole, and nothing of it has run.
+std::optional<CUresult> RealGate::RunInSlicesAlone(const RealLaunch& launch, const Slices& slices) {
+  SliceParams params(*slices.form, ShapeOf(launch), NextGrid(), launch.params, launch.extra);
+  if (!params.valid()) return std::nullopt;
+  std::uint64_t at = 0;
+  const CUresult status = LaunchSlices(launch, *slices.form, params, at, launch.ctas, session::SliceSize());
+  if (status == CUDA_SUCCESS || at != 0) return status;
+  slices.kernel->GiveUp("the driver does not launch its sliced form");
+  return std::nullopt;
+}
+
+/// Nothing: it has to go whole, and nothing of it has run.
 std::optional<CUresult> RealGate::RunInSlices(const RealLaunch& launch, const Slices& slices, const Whole& whole) {
-  static std::atomic<std::uint64_t> grids{0};
-  const passes::GridShape grid{launch.grid[0], launch.grid[1], launch.grid[2]};
-  SliceParams params(*slices.form, grid, ++grids, launch.params, launch.extra);
+  SliceParams params(*slices.form, ShapeOf(launch), NextGrid(), launch.params, launch.extra);
   if (!params.valid()) return std::nullopt;
   const std::uint64_t most = session::SliceSize() != 0 ? session::SliceSize() : launch.ctas;
   protocol::Client& client = link_->client();
@@ -281,11 +313,9 @@ std::optional<CUresult> RealGate::RunInSlices(const RealLaunch& launch, const Sl
       Launched(launch, ticket, status);
       return status;
     }
-    for (std::uint64_t at = done, count = 0; at < end; at += count) {
-      count = std::min({end - at, most, passes::LongestSlice(grid, at)});
-      params.SetFirst(at);
-      status = LaunchSlice(launch, *slices.form, params, count);
-      if (status == CUDA_SUCCESS) continue;
+    std::uint64_t at = done;
+    status = LaunchSlices(launch, *slices.form, params, at, end, most);
+    if (status != CUDA_SUCCESS) {
       client.End(ticket, done, at != 0);
       if (at != 0) return status;
       slices.kernel->GiveUp("the driver does not launch its sliced form");

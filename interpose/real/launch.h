@@ -1,8 +1,8 @@
-// Launches on a real GPU that a broker shares (--connect, --device real): the broker says when, this process launches.
-// A launch waits for its grant in the thread that makes it, and counts as run once an event recorded behind it has
-// passed. A grid of more CTAs than the GPU has multiprocessors goes in the slices that the broker grants where its
-// kernel has a sliced form (kernel.h): each is one launch of that form, made when the one before has run. Everything
-// else goes to the real driver as it is.
+// Launches on a real GPU that go in slices (--device real). With a broker (--connect) it says when, this process
+// launches. A launch waits for its grant in the thread that makes it, and counts as run once an event recorded behind
+// it has passed. A grid of more CTAs than the GPU has multiprocessors goes in the slices that the broker grants where
+// its kernel has a sliced form (kernel.h): each is one launch of that form, made when the one before has run. Without a
+// broker (--slice) slices follow each other in the launch's stream. Everything else goes to the real driver as it is.
 #pragma once
 
 #include <array>
@@ -88,13 +88,14 @@ RealLaunch DescribeLaunch(bool per_thread, Args... args) {
   return launch;
 }
 
-/// Where the program's calls pass on their way to the real driver of a GPU that a broker shares. Never destroyed:
+/// Where the program's calls pass on their way to the real driver, where launches may go in slices. Never destroyed:
 /// threads of the program may launch until the very end.
 class RealGate {
  public:
-  /// Null when nobody schedules: calls go straight to the real driver.
+  /// Null when nobody schedules or slices: calls go straight to the real driver.
   static RealGate* Get() { return g_gate_.load(std::memory_order_acquire); }
-  /// Joins the broker that the settings name, if they name one. Once, when the real driver is loaded.
+  /// Joins the broker that the settings name, if they name one; without one there is a gate where they ask for slices.
+  /// Once, when the real driver is loaded.
   static void Start(session::Process& process);
 
   /// Who watches memory and code go by; null when nothing goes by, as the broker could not be joined.
@@ -116,8 +117,8 @@ class RealGate {
     cuda::CUevent event = nullptr;
   };
 
-  /// `link` null: the broker cannot be joined, and the program is not to go on without it: nothing is launched.
-  explicit RealGate(session::BrokerLink* link);
+  /// `link` null: there is no broker; unless `alone` one was asked for, cannot be joined, and nothing is launched.
+  RealGate(session::BrokerLink* link, bool alone);
   /// The program's call.
   struct Whole {
     cuda::CUresult (*run)(const void*);
@@ -133,6 +134,7 @@ class RealGate {
   cuda::CUresult Run(const RealLaunch& launch, const Whole& whole) noexcept;
   cuda::CUresult RunWhole(const RealLaunch& launch, const Slices& slices, const Whole& whole);
   std::optional<cuda::CUresult> RunInSlices(const RealLaunch& launch, const Slices& slices, const Whole& whole);
+  std::optional<cuda::CUresult> RunInSlicesAlone(const RealLaunch& launch, const Slices& slices);
   Slices SlicesOf(const RealLaunch& launch);
   bool GoesOn(protocol::Verdict verdict, cuda::CUresult* status) noexcept;
   void Launched(const RealLaunch& launch, const protocol::Client::Ticket& ticket, cuda::CUresult status) noexcept;
@@ -141,6 +143,7 @@ class RealGate {
 
   static std::atomic<RealGate*> g_gate_;
   session::BrokerLink* const link_;
+  const bool alone_;
   const std::unique_ptr<RealMemory> memory_;
   const std::unique_ptr<RealCode> code_;
   std::mutex mutex_;  ///< guards what follows

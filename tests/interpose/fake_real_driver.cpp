@@ -6,12 +6,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "interpose/api/cuda_types.h"
+#include "rewriter/image/image_set.h"
+#include "rewriter/machine/slice/kernel_parts.h"
+
+namespace machine = gridloom::machine;
 
 namespace {
 unsigned long g_calls;
@@ -20,6 +25,7 @@ std::atomic<int> g_event_status, g_capturing, g_memory_status;
 std::atomic<std::uint64_t> g_next_address{0x7000000000};
 
 struct Function {
+  std::string name;
   bool sliced = false;
   std::size_t params = 0;  ///< that it takes, of 8 bytes at most
 };
@@ -27,12 +33,28 @@ std::atomic<int> g_sliced_load_status, g_sliced_launch_status, g_sliced_version{
 std::mutex g_mutex;
 std::vector<FakeLaunch> g_recorded;
 
-/// Modules are PTX texts; what is in them is read no further than a test needs.
+/// Modules are PTX texts, of which no more is read than a test needs, or cubins.
 struct Module {
   std::string text;
   Function function;
+  std::map<std::string, Function> kernels;
 };
 bool IsSliced(const std::string& text) { return text.find("_gl_first_x") != std::string::npos; }
+
+/// Kernels of a cubin; sliced forms are kernels like others, whose names tell a test.
+void ReadKernels(const gridloom::image::Entry& entry, Module& module) {
+  const auto cubin = machine::CubinFile::Read(entry.stored);
+  if (!cubin.ok()) return;
+  for (const auto& symbol : cubin->symbols()) {
+    const auto parts = machine::ReadKernelParts(*cubin, symbol.name);
+    if (!parts.ok()) continue;
+    Function& kernel = module.kernels[symbol.name];
+    kernel.name = symbol.name;
+    kernel.sliced = symbol.name.ends_with(machine::SlicedName(""));
+    for (const machine::Attribute& attribute : parts->attributes)
+      kernel.params += attribute.code == machine::AttributeCode::kKparamInfo ? 1 : 0;
+  }
+}
 }  // namespace
 
 FAKE_EXPORT void fake_set_sliced(int load_status, int launch_status, int version) {
@@ -47,19 +69,49 @@ FAKE_EXPORT void fake_take_launches(std::vector<FakeLaunch>* launches) {
 }
 
 FAKE_EXPORT int cuModuleLoadDataEx(void** module, const void* image, unsigned, void*, void**) {
-  auto* const made = new Module{.text = static_cast<const char*>(image), .function = {}};
+  auto* const made = new Module{};
+  const auto images = gridloom::image::ReadImagePointer(image);
+  const bool code = images.ok() && images->HasKind(gridloom::image::EntryKind::kCubin);
+  if (code) ReadKernels(images->containers[0].entries[0], *made);
+  else made->text = static_cast<const char*>(image);
   made->function.sliced = IsSliced(made->text);
+  bool sliced = made->function.sliced;
+  for (const auto& [name, kernel] : made->kernels) sliced |= kernel.sliced;
   *module = made;
-  return made->function.sliced ? g_sliced_load_status.load() : 0;
+  return sliced ? g_sliced_load_status.load() : 0;
+}
+FAKE_EXPORT int cuModuleLoadData(void** module, const void* image) {
+  return cuModuleLoadDataEx(module, image, 0, nullptr, nullptr);
 }
 FAKE_EXPORT int cuModuleUnload(void*) { return 0; }
-FAKE_EXPORT int cuModuleGetFunction(void** function, void* module, const char*) {
+FAKE_EXPORT int cuModuleGetFunction(void** function, void* module, const char* name) {
   auto* const found = static_cast<Module*>(module);
+  if (!found->kernels.empty()) {
+    const auto kernel = found->kernels.find(name);
+    if (kernel == found->kernels.end()) return gridloom::cuda::CUDA_ERROR_NOT_FOUND;
+    *function = &kernel->second;
+    return 0;
+  }
   found->function.params = 0;
   for (std::size_t at = found->text.find(".entry"); (at = found->text.find(".param", at)) < found->text.find('{');
        at += 6)
     ++found->function.params;
   *function = &found->function;
+  return 0;
+}
+FAKE_EXPORT int cuModuleGetFunctionCount(unsigned* count, void* module) {
+  *count = static_cast<unsigned>(static_cast<Module*>(module)->kernels.size());
+  return 0;
+}
+FAKE_EXPORT int cuModuleEnumerateFunctions(void** functions, unsigned count, void* module) {
+  for (auto& [name, kernel] : static_cast<Module*>(module)->kernels) {
+    if (count-- == 0) break;
+    *functions++ = &kernel;
+  }
+  return 0;
+}
+FAKE_EXPORT int cuFuncGetName(const char** name, void* function) {
+  *name = static_cast<const Function*>(function)->name.c_str();
   return 0;
 }
 FAKE_EXPORT int cuModuleGetGlobal_v2(std::uint64_t* address, std::size_t* bytes, void*, const char* name) {

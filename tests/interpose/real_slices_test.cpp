@@ -220,7 +220,7 @@ TEST_CASE("RealSlices_OfAKernelThatTheDriverUnloaded_AreForgotten") {
   Fixture f;
   CUmodule module = nullptr;
   CUfunction scale = nullptr;
-  REQUIRE(cuModuleLoadData(&module, kScale) == CUDA_ERROR_NOT_SUPPORTED);  // the stand-in has no such function
+  REQUIRE(cuModuleLoadFatBinary(&module, kScale) == CUDA_ERROR_NOT_SUPPORTED);  // the stand-in has no such function
   REQUIRE(cuModuleLoadDataEx(&module, kScale, 0, nullptr, nullptr) == CUDA_SUCCESS);
   REQUIRE(cuModuleGetFunction(&scale, module, "scale") == CUDA_SUCCESS);
   CHECK(f.Run(scale, 20) == CUDA_SUCCESS);

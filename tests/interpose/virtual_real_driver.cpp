@@ -11,7 +11,9 @@ namespace {
 __attribute__((constructor)) void BeADriver() {
   const char* const device = std::getenv("GRIDLOOM_STAND_IN_DEVICE");
   setenv("GRIDLOOM_DEVICE", device != nullptr ? device : "h200", 1);
-  for (const char* const setting : {"GRIDLOOM_CONNECT", "GRIDLOOM_REAL_DRIVER", "GRIDLOOM_SLICE"}) unsetenv(setting);
+  for (const char* const setting : {"GRIDLOOM_CONNECT", "GRIDLOOM_REAL_DRIVER", "GRIDLOOM_SLICE",
+                                    "GRIDLOOM_SLICE_MACHINE_CODE", "GRIDLOOM_SLICE_LIBRARIES"})
+    unsetenv(setting);
 }
 
 }  // namespace
