@@ -10,12 +10,11 @@ namespace {
 
 constexpr char kText[] = ".text.", kInfo[] = ".nv.info.", kConstants[] = ".nv.constant0.";
 constexpr std::array kCopied = {".nv.constant2.", ".nv.shared.", ".nv.local."};
-constexpr char kFileInfo[] = ".nv.info", kCallGraph[] = ".nv.callgraph";
+constexpr char kCallGraph[] = ".nv.callgraph";
 
 // Space, alignment and bank of a parameter in KPARAM_INFO, as ptxas has them; the size stands above.
 constexpr std::uint32_t kParamPlace = 0x1F000, kParamSizeAt = 18, kHiddenParamBytes = 4;
 constexpr unsigned kRegistersInfoAt = 24;  // in sh_info of code, below sm_90
-constexpr std::uint32_t kSymbolInfo = (1U << kRegistersInfoAt) - 1;
 
 bool IsRelocations(const CubinFile::Section& section) {
   return section.header.sh_type == SHT_REL || section.header.sh_type == SHT_RELA;
