@@ -94,7 +94,7 @@ bool Parser::ParseParenthesized(Constant& out, int depth) {
 // A constant where a count, a size or a number of a directive is expected.
 bool Parser::ParseInteger(std::uint64_t& out, std::string_view what) {
   const SourceLoc loc = token_.loc;
-  if (!AtConstant()) return Fail(what);
+  if (!AtConstant(WarpSize::kNumber)) return Fail(what);
   Constant value;
   if (!ParseConstant(value)) return false;
   if (value.is_float || (!value.is_unsigned && static_cast<std::int64_t>(value.bits) < 0)) {

@@ -179,12 +179,14 @@ bool Parser::ParseDeclarator(Variable& variable) {
   return CheckSize(variable);
 }
 
-// range := '<' int '>'
+// range := '<' ( int | 'WARP_SZ' ) '>'
 bool Parser::ParseRange(Variable& variable) {
   Advance();
   const SourceLoc loc = token_.loc;
-  // A literal: as a constant expression its '>' would compare.
-  const auto count = At(TokenKind::kInt) ? IntegerFromText(token_.text) : std::nullopt;
+  // No expression: its '>' would compare.
+  const auto count = At(TokenKind::kInt)  ? IntegerFromText(token_.text)
+                     : AtIdent("WARP_SZ") ? std::optional(Constant::Signed(32))
+                                          : std::nullopt;
   if (!count) return Fail("the number of registers");
   Advance();
   if (count->bits > kMaxRegisterRange) {

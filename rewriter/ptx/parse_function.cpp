@@ -79,7 +79,7 @@ bool Parser::ParseFunctionDirective(Function& function) {
     if (!ParsePragma(directive.text)) return false;
   } else {
     Advance();
-    if (AtConstant()) {
+    if (AtConstant(WarpSize::kNumber)) {
       do {
         if (!ParseInteger(directive.values.emplace_back(), "a number")) return false;
       } while (Match(TokenKind::kComma));

@@ -1,11 +1,17 @@
 // Initial values of variables (PTX ISA, 5.4.4): numbers, addresses, masks of addresses, nested lists.
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "rewriter/ptx/parser_impl.h"
 
 namespace gridloom::ptx {
 namespace {
+
+bool IsByteMask(std::uint64_t mask) {
+  const int shift = std::countr_zero(mask);
+  return shift % 8 == 0 && mask >> shift == 0xff;
+}
 
 // Scalars in one element at a nesting level: level 0 is the whole variable, each further one drops a dimension. The
 // components of a vector type are a last dimension.
@@ -81,9 +87,9 @@ bool Parser::ParseInitializerElement(Variable& variable, std::uint64_t element) 
   return true;
 }
 
-// initializer-value := symbol-address | int '(' symbol-address ')' | constant
+// initializer-value := symbol-address | int '(' ( symbol-address | constant ) ')' | constant
 bool Parser::ParseInitializerValue(Initializer& out) {
-  if (At(TokenKind::kIdent) && !AtConstant()) return ParseSymbolAddress(out);
+  if (At(TokenKind::kIdent) && !AtConstant(WarpSize::kNumber)) return ParseSymbolAddress(out);
   if (At(TokenKind::kInt) && Ahead().kind == TokenKind::kLParen) {
     const SourceLoc loc = token_.loc;
     const auto mask = IntegerFromText(token_.text);
@@ -91,11 +97,20 @@ bool Parser::ParseInitializerValue(Initializer& out) {
     out.mask = mask->bits;
     Advance();
     Advance();
-    return ParseSymbolAddress(out) && Expect(TokenKind::kRParen, "after the masked address");
+    if (!AtConstant(WarpSize::kNumber))
+      return ParseSymbolAddress(out) && Expect(TokenKind::kRParen, "after the masked address");
+    out.mask = 0;
+    if (!IsByteMask(mask->bits)) return FailAt(loc, "expected a mask of one byte before '('");
+    Constant number;
+    if (!ParseConstant(number) || !Expect(TokenKind::kRParen, "after the masked number")) return false;
+    if (number.is_float) return FailAt(loc, "expected an integer behind the mask");
+    const std::uint64_t byte = (number.bits & mask->bits) >> std::countr_zero(mask->bits);
+    out.value = IntLiteral{.value = byte, .is_unsigned = true};
+    return true;
   }
   Operand operand;
   operand.loc = token_.loc;
-  if (!AtConstant()) return Fail("a constant or the address of a symbol");
+  if (!AtConstant(WarpSize::kNumber)) return Fail("a constant or the address of a symbol");
   if (!ParseConstantOperand(operand)) return false;
   if (operand.kind == OperandKind::kInt) {
     out.value = operand.int_literal;
@@ -137,7 +152,7 @@ bool Parser::ParseFieldList(Variable& variable) {
     if (At(TokenKind::kIdent)) {
       operand.text = token_.text;
       Advance();
-    } else if (!AtConstant() || !ParseConstantOperand(operand)) {
+    } else if (!AtConstant(WarpSize::kNumber) || !ParseConstantOperand(operand)) {
       return Fail("the attribute's value");
     }
     value.value = std::move(operand);

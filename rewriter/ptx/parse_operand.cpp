@@ -102,8 +102,8 @@ bool Parser::ParseSimpleOperand(Operand& out, OperandContext context) {
   }
 }
 
-// A constant expression can start here. WARP_SZ alone is a special register, in an expression it is 32.
-bool Parser::AtConstant() {
+// A constant expression can start here. WARP_SZ alone is a name where operands can be; in an expression it is 32.
+bool Parser::AtConstant(WarpSize alone) {
   switch (token_.kind) {
     case TokenKind::kInt:
     case TokenKind::kFloat:
@@ -112,7 +112,8 @@ bool Parser::AtConstant() {
     case TokenKind::kMinus:
     case TokenKind::kTilde:
     case TokenKind::kBang: return true;
-    case TokenKind::kIdent: return token_.text == "WARP_SZ" && PrecedenceOf(Ahead().kind) != 0;
+    case TokenKind::kIdent:
+      return token_.text == "WARP_SZ" && (alone == WarpSize::kNumber || PrecedenceOf(Ahead().kind) != 0);
     default: return false;
   }
 }
@@ -170,7 +171,7 @@ bool Parser::ParseSelector(Operand& out) {
 bool Parser::ParseSubscript(Operand& out, OperandContext context) {
   Advance();
   const Symbol symbol = symbols_.Find(out.text);
-  const bool by_register = At(TokenKind::kIdent) && !AtConstant();
+  const bool by_register = At(TokenKind::kIdent) && !AtConstant(WarpSize::kNumber);
   std::uint64_t index = 0;
   if (!by_register && !ParseInteger(index, "an array index")) return false;
   if (symbol.variable == nullptr) return FailAt(out.loc, "'" + std::string(out.text) + "' is not a declared array");

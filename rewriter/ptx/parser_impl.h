@@ -150,7 +150,8 @@ class Parser {
   bool ParseAddress(Operand& out, OperandContext context);
   bool ParseAddressBase(AddressOperand& out);
   bool ParseConstantOperand(Operand& out);
-  bool AtConstant();
+  enum class WarpSize : std::uint8_t { kOperand, kNumber };
+  bool AtConstant(WarpSize alone = WarpSize::kOperand);
 
   // --- names (resolve.cpp)
   void ResolveOperand(Operand& operand, bool label_expected);

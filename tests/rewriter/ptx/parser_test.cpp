@@ -98,6 +98,36 @@ TEST_CASE("Parser_ConstantExpressions_AreEvaluated") {
   CHECK(Reprint("mov.f64 %rd1, 1.0/2;") == "mov.f64 %rd1, 0d3FE0000000000000;");
 }
 
+TEST_CASE("Parser_WarpSize_IsANumberWhereverOneStands") {
+  const Parsed parsed = Parse(
+      ".version 9.0\n.target sm_90\n.address_size 64\n.global .align WARP_SZ .b32 a[WARP_SZ];\n"
+      ".global .u32 b[2] = {WARP_SZ, -WARP_SZ};\n.global .u32 c = WARP_SZ;\n"
+      ".visible .entry k(.param .align WARP_SZ .b8 p[WARP_SZ]) .reqntid WARP_SZ, 1, 1\n"
+      "{\n.reg .b32 %r<WARP_SZ>;\nmov.b32 %r31, a[WARP_SZ];\n}\n");
+  INFO(parsed.errors());
+  REQUIRE(!parsed.sink.has_errors());
+  CHECK(PrintVariable(parsed.module->variables[0]) == ".global .align 32 .b32 a[32]");
+  CHECK(PrintVariable(parsed.module->variables[1]) == ".global .u32 b[2] = {32, -32}");
+  CHECK(PrintVariable(parsed.module->variables[2]) == ".global .u32 c = 32");
+  CHECK(parsed.module->functions[0].directives[0].values == std::vector<std::uint64_t>{32, 1, 1});
+  CHECK(LastInstruction(parsed).operands[0].index == 31);
+}
+
+// What ptxas stores for each; it has no other masks for numbers.
+TEST_CASE("Parser_MasksOfNumbers_GiveTheirByte") {
+  const std::string head = ".version 9.0\n.target sm_90\n.address_size 64\n";
+  const Parsed parsed = Parse(head +
+                              ".global .b8 a[5] = {0xff(0x12345678), 0xff00(0x12345678), 0xff0000(0x12345678), "
+                              "0xff000000(0x12345678), 0xff00(WARP_SZ * 256)};\n.global .u64 b = 0xff00(-1);\n");
+  INFO(parsed.errors());
+  REQUIRE(!parsed.sink.has_errors());
+  CHECK(PrintVariable(parsed.module->variables[0]) == ".global .b8 a[5] = {120U, 86U, 52U, 18U, 32U}");
+  CHECK(PrintVariable(parsed.module->variables[1]) == ".global .u64 b = 255U");
+  CHECK(Parse(head + ".global .b16 a = 0xffff(1);\n").sink.has_errors());
+  CHECK(Parse(head + ".global .b8 a = 0xff0(1);\n").sink.has_errors());
+  CHECK(Parse(head + ".global .b8 a = 0xff(1.0);\n").sink.has_errors());
+}
+
 // What ptxas stores for each.
 TEST_CASE("Parser_ConstantExpressions_HaveTheSignThatTheirOperatorsGive") {
   const auto value = [](const std::string& expression) {
