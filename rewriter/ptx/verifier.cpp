@@ -20,6 +20,37 @@ constexpr TargetRow kTargets[] = {
     {90, 78, 80}, {100, 86, 86}, {101, 86, 86}, {103, 88, 88}, {110, 90, 90}, {120, 87, 87}, {121, 88, 88},
 };
 
+/// Directives of kernels with numbers: how many there are at most, and whether 0 is none of them (ISA 11.4, 11.7).
+struct CountRow {
+  std::string_view directive;
+  std::size_t most;
+  bool positive;
+};
+constexpr CountRow kCountRows[] = {
+    {"maxntid", 3, true},
+    {"reqntid", 3, true},
+    {"maxnreg", 1, true},
+    {"minnctapersm", 1, true},
+    {"reqnctapercluster", 3, false},
+    {"maxclusterrank", 1, false},
+};
+
+/// What two declarations of a function disagree in; empty: nothing.
+std::string DifferenceOf(const Function& one, const Function& other) {
+  const auto compare = [](const auto& ones, const auto& others) -> std::string {
+    if (ones.size() != others.size()) return "number of parameters";
+    for (std::size_t i = 0; i < ones.size(); ++i) {
+      const Variable &a = ones[i], &b = others[i];
+      if (a.space != b.space) return "state space of a parameter";
+      if (a.type != b.type || a.vector != b.vector || a.dims != b.dims) return "type of a parameter";
+    }
+    return {};
+  };
+  if (one.is_entry != other.is_entry) return "being a kernel or a function";
+  const std::string difference = compare(one.returns, other.returns);
+  return difference.empty() ? compare(one.params, other.params) : difference;
+}
+
 std::string VersionText(unsigned ptx) { return std::to_string(ptx / 10) + '.' + std::to_string(ptx % 10); }
 
 }  // namespace
@@ -137,12 +168,17 @@ void Verifier::DeclareName(Names& names, std::string_view name, SourceLoc loc) {
 // Functions may be declared any number of times and defined once; variables are declared once, save after .extern.
 void Verifier::VerifyGlobalNames() {
   Names variables, definitions;
+  std::unordered_map<std::string_view, const Function*> first_of;
   for (const Variable& variable : module_.variables) {
     if (variable.linkage != Linkage::kExtern) DeclareName(variables, variable.name, variable.loc);
   }
   for (const Function& function : module_.functions) {
     if (function.body != nullptr) DeclareName(definitions, function.name, function.loc);
     if (variables.contains(function.name)) DeclareName(variables, function.name, function.loc);
+    const Function& first = *first_of.emplace(function.name, &function).first->second;
+    if (const std::string difference = DifferenceOf(first, function); !difference.empty())
+      Error(function.loc, "'" + std::string(function.name) + "' differs from its declaration in line " +
+                              std::to_string(first.loc.line) + " in the " + difference);
   }
 }
 
@@ -167,9 +203,21 @@ void Verifier::VerifyFunction(const Function& function) {
   VerifyParameters(function);
   if (function.FindDirective("maxntid") != nullptr && function.FindDirective("reqntid") != nullptr)
     Error(function.loc, "'" + std::string(function.name) + "' has both .maxntid and .reqntid");
-  const FunctionDirective* const registers = function.FindDirective("maxnreg");
-  if (registers != nullptr && !registers->values.empty() && registers->values[0] == 0)
-    Error(function.loc, "'" + std::string(function.name) + "' has .maxnreg 0");
+  for (const CountRow& row : kCountRows) {
+    const FunctionDirective* const found = function.FindDirective(row.directive);
+    const std::string name = "." + std::string(row.directive);
+    if (found == nullptr) continue;
+    if (found->values.empty() || found->values.size() > row.most)
+      Error(function.loc, "'" + std::string(function.name) + "' has " + name + " with a wrong number of values");
+    if (row.positive && std::ranges::find(found->values, 0) != found->values.end())
+      Error(function.loc, "'" + std::string(function.name) + "' has " + name + " 0");
+  }
+  const auto has = [&](std::string_view name) { return function.FindDirective(name) != nullptr; };
+  if (has("reqnctapercluster") && has("maxclusterrank"))
+    Error(function.loc, "'" + std::string(function.name) + "' has both .reqnctapercluster and .maxclusterrank");
+  if (has("blocksareclusters") && !(has("reqntid") && has("reqnctapercluster")))
+    Error(function.loc, ".blocksareclusters needs .reqntid and .reqnctapercluster");
+  if (function.noreturn && function.is_entry) Error(function.loc, ".noreturn is for functions, not for kernels");
   if (function.noreturn && !function.returns.empty()) Error(function.loc, "a .noreturn function returns nothing");
   if (function.body == nullptr) return;
   Names names;

@@ -248,4 +248,30 @@ TEST_CASE("Verifier_DirectivesThatContradict_AreRefused") {
   CHECK(verify(".reqntid 64 .maxnreg 32"));
   CHECK(!verify(".maxntid 64 .reqntid 64"));
   CHECK(!verify(".maxnreg 0"));
+  CHECK(verify(".reqntid 32, 2, 1 .minnctapersm 1 .explicitcluster .reqnctapercluster 2"));
+  CHECK(!verify(".maxntid 0"));
+  CHECK(!verify(".reqntid 32, 0"));
+  CHECK(!verify(".minnctapersm 0"));
+  CHECK(!verify(".maxntid 1, 1, 1, 1"));
+  CHECK(!verify(".maxntid"));
+  CHECK(!verify(".reqnctapercluster 2 .maxclusterrank 4"));
+  CHECK(!verify(".blocksareclusters .maxntid 32 .reqnctapercluster 2"));
+  CHECK(!verify(".noreturn"));
+}
+
+TEST_CASE("Verifier_DeclarationsThatDiffer_AreRefused") {
+  const auto verify = [](const std::string& functions) {
+    DiagnosticSink sink;
+    const auto module =
+        ParseModule(".version 8.0\n.target sm_90\n.address_size 64\n" + functions + "\n.entry k() { ret; }\n", sink);
+    return !sink.has_errors() && VerifyModule(*module, sink);
+  };
+  const std::string one = ".func (.param .b32 r) f(.param .b32 a, .param .align 4 .b8 b[8]);\n";
+  CHECK(verify(one + one + ".func (.param .b32 q) f(.param .b32 c, .param .align 4 .b8 d[8]) { ret; }"));
+  CHECK(!verify(one + ".func (.param .b32 r) f(.param .b32 a, .param .align 4 .b8 b[12]) { ret; }"));
+  CHECK(!verify(one + ".func (.param .b32 r) f(.param .f32 a, .param .align 4 .b8 b[8]) { ret; }"));
+  CHECK(!verify(one + ".func (.param .b32 r) f(.reg .b32 a, .param .align 4 .b8 b[8]) { ret; }"));
+  CHECK(!verify(one + ".func (.param .b32 r) f(.param .b32 a) { ret; }"));
+  CHECK(!verify(one + ".func f(.param .b32 a, .param .align 4 .b8 b[8]) { ret; }"));
+  CHECK(!verify(".func f();\n.entry f() { ret; }"));
 }

@@ -131,6 +131,21 @@ TEST_CASE("WordsThatNeedAnother_AreRefusedByNameWhereTheyAreLaunched") {
   ExpectRefused(instructions, "8.0");
 }
 
+// Operations that a type does not have.
+TEST_CASE("OperationsOfAnotherType_AreRefusedByNameWhereTheyAreLaunched") {
+  const Named instructions = {{"atom.global.add.b32 %r1, [%rd1], %r2;", "does not take '.add'"},
+                              {"atom.global.add.s64 %rd1, [%rd1], %rd2;", "does not take '.add'"},
+                              {"atom.global.inc.s32 %r1, [%rd1], %r2;", "does not take '.inc'"},
+                              {"atom.global.and.u32 %r1, [%rd1], %r2;", "does not take '.and'"},
+                              {"atom.global.exch.u32 %r1, [%rd1], %r2;", "does not take '.exch'"},
+                              {"red.global.xor.s32 [%rd1], %r2;", "does not take '.xor'"},
+                              {"redux.sync.and.u32 %r1, %r2, %r3;", "does not take '.and'"},
+                              {"redux.sync.add.b32 %r1, %r2, %r3;", "does not take '.add'"},
+                              {"set.eq.f16x2.u32 %r1, %r2, %r3;", "does not take '.eq'"},
+                              {"st.shared.L2::cache_hint.u32 [%rd1], %r1, %rd2;", "does not take '.L2::cache_hint'"}};
+  ExpectRefused(instructions, "8.0");
+}
+
 namespace {
 
 /// What is wrong with an instruction, or nothing.
@@ -158,6 +173,16 @@ TEST_CASE("WordsOfAnotherForm_AreRefusedByName") {
       {"cvt.rn.ftz.f64.u32 %g1, %r1;", "does not take '.ftz'"},
       {"cvt.rna.f32.f64 %f1, %g1;", "does not take '.rna'"},
       {"cvt.sat.u32.u8 %r1, %h1;", "does not take '.sat'"},
+      {"cp.reduce.async.bulk.global.shared::cta.bulk_group.and.u32 [%rd1], [%r1], %r2;", "does not take '.and'"},
+      {"cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.min.u64 [%r1], [%r2], %r3, "
+       "[%r1];",
+       "does not take '.min'"},
+      {"ld.shared.v8.b32 {%r1, %r2, %r3, %r1, %r2, %r3, %r1, %r2}, [%rd1];", "does not take '.v8'"},
+      {"st.async.global.mbarrier::complete_tx::bytes.b32 [%r1], %r2, [%r3];",
+       "does not take '.mbarrier::complete_tx::bytes'"},
+      {"st.bulk.weak.global [%rd1], %rd2, 0;", "does not take '.global'"},
+      {"fence.proxy.async.shared;", "does not take '.shared'"},
+      {"cvt.pack.sat.u16.s32.b32 %r1, %r2, %r3, %r1;", "u16"},
       {"cvt.rzi.f32.f16 %f1, %h1;", "does not take '.rzi'"},
       {"fence.proxy.alias.acq_rel.gpu;", "does not take '.acq_rel'"},
       {"fence.proxy.async::generic.acquire.cluster;", "needs .sync_restrict::shared::cluster"},
