@@ -66,8 +66,9 @@ Value* ReadSpecial(Lifter& l, std::string_view text);
 Value* ReadSpecialComponent(Lifter& l, std::string_view text, std::size_t component);
 
 // lift_tensor.cpp
-void ReadFragment(Lifter& l, const Operand& operand, unsigned count, bool wide, llvm::SmallVectorImpl<Value*>& out);
-void WriteFragment(Lifter& l, const Operand& operand, Value* result, unsigned count, bool wide);
+void ReadFragment(Lifter& l, const Operand& operand, unsigned count, bool wide, llvm::SmallVectorImpl<Value*>& out,
+                  unsigned repeats = 1);
+void WriteFragment(Lifter& l, const Operand& operand, Value* result, unsigned count, bool wide, unsigned repeats = 1);
 Value* HostAddress(Lifter& l, const Place& place);
 
 // lift_video.cpp

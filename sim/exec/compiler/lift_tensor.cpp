@@ -95,6 +95,27 @@ bool IsKnownShape(MatrixType type, const MatrixShape& shape, MatrixInstruction i
   return false;
 }
 
+/// Whether some product has such an accumulator.
+bool IsWmmaAccumulator(MatrixType type, const MatrixShape& shape) {
+  using enum MatrixType;
+  const auto has = [&](std::initializer_list<MatrixType> factors) {
+    return std::ranges::any_of(factors,
+                               [&](MatrixType one) { return IsKnownShape(one, shape, MatrixInstruction::kWmma); });
+  };
+  switch (type) {
+    case kF16: return has({kF16});
+    case kF32: return has({kF16, kBF16, kTF32});
+    case kF64: return has({kF64});
+    case kS32: return has({kS8, kS4, kB1});
+    default: return false;
+  }
+}
+
+bool IsWmmaMatrix(MatrixRole role, MatrixType type, const MatrixShape& shape) {
+  return role == MatrixRole::kAccumulator ? IsWmmaAccumulator(type, shape)
+                                          : IsKnownShape(type, shape, MatrixInstruction::kWmma);
+}
+
 bool IsAccumulator(MatrixType factor, MatrixType accumulator) {
   if (factor == MatrixType::kF64) return accumulator == MatrixType::kF64;
   if (IsIntegerMatrix(factor)) return accumulator == MatrixType::kS32;
@@ -140,8 +161,11 @@ MmaImm MmaImmOf(Lifter& l, const Instruction& inst) {
     return *found;
   };
   const MatrixType d = type(0, 0), a = type(1, 2), b = type(2, 2), c = type(3, 1);
-  const bool matching = BitsOf(a) == BitsOf(b) && IsIntegerMatrix(a) == IsIntegerMatrix(b) &&
-                        (BitsOf(a) == 8 || IsIntegerMatrix(a) || a == b);
+  // Factors of two types: 8-bit floats, and signed beside unsigned integers, but for wmma. Accumulators of two types:
+  // those of wmma and of quads.
+  const bool mixes = !wmma && (BitsOf(a) == 8 || IsIntegerMatrix(a));
+  const bool matching = BitsOf(a) == BitsOf(b) && IsIntegerMatrix(a) == IsIntegerMatrix(b) && (mixes || a == b) &&
+                        (c == d || wmma || shape->k == 4);
   if (!matching || !IsKnownShape(a, *shape, instruction) || !IsAccumulator(a, c) || !IsAccumulator(a, d))
     l.RefuseInstruction();
   MmaImm imm{.m = static_cast<std::uint8_t>(shape->m), .n = static_cast<std::uint8_t>(shape->n), .k = shape->k};
@@ -166,17 +190,18 @@ MmaImm MmaImmOf(Lifter& l, const Instruction& inst) {
 
 }  // namespace
 
-/// Appends the `count` different registers of a fragment; wmma repeats those of halves when there are fewer than eight.
-void ReadFragment(Lifter& l, const Operand& operand, unsigned count, bool wide, llvm::SmallVectorImpl<Value*>& out) {
+/// Appends the `count` different registers of a fragment; the instruction has each `repeats` times.
+void ReadFragment(Lifter& l, const Operand& operand, unsigned count, bool wide, llvm::SmallVectorImpl<Value*>& out,
+                  unsigned repeats) {
   const std::vector<Operand> registers = l.Components(operand);
-  if (registers.size() % count != 0 || registers.empty()) l.RefuseInstruction("has a fragment of another size");
+  if (registers.size() != std::size_t{count} * repeats) l.RefuseInstruction("has a fragment of another size");
   for (unsigned i = 0; i < count; ++i)
     out.push_back(l.AsInt(l.Read(registers[i], wide ? ScalarType::kB64 : ScalarType::kB32)));
 }
 
-void WriteFragment(Lifter& l, const Operand& operand, Value* result, unsigned count, bool wide) {
+void WriteFragment(Lifter& l, const Operand& operand, Value* result, unsigned count, bool wide, unsigned repeats) {
   const std::vector<Operand> registers = l.Components(operand);
-  if (registers.size() % count != 0 || registers.empty()) l.RefuseInstruction("has a fragment of another size");
+  if (registers.size() != std::size_t{count} * repeats) l.RefuseInstruction("has a fragment of another size");
   for (unsigned i = 0; i < registers.size(); ++i) {
     l.Write(registers[i], count == 1 ? result : l.b.CreateExtractValue(result, i % count),
             wide ? ScalarType::kB64 : ScalarType::kB32);
@@ -185,10 +210,15 @@ void WriteFragment(Lifter& l, const Operand& operand, Value* result, unsigned co
 
 namespace {
 
-/// {byte, thread} as one word.
-Value* ReadSelector(Lifter& l, const Operand& operand) {
+/// {byte, thread} as one word. `scales`: of a line; `threads`: of a quad, one of which or a pair of which is selected.
+Value* ReadSelector(Lifter& l, const Operand& operand, unsigned scales, unsigned threads) {
   const std::vector<Operand> parts = l.Components(operand);
   if (parts.size() != 2) l.RefuseInstruction("has a selector without a byte and a thread");
+  const auto is_beyond = [&](std::size_t i, unsigned end, unsigned step) {
+    const std::uint64_t value = parts[i].kind == OperandKind::kInt ? parts[i].int_literal.value : 0;
+    return value >= end || value % step != 0;
+  };
+  if (is_beyond(0, 4, scales) || is_beyond(1, threads, 1)) l.RefuseInstruction("has a selector that selects nothing");
   const auto part = [&](std::size_t i) {
     return l.Resize(l.AsInt(l.Read(parts[i], ScalarType::kB16)), l.b.getInt32Ty(), false);
   };
@@ -216,14 +246,17 @@ void LiftScaledMma(Lifter& l, const Instruction& inst) {
   ReadFragment(l, l.Op(1), 4, false, inputs);
   ReadFragment(l, l.Op(2), 2, false, inputs);
   ReadFragment(l, l.Op(3), 4, false, inputs);
-  for (const std::size_t scale : {std::size_t{4}, std::size_t{6}}) {
+  for (const auto& [scale, threads] : {std::pair(std::size_t{4}, 2u), std::pair(std::size_t{6}, 4u)}) {
     ReadFragment(l, l.Op(scale), 1, false, inputs);
-    inputs.push_back(ReadSelector(l, l.Op(scale + 1)));
+    inputs.push_back(ReadSelector(l, l.Op(scale + 1), imm.scales, threads));
   }
   const llvm::SmallVector<llvm::Type*, 8> outputs(kScaledMmaOutputs, l.b.getInt32Ty());
   WriteFragment(l, l.Op(0), l.b.CallHelper(Helper::kScaledMma, outputs, inputs, PackImm(imm)), kScaledMmaOutputs,
                 false);
 }
+
+/// wmma has eight registers for factors of halves, whatever their shape.
+unsigned WmmaRepeats(MatrixType type, unsigned registers) { return type == MatrixType::kF16 ? 8 / registers : 1; }
 
 }  // namespace
 
@@ -233,10 +266,11 @@ template <>
 void Lift<semantic::Mma>(Lifter& l, const Instruction& inst) {
   if (HasText(inst, "block_scale")) return LiftScaledMma(l, inst);
   const MmaImm imm = MmaImmOf(l, inst);
-  const bool wide = imm.a() == MatrixType::kF64;
+  const bool wide = imm.a() == MatrixType::kF64, wmma = inst.opcode == Opcode::kWmma;
+  const unsigned of_a = RegistersOfA(imm), of_b = RegistersOfB(imm);
   llvm::SmallVector<Value*, 24> inputs;
-  ReadFragment(l, l.Op(1), RegistersOfA(imm), wide, inputs);
-  ReadFragment(l, l.Op(2), RegistersOfB(imm), wide, inputs);
+  ReadFragment(l, l.Op(1), of_a, wide, inputs, wmma ? WmmaRepeats(imm.a(), of_a) : 1);
+  ReadFragment(l, l.Op(2), of_b, wide, inputs, wmma ? WmmaRepeats(imm.b(), of_b) : 1);
   ReadFragment(l, l.Op(3), AccumulatorRegisters(imm, imm.c()), wide, inputs);
   if (imm.has(MmaImm::kSparse)) inputs.push_back(l.Read(l.Op(4), ScalarType::kB32));
   const unsigned count = AccumulatorRegisters(imm, imm.d());
@@ -274,8 +308,7 @@ void Lift<semantic::Wmma>(Lifter& l, const Instruction& inst) {
   MatrixMemoryImm imm{.role = MatrixRole::kAccumulator, .type = *type};
   if (load && HasText(inst, "a")) imm.role = MatrixRole::kA;
   if (load && HasText(inst, "b")) imm.role = MatrixRole::kB;
-  if (imm.role != MatrixRole::kAccumulator && !IsKnownShape(*type, *shape, MatrixInstruction::kWmma))
-    l.RefuseInstruction();
+  if (!IsWmmaMatrix(imm.role, *type, *shape)) l.RefuseInstruction();
   imm.rows = static_cast<std::uint8_t>(imm.role == MatrixRole::kB ? shape->k : shape->m);
   imm.columns = static_cast<std::uint8_t>(imm.role == MatrixRole::kA ? shape->k : shape->n);
   imm.column_major = inst.Has(Mod::kCol);
@@ -288,6 +321,7 @@ void Lift<semantic::Wmma>(Lifter& l, const Instruction& inst) {
   llvm::SmallVector<Value*, 12> inputs{HostAddress(l, place), stride};
   RecordMatrix(l, imm, place, stride, load ? AccessKind::kRead : AccessKind::kWrite);
   const unsigned count = FragmentRegisters(imm.role, imm.type, imm.rows, imm.columns);
+  const unsigned repeats = imm.role == MatrixRole::kAccumulator ? 1 : WmmaRepeats(*type, count);
   const bool wide = *type == MatrixType::kF64;
   if (!load) {
     ReadFragment(l, l.Op(1), count, wide, inputs);
@@ -295,7 +329,7 @@ void Lift<semantic::Wmma>(Lifter& l, const Instruction& inst) {
     return;
   }
   const llvm::SmallVector<llvm::Type*, 8> outputs(count, l.b.getIntNTy(wide ? 64 : 32));
-  WriteFragment(l, l.Op(0), l.b.CallHelper(Helper::kMatrixLoad, outputs, inputs, PackImm(imm)), count, wide);
+  WriteFragment(l, l.Op(0), l.b.CallHelper(Helper::kMatrixLoad, outputs, inputs, PackImm(imm)), count, wide, repeats);
 }
 
 namespace {

@@ -499,6 +499,81 @@ void CheckScaled(WarpRun& run, const ScaledCase& test, unsigned byte_a, unsigned
 
 }  // namespace
 
+// Whose scale is whose, from documents alone. Of A (PTX ISA 9.4, 9.7.16.3): of a quad, the threads of a pair; which of
+// them is whose row says CUTLASS (mma_traits_sm120.hpp): SFALayout is Shape ((2, 2, 8), k), Stride ((8, 0, 1), 16),
+// SFBLayout Shape ((4, 8), k), Stride ((0, 1), 8), so that of a thread's number the first mode is 8 rows, the second,
+// of stride 0, the pair that thread-id-a chooses, and the third the row. One byte of all lanes' words is 2, all others
+// are 1: which sums change tells whose it is, and by how much, of which block.
+TEST_CASE("Mma_BlockScaled_ScalesAreThoseOfTheLanesInCutlassLayouts") {
+  struct Form {
+    std::string words, type, scale;
+    unsigned k, scales, one, two;  // the codes of 1 and 2
+  };
+  WarpRun run;
+  const auto expected = [](bool of_a, unsigned lane, unsigned thread) -> unsigned {  // row or column, or none
+    if (!of_a) return lane % 4 == thread ? lane / 4 : ~0u;
+    return lane / 2 % 2 == thread ? lane % 2 * 8 + lane / 4 : ~0u;
+  };
+  for (const Form& form : {Form{"kind::mxf8f6f4.block_scale.scale_vec::1X", "e4m3", "ue8m0", 32, 1, 127, 128},
+                           Form{"kind::mxf4.block_scale.scale_vec::2X", "e2m1", "ue8m0", 64, 2, 127, 128},
+                           Form{"kind::mxf4nvf4.block_scale.scale_vec::4X", "e2m1", "ue4m3", 64, 4, 0x38, 0x40}}) {
+    const std::uint32_t ones = form.k == 32 ? 0x38383838 : 0x22222222, plain = form.one * 0x01010101u;
+    for (const bool of_a : {true, false}) {
+      for (unsigned lane = 0; lane < 32; ++lane) {
+        for (unsigned byte = 0; byte < 4; ++byte) {
+          const unsigned thread = (lane + byte) % (of_a ? 2 : 4), chosen = byte / form.scales * form.scales;
+          std::string body = ".reg .pred %q; mov.b32 %r0, " + std::to_string(plain) +
+                             "; mov.b32 %r1, %r0; mov.b32 %a0, " + std::to_string(ones) + "; setp.eq.u32 %q, %t, " +
+                             std::to_string(lane) + "; @%q mov.b32 " + (of_a ? "%r0, " : "%r1, ") +
+                             std::to_string(plain + ((form.two - form.one) << 8 * byte)) +
+                             ";\nmov.b32 %e0, 0; mov.b32 %e1, 0; mov.b32 %e2, 0; mov.b32 %e3, 0;\n";
+          const std::string mine = "{" + std::to_string(chosen) + ", " + std::to_string(thread) + "}";
+          body += "mma.sync.aligned.m16n8k" + std::to_string(form.k) + ".row.col." + form.words + ".f32." + form.type +
+                  "." + form.type + ".f32." + form.scale +
+                  " {%e0, %e1, %e2, %e3}, {%a0, %a0, %a0, %a0}, {%a0, %a0}, {%e0, %e1, %e2, %e3}, {%r0}, " +
+                  (of_a ? mine : "{0, 0}") + ", {%r1}, " + (of_a ? "{0, 0}" : mine) + ";\n";
+          const auto out = run(body + WriteRegisters(4), {}, 512);
+          INFO(form.words << (of_a ? " a " : " b ") << lane << ' ' << byte);
+          const unsigned line = expected(of_a, lane, thread);
+          for (unsigned row = 0; row < 16; ++row) {
+            for (unsigned column = 0; column < 8; ++column) {
+              const bool doubled = (of_a ? row : column) == line;
+              const float got = At<float>(out, (row % 8 * 4 + column / 2) * 4 + row / 8 * 2 + column % 2);
+              CHECK(got == static_cast<float>(form.k + (doubled ? form.k / form.scales : 0)));
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("Mma_OfWrongSelectorsAndFragments_IsRefused") {
+  WarpRun run;
+  const auto refused = [&](const std::string& instruction) {
+    run(instruction, RandomBytes(16, 9), 16, true);
+    return run.fault.kind == FaultKind::kCompile;
+  };
+  const auto scaled = [](const std::string& selectors) {
+    return "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0 {%e0, %e1, %e2, %e3}, "
+           "{%a0, "
+           "%a1, %a2, %a3}, {%b0, %b1}, {%e0, %e1, %e2, %e3}, {%r0}, " +
+           selectors + ";";
+  };
+  CHECK(!refused(scaled("{2, 1}, {%r1}, {0, 3}")));
+  for (const std::string wrong : {"{1, 0}, {%r1}, {0, 0}", "{0, 2}, {%r1}, {0, 0}", "{0, 0}, {%r1}, {3, 0}",
+                                  "{0, 0}, {%r1}, {0, 4}", "{4, 0}, {%r1}, {0, 0}"})
+    CHECK(refused(scaled(wrong)));
+  // Twice as many registers as the shape has, and accumulators of two types.
+  CHECK(
+      refused("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%e0, %e1, %e2, %e3}, {%a0, %a1, %a2, %a3}, {%b0}, "
+              "{%e0, %e1, %e2, %e3};"));
+  CHECK(
+      refused("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f16 {%e0, %e1, %e2, %e3}, {%a0, %a1, %a2, %a3}, {%b0, "
+              "%b1}, {%r0, %r1};"));
+  CHECK(refused("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r0, %r1}, [%r2];"));
+}
+
 TEST_CASE("Mma_BlockScaled_MultipliesBlocksByTheirScales") {
   WarpRun run;
   std::mt19937 random(77);
