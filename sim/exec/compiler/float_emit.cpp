@@ -182,7 +182,7 @@ Value* FloatEmitter::RoundNearest(Value* x) {
   Value* magic = llvm::ConstantFP::get(x->getType(), x->getType()->isFloatTy() ? 0x1p23 : 0x1p52);
   Value* magnitude = Abs(x);
   Value* rounded = b_.CreateFSub(b_.CreateFAdd(magnitude, magic), magic);
-  rounded = b_.CreateSelect(b_.CreateFCmpOLT(magnitude, magic), rounded, magnitude);
+  rounded = b_.CreateSelect(b_.CreateFCmpULT(magnitude, magic), rounded, magnitude);  // makes a NaN quiet
   return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, rounded, x);
 }
 

@@ -47,6 +47,12 @@ constexpr NanCase kNanCases[] = {
     {"max.f64 %g9, %g1, %g2; mov.b64 %d9, %g9;", 0x7ff8000000054321},
     {"max.f64 %g9, %g4, %g2; mov.b64 %d9, %g9;", 0x7ff0000000000000},
     {"min.f64 %g9, %g1, %g3; mov.b64 %d9, %g9;", 0x3ff0000000000000},
+    // Rounding to an integer is arithmetic.
+    {"cvt.rni.f64.f64 %g9, %g2; mov.b64 %d9, %g9;", 0x7ff8000000054321},
+    {"cvt.rzi.f64.f64 %g9, %g2; mov.b64 %d9, %g9;", 0x7ff8000000054321},
+    {"cvt.rmi.f64.f64 %g9, %g2; mov.b64 %d9, %g9;", 0x7ff8000000054321},
+    {"cvt.rpi.f64.f64 %g9, %g1; mov.b64 %d9, %g9;", 0xfff8000000012345},
+    {"cvt.rpi.f32.f32 %f9, %f3; mov.b32 %r9, %f9; cvt.u64.u32 %d9, %r9;", 0x7fffffff},
     // Pairs of f32.
     {"mov.b64 %d1, {%f1, %f5}; mov.b64 %d2, {%f2, %f4}; add.rn.f32x2 %d9, %d1, %d2;", 0x7fffffff7fffffff},
     {"mov.b64 %d1, {%f6, %f4}; mov.b64 %d2, {%f5, %f6}; mul.rn.f32x2 %d9, %d1, %d2;", 0x7fffffffbf800000},
@@ -79,9 +85,11 @@ TEST_CASE("NanBits_AreThoseOfAGpu_InBothTiersAndFolded") {
   const std::vector<std::uint64_t> in = {0xfff8000000012345, 0x7ff0000000054321, 0x3ff0000000000000,
                                          0x7ff0000000000000, 0xff8000007f800000, 0xffc543217f812345,
                                          0xbf8000003f800000, 0x0000ffc17c12fe12};
-  for (const std::string tiers : {"off", "interpret"}) {
+  for (const auto& [tiers, features] :
+       {std::pair("off", ""), {"off", "avx2"}, {"off", "baseline"}, {"interpret", ""}, {"interpret", "baseline"}}) {
     exec::Engine::Options options;
     options.tiers = tiers;
+    options.cpu_features = features;
     Executor executor(options);
     const std::uint64_t at = executor.Upload(in);
     const std::uint64_t out_at = executor.Upload(std::vector<std::uint64_t>(1));
@@ -91,8 +99,8 @@ TEST_CASE("NanBits_AreThoseOfAGpu_InBothTiersAndFolded") {
         const exec::LaunchFault fault =
             executor.Launch(Kernel(one, loads), "k", {1, 1, 1}, {1, 1, 1}, ParamBlock().Add(at).Add(out_at));
         executor.Download(out_at, out);
-        INFO(one.instructions << (loads ? ", loaded" : ", constants") << ", tiers " << tiers << ": " << std::hex
-                              << out[0] << ", not " << one.bits << " " << fault.text);
+        INFO(one.instructions << (loads ? ", loaded" : ", constants") << ", tiers " << tiers << ' ' << features << ": "
+                              << std::hex << out[0] << ", not " << one.bits << " " << fault.text);
         CHECK(fault.kind == exec::FaultKind::kNone);
         CHECK(out[0] == one.bits);
       }
