@@ -90,6 +90,29 @@ __global__ void ReduceMissing(int* out) {
   if (threadIdx.x > 3) sum = __reduce_add_sync(kAll, threadIdx.x);  // reduce-missing
   out[threadIdx.x] = sum;
 }
+__global__ void ReduceBesideSync(int* out) {
+  unsigned sum = 0;
+  if (threadIdx.x < 16) {
+    sum = __reduce_add_sync(kAll, threadIdx.x);  // reduce-beside-sync
+  } else {
+    out[0] = 1;
+    __syncwarp();  // reduce-beside-sync
+  }
+  out[threadIdx.x] = sum;
+}
+__global__ void SomeOfBlock(int* out) {
+  const int t = threadIdx.x;
+  if (t < 32) cg::this_thread_block().sync();  // some-of-block
+  out[t] = t;
+}
+/// Right, though blocks wait for the slowest one.
+__global__ void GridRight(int* out) {
+  if (blockIdx.x == 1)
+    for (int i = 0; i < 1000; ++i) out[256 + threadIdx.x] += i;
+  cg::this_grid().sync();
+  out[blockIdx.x] = out[256];
+  cg::this_grid().sync();
+}
 __global__ void WarpAtBarrier(int* out) {
   if (threadIdx.x < 16) {
     out[threadIdx.x] = 3;
@@ -328,6 +351,9 @@ int main(int argc, char** argv) {
   };
   for (const Case& one : cases)
     if (name == one.name) one.kernel<<<1, one.threads>>>(out);
+  if (name == "reduce-beside-sync") ReduceBesideSync<<<1, 32>>>(out);
+  if (name == "some-of-block") SomeOfBlock<<<1, 64>>>(out);
+  void* arguments[] = {&out};
   if (name == "shuffle-ended") ShuffleEnded<<<1, 32>>>(out, 20);
   if (name == "init-count") InitCount<<<1, 32>>>(out, 0);
   if (name == "host-flag") {
@@ -342,6 +368,7 @@ int main(int argc, char** argv) {
     Right<<<3, 256>>>(out, 5);
     Named<<<1, 64>>>(out);
     Arrived<<<1, 64>>>(out);
+    CU(cudaLaunchCooperativeKernel(reinterpret_cast<void*>(GridRight), dim3(5), dim3(64), arguments, 0, nullptr));
   }
   std::printf("%s: %s\n", name.c_str(), cudaGetErrorName(cudaDeviceSynchronize()));
   return 0;

@@ -20,6 +20,8 @@ DEFECTS = {
     "vote-missing": ("sync-missing", [r"lanes that did not come, 0x55555555: thread \(0,0,0\)"], "cudaSuccess", None),
     "match-missing": ("sync-missing", [r"lanes that did not come, 0x0000000f: thread \(0,0,0\)"], "cudaSuccess", None),
     "reduce-missing": ("sync-missing", [r"lanes that did not come, 0x0000000f: thread \(0,0,0\)"], "cudaSuccess", None),
+    "reduce-beside-sync": ("sync-missing", [r"its mask 0xffffffff names lanes that did not come, 0x(ffff0000|0000ffff): thread \(\d+,0,0\) waits at another place", r"that thread, \(\d+,0,0\), waits at .*memcheck_sync.cu:\d+"], "cudaSuccess", None),
+    "some-of-block": ("barrier-divergence", [r"thread \(0,0,0\): thread \(32,0,0\) has passed it by"], "cudaSuccess", None),
     "warp-at-barrier": ("sync-missing", [r"lanes that did not come, 0xffff0000: thread \(16,0,0\) waits at another place", r"that thread, \(16,0,0\), waits at .*memcheck_sync.cu:\d+"], "cudaSuccess", None),
     "shuffle-source": ("shuffle-source", [r"value of a lane that took no part in a shuffle is stored to global memory"], "cudaSuccess", None),
     "shuffle-ended": ("shuffle-source", [r"value of a lane that took no part in a shuffle is stored to global memory", r"thread \(4,0,0\)"], "cudaSuccess", None),

@@ -26,9 +26,9 @@ bool IsZero(const llvm::Value* value) {
   return constant && constant->isZero();
 }
 
-/// A barrier of the CTA that whole warps have to come to and wait at.
-bool IsAlignedBarrier(const MarkerInfo& info) {
-  if (info.kind != MarkerKind::kBarrier || (info.imm & kBarrierAligned) == 0) return false;
+/// A barrier of the CTA that threads wait at.
+bool IsFullBarrier(const MarkerInfo& info) {
+  if (info.kind != MarkerKind::kBarrier) return false;
   const auto op = static_cast<BarrierOp>(info.imm & 0xff);
   return op == BarrierOp::kSync || op == BarrierOp::kRedPopc || op == BarrierOp::kRedAnd || op == BarrierOp::kRedOr;
 }
@@ -80,17 +80,20 @@ class Placer {
 
   void AddSync(llvm::CallInst& call, const MarkerInfo& info) {
     const bool barrier = info.kind == MarkerKind::kBarrier;
-    Sync sync{.call = &call, .imm = {.regions = {}, .barrier = barrier, .counted = false}};
+    Sync sync{.call = &call, .imm = {}};
     llvm::SmallVector<Region*, SyncCheckImm::kMostRegions> regions = FindRegions(*call.getParent(), sync.imm);
     if (!regions.empty()) sync.region = regions.front();
-    if (!barrier || !IsAlignedBarrier(info)) {
-      for (Region* region : regions) region->has_others |= barrier;
+    if (!barrier) {
+      sync.imm.exchange = ExchangeOf(UnpackImm<SyncImm>(info.imm));
     } else {
-      sync.imm.counted =
-          IsZero(call.getArgOperand(1)) && loops_.getLoopFor(call.getParent()) == nullptr && !regions.empty();
-      for (Region* region : regions) (sync.imm.counted ? region->has_counted : region->has_others) = true;
+      sync.imm.flags = SyncCheckImm::kBarrier;
+      if ((info.imm & kBarrierAligned) != 0) sync.imm.flags |= SyncCheckImm::kAligned;
+      const bool counted = IsFullBarrier(info) && IsZero(call.getArgOperand(1)) &&
+                           loops_.getLoopFor(call.getParent()) == nullptr && !regions.empty();
+      for (Region* region : regions) (counted ? region->has_counted : region->has_others) = true;
+      if (counted) sync.imm.flags |= SyncCheckImm::kCounted;
     }
-    if (!barrier || IsAlignedBarrier(info)) syncs_.push_back(sync);
+    if (!barrier || IsFullBarrier(info)) syncs_.push_back(sync);
   }
 
   void Surround(Sync& sync) {
@@ -99,11 +102,13 @@ class Placer {
     b.line = static_cast<std::uint32_t>(
         llvm::cast<llvm::ConstantInt>(call.getArgOperand(call.arg_size() - 1))->getZExtValue());
     b.SetInsertPoint(&call);
-    sync.imm.counted = sync.imm.counted && sync.region->IsCounted();
-    b.CallHelper(Helper::kEnterSync, {}, {sync.imm.barrier ? b.getInt32(~0u) : call.getArgOperand(0)},
-                 PackImm(sync.imm));
+    const bool barrier = sync.imm.has(SyncCheckImm::kBarrier), aligned = sync.imm.has(SyncCheckImm::kAligned);
+    if (sync.imm.has(SyncCheckImm::kCounted) && !sync.region->IsCounted()) sync.imm.flags &= ~SyncCheckImm::kCounted;
+    if (barrier && !aligned && !sync.imm.has(SyncCheckImm::kCounted)) return;
+    b.CallHelper(Helper::kEnterSync, {}, {barrier ? b.getInt32(~0u) : call.getArgOperand(0)}, PackImm(sync.imm));
+    if (barrier && !aligned) return;  // lanes of a warp come to it when they like
     // A barrier ends its block.
-    if (sync.imm.barrier) b.SetInsertPoint(&*call.getParent()->getSingleSuccessor()->getFirstInsertionPt());
+    if (barrier) b.SetInsertPoint(&*call.getParent()->getSingleSuccessor()->getFirstInsertionPt());
     else b.SetInsertPoint(call.getNextNode());
     b.CallHelper(Helper::kLeaveSync, {}, {});
   }

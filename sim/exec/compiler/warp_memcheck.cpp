@@ -103,7 +103,8 @@ bool MemcheckEmitter::EmitSyncCheck(const llvm::CallInst& call, const MarkerInfo
   if (info.helper == Helper::kEnterSync) {
     // While all lanes are together they miss nobody, and a mask of all lanes holds those that are there.
     const auto* members = llvm::dyn_cast<llvm::ConstantInt>(call.getArgOperand(0));
-    return !w_.divergent && members && members->isMinusOne() && !UnpackImm<SyncCheckImm>(info.imm).counted;
+    return !w_.divergent && members && members->isMinusOne() &&
+           !UnpackImm<SyncCheckImm>(info.imm).has(SyncCheckImm::kCounted);
   }
   const bool passes = info.helper == Helper::kPassSync && UnpackImm<PassSyncImm>(info.imm).counted == 0;
   if (info.helper != Helper::kLeaveSync && !passes) return false;

@@ -93,9 +93,14 @@ enum class InvalidUse : std::uint8_t { kNone, kBranch, kAddress, kAtomic, kStore
 struct SyncCheckImm {
   static constexpr std::size_t kMostRegions = 3;
   std::uint16_t regions[kMostRegions] = {};
-  bool barrier = false;  ///< of the CTA, aligned
-  bool counted = false;  ///< the first region is passed once by each thread, which has come to as many barriers as the
-                         ///< others by then
+  std::uint8_t flags = 0;
+  std::uint8_t exchange = 0;  ///< of a .sync instruction: two that differ in it are not for the same lanes to meet in
+
+  static constexpr std::uint8_t kBarrier = 1,  ///< of the CTA
+      kAligned = 2,                            ///< whole warps come to it
+      kCounted = 4;  ///< the first region is passed once by each thread, which has come to as many barriers as the
+                     ///< others by then
+  constexpr bool has(std::uint8_t flag) const { return (flags & flag) != 0; }
 };
 /// imm of kPassSync.
 struct PassSyncImm {
@@ -180,6 +185,10 @@ struct SyncImm {
   std::uint16_t qualifiers = 0;  ///< ShuffleMode, VoteMode, bits of match's type, or redux's, packed by ReduxQualifiers
   std::uint32_t shadow = 0;  ///< not 0: of bits that tell what is valid of the values of another one (invalid_values.h)
 };
+/// SyncCheckImm::exchange.
+constexpr std::uint8_t ExchangeOf(const SyncImm& imm) {
+  return static_cast<std::uint8_t>(static_cast<unsigned>(imm.op) | imm.qualifiers % 31u << 3);
+}
 constexpr std::uint16_t ReduxQualifiers(std::uint64_t redux_imm) {
   return static_cast<std::uint16_t>((redux_imm & 0xf) | (redux_imm >> 8 & 0xf) << 4 | (redux_imm >> 16 & 3) << 8);
 }

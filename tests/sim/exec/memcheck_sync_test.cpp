@@ -31,7 +31,10 @@ const std::string kHalfWarp = "lt.u32 %p1, %r3, 16", kFirstWarp = "lt.u32 %p1, %
 TEST_CASE("memcheck: a barrier that part of a warp comes to") {
   CHECK(Found(If(kHalfWarp, "bar.sync 0;\n") + kStore, kWarp) == "barrier-divergence");
   CHECK(Found(If(kHalfWarp, "barrier.sync.aligned 0;\n") + kStore, kWarp) == "barrier-divergence");
-  CHECK(Found(If(kHalfWarp, "barrier.sync 0;\n") + kStore, kWarp) == "");
+  CHECK(Found(If(kHalfWarp, "barrier.sync 0;\n") + kStore, kWarp) == "barrier-divergence");
+  CHECK(Found(If(kHalfWarp, "barrier.sync 0;\n", "barrier.sync 0;\n") + kStore, kWarp) == "");
+  CHECK(Found(If(kHalfWarp, "barrier.red.or.pred %p2, 0, %p1;\n") + kStore, kWarp) == "barrier-divergence");
+  CHECK(Found(If(kHalfWarp, "st.global.u32 [%rd1], 1;\nbarrier.sync 0;\n", "barrier.sync 0;\n") + kStore, kWarp) == "");
   CHECK(Found(If(kHalfWarp, "bar.sync 0;\nst.global.u32 [%rd1], 1;\n", "bar.sync 0;\nst.global.u32 [%rd1+4], 1;\n"),
               kWarp) == "barrier-divergence");
   CHECK(Found(If(kHalfWarp, "bar.red.popc.u32 %r10, 0, %p1;\n") + kStore, kWarp) == "barrier-divergence");
@@ -45,7 +48,9 @@ TEST_CASE("memcheck: a barrier that part of a warp comes to") {
 
 TEST_CASE("memcheck: a barrier that warps pass by") {
   CHECK(Found(If(kFirstWarp, "bar.sync 0;\n") + kStore, kTwoWarps) == "barrier-divergence");
+  CHECK(Found(If(kFirstWarp, "barrier.sync 0;\n") + kStore, kTwoWarps) == "barrier-divergence");
   CHECK(Found(If(kFirstWarp, "bar.sync 1, 32;\n") + kStore, kTwoWarps) == "");
+  CHECK(Found(If(kFirstWarp, "barrier.sync 1, 32;\n") + kStore, kTwoWarps) == "");
   CHECK(Found(If(kFirstWarp, "bar.sync 0;\nst.global.u32 [%rd1], 1;\n", "bar.sync 0;\nst.global.u32 [%rd1+4], 1;\n") +
                   kStore,
               kTwoWarps) == "");
@@ -77,6 +82,21 @@ TEST_CASE("memcheck: masks of .sync instructions") {
   CHECK(Found("setp." + kHalfWarp + ";\n@%p1 exit;\nbar.warp.sync -1;\nvote.sync.ballot.b32 %r10, %p1, -1;\n" + kStore,
               kWarp) == "");
   CHECK(Found("bar.warp.sync -1;\n" + kStore, {40, 1, 1}) == "");
+}
+
+TEST_CASE("memcheck: lanes that meet in .sync instructions of two kinds") {
+  const std::string warp = "bar.warp.sync -1;\n", sum = "redux.sync.add.u32 %r10, %r1, -1;\n",
+                    vote = "vote.sync.ballot.b32 %r10, %p1, -1;\n", any = "vote.sync.any.pred %p2, %p1, -1;\n",
+                    down = "shfl.sync.down.b32 %r10, %r1, 1, 31, -1;\n",
+                    flip = "shfl.sync.bfly.b32 %r10, %r1, 1, 31, -1;\n", match = "match.any.sync.b32 %r10, %r1, -1;\n",
+                    wide = "match.any.sync.b64 %r10, %rd3, -1;\n";
+  const auto found = [&](const std::string& one, const std::string& other) {
+    return Found(If(kHalfWarp, one + "st.global.u32 [%rd1], 1;\n", other) + "st.global.u32 [%rd4+128], 1;\n", kWarp);
+  };
+  for (const auto& [one, other] :
+       {std::pair(warp, sum), {sum, warp}, {warp, vote}, {vote, any}, {down, flip}, {match, wide}, {vote, match}})
+    CHECK(found(one, other) == "sync-missing");
+  for (const std::string& same : {warp, sum, vote, any, down, flip, match, wide}) CHECK(found(same, same) == "");
 }
 
 TEST_CASE("memcheck: a value of a lane that takes no part in a shuffle") {

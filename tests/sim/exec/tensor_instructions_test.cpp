@@ -499,49 +499,63 @@ void CheckScaled(WarpRun& run, const ScaledCase& test, unsigned byte_a, unsigned
 
 }  // namespace
 
-// Whose scale is whose, from documents alone. Of A (PTX ISA 9.4, 9.7.16.3): of a quad, the threads of a pair; which of
-// them is whose row says CUTLASS (mma_traits_sm120.hpp): SFALayout is Shape ((2, 2, 8), k), Stride ((8, 0, 1), 16),
-// SFBLayout Shape ((4, 8), k), Stride ((0, 1), 8), so that of a thread's number the first mode is 8 rows, the second,
-// of stride 0, the pair that thread-id-a chooses, and the third the row. One byte of all lanes' words is 2, all others
-// are 1: which sums change tells whose it is, and by how much, of which block.
+namespace {
+
+/// A layout as CUTLASS writes them: what the coordinates of a number, by its modes' shapes, come to with their strides.
+unsigned LayoutOf(unsigned number, std::initializer_list<std::pair<unsigned, unsigned>> modes) {
+  unsigned sum = 0;
+  for (const auto& [shape, stride] : modes) {
+    sum += number % shape * stride;
+    number /= shape;
+  }
+  return sum;
+}
+
+}  // namespace
+
+// Whose scale is whose, from documents alone. Which threads of a quad give scales says the ISA (9.4, 9.7.16.3); which
+// of them is whose row says CUTLASS (mma_traits_sm120.hpp): SFALayout has of a thread's number Shape (2, 2, 8) and
+// Stride (8, 0, 1), SFBLayout Shape (4, 8) and Stride (0, 1). All elements are 1, all scales random.
 TEST_CASE("Mma_BlockScaled_ScalesAreThoseOfTheLanesInCutlassLayouts") {
   struct Form {
     std::string words, type, scale;
-    unsigned k, scales, one, two;  // the codes of 1 and 2
+    unsigned k, scales;
   };
   WarpRun run;
-  const auto expected = [](bool of_a, unsigned lane, unsigned thread) -> unsigned {  // row or column, or none
-    if (!of_a) return lane % 4 == thread ? lane / 4 : ~0u;
-    return lane / 2 % 2 == thread ? lane % 2 * 8 + lane / 4 : ~0u;
-  };
-  for (const Form& form : {Form{"kind::mxf8f6f4.block_scale.scale_vec::1X", "e4m3", "ue8m0", 32, 1, 127, 128},
-                           Form{"kind::mxf4.block_scale.scale_vec::2X", "e2m1", "ue8m0", 64, 2, 127, 128},
-                           Form{"kind::mxf4nvf4.block_scale.scale_vec::4X", "e2m1", "ue4m3", 64, 4, 0x38, 0x40}}) {
-    const std::uint32_t ones = form.k == 32 ? 0x38383838 : 0x22222222, plain = form.one * 0x01010101u;
-    for (const bool of_a : {true, false}) {
-      for (unsigned lane = 0; lane < 32; ++lane) {
-        for (unsigned byte = 0; byte < 4; ++byte) {
-          const unsigned thread = (lane + byte) % (of_a ? 2 : 4), chosen = byte / form.scales * form.scales;
-          std::string body = ".reg .pred %q; mov.b32 %r0, " + std::to_string(plain) +
-                             "; mov.b32 %r1, %r0; mov.b32 %a0, " + std::to_string(ones) + "; setp.eq.u32 %q, %t, " +
-                             std::to_string(lane) + "; @%q mov.b32 " + (of_a ? "%r0, " : "%r1, ") +
-                             std::to_string(plain + ((form.two - form.one) << 8 * byte)) +
-                             ";\nmov.b32 %e0, 0; mov.b32 %e1, 0; mov.b32 %e2, 0; mov.b32 %e3, 0;\n";
-          const std::string mine = "{" + std::to_string(chosen) + ", " + std::to_string(thread) + "}";
-          body += "mma.sync.aligned.m16n8k" + std::to_string(form.k) + ".row.col." + form.words + ".f32." + form.type +
-                  "." + form.type + ".f32." + form.scale +
-                  " {%e0, %e1, %e2, %e3}, {%a0, %a0, %a0, %a0}, {%a0, %a0}, {%e0, %e1, %e2, %e3}, {%r0}, " +
-                  (of_a ? mine : "{0, 0}") + ", {%r1}, " + (of_a ? "{0, 0}" : mine) + ";\n";
-          const auto out = run(body + WriteRegisters(4), {}, 512);
-          INFO(form.words << (of_a ? " a " : " b ") << lane << ' ' << byte);
-          const unsigned line = expected(of_a, lane, thread);
-          for (unsigned row = 0; row < 16; ++row) {
-            for (unsigned column = 0; column < 8; ++column) {
-              const bool doubled = (of_a ? row : column) == line;
-              const float got = At<float>(out, (row % 8 * 4 + column / 2) * 4 + row / 8 * 2 + column % 2);
-              CHECK(got == static_cast<float>(form.k + (doubled ? form.k / form.scales : 0)));
-            }
-          }
+  std::mt19937 random(78);
+  for (const Form& form : {Form{"kind::mxf8f6f4.block_scale.scale_vec::1X", "e4m3", "ue8m0", 32, 1},
+                           Form{"kind::mxf4.block_scale.scale_vec::2X", "e2m1", "ue8m0", 64, 2},
+                           Form{"kind::mxf4nvf4.block_scale.scale_vec::4X", "e2m1", "ue4m3", 64, 4}}) {
+    for (unsigned selected = 0; selected < 16 / form.scales; ++selected) {
+      const unsigned byte_a = selected % 4 * form.scales % 4, thread_a = (selected / 4 + selected) % 2,
+                     byte_b = (3 - selected % 4) * form.scales % 4, thread_b = selected % 3 + selected / 8;
+      std::vector<std::uint8_t> in(32 * 8);
+      for (std::uint8_t& code : in)
+        code = static_cast<std::uint8_t>(form.scale == "ue8m0" ? 125 + random() % 5 : 0x30 + random() % 16);
+      const auto scale_of = [&](unsigned lane, unsigned word, unsigned byte) {
+        const unsigned code = in[lane * 8 + word * 4 + byte];
+        return form.scale == "ue8m0" ? std::ldexp(1.0, static_cast<int>(code) - 127) : SmallFloat("ue4m3", code);
+      };
+      const std::string ones = form.k == 32 ? "0x38383838" : "0x22222222";
+      const std::string body =
+          "mul.wide.u32 %rd0, %t, 8; add.u64 %rd0, %rd0, %in; ld.global.b32 %r0, [%rd0]; ld.global.b32 %r1, [%rd0+4]; "
+          "mov.b32 %a0, " +
+          ones + "; mov.b32 %e0, 0; mov.b32 %e1, 0; mov.b32 %e2, 0; mov.b32 %e3, 0;\nmma.sync.aligned.m16n8k" +
+          std::to_string(form.k) + ".row.col." + form.words + ".f32." + form.type + "." + form.type + ".f32." +
+          form.scale + " {%e0, %e1, %e2, %e3}, {%a0, %a0, %a0, %a0}, {%a0, %a0}, {%e0, %e1, %e2, %e3}, {%r0}, {" +
+          std::to_string(byte_a) + ", " + std::to_string(thread_a) + "}, {%r1}, {" + std::to_string(byte_b) + ", " +
+          std::to_string(thread_b) + "};\n";
+      const auto out = run(body + WriteRegisters(4), in, 512);
+      INFO(form.words << ' ' << byte_a << ' ' << thread_a << ' ' << byte_b << ' ' << thread_b);
+      for (unsigned a = 0; a < 32; ++a) {
+        if (a / 2 % 2 != thread_a) continue;  // the thread pair of the quad
+        for (unsigned b = 0; b < 32; ++b) {
+          if (b % 4 != thread_b) continue;
+          const unsigned row = LayoutOf(a, {{2, 8}, {2, 0}, {8, 1}}), column = LayoutOf(b, {{4, 0}, {8, 1}});
+          double sum = 0;
+          for (unsigned i = 0; i < form.scales; ++i)
+            sum += form.k / form.scales * scale_of(a, 0, byte_a + i) * scale_of(b, 1, byte_b + i);
+          CHECK(At<float>(out, (row % 8 * 4 + column / 2) * 4 + row / 8 * 2 + column % 2) == static_cast<float>(sum));
         }
       }
     }

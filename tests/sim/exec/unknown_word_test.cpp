@@ -173,7 +173,7 @@ TEST_CASE("WordsOfAnotherForm_AreRefusedByName") {
       {"cvt.rn.ftz.f64.u32 %g1, %r1;", "does not take '.ftz'"},
       {"cvt.rna.f32.f64 %f1, %g1;", "does not take '.rna'"},
       {"cvt.sat.u32.u8 %r1, %h1;", "does not take '.sat'"},
-      {"cp.reduce.async.bulk.global.shared::cta.bulk_group.and.u32 [%rd1], [%r1], %r2;", "does not take '.and'"},
+      {"cp.reduce.async.bulk.global.shared::cta.bulk_group.and.u32 [%rd1], [%r1], %r2;", "needs .tensor"},
       {"cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.min.u64 [%r1], [%r2], %r3, "
        "[%r1];",
        "does not take '.min'"},

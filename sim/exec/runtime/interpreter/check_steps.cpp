@@ -59,7 +59,7 @@ void RunUseInvalid(Frame& f, const ByteStep& s) {
 /// While all lanes are together they miss nobody, and a mask of all lanes holds those that are there.
 void RunEnterSync(Frame& f, const ByteStep& s) {
   const auto* const members = f.In<std::uint32_t>(OperandsOf(f, s)[0]);
-  if (f.mask == ~0u && !UnpackImm<SyncCheckImm>(s.imm).counted) {
+  if (f.mask == ~0u && !UnpackImm<SyncCheckImm>(s.imm).has(SyncCheckImm::kCounted)) {
     std::uint32_t all = ~0u;
     for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) all &= members[lane];
     if (all == ~0u) return;

@@ -39,13 +39,15 @@ SyncCheck::Counted& SyncCheck::CountedAt(std::uint32_t warp, std::uint32_t regio
 void SyncCheck::Enter(std::uint32_t warp, std::uint32_t lanes, std::uint32_t line, SyncCheckImm imm,
                       const std::uint32_t* members, Findings& found) {
   std::vector<Wait>& waits = waits_[warp];
-  if (imm.counted) {
+  const bool barrier = imm.has(SyncCheckImm::kBarrier);
+  if (imm.has(SyncCheckImm::kCounted)) {
     Counted& counted = CountedAt(warp, imm.regions[0]);
     counted.line = line;
     ForLanesOf(lanes, [&](std::uint32_t lane) { ++counted.barriers[warp * kWarpSize + lane]; });
   }
+  if (barrier && !imm.has(SyncCheckImm::kAligned)) return;
   for (Wait& wait : waits) {  // lanes of one warp at two barriers
-    if (!imm.barrier || !wait.imm.barrier || wait.line == line || wait.told) continue;
+    if (!barrier || !wait.IsBarrier() || wait.line == line || wait.told) continue;
     wait.told = true;
     found.push_back({.kind = MemcheckKind::kBarrierDivergence,
                      .thread = {warp, FirstOf(wait.lanes)},
@@ -67,9 +69,8 @@ void SyncCheck::Enter(std::uint32_t warp, std::uint32_t lanes, std::uint32_t lin
                        .members = wait.members});
       wait.told = true;
     }
-    const auto same = std::ranges::find_if(waits, [&](const Wait& other) {
-      return imm.barrier && other.imm.barrier && other.line == line && !other.told;
-    });
+    const auto same = std::ranges::find_if(
+        waits, [&](const Wait& other) { return barrier && other.IsBarrier() && other.line == line && !other.told; });
     if (same != waits.end()) same->lanes |= wait.lanes;
     else waits.push_back(wait);
   }
@@ -78,7 +79,7 @@ void SyncCheck::Enter(std::uint32_t warp, std::uint32_t lanes, std::uint32_t lin
 void SyncCheck::Leave(std::uint32_t warp, std::uint32_t lanes, Findings& found) {
   std::vector<Wait>& waits = waits_[warp];
   for (Wait& wait : waits) {
-    if ((wait.lanes & lanes) == 0 || wait.imm.barrier || wait.told) continue;
+    if ((wait.lanes & lanes) == 0 || wait.IsBarrier() || wait.told) continue;
     std::uint32_t company = 0, elsewhere = 0;
     for (Wait& other : waits) {
       if (!IsCompany(wait, other)) {
@@ -91,8 +92,11 @@ void SyncCheck::Leave(std::uint32_t warp, std::uint32_t lanes, Findings& found) 
     const std::uint32_t missing = wait.members & ~company & (wait.passed | elsewhere);
     if (missing == 0) continue;
     std::uint32_t other_line = 0;
-    for (const Wait& other : waits)
+    for (Wait& other : waits) {
       if ((other.lanes >> FirstOf(missing) & 1) != 0) other_line = other.line;
+      // Of two that wait for each other, one is told.
+      other.told |= (other.lanes & missing) != 0 && !other.IsBarrier() && other.members == wait.members;
+    }
     found.push_back({.kind = MemcheckKind::kSyncMissing,
                      .thread = {warp, FirstOf(wait.lanes)},
                      .line = wait.line,
@@ -110,7 +114,7 @@ void SyncCheck::Pass(std::uint32_t warp, std::uint32_t lanes, PassSyncImm imm, F
     const std::uint32_t late = lanes & wait.members & ~wait.lanes;
     if (late == 0 || wait.told || !wait.Names(imm.region)) continue;
     wait.passed |= late;
-    if (!wait.imm.barrier) continue;  // they may meet the others in another instruction
+    if (!wait.IsBarrier()) continue;  // they may meet the others in another instruction
     wait.told = true;
     found.push_back({.kind = MemcheckKind::kBarrierDivergence,
                      .thread = {warp, FirstOf(wait.lanes)},

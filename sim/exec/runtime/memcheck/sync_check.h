@@ -50,6 +50,7 @@ class SyncCheck {
     std::uint32_t passed = 0;  ///< members that have come to a region meanwhile
     bool told = false;         ///< or known to be right: nothing is looked for any more
     bool Names(std::uint32_t region) const;
+    bool IsBarrier() const { return imm.has(SyncCheckImm::kBarrier); }
   };
   /// Threads of the CTA come to a region once each, behind equally many barriers.
   struct Counted {
@@ -61,7 +62,7 @@ class SyncCheck {
   };
 
   static bool IsCompany(const Wait& a, const Wait& b) {
-    return !a.imm.barrier && !b.imm.barrier && a.members == b.members;
+    return !a.IsBarrier() && !b.IsBarrier() && a.members == b.members && a.imm.exchange == b.imm.exchange;
   }
   Counted& CountedAt(std::uint32_t warp, std::uint32_t region);
   void PassCounted(std::uint32_t warp, std::uint32_t lanes, std::uint32_t region, Findings& found);
