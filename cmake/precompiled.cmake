@@ -1,14 +1,10 @@
 # Headers outside the project that most files read are parsed once. A cold build of the whole tree takes half as long by it.
-# With clang only where a preset says so (asan): clangd and clang-tidy read the command lines of the others without it.
+# clang-tidy and clangd of another version than the compiler's cannot read them: OFF for these (.clang-tidy says how).
 # No header with templates that each file which reads it must instantiate: nlohmann/json.hpp costs a file 0.8 s with g++ 12 whether
 # the file uses it or not, three times what all of these cost.
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  option(GRIDLOOM_PRECOMPILED "Parse common headers once" ON)
-else()
-  option(GRIDLOOM_PRECOMPILED "Parse common headers once" OFF)
-  if(GRIDLOOM_PRECOMPILED)
-    add_compile_options("SHELL:-Xclang -fno-pch-timestamp")   # ccache tells by their contents whether they are the same
-  endif()
+option(GRIDLOOM_PRECOMPILED "Parse common headers once" ON)
+if(GRIDLOOM_PRECOMPILED AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  add_compile_options("SHELL:-Xclang -fno-pch-timestamp")   # ccache tells by their contents whether they are the same
 endif()
 
 # Libraries are compiled with -fPIC, programs with -fPIE, so that each of the two kinds needs its own.

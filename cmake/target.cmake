@@ -20,15 +20,19 @@ function(gridloom_apart)
   set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 
-# gridloom_library(name SOURCES … [DEPENDS …] [OPTIONS …] [APART]): a static library of one folder; options of the compiler besides the
-# usual ones. APART: each file is compiled by itself, as files that are alike, such as parts, have names alike for themselves.
+# gridloom_library(name SOURCES … [DEPENDS …] [OPTIONS …] [APART] [SELDOM]): a static library of one folder; options of the compiler
+# besides the usual ones. APART: each file is compiled by itself, as files that are alike, such as parts, have names alike for themselves.
+# SELDOM: what is in it runs for moments, so that little optimisation will do; its headers are precompiled with all of it.
 function(gridloom_library name)
-  cmake_parse_arguments(ARG "APART" "" "SOURCES;DEPENDS;OPTIONS" ${ARGN})
+  cmake_parse_arguments(ARG "APART;SELDOM" "" "SOURCES;DEPENDS;OPTIONS" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   if(NOT ARG_APART)
     gridloom_use_unity(${name})
   endif()
   target_link_libraries(${name} PUBLIC ${ARG_DEPENDS})
+  if(ARG_SELDOM AND CMAKE_BUILD_TYPE STREQUAL "Release")
+    target_compile_options(${name} PRIVATE ${GRIDLOOM_SELDOM_OPTIONS})
+  endif()
   if(ARG_OPTIONS)
     target_compile_options(${name} PRIVATE ${ARG_OPTIONS})
     gridloom_own_precompiled(${name})

@@ -104,7 +104,7 @@ void Put(std::vector<std::byte>& bytes, T value) {
 
 class Jobs {
  public:
-  Jobs(std::uint64_t seed, CUdeviceptr in, std::uint32_t in_words) : random_(seed), in_(in), in_words_(in_words) {}
+  Jobs(std::uint64_t seed, CUdeviceptr in) : random_(seed), in_(in) {}
 
   Job Next(std::uint32_t most_threads) {
     Job job;
@@ -166,7 +166,6 @@ class Jobs {
   std::uint32_t Draw(std::uint32_t below) { return static_cast<std::uint32_t>(random_() % below); }
   std::mt19937_64 random_;
   CUdeviceptr in_;
-  std::uint32_t in_words_;
 };
 
 std::vector<std::byte> ParamsOf(const Job& job, CUdeviceptr out) {
@@ -248,7 +247,7 @@ int main(int argc, char** argv) {
   Allocate(&device_in, std::size_t{kIn * 4});
   ToDevice(device_in, static_cast<const void*>(in.data()), std::size_t{kIn * 4}, copies);
   Wait(copies);
-  Jobs jobs(seed, device_in, kIn);
+  Jobs jobs(seed, device_in);
   std::vector<Job> all;
   std::size_t words = 0;
   for (std::uint32_t i = 0; i < count; ++i) {

@@ -46,8 +46,8 @@ void AddBasic(std::vector<InstructionCase>& cases, const IntType& t) {
     if (t.is_signed) return (a * b) >> t.bits;
     return static_cast<I128>((static_cast<U128>(a) * static_cast<U128>(b)) >> t.bits);
   });
-  binary("div", [t](I128 a, I128 b) -> I128 { return b == 0 ? -1 : a / b; });
-  binary("rem", [t](I128 a, I128 b) -> I128 { return b == 0 ? -1 : a % b; });
+  binary("div", [](I128 a, I128 b) -> I128 { return b == 0 ? -1 : a / b; });
+  binary("rem", [](I128 a, I128 b) -> I128 { return b == 0 ? -1 : a % b; });
   auto ternary = [&](std::string_view op, auto compute) {
     cases.push_back(Exact(Name(op, t, "%d0, %s0, %s1, %s2"), t.name, three, [t, compute](const Values& in) {
       return Cut(compute(Value(t, in.v[0]), Value(t, in.v[1]), Value(t, in.v[2])));

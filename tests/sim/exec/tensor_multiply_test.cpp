@@ -41,7 +41,7 @@ Position PositionInC(unsigned lane, unsigned i) { return {(lane >> 2) + i / 2 * 
 /// A fragment of all lanes: elements of `bits` bits packed into registers of 32 bits, or one of 64 each.
 class Fragment {
  public:
-  Fragment(MatrixType type, unsigned elements_per_lane) : type_(type), bits_(BitsOf(type)) {
+  Fragment(MatrixType type, unsigned elements_per_lane) : bits_(BitsOf(type)) {
     const unsigned per_register = PerRegister();
     for (unsigned i = 0; i < elements_per_lane / per_register; ++i) registers_.emplace_back(32 * (bits_ == 64 ? 8 : 4));
     for (auto& reg : registers_) pointers_.push_back(reg.data());
@@ -68,7 +68,6 @@ class Fragment {
     std::memcpy(&word, registers_[i / PerRegister()].data() + lane * Bytes(), Bytes());
     return word;
   }
-  MatrixType type_;
   unsigned bits_;
   std::vector<std::vector<std::uint8_t>> registers_;
   std::vector<FragmentRegister> pointers_;
