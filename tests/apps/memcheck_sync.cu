@@ -105,6 +105,11 @@ __global__ void SomeOfBlock(int* out) {
   if (t < 32) cg::this_thread_block().sync();  // some-of-block
   out[t] = t;
 }
+__global__ void GridShort(int* out) {
+  out[blockIdx.x] = 1;
+  if (blockIdx.x == 0) cg::this_grid().sync();
+  out[blockIdx.x] = 2;
+}
 /// Right, though blocks wait for the slowest one.
 __global__ void GridRight(int* out) {
   if (blockIdx.x == 1)
@@ -354,6 +359,8 @@ int main(int argc, char** argv) {
   if (name == "reduce-beside-sync") ReduceBesideSync<<<1, 32>>>(out);
   if (name == "some-of-block") SomeOfBlock<<<1, 64>>>(out);
   void* arguments[] = {&out};
+  if (name == "grid-short")
+    CU(cudaLaunchCooperativeKernel(reinterpret_cast<void*>(GridShort), dim3(2), dim3(64), arguments, 0, nullptr));
   if (name == "shuffle-ended") ShuffleEnded<<<1, 32>>>(out, 20);
   if (name == "init-count") InitCount<<<1, 32>>>(out, 0);
   if (name == "host-flag") {

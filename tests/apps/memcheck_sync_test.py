@@ -36,6 +36,7 @@ MORE["loop-barrier"] = {"barrier-divergence"}  # copies of its unrolled loop
 # Those that end their grid: the kind of the fault and its text.
 FAULTS = {
     "arrival-short": ("deadlock", r"warp 0 of CTA \(0,0,0\) waits for an mbarrier at shared 0x[0-9a-f]+, of which 1 arrival is missing"),
+    "grid-short": ("deadlock", r"warp 0 of CTA \(0,0,0\) waits for the grid's barrier, to which 1 of 2 CTAs has not come"),
     "arrive-too-often": ("illegal-instruction", r"more arrivals at an mbarrier than it expects"),
 }
 

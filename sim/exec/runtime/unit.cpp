@@ -7,6 +7,7 @@
 #include <cstring>
 #include <new>
 
+#include "sim/exec/contract/grid_workspace.h"
 #include "sim/exec/runtime/address_space.h"
 #include "sim/exec/runtime/fault.h"
 #include "sim/exec/runtime/memcheck/unit_check.h"
@@ -571,6 +572,23 @@ Dim3 PlaceInGrid(const Cta& cta) {
           static_cast<std::uint32_t>(row / slice->grid.y)};
 }
 
+namespace {
+
+/// Each CTA adds one to the count, the first one so much that the top bit changes when all have come.
+std::string DescribeGridBarrier(const Launch& launch) {
+  constexpr std::uint32_t kTop = 0x80000000u;
+  const auto& grid = launch.ctx.grid;
+  const std::uint32_t ctas = grid[0] * grid[1] * grid[2];
+  std::uint32_t count;
+  std::memcpy(&count, reinterpret_cast<const void*>(launch.ctx.grid_workspace + kGridCountOffset), sizeof count);
+  count &= kTop - 1;
+  const std::uint32_t missing = kTop - count < ctas ? kTop - count : ctas - count;
+  return " the grid's barrier, to which " + std::to_string(missing) + " of " + std::to_string(ctas) + " CTAs " +
+         (missing == 1 ? "has" : "have") + " not come";
+}
+
+}  // namespace
+
 std::string Unit::DescribeWaiting() const {
   constexpr int kMostNamed = 16;
   std::string text = "deadlock: ";
@@ -587,7 +605,8 @@ std::string Unit::DescribeWaiting() const {
     const Dim3 place = PlaceInGrid(*warp.cta);
     text += "warp " + std::to_string(warp.ctx.warp_id) + " of CTA (" + std::to_string(place.x) + "," +
             std::to_string(place.y) + "," + std::to_string(place.z) + ")";
-    if (warp.state == WarpState::kReady) text += mbarrier.empty() ? " spins" : " waits for an mbarrier" + mbarrier;
+    if (warp.state == WarpState::kReady && warp.awaits_grid) text += " waits for" + DescribeGridBarrier(*launch);
+    else if (warp.state == WarpState::kReady) text += mbarrier.empty() ? " spins" : " waits for an mbarrier" + mbarrier;
     else if (warp.wait_barrier == kClusterBarrier) text += " waits at the cluster's barrier";
     else if (warp.wait_barrier >= kFirstGroupBarrier) text += " waits for its warp group";
     else text += " waits at barrier " + std::to_string(warp.wait_barrier);

@@ -50,6 +50,8 @@ struct Warp : SwitchableWarp {
   bool looks_elsewhere = false;
   bool polls = false;  ///< has asked in vain whether a phase of an mbarrier is over, and done nothing with one since; a
                        ///< look takes it back
+  bool looks_at_grid = false;  ///< memcheck: has read the count of the grid's barrier since the watchdog last asked
+  bool awaits_grid = false;    ///< had done so when the watchdog last asked
   /// CountedClocks: how far they have gone for what the warp is now, a warp of this CTA of this launch.
   struct {
     std::uint64_t launch = 0, cta = 0, cycles = 0;

@@ -50,6 +50,10 @@ __attribute__((no_sanitize("address", "thread"))) void CopyStack(const std::byte
   for (; low + 4 <= high; low += 4) to.push_back(*reinterpret_cast<const std::uint32_t*>(low));
 }
 
+/// Whether the warp has read the count of the grid's barrier since it was last asked: only grid.sync() does, until all
+/// CTAs of the grid have come.
+bool AwaitsGrid(Warp& warp) { return warp.awaits_grid = std::exchange(warp.looks_at_grid, false); }
+
 /// All that the suspended warps of a unit have on their stacks, registers included.
 /// A warp that asks for an mbarrier in vain, time and again, looks at clocks meanwhile: its state is that it asks.
 std::vector<std::uint32_t> StateOf(Unit& unit) {
@@ -64,11 +68,14 @@ std::vector<std::uint32_t> StateOf(Unit& unit) {
   return state;
 }
 
-/// Whether all warps that could go on ask for mbarriers in vain, which none but threads of their own CTAs can bring
-/// about.
+/// Whether all warps that could go on ask in vain for mbarriers or the grid's barrier, which none but threads of their
+/// own grid can bring about.
 bool OnlyPoll(const Unit& unit) {
-  return std::all_of(unit.warps, unit.warps + unit.warp_count,
-                     [](const Warp& warp) { return warp.state != WarpState::kReady || warp.polls; });
+  unsigned others = 0;
+  std::for_each(unit.warps, unit.warps + unit.warp_count, [&](Warp& warp) {
+    others += !AwaitsGrid(warp) && warp.state == WarpState::kReady && !warp.polls ? 1 : 0;
+  });
+  return others == 0;
 }
 
 enum class Change : std::uint8_t { kNone, kSteady, kOther };
@@ -420,8 +427,9 @@ bool Worker::Watchdog() {
   double limit = launch->services->watchdog_seconds;
   if (limit <= 0) return false;
   if (looks_ == 0)
-    short_watch_ =
-        launch->services->memcheck && std::ranges::all_of(resident_, [](const Unit* unit) { return OnlyPoll(*unit); });
+    short_watch_ = launch->services->memcheck && std::ranges::count_if(resident_, [](const Unit* unit) {
+                                                   return !OnlyPoll(*unit);
+                                                 }) == 0;  // asks each
   if (short_watch_) limit = std::min(limit, kMbarrierSeconds);
   const std::uint64_t now = NowNs();
   const std::uint64_t progress = launch->progress.load(std::memory_order_relaxed);

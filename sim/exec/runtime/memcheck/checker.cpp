@@ -142,8 +142,10 @@ std::optional<CheckedRegion> Memcheck::FindRegion(Warp& warp, const LaneRequest&
     case MemoryKind::kInternal: break;
   }
   const std::uint64_t workspace = LaunchOf(warp).ctx.grid_workspace;
-  if (workspace != 0 && address >= workspace && allocation->base == workspace)
-    return CheckedRegion{allocation->base, allocation->bytes, true, true};
+  if (workspace != 0 && address >= workspace && allocation->base == workspace) {
+    warp.looks_at_grid |= request.kind == AccessKind::kRead;
+    return CheckedRegion{allocation->base, allocation->bytes, true, false};  // each read of it counts
+  }
   const std::uint64_t own = warp.cta->ctx.own_memory, own_bytes = LaunchOf(warp).own_memory_bytes;
   if (own != 0 && address - own < own_bytes) return CheckedRegion{own, own_bytes, true, true};
   const auto block =
