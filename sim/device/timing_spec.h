@@ -42,6 +42,9 @@ struct TimingSpec {
     bool sub_cores = false;         ///< whether each scheduler has its own units
     WarpOrder warp_order = WarpOrder::kLooseRoundRobin;
     std::uint32_t active_warps = 0;  ///< two_level: warps a scheduler chooses from
+    /// Issue of an arithmetic instruction that writes a predicate, to the issue of what it guards, or of a branch by
+    /// it; where it is above the instruction's latency. Lowered code only: other code does not say what is a predicate.
+    std::uint32_t guard_latency = 0;
   } sm;
 
   Lowering lowering = Lowering::kNone;
@@ -59,7 +62,9 @@ struct TimingSpec {
 
   struct Shared {
     std::uint32_t banks = 0, bank_bytes = 0;
-    std::uint32_t latency = 0;          ///< without conflict
+    std::uint32_t latency = 0;  ///< without conflict
+    /// Loads of 8 and 16 bytes take half as many passes where lanes have the addresses of their neighbours.
+    bool twins = false;
     std::uint32_t way_cycles = 0;       ///< each pass after the first one brings its data so much later
     std::uint32_t atomic_interval = 0;  ///< cycles for each lane of an atomic on one address
   } shared;
@@ -102,10 +107,12 @@ struct TimingSpec {
     std::uint32_t latency = 0;  ///< hit, from the SM's issue to the use, SM cycles
     std::uint32_t mshrs = 0;    ///< lines of a slice that may be outstanding
     std::uint32_t bytes_per_cycle = 0;
-    std::uint32_t atomic_interval = 0;   ///< L2 cycles for each lane of an atomic on one address
-    std::uint32_t interleave_bytes = 0;  ///< consecutive bytes on one DRAM channel
-    std::uint32_t halves = 0;            ///< how often a line is in L2 that all SMs read
-    bool holds_copies = false;           ///< what copies and fills write is in L2 afterwards
+    std::uint32_t atomic_interval = 0;        ///< L2 cycles for each lane of an atomic on one address
+    std::uint32_t float_atomic_interval = 0;  ///< the same, of floating point
+    std::uint32_t interleave_bytes = 0;       ///< consecutive bytes on one DRAM channel
+    std::uint32_t halves = 0;                 ///< how often a line is in L2 that all SMs read
+    std::uint32_t far_cycles = 0;  ///< what a hit in the half of other SMs takes more than latency, SM cycles
+    bool holds_copies = false;     ///< what copies and fills write is in L2 afterwards
   } l2;
 
   struct Dram {

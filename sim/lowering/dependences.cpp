@@ -104,7 +104,7 @@ class Finder {
   void AddRegisters(const Node& node) {
     const auto read = [&](Register reg) {
       Uses& uses = registers_[reg];
-      if (uses.writer != 0) Add(uses.writer - 1, target_.LatencyOf(nodes_[uses.writer - 1].shape));
+      if (uses.writer != 0) Add(uses.writer - 1, target_.LatencyOf(nodes_[uses.writer - 1]));
       uses.readers.push_back(at_);
     };
     VisitReads(node, read);
@@ -113,7 +113,7 @@ class Finder {
       Uses& uses = registers_[reg];
       for (const std::uint32_t reader : uses.readers) Add(reader, 0);
       // The second of two writes waits for the first in the model as on the device.
-      if (uses.writer != 0) Add(uses.writer - 1, target_.LatencyOf(nodes_[uses.writer - 1].shape));
+      if (uses.writer != 0) Add(uses.writer - 1, target_.LatencyOf(nodes_[uses.writer - 1]));
       uses.writer = at_ + 1;
       uses.readers.clear();
     });

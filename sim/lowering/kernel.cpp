@@ -84,9 +84,13 @@ Kernel KernelOf(const trace::KernelCode& code) {
   return kernel;
 }
 
-std::uint32_t Target::LatencyOf(const trace::Instruction& instruction) const {
+std::uint32_t Target::LatencyOf(const Node& node) const {
   const sim::TimingSpec& timing = device.timing;
-  if (instruction.op != OpClass::kMemory) return timing.of(instruction.op).latency;
+  const trace::Instruction& instruction = node.shape;
+  if (instruction.op != OpClass::kMemory) {
+    const std::uint32_t latency = timing.of(instruction.op).latency;
+    return node.guards ? std::max(latency, timing.sm.guard_latency) : latency;
+  }
   switch (instruction.space) {
     case Space::kShared: return timing.shared.latency;
     case Space::kConstant:

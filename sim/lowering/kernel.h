@@ -24,16 +24,19 @@ struct Node {
   std::vector<Term> waits_for;
   /// Of one that does what several instructions of PTX do: these, in their order.
   std::vector<Node> parts;
-  std::uint8_t flags = 0;    ///< trace::Meaning::Flag
-  bool ordered = false;      ///< nothing passes it, in neither direction: branches, calls, clocks, what is not known
-  std::uint32_t ptx = 0;     ///< the instruction of the trace that it stands for
-  std::uint32_t access = 0;  ///< of one with a record: which of its visit's it is
-  bool is_part = false;      ///< takes its time, and the last one that stands for the instruction does what it does
-  bool predicated = false;   ///< of an optional part of a region: runs for the lanes that would go there
-  bool keeps = false;        ///< predicated, and others read behind it what it writes
-  std::uint8_t part = 0;     ///< of a region's: which of its parts the record is of
-  bool is_free = false;      ///< no instruction: what reads its results waits for what it reads
-  bool one_lane = false;     ///< lanes that go to one address go there as one
+  std::uint8_t flags = 0;       ///< trace::Meaning::Flag
+  bool ordered = false;         ///< nothing passes it, in neither direction: branches, calls, clocks, what is not known
+  std::uint32_t ptx = 0;        ///< the instruction of the trace that it stands for
+  std::uint32_t access = 0;     ///< of one with a record: which of its visit's it is
+  bool is_part = false;         ///< takes its time, and the last one that stands for the instruction does what it does
+  bool predicated = false;      ///< of an optional part of a region: runs for the lanes that would go there
+  bool keeps = false;           ///< predicated, and others read behind it what it writes
+  std::uint8_t part = 0;        ///< of a region's: which of its parts the record is of
+  bool is_free = false;         ///< no instruction: what reads its results waits for what it reads
+  bool one_lane = false;        ///< lanes that go to one address go there as one
+  bool whole_warp = false;      ///< one_lane only where all lanes of the warp go
+  bool reads_operands = false;  ///< the first of the kernel with operands in the constant bank
+  bool guards = false;          ///< writes a predicate that decides what other instructions do
   bool guarded() const { return (flags & trace::Meaning::kGuarded) != 0; }
   bool partial() const { return (flags & trace::Meaning::kPartial) != 0 || keeps; }
 };
@@ -83,7 +86,7 @@ struct Target {
   std::uint32_t sm() const { return device.compute_capability.sm(); }
   bool is_volta_or_later() const { return sm() >= 70; }
   /// Cycles until the results of a node can be used, as far as that is known before it runs.
-  std::uint32_t LatencyOf(const trace::Instruction& instruction) const;
+  std::uint32_t LatencyOf(const Node& node) const;
 };
 
 /// Calls `visit(Register)` for each register that a list of terms names.

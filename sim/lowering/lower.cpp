@@ -29,6 +29,10 @@ Node Nothing() {
   return node;
 }
 
+bool IsFloatAtomic(const trace::Instruction& shape, const Operation& operation) {
+  return shape.op == trace::OpClass::kMemory && (shape.flags & trace::kAtomic) != 0 && operation.is_float;
+}
+
 /// Where events of a block's instructions happen: at the instruction itself, or at the last one before it that is left,
 /// but not before that of an earlier instruction.
 void PlaceEvents(const trace::BasicBlock& from, const trace::BasicBlock& to, Lowered& lowered) {
@@ -55,7 +59,11 @@ Lowered Write(Kernel kernel, const trace::KernelCode& code) {
       lowered.code.instructions.push_back(node.shape);
       lowered.access.push_back(node.access);
       lowered.part.push_back(node.part);
-      lowered.one_lane.push_back(node.one_lane);
+      lowered.traits.push_back({.one_lane = node.one_lane,
+                                .whole_warp = node.whole_warp,
+                                .guards = node.guards,
+                                .float_atomic = IsFloatAtomic(node.shape, node.operation),
+                                .reads_operands = node.reads_operands});
       lowered.ptx.push_back(node.ptx);
     }
     if (of_trace) PlaceEvents(code.blocks[b], lowered.code.blocks.back(), lowered);
@@ -84,7 +92,12 @@ Lowered Unchanged(const trace::KernelCode& code) {
                   .register_count = code.register_count};
   lowered.access.resize(code.instructions.size());
   lowered.part.resize(code.instructions.size());
-  lowered.one_lane.resize(code.instructions.size());
+  lowered.traits.resize(code.instructions.size());
+  for (std::size_t i = 0; i < code.meanings.of.size(); ++i) {
+    if ((code.instructions[i].flags & trace::kAtomic) == 0) continue;
+    const Operation operation = ParseOperation(code.meanings.texts[code.meanings.of[i].text]);
+    lowered.traits[i].float_atomic = IsFloatAtomic(code.instructions[i], operation);
+  }
   for (const trace::BasicBlock& block : code.blocks) {
     std::uint32_t access = 0;
     for (std::uint32_t i = block.first; i < block.first + block.count; ++i) {

@@ -35,8 +35,14 @@ struct Lowered {
   std::vector<std::uint32_t> access;
   /// By instruction of a region: which of its parts the record is of.
   std::vector<std::uint8_t> part;
-  /// By instruction: lanes that go to one address go there as one.
-  std::vector<bool> one_lane;
+  struct Traits {
+    bool one_lane = false;        ///< lanes that go to one address go there as one
+    bool whole_warp = false;      ///< one_lane only where all lanes of the warp go
+    bool guards = false;          ///< writes a predicate that decides what others do (TimingSpec::Sm::guard_latency)
+    bool float_atomic = false;    ///< an atomic of floating point
+    bool reads_operands = false;  ///< the first that has operands in the constant bank
+  };
+  std::vector<Traits> traits;  ///< by instruction
   /// By instruction: which of the trace's it stands for; kAdded: none.
   std::vector<std::uint32_t> ptx;
   /// By instruction of the trace: the one at which its events happen, of the same block; later ones of a block have no

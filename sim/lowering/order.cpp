@@ -118,7 +118,7 @@ class ListScheduler {
     // Followers come later among the nodes.
     for (std::size_t i = nodes.size(); i-- > 0;) {
       Place& place = places_[i];
-      place.height = target.LatencyOf(nodes[i].shape);
+      place.height = target.LatencyOf(nodes[i]);
       for (const auto& [after, cycles] : place.followers)
         place.height = std::max(place.height, cycles + places_[after].height);
       if (place.waits_for == 0) free_.push_back(static_cast<std::uint32_t>(i));

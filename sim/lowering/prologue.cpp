@@ -1,7 +1,8 @@
 // Prologue: what a kernel loads before it begins, whatever it does: where its stack is, and from Ampere on the
 // descriptor by which global memory is accessed. Measured: a vector addition on an H200 executes 20 instructions a warp
 // (tests/data/gpu/times-h200.json). From Hopper on, also where shared memory begins (F. Mattana, "SASS King", kernels
-// 01 and 06, github.com/florianmattana/sass-king, 2026).
+// 01 and 06, github.com/florianmattana/sass-king, 2026). From Volta up to Ada where the stack is comes as an operand of
+// the constant bank, so that the warp waits for the bank there; Hopper loads it.
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -19,9 +20,10 @@ bool Accesses(const Kernel& kernel, trace::Space space) {
   });
 }
 
+constexpr std::uint32_t kAmpere = 80, kHopper = 90;
+
 /// Instructions before the kernel's own.
 std::size_t CountOf(const Kernel& kernel, const Target& target) {
-  constexpr std::uint32_t kAmpere = 80, kHopper = 90;
   std::size_t count = 1;
   if (target.sm() >= kAmpere && Accesses(kernel, trace::Space::kGlobal)) ++count;
   // Where shared memory begins follows from the CTA's place in its cluster: it is read, shifted and added.
@@ -41,6 +43,7 @@ void Prologue(Kernel& kernel, const Target& target) {
     load.is_part = true;
     load.ptx = Lowered::kAdded;
     load.results = {{Term::Kind::kRegister, ++kernel.registers}};
+    load.reads_operands = i + 1 == count && target.is_volta_or_later() && target.sm() < kHopper;
     nodes.insert(nodes.begin(), std::move(load));
   }
 }

@@ -33,18 +33,21 @@ std::vector<std::string_view> LinesOf(std::string_view text) {
 /// One warp, alone, an instruction a cycle in the order of the block: when the last result is there.
 class WarpClock {
  public:
-  WarpClock(const trace::KernelCode& code, const sim::DeviceSpec& device)
-      : code_(code), target_{.device = device}, ready_(code.register_count + 1) {}
+  WarpClock(const lowering::Lowered& lowered, const sim::DeviceSpec& device)
+      : lowered_(lowered), target_{.device = device}, ready_(lowered.code.register_count + 1) {}
 
   std::uint64_t CyclesOf(const trace::BasicBlock& block) {
     std::ranges::fill(ready_, 0);
     std::uint64_t now = 0, end = 0;
     for (std::uint32_t i = block.first; i < block.first + block.count; ++i) {
-      const trace::Instruction& instruction = code_.instructions[i];
-      const auto first = code_.operands.begin() + instruction.operands;
+      lowering::Node node;
+      node.shape = lowered_.code.instructions[i];
+      node.guards = lowered_.traits[i].guards;
+      const trace::Instruction& instruction = node.shape;
+      const auto first = lowered_.code.operands.begin() + instruction.operands;
       const auto sources = first + instruction.destinations, last = sources + instruction.sources;
       for (auto reg = first; reg != last; ++reg) now = std::max(now, ready_[*reg]);
-      const std::uint64_t done = now + target_.LatencyOf(instruction);
+      const std::uint64_t done = now + target_.LatencyOf(node);
       for (auto reg = first; reg != sources; ++reg) ready_[*reg] = done;
       end = std::max(end, instruction.destinations != 0 ? done : now + 1);
       ++now;
@@ -53,7 +56,7 @@ class WarpClock {
   }
 
  private:
-  const trace::KernelCode& code_;
+  const lowering::Lowered& lowered_;
   const lowering::Target target_;
   std::vector<std::uint64_t> ready_;  // by register
 };
@@ -87,7 +90,8 @@ std::string BlockText(const trace::KernelCode& code, const lowering::Lowered& lo
 std::string KernelText(const trace::KernelCode& code, const lowering::Lowered& lowered,
                        const std::vector<std::string_view>& lines, const sim::DeviceSpec& device) {
   std::string text;
-  WarpClock before(code, device), after(lowered.code, device);
+  const lowering::Lowered unchanged = lowering::Unchanged(code);
+  WarpClock before(unchanged, device), after(lowered, device);
   for (std::size_t b = 0; b < code.blocks.size(); ++b) {
     const trace::BasicBlock &from = code.blocks[b], &to = lowered.code.blocks[b];
     text += "  block " + std::to_string(b) + ": " + std::to_string(from.count) + " of PTX, " +

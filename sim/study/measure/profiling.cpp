@@ -93,8 +93,9 @@ class WarpWalk {
     const trace::MemoryAccess& access = cta_.accesses[access_++];
     const trace::AccessWindow window = trace::WindowOf(instruction.space, instruction.flags, cta_, access);
     if (window.space == trace::Space::kShared) {
-      passes = std::max(
-          1u, timing::SharedPasses(cta_, access, instruction.width, timing_.shared.banks, timing_.shared.bank_bytes));
+      const bool twins = timing_.shared.twins && (instruction.flags & (trace::kStore | trace::kAtomic)) == 0;
+      passes = std::max(1u, timing::SharedPasses(cta_, access, instruction.width, timing_.shared.banks,
+                                                 timing_.shared.bank_bytes, twins));
       latency = timing_.shared.latency + passes - 1;
       return false;
     }

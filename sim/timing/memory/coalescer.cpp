@@ -28,6 +28,15 @@ struct ByteMask {
   std::uint32_t sector(std::uint32_t index) const {
     return static_cast<std::uint32_t>((index < 2 ? low : high) >> (32 * (index & 1)));
   }
+  /// Words of 4 bytes that are there as a whole.
+  std::uint32_t words() const {
+    std::uint32_t whole = 0;
+    for (std::uint32_t word = 0; word < 32; ++word) {
+      const std::uint64_t half = word < 16 ? low : high;
+      if ((half >> (word % 16 * 4) & 0xf) == 0xf) whole |= 1u << word;
+    }
+    return whole;
+  }
 };
 
 std::uint8_t PartialSectors(const ByteMask& bytes) {
@@ -52,6 +61,19 @@ bool IsDense(const MemoryAccess& access) {
   return (run & (run + 1)) == 0;
 }
 
+/// The words of a line that lanes cover which begin at `first`, `stride` bytes apart.
+std::uint32_t WordsOf(std::uint64_t line, std::uint64_t first, std::uint64_t stride, std::uint64_t lanes,
+                      std::uint32_t width) {
+  ByteMask bytes;
+  for (std::uint64_t lane = 0; lane < lanes; ++lane) {
+    const std::uint64_t begin = first + lane * stride;
+    for (std::uint64_t byte = std::max(begin, line); byte < std::min(begin + width, line + kLineBytes); ++byte)
+      bytes.Add(static_cast<std::uint32_t>(byte - line), 1);
+    if (stride == 0) break;
+  }
+  return bytes.words();
+}
+
 void CoalesceDense(const MemoryAccess& access, std::uint64_t shift, std::uint32_t width, AccessKind kind,
                    LineList& out) {
   const auto stride = static_cast<std::uint64_t>(access.stride);
@@ -72,6 +94,7 @@ void CoalesceDense(const MemoryAccess& access, std::uint64_t shift, std::uint32_
     if (from % kSectorBytes != 0) entry.partial |= static_cast<std::uint8_t>(1u << first_sector);
     if (to % kSectorBytes != 0) entry.partial |= static_cast<std::uint8_t>(1u << last_sector);
     if (!kind.store) entry.partial = 0;
+    if (entry.partial != 0) out.words[out.count - 1] = WordsOf(line * kLineBytes, first, stride, lanes, width);
     entry.lanes = static_cast<std::uint8_t>(!kind.atomic ? 0 : stride == 0 ? lanes : 1);
   }
 }
@@ -118,7 +141,10 @@ void CoalesceLanes(const Addresses& addresses, std::uint32_t mask, std::uint32_t
   }
   out.count = count;
   if constexpr (kBytes) {
-    for (std::uint32_t i = 0; kind.store && i < count; ++i) out.lines[i].partial = PartialSectors(bytes[i]);
+    for (std::uint32_t i = 0; kind.store && i < count; ++i) {
+      out.lines[i].partial = PartialSectors(bytes[i]);
+      if (out.lines[i].partial != 0) out.words[i] = bytes[i].words();
+    }
   }
 }
 
@@ -165,6 +191,12 @@ void CoalescePlainly(const trace::CtaTrace& cta, const MemoryAccess& access, std
       if (kind.store && count > 0 && count < static_cast<std::ptrdiff_t>(kSectorBytes))
         entry.partial |= static_cast<std::uint8_t>(1u << s);
     }
+    std::uint32_t words = 0;
+    for (std::size_t word = 0; word < kLineBytes / 4; ++word) {
+      const auto begin = touched.begin() + static_cast<std::ptrdiff_t>(word * 4);
+      if (std::count(begin, begin + 4, true) == 4) words |= 1u << word;
+    }
+    out.words[out.count] = words;
     out.lines[out.count++] = entry;
   }
 }
@@ -241,11 +273,23 @@ bool IsWithoutConflict(const Addresses& addresses, std::uint32_t lanes, std::uin
   return true;
 }
 
+/// Whether each lane has the address of the one whose number differs from its own by a bit, if both take part.
+bool HasTwins(const Addresses& addresses, std::uint32_t mask, std::uint32_t bit) {
+  for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
+    const std::uint32_t twin = lane ^ bit;
+    if ((mask >> twin & 1) != 0 && addresses[lane] != addresses[twin]) return false;
+  }
+  return true;
+}
+
 std::uint32_t Passes(const trace::CtaTrace& cta, const MemoryAccess& access, std::uint32_t width, std::uint32_t banks,
-                     std::uint32_t bank_bytes, std::uint32_t turns, bool share) {
+                     std::uint32_t bank_bytes, std::uint32_t turns, bool share, bool twins) {
   Addresses addresses;
   trace::LaneAddresses(cta, access, addresses);
-  const std::uint32_t size = GroupSize(width, banks, bank_bytes);
+  std::uint32_t size = GroupSize(width, banks, bank_bytes);
+  if (twins && size < kWarpSize && (HasTwins(addresses, access.mask, 1) || HasTwins(addresses, access.mask, 2)))
+    size *= 2;
   std::uint32_t passes = 0;
   for (std::uint32_t first = 0; first < kWarpSize; first += size) {
     const std::uint32_t lanes = GroupLanes(access.mask, first, size);
@@ -266,22 +310,23 @@ std::uint32_t Passes(const trace::CtaTrace& cta, const MemoryAccess& access, std
 }  // namespace
 
 std::uint32_t SharedPasses(const trace::CtaTrace& cta, const MemoryAccess& access, std::uint32_t width,
-                           std::uint32_t banks, std::uint32_t bank_bytes) {
+                           std::uint32_t banks, std::uint32_t bank_bytes, bool twins) {
   // Lanes side by side fill the banks without conflict, lanes on one address share it: a pass for each group with a
   // lane.
   if (access.stride == 0 || access.stride == static_cast<std::int32_t>(width)) {
-    const std::uint32_t size = GroupSize(width, banks, bank_bytes);
+    std::uint32_t size = GroupSize(width, banks, bank_bytes);
+    if (twins && access.stride == 0) size = std::min(kWarpSize, 2 * size);
     std::uint32_t passes = 0;
     for (std::uint32_t first = 0; first < kWarpSize; first += size)
       passes += GroupLanes(access.mask, first, size) != 0 ? 1 : 0;
     return passes;
   }
-  return Passes(cta, access, width, banks, bank_bytes, 1, true);
+  return Passes(cta, access, width, banks, bank_bytes, 1, true, twins);
 }
 
 std::uint32_t SharedAtomicPasses(const trace::CtaTrace& cta, const MemoryAccess& access, std::uint32_t width,
                                  std::uint32_t banks, std::uint32_t bank_bytes, std::uint32_t interval) {
-  return Passes(cta, access, width, banks, bank_bytes, interval, false);
+  return Passes(cta, access, width, banks, bank_bytes, interval, false, false);
 }
 
 }  // namespace gridloom::timing

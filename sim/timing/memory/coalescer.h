@@ -22,6 +22,8 @@ static_assert(sizeof(LineAccess) == 8);
 struct LineList {
   std::uint32_t count = 0;
   std::array<LineAccess, trace::kWarpSize> lines;
+  /// By line, of stores: the words of 4 bytes that are covered, as a mask, where LineAccess::partial is not 0.
+  std::array<std::uint32_t, trace::kWarpSize> words;
 };
 
 struct AccessKind {
@@ -30,7 +32,7 @@ struct AccessKind {
 };
 
 /// `shift` is added to the addresses. Accesses are aligned to `width`, as GPUs require. LineAccess::lanes is counted
-/// for atomics only, LineAccess::partial for stores only; else they are 0.
+/// for atomics only, LineAccess::partial for stores only; else they are 0. LineList::words is of stores.
 void Coalesce(const trace::CtaTrace& cta, const trace::MemoryAccess& access, std::uint64_t shift, std::uint32_t width,
               AccessKind kind, LineList& out);
 
@@ -40,9 +42,10 @@ void CoalescePlainly(const trace::CtaTrace& cta, const trace::MemoryAccess& acce
 
 /// Passes over the banks of shared memory that an access takes: lanes that read different words of one bank take turns,
 /// those that read one word share it. Wide accesses go in groups of lanes that fill the banks once. 0 for an empty
-/// mask.
+/// mask. `twins`: lanes count as one where each lane has the address of its neighbour (of lane n ^ 1, or of n ^ 2), so
+/// that twice as many go together.
 std::uint32_t SharedPasses(const trace::CtaTrace& cta, const trace::MemoryAccess& access, std::uint32_t width,
-                           std::uint32_t banks, std::uint32_t bank_bytes);
+                           std::uint32_t banks, std::uint32_t bank_bytes, bool twins);
 
 /// The same for atomics, where lanes on one word take turns of `interval` passes, too.
 std::uint32_t SharedAtomicPasses(const trace::CtaTrace& cta, const trace::MemoryAccess& access, std::uint32_t width,

@@ -41,6 +41,8 @@ L2Slice::L2Slice(const Parameters& parameters, const AddressMap& map, const Port
       stride_((ways_ + kWaysPerStep - 1) / kWaysPerStep * kWaysPerStep),
       tags_(std::size_t{parameters.l2_sets()} * stride_, kNone),
       lines_(tags_.size()),
+      copied_(parameters.timing().l2.halves > 1 ? tags_.size() : 0),
+      stored_(tags_.size()),
       used_(tags_.size()),
       clock_(parameters.l2_sets()) {
   for (std::size_t i = 0; i < used_.size(); ++i) used_[i] = i % stride_ < ways_ ? 0 : kBehind;
@@ -94,7 +96,9 @@ Cycle L2Slice::Occupancy(const Request& request) const {
   const std::uint32_t sectors = CountOf(request.sectors());
   const Cycle plain = occupancy_[(request.kind() == RequestKind::kRead ? 0 : sectors) * 5 + sectors];
   if (!IsAtomic(request.kind())) return plain;
-  return std::max<Cycle>(plain, Cycle{request.lanes()} * parameters_.timing().l2.atomic_interval);
+  const sim::TimingSpec::L2& l2 = parameters_.timing().l2;
+  const std::uint32_t interval = request.is_float() ? l2.float_atomic_interval : l2.atomic_interval;
+  return std::max<Cycle>(plain, Cycle{request.lanes()} * interval);
 }
 
 /// Looks for the line of the next request.
@@ -133,9 +137,11 @@ bool L2Slice::Tick(Cycle now, Outbox<Response>& out) {
     place_ = Locate(inbox_.front().line());
     Prefetch(place_);
   }
-  const Cycle occupied = Occupancy(request);
+  // The half beside the SM has looked, too; each slice has one there that does for it what it does for that one.
+  const Cycle occupied = Occupancy(request) * (looked_up_twice_ ? 2 : 1);
   busy_until_ = now + occupied;
   Count(request, occupied);
+  looked_up_twice_ = false;
   return true;
 }
 
@@ -143,7 +149,7 @@ bool L2Slice::Tick(Cycle now, Outbox<Response>& out) {
 void L2Slice::Count(const Request& request, Cycle occupied) {
   counters_.l2_busy_cycles += occupied;
   if (request.sm() == Request::kNobody) return;
-  counters_.l2_sector_accesses += CountOf(request.sectors());
+  counters_.l2_sector_accesses += CountOf(request.sectors()) * (looked_up_twice_ ? 2 : 1);
   if (IsAtomic(request.kind())) ++counters_.l2_atomics;
   else ++(IsWrite(request.kind()) ? counters_.l2_writes : counters_.l2_reads);
 }
@@ -185,6 +191,7 @@ void L2Slice::Drop(Cycle now, std::uint32_t index) {
   tags_[index] = kNone;
   used_[index] = 0;
   lines_[index] = {};
+  Forget(index);
 }
 
 /// Drops the lines that a part names: those that are clean in the first cycle in which DRAM's queue has room, then one
@@ -226,6 +233,7 @@ void L2Slice::Bring(Cycle now, std::uint64_t local, std::uint32_t count) {
     if (index == kNone) continue;
     ++changes_;
     lines_[index].valid = kWholeLine;
+    if (!copied_.empty()) copied_[index] = 0;
     Use(index);
     if (ports_.l2 == nullptr) continue;
     const LineHome home{.partition = static_cast<std::uint16_t>(partition_),
@@ -255,6 +263,7 @@ std::uint32_t L2Slice::GiveWay(Cycle now) {
   }
   tags_[victim] = place_.tag;
   lines_[victim] = {};
+  Forget(victim);
   return victim;
 }
 
@@ -280,6 +289,7 @@ bool L2Slice::Take(Cycle now, const Request& request, Outbox<Response>& out) {
   if (ports_.l2 != nullptr) ports_.l2->OnAccess(now, AccessOf(request), PlaceOf(index), line_ != kNone);
   for (AccessEvents* const listener : ports_.access_events) listener->OnL2(now, AccessOf(request));
 
+  const Cycle later = HalfCycles(index, request, missing == 0);
   Line& line = lines_[index];
   const Line before = line;
   Use(index);
@@ -291,6 +301,7 @@ bool L2Slice::Take(Cycle now, const Request& request, Outbox<Response>& out) {
   if (!reads) {
     line.dirty |= request.sectors();
     line.valid |= request.sectors() & static_cast<std::uint8_t>(~request.partial());
+    if (request.partial() != 0) line.valid |= Complete(index, request.words());
   }
   if (missing != 0) {
     if (!waits_alone) AddWaiter(line, request);
@@ -298,8 +309,53 @@ bool L2Slice::Take(Cycle now, const Request& request, Outbox<Response>& out) {
   }
   if (IsAtomic(request.kind())) line.dirty |= request.sectors();
   if (line.valid != before.valid || line.dirty != before.dirty) ++changes_;
-  Answer(now, request.sm(), request.id(), request.kind(), request.sectors(), out);
+  Answer(now, request.sm(), request.id(), request.kind(), request.sectors(), later, out);
   return true;
+}
+
+/// Of L2's halves, each beside one half of the SMs.
+bool L2Slice::IsFar(std::uint16_t sm) const {
+  if (copied_.empty() || sm == Request::kNobody) return false;
+  const bool sm_half = 2u * sm >= parameters_.device.sm.count;
+  const bool own_half = 2 * partition_ >= parameters_.timing().dram.channels;
+  return sm_half != own_half;
+}
+
+/// What a request takes longer because its line belongs to the other half than its SM. A read leaves a copy in the half
+/// of its SM, where the next one finds it; a write takes that away. Latencies of DRAM are those of both halves.
+Cycle L2Slice::HalfCycles(std::uint32_t index, const Request& request, bool hits) {
+  if (copied_.empty()) return 0;
+  const bool is_far = IsFar(request.sm());
+  std::uint8_t& copied = copied_[index];
+  const auto sectors = request.sectors();
+  if (request.kind() != RequestKind::kRead) {
+    if ((copied & sectors) != 0) ++changes_;
+    copied &= static_cast<std::uint8_t>(~sectors);
+    return is_far ? parameters_.timing().l2.far_cycles : 0;
+  }
+  if (!is_far || (copied & sectors) == sectors) return 0;
+  copied |= sectors;
+  ++changes_;
+  looked_up_twice_ = true;
+  return hits ? parameters_.timing().l2.far_cycles : 0;
+}
+
+/// A place has no line any more, or another one.
+void L2Slice::Forget(std::uint32_t index) {
+  stored_[index] = 0;
+  if (!copied_.empty()) copied_[index] = 0;
+}
+
+/// Words of a line have been stored. Returns the sectors of which no word is missing now.
+std::uint8_t L2Slice::Complete(std::uint32_t index, std::uint32_t words) {
+  constexpr std::uint32_t kSector = 0xff;  // of the mask of words
+  if ((words & ~stored_[index]) != 0) ++changes_;
+  stored_[index] |= words;
+  std::uint8_t complete = 0;
+  for (std::uint32_t s = 0; s < 4; ++s) {
+    if ((stored_[index] >> 8 * s & kSector) == kSector) complete |= static_cast<std::uint8_t>(1u << s);
+  }
+  return complete;
 }
 
 /// Marks a line of the set that the current request falls on as used last.
@@ -342,6 +398,7 @@ std::uint32_t L2Slice::Replace(Cycle now, const Request& request, bool also_read
   ++changes_;
   tags_[victim] = place_.tag;
   lines_[victim] = {};
+  Forget(victim);
   return victim;
 }
 
@@ -403,7 +460,7 @@ void L2Slice::Fill(Cycle now, std::uint32_t fetch, Outbox<Response>& out) {
   }
   if (done.wanted != 0) {
     if (IsAtomic(done.kind)) line.dirty |= done.wanted;
-    Answer(now, done.sm, done.id, done.kind, done.wanted, out);
+    Answer(now, done.sm, done.id, done.kind, done.wanted, 0, out);
   }
   std::uint32_t previous = kNoWaiter;
   for (std::uint32_t index = line.first_waiter; index != kNoWaiter;) {
@@ -413,7 +470,7 @@ void L2Slice::Fill(Cycle now, std::uint32_t fetch, Outbox<Response>& out) {
       previous = index;
     } else {
       if (IsAtomic(waiter.kind)) line.dirty |= waiter.sectors;
-      Answer(now, waiter.sm, waiter.id, waiter.kind, waiter.sectors, out);
+      Answer(now, waiter.sm, waiter.id, waiter.kind, waiter.sectors, 0, out);
       if (previous == kNoWaiter) line.first_waiter = next;
       else waiters_[previous].next = next;
       waiter.next = free_waiter_;
@@ -425,7 +482,8 @@ void L2Slice::Fill(Cycle now, std::uint32_t fetch, Outbox<Response>& out) {
   lines_[done.line] = line;
 }
 
-void L2Slice::Answer(Cycle now, std::uint16_t sm, std::uint16_t id, RequestKind kind, std::uint8_t sectors,
+/// `later`: cycles that it takes on its way besides.
+void L2Slice::Answer(Cycle now, std::uint16_t sm, std::uint16_t id, RequestKind kind, std::uint8_t sectors, Cycle later,
                      Outbox<Response>& out) {
   if (kind == RequestKind::kWriteBack || sm == Request::kNobody) return;
   if (kind == RequestKind::kWrite || kind == RequestKind::kReduce) sectors = 0;
@@ -434,7 +492,7 @@ void L2Slice::Answer(Cycle now, std::uint16_t sm, std::uint16_t id, RequestKind 
   // The access takes a cycle; then the packet leaves.
   const Cycle sent = out_port_.Send(parameters_.sm_to_l2.Back(now + 1), CountOf(sectors));
   Response& response = out.New(sm);
-  response.arrival = sent + parameters_.response_latency;
+  response.arrival = sent + parameters_.response_latency + later;
   response.sm = sm;
   response.id = id;
   response.source = source_;

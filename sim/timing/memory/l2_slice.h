@@ -16,8 +16,8 @@
 
 namespace gridloom::timing {
 
-/// Cycles are L2's. A sector that a store covered in part is dirty and not valid; a read of it fetches the rest from
-/// DRAM then.
+/// Cycles are L2's. A sector that stores have covered in part is dirty and not valid; a read of it fetches the rest
+/// from DRAM then. When stores have covered all of its words, it is valid.
 class L2Slice {
  public:
   /// What DRAM gives back with the data of a fetch: its number, and in the lowest bits the slice of the partition.
@@ -112,6 +112,8 @@ class L2Slice {
   L2Place PlaceOf(std::uint32_t line) const { return {.set = line / stride_, .way = line % stride_}; }
   void Count(const Request& request, Cycle occupied);
   void Use(std::uint32_t line);
+  void Forget(std::uint32_t index);
+  std::uint8_t Complete(std::uint32_t index, std::uint32_t words);
   std::uint32_t Replace(Cycle now, const Request& request, bool also_reads);
   std::uint32_t Oldest(std::uint32_t first, std::uint64_t ways) const;
   void Read(Cycle now, std::uint32_t line, const Request& request, std::uint8_t sectors, bool waits_alone);
@@ -120,8 +122,10 @@ class L2Slice {
   /// nothing that waits.
   bool has_room_for_waiter() const { return free_waiter_ != kNoWaiter || waiters_.size() < kNoWaiter; }
   void AddWaiter(Line& line, const Request& request);
-  void Answer(Cycle now, std::uint16_t sm, std::uint16_t id, RequestKind kind, std::uint8_t sectors,
+  void Answer(Cycle now, std::uint16_t sm, std::uint16_t id, RequestKind kind, std::uint8_t sectors, Cycle later,
               Outbox<Response>& out);
+  bool IsFar(std::uint16_t sm) const;
+  Cycle HalfCycles(std::uint32_t index, const Request& request, bool hits);
   Cycle Occupancy(const Request& request) const;
 
   const Parameters& parameters_;
@@ -148,10 +152,14 @@ class L2Slice {
   // By set and way. Places behind the ways are pinned, and no request has their tags.
   AlignedVector<std::uint32_t> tags_;  // kNone: free
   AlignedVector<Line> lines_;
-  AlignedVector<std::uint8_t> used_;  // when last, by the set's clock; kPinned is added while sectors are pending
-  std::vector<std::uint8_t> clock_;   // by set: uses since its ways were numbered anew
-  std::uint64_t changes_ = 0;         // of what lines hold
-  std::uint32_t outstanding_ = 0;     // lines with pending sectors
+  /// Sectors that the other half has copies of, as a mask; empty where there is one half.
+  AlignedVector<std::uint8_t> copied_;
+  bool looked_up_twice_ = false;         // the request that was taken, in this half and the one beside the SM
+  AlignedVector<std::uint32_t> stored_;  // words that stores of a part of a sector have covered, as a mask
+  AlignedVector<std::uint8_t> used_;     // when last, by the set's clock; kPinned is added while sectors are pending
+  std::vector<std::uint8_t> clock_;      // by set: uses since its ways were numbered anew
+  std::uint64_t changes_ = 0;            // of what lines hold
+  std::uint32_t outstanding_ = 0;        // lines with pending sectors
   std::vector<Waiter> waiters_;
   std::vector<Fetch> fetches_;
   std::uint32_t free_waiter_ = kNoWaiter, free_fetch_ = kNone;

@@ -23,7 +23,7 @@ enum class RequestKind : std::uint8_t {
   kCopied,  ///< of a copy or fill that has ended: lines from this one on, as many as `launch` says, are in L2
 };
 
-/// SM to memory partition; one line of 128 bytes. Three words, since so many wait at their slices.
+/// SM to memory partition; one line of 128 bytes. Four words, since so many wait at their slices.
 class Request {
  public:
   static constexpr unsigned kLineBits = 40;
@@ -40,22 +40,30 @@ class Request {
     std::uint8_t sectors = 0;  ///< mask
     std::uint8_t partial = 0;  ///< mask of the sectors that a write does not cover
     std::uint8_t lanes = 0;    ///< atomics: most lanes on one address, at most 32
+    bool is_float = false;     ///< atomics: of floating point
+    std::uint32_t words = 0;   ///< mask of the words of the line that a write covers; of sectors in `partial`
   };
   Request() = default;
   explicit Request(const Fields& fields)
       : order_(fields.arrival << 16 | fields.sm),
         access_(fields.line << kLineAt | std::uint64_t{fields.slice} << kSliceAt |
-                std::uint64_t{fields.lanes} << kLanesAt | std::uint64_t{fields.partial} << kPartialAt |
-                std::uint64_t{fields.sectors} << kSectorsAt | static_cast<std::uint64_t>(fields.kind)),
-        names_(std::uint64_t{fields.launch} << 32 | std::uint64_t{fields.id} << 16 | fields.partition) {}
+                std::uint64_t{fields.is_float} << kFloatAt |
+                std::uint64_t{fields.lanes == 0 ? 0u : fields.lanes - 1u} << kLanesAt |
+                std::uint64_t{fields.partial} << kPartialAt | std::uint64_t{fields.sectors} << kSectorsAt |
+                static_cast<std::uint64_t>(fields.kind)),
+        names_(std::uint64_t{fields.launch} << 32 | std::uint64_t{fields.id} << 16 | fields.partition),
+        words_(fields.words) {}
 
   std::uint64_t order() const { return order_; }  ///< arrival << 16 | SM
   Cycle arrival() const { return order_ >> 16; }
   std::uint16_t sm() const { return static_cast<std::uint16_t>(order_); }
   std::uint64_t line() const { return access_ >> kLineAt; }
   std::uint8_t slice() const { return Bits(kSliceAt, 6); }
-  std::uint8_t lanes() const { return Bits(kLanesAt, 6); }
+  /// Of an atomic.
+  std::uint8_t lanes() const { return static_cast<std::uint8_t>(Bits(kLanesAt, 5) + 1); }
+  bool is_float() const { return Bits(kFloatAt, 1) != 0; }
   std::uint8_t partial() const { return Bits(kPartialAt, 4); }
+  std::uint32_t words() const { return words_; }
   std::uint8_t sectors() const { return Bits(kSectorsAt, 4); }
   RequestKind kind() const { return static_cast<RequestKind>(Bits(0, kSectorsAt)); }
   std::uint32_t launch() const { return static_cast<std::uint32_t>(names_ >> 32); }
@@ -72,15 +80,16 @@ class Request {
   }
 
  private:
-  static constexpr unsigned kSectorsAt = 4, kPartialAt = 8, kLanesAt = 12, kSliceAt = 18, kLineAt = 24;
+  static constexpr unsigned kSectorsAt = 4, kPartialAt = 8, kLanesAt = 12, kFloatAt = 17, kSliceAt = 18, kLineAt = 24;
   static_assert(kLineAt + kLineBits == 64);
   std::uint8_t Bits(unsigned at, unsigned count) const {
     return static_cast<std::uint8_t>(access_ >> at & ((1u << count) - 1));
   }
 
   std::uint64_t order_ = 0, access_ = 0, names_ = 0;
+  std::uint32_t words_ = 0;
 };
-static_assert(sizeof(Request) == 24);
+static_assert(sizeof(Request) == 32);
 
 /// Memory partition to SM.
 struct Response {
@@ -104,6 +113,7 @@ inline void Request::Walk(StateWalk& walk) {
   walk.L2NotBefore(at);
   *this = At(at);
   walk.Word(access_);
+  walk.Word(words_);
   walk.Word(std::uint64_t{launch()} << 32 | std::uint64_t{sm()} << 16 | partition());
   if (HasEntry(kind())) walk.Entry(sm(), id());
   else walk.Word(id());

@@ -40,8 +40,11 @@ DecodedOp DecodeOne(const trace::Instruction& instruction, const trace::KernelCo
   op.latency = static_cast<std::uint16_t>(spec.latency);
   op.interval = static_cast<std::uint16_t>(spec.interval);
   if (instruction.op == trace::OpClass::kTensor) ScaleTensor(instruction, op);
-  // Parameters are read through the constant bank and always hit.
-  if (instruction.space == trace::Space::kParameter) op.latency = static_cast<std::uint16_t>(timing.constant.latency);
+  // Parameters are read through the constant bank, and hit but for the first time.
+  if (instruction.space == trace::Space::kParameter) {
+    op.latency = static_cast<std::uint16_t>(timing.constant.latency);
+    op.parameters = true;
+  }
   op.destinations = instruction.destinations;
   op.register_count = static_cast<std::uint8_t>(instruction.destinations + instruction.sources);
   op.operands = instruction.operands;
@@ -82,8 +85,13 @@ DecodedCode DecodeAs(const lowering::Lowered& lowered, const trace::KernelCode& 
   decoded.register_count = lowered.code.register_count;
   decoded.event_ops = lowered.place;
   decoded.ops.reserve(lowered.code.instructions.size());
-  for (const trace::Instruction& instruction : lowered.code.instructions)
-    decoded.ops.push_back(DecodeOne(instruction, lowered.code, timing));
+  for (std::size_t i = 0; i < lowered.code.instructions.size(); ++i) {
+    DecodedOp& op = decoded.ops.emplace_back(DecodeOne(lowered.code.instructions[i], lowered.code, timing));
+    op.float_atomic = lowered.traits[i].float_atomic;
+    if (lowered.traits[i].reads_operands) op.parameters = op.holds_warp = true;
+    if (lowered.traits[i].guards)
+      op.latency = std::max(op.latency, static_cast<std::uint16_t>(timing.sm.guard_latency));
+  }
   std::vector<std::uint32_t> before(code.instructions.size());  // memory instructions
   std::uint32_t accesses = 0;
   for (std::size_t i = 0; i < code.instructions.size(); ++i) {
@@ -95,7 +103,8 @@ DecodedCode DecodeAs(const lowering::Lowered& lowered, const trace::KernelCode& 
     decoded.access.push_back({.instruction = ptx == lowering::Lowered::kAdded ? 0 : before[ptx],
                               .record = lowered.access[i],
                               .part = lowered.part[i],
-                              .one_lane = lowered.one_lane[i]});
+                              .one_lane = lowered.traits[i].one_lane,
+                              .whole_warp = lowered.traits[i].whole_warp});
   }
   for (std::size_t b = 0; b < code.blocks.size(); ++b) {
     const trace::BasicBlock &from = code.blocks[b], &to = lowered.code.blocks[b];

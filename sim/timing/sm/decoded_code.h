@@ -30,7 +30,10 @@ struct DecodedOp {
   std::uint8_t flags = 0;
   std::uint8_t barrier = 0;
   std::uint8_t barrier_warps = 0;
-  bool gated = false;  ///< gates of proposed parts are asked before it issues
+  bool gated : 1 = false;         ///< gates of proposed parts are asked before it issues
+  bool float_atomic : 1 = false;  ///< an atomic of floating point
+  bool parameters : 1 = false;    ///< reads the launch's parameters (ParameterBank)
+  bool holds_warp : 1 = false;    ///< of such a one: nothing of the warp issues before they are there
   std::uint32_t operands = 0;
 
   bool operator==(const DecodedOp&) const = default;
@@ -61,6 +64,7 @@ struct DecodedCode {
     std::uint32_t record = 0;  ///< of the records of its block's visit
     std::uint8_t part = 0;     ///< of a region: which of its blocks that is
     bool one_lane = false;     ///< lanes that go to one address go there as one
+    bool whole_warp = false;   ///< one_lane only where all lanes of the warp go
     bool operator==(const Access&) const = default;
   };
   std::vector<DecodedOp> ops;

@@ -66,7 +66,8 @@ std::uint32_t LoadStoreUnit::Passes(const MemoryInstruction& instruction) const 
     return SharedAtomicPasses(*instruction.cta, instruction.access, op.width, shared.banks, shared.bank_bytes,
                               shared.atomic_interval);
   }
-  return SharedPasses(*instruction.cta, instruction.access, op.width, shared.banks, shared.bank_bytes);
+  const bool twins = shared.twins && !Has(op, trace::kStore);
+  return SharedPasses(*instruction.cta, instruction.access, op.width, shared.banks, shared.bank_bytes, twins);
 }
 
 std::uint32_t LoadStoreUnit::Accept(const MemoryInstruction& instruction) {
@@ -102,8 +103,8 @@ std::uint32_t LoadStoreUnit::DataCycles(const Entry& entry) const {
   const bool by_line = entry.cache == CacheId::kConstant || Has(*instruction.op, trace::kAtomic);
   if (parameters_.timing().l1.tags == 1 || by_line) return 1;
   const sim::TimingSpec::Shared& shared = parameters_.timing().shared;
-  return std::max(
-      1u, SharedPasses(*instruction.cta, instruction.access, instruction.op->width, shared.banks, shared.bank_bytes));
+  return std::max(1u, SharedPasses(*instruction.cta, instruction.access, instruction.op->width, shared.banks,
+                                   shared.bank_bytes, false));
 }
 
 void LoadStoreUnit::Tick(Cycle now, Outbox<Request>& out) {
@@ -269,7 +270,11 @@ bool LoadStoreUnit::LoadUncached(Cycle now, Entry& entry, const LineAccess& line
   }
   const std::uint16_t mshr = mshrs_.Allocate(MshrTable::kAnonymous);
   Send(now, line.line, atomic ? RequestKind::kAtomic : RequestKind::kRead, static_cast<std::uint8_t>(line.sectors),
-       {.launch = entry.instruction.launch, .id = mshr, .lanes = static_cast<std::uint8_t>(line.lanes)}, out);
+       {.launch = entry.instruction.launch,
+        .id = mshr,
+        .lanes = static_cast<std::uint8_t>(line.lanes),
+        .is_float = entry.instruction.op->float_atomic},
+       out);
   mshrs_.AddWaiter(mshr, entry.load, static_cast<std::uint8_t>(line.sectors));
   ++loads_[entry.load].pending;
   return true;
@@ -289,7 +294,9 @@ bool LoadStoreUnit::Store(Cycle now, Entry& entry, const LineAccess& line, Outbo
        {.launch = entry.instruction.launch,
         .id = entry.instruction.warp,
         .partial = static_cast<std::uint8_t>(line.partial),
-        .lanes = static_cast<std::uint8_t>(line.lanes)},
+        .lanes = static_cast<std::uint8_t>(line.lanes),
+        .is_float = entry.instruction.op->float_atomic,
+        .words = entry.lines.words[entry.next_line]},
        out);
   return true;
 }
@@ -344,7 +351,9 @@ void LoadStoreUnit::Send(Cycle now, std::uint64_t line, RequestKind kind, std::u
                                    .slice = home.slice,
                                    .sectors = mask,
                                    .partial = names.partial,
-                                   .lanes = names.lanes}));
+                                   .lanes = names.lanes,
+                                   .is_float = names.is_float,
+                                   .words = names.words}));
   switch (kind) {
     case RequestKind::kRead: ++counters_.read_requests; break;
     case RequestKind::kWrite: ++counters_.write_requests; break;

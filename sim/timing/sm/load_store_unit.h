@@ -107,6 +107,8 @@ class LoadStoreUnit {
     std::uint32_t launch = 0;
     std::uint16_t id = 0;
     std::uint8_t partial = 0, lanes = 0;
+    bool is_float = false;
+    std::uint32_t words = 0;
   };
   void Send(Cycle now, std::uint64_t line, RequestKind kind, std::uint8_t sectors, Names names, Outbox<Request>& out);
   void WriteBack(Cycle now, const Cache::Victim& victim, Outbox<Request>& out);

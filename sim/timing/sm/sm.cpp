@@ -5,6 +5,12 @@
 #include "rewriter/support/check.h"
 
 namespace gridloom::timing {
+namespace {
+
+/// Compute capability from which on parameters come from L2 first; of older devices nothing was found.
+constexpr std::uint32_t kFirstCold = 70;
+
+}  // namespace
 
 Sm::Sm(const Parameters& parameters, const AddressMap& map, const Ports& ports, std::uint32_t index,
        std::uint32_t groups, bool plain)
@@ -15,6 +21,7 @@ Sm::Sm(const Parameters& parameters, const AddressMap& map, const Ports& ports, 
       plain_(plain),
       gated_(!ports.warp_gates.empty()),
       memory_(parameters, map, ports, index, plain, counters_),
+      parameter_bank_(parameters.device.compute_capability.sm() >= kFirstCold ? parameters.timing().l2.latency : 0),
       in_port_(parameters.SmInPort()),
       out_(groups),
       warps_(parameters.device.max_warps_per_sm()),

@@ -11,6 +11,7 @@
 #include "sim/timing/cta.h"
 #include "sim/timing/memory/inbox.h"
 #include "sim/timing/sm/load_store_unit.h"
+#include "sim/timing/sm/parameter_bank.h"
 #include "sim/timing/sm/scheduler.h"
 #include "sim/timing/sm/warp.h"
 
@@ -129,6 +130,7 @@ class Sm {
   Cycle* FreeUnit(Cycle now, std::uint32_t scheduler, std::size_t pipe);
   WarpMask Eligible(Cycle now, std::uint32_t scheduler);
   void Issue(Cycle now, Warp& warp, Cycle& unit);
+  void ReadParameters(Cycle now, Warp& warp, const DecodedOp& op);
   void IssueMemory(Cycle now, Warp& warp, const DecodedOp& op);
   bool ParksLanes(Cycle now, Warp& warp, const DecodedOp& op);
   /// `goes_on`: the warp has something to do behind it.
@@ -177,6 +179,7 @@ class Sm {
   const bool gated_;  // there are warp gates
   SmCounters counters_;
   LoadStoreUnit memory_;
+  ParameterBank parameter_bank_;
   Port in_port_;
   Inbox<Response> inbox_;
   Outbox<Request> out_;

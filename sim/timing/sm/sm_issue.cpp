@@ -88,7 +88,11 @@ void Sm::Issue(Cycle now, Warp& warp, Cycle& unit) {
   cta.thread_instructions += lanes;
   warp.next_issue = now + 1;
   switch (op.kind) {
-    case OpKind::kArithmetic: warp.SetDestinations(op, now + op.latency); break;
+    case OpKind::kArithmetic:
+      if (op.parameters) [[unlikely]]
+        ReadParameters(now, warp, op);
+      else warp.SetDestinations(op, now + op.latency);
+      break;
     case OpKind::kBranch:
       warp.SetDestinations(op, now + op.latency);
       warp.next_issue = now + op.latency;
@@ -123,6 +127,13 @@ void Sm::Issue(Cycle now, Warp& warp, Cycle& unit) {
   (warp.state == WarpState::kBarrier ? scheduler.barrier : scheduler.memory) |= Bit(warp);
 }
 
+/// Operands from the constant bank hold up the warp, loads from it what reads their results.
+void Sm::ReadParameters(Cycle now, Warp& warp, const DecodedOp& op) {
+  const Cycle there = parameter_bank_.Read(now, ctas_[warp.cta_slot].launch);
+  warp.SetDestinations(op, std::max(now + op.latency, there));
+  if (op.holds_warp) warp.next_issue = std::max(warp.next_issue, there);
+}
+
 void Sm::IssueMemory(Cycle now, Warp& warp, const DecodedOp& op) {
   ++counters_.memory_instructions;
   warp.granted = false;
@@ -142,7 +153,8 @@ MemoryInstruction Sm::NextAccess(const Warp& warp) const {
   const DecodedCode::Access& access = warp.AccessOf(*warp.op);
   trace::MemoryAccess record{};  // of a part that no lane goes through
   if ((warp.absent >> access.part & 1) == 0) record = warp.accesses[warp.PartRecords(access.part) + access.record];
-  if (access.one_lane && record.stride == 0) record.mask &= ~record.mask + 1;
+  const bool goes_as_one = access.one_lane && record.stride == 0 && (!access.whole_warp || ~record.mask == 0);
+  if (goes_as_one) record.mask &= ~record.mask + 1;
   return {.op = warp.op,
           .cta = warp.trace,
           .access = record,

@@ -45,6 +45,7 @@ void Sm::Walk(StateWalk& walk) {
     counters_.ForEach([&](std::uint64_t& counter) { walk.Count(counter); });
   }
   memory_.Walk(walk);
+  parameter_bank_.Walk(walk);
   in_port_.Walk(walk);
   walk.Word(inbox_.size());
   inbox_.ForEach([&](Response& response) { response.Walk(walk); });

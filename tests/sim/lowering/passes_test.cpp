@@ -150,14 +150,56 @@ TEST_CASE("Atomics_OfOneValueToOneAddress_AreOne") {
   CHECK(ones(pointer + "red.global.add.u32 [%d1], 1;", "gtx480") == 0);
   // Of a sum each lane learns what it would have found.
   CHECK(ones(pointer + "atom.global.add.u32 %r1, [%d1], 1;\nst.global.u32 [%d1], %r1;") == 1);
-  // Lanes have values or addresses of their own, or ask what was there; sums of floating point are not the same.
-  CHECK(ones(pointer + "mov.u32 %r1, %tid.x;\nred.global.add.u32 [%d1], %r1;") == 0);
+  // Values of their own are made one; not those of 64 bits whose old value is read.
+  const std::string value = pointer + "mov.u32 %r1, %tid.x;\ncvt.u64.u32 %d4, %r1;\n";
+  CHECK(ones(value + "red.global.add.u32 [%d1], %r1;") == 1);
+  CHECK(ones(value + "red.global.min.s32 [%d1+8], %r1;", "v100") == 1);
+  CHECK(ones(value + "red.global.add.u32 [%d1], %r1;", "titanx-maxwell") == 0);
+  CHECK(ones(value + "atom.global.add.u32 %r2, [%d1], %r1;\nst.global.u32 [%d1], %r2;") == 1);
+  CHECK(ones(value + "atom.global.max.u32 %r2, [%d1], %r1;\nst.global.u32 [%d1], %r2;") == 0);
+  CHECK(ones(value + "red.global.add.u64 [%d1], %d4;") == 0);
+  // Lanes have addresses of their own, or ask what was there; sums of floating point are not the same.
   CHECK(ones(pointer + "mov.u32 %r1, %tid.x;\nmul.wide.u32 %d2, %r1, 4;\nadd.s64 %d3, %d1, %d2;\n"
                        "red.global.add.u32 [%d3], 1;") == 0);
   CHECK(ones(pointer + "atom.global.max.u32 %r1, [%d1], 1;\nst.global.u32 [%d1], %r1;") == 0);
   CHECK(ones(pointer + "atom.global.add.u64 %d2, [%d1], 1;\nst.global.u64 [%d1], %d2;") == 0);
   CHECK(ones(pointer + "red.global.add.f32 [%d1], 0f3F800000;") == 0);
   CHECK(ones(pointer + "atom.global.exch.b32 %r1, [%d1], 1;") == 0);
+}
+
+/// As many as ptxas 13 makes of them: without the atomic itself and what it computes anyway.
+TEST_CASE("Atomics_OfDifferentValues_TakeAsManyInstructionsAsTheAssembler") {
+  const auto added = [](const std::string& lines, const std::string& device) {
+    std::size_t count = 0;
+    const Sample sample = Make("ld.param.u64 %d1, [a];\nmov.u32 %r1, %tid.x;\n" + lines, {"atomics"}, device);
+    for (const Node& node : sample.kernel.blocks[0].nodes) count += node.is_part ? 1 : 0;
+    return count;
+  };
+  const std::string reduces = "red.global.min.s32 [%d1], %r1;",
+                    scans = "atom.global.add.u32 %r2, [%d1], %r1;\nst.global.u32 [%d1], %r2;";
+  // A vote, the first of those there, whether that is this lane; the reduction, and its move.
+  CHECK(added(reduces, "h200") == 5);
+  // Vote, comparison, the other case and the branch; the lane's number and a comparison; five exchanges and minima.
+  CHECK(added(reduces, "v100") == 16);
+  // A move, and five exchanges, sums and moves; three instructions behind the atomic.
+  for (const char* device : {"v100", "a100", "h200"}) CHECK(added(scans, device) == 4 + 2 + 16 + 3);
+}
+
+TEST_CASE("Guards_OfPredicates_AreThoseThatDecide") {
+  const auto guards = [](const std::string& lines) {
+    std::string text;
+    const Sample sample = Make(lines, {"guards"});
+    for (const lowering::Block& block : sample.kernel.blocks) {
+      for (const Node& node : block.nodes) text += node.guards ? 'g' : '.';
+    }
+    return text;
+  };
+  CHECK(guards("setp.lt.s32 %p1, %r1, %r2;\n@%p1 st.global.u32 [%d1], %r1;") == "g..");
+  CHECK(guards("setp.lt.s32 %p1, %r1, %r2;\n@%p1 bra L;\nst.global.u32 [%d1], %r1;\nL:") == "g...");
+  // A selection reads it as an operand; what memory brings has its own way of being waited for.
+  CHECK(guards("setp.lt.s32 %p1, %r1, %r2;\nselp.b32 %r3, %r1, %r2, %p1;\nst.global.u32 [%d1], %r3;") == "....");
+  CHECK(guards("setp.lt.s32 %p1, %r1, %r2;\nsetp.lt.and.s32 %p2, %r1, 4, %p1;\n@%p2 st.global.u32 [%d1], %r3;") ==
+        ".g..");
 }
 
 TEST_CASE("Prologue_OfAKernel_LoadsStackAndDescriptor") {

@@ -442,13 +442,42 @@ TEST_CASE("CoalescerAndBanks_RandomAccesses_MatchTheirDefinitions") {
       REQUIRE(fast.lines[i].sectors == plain.lines[i].sectors);
       REQUIRE(fast.lines[i].partial == plain.lines[i].partial);
       REQUIRE(fast.lines[i].lanes == plain.lines[i].lanes);
+      if (plain.lines[i].partial != 0) REQUIRE(fast.words[i] == plain.words[i]);
     }
     std::array<std::uint64_t, 32> addresses{};
     trace::LaneAddresses(cta, access, addresses);
     for (const std::uint32_t bank_bytes : {4u, 8u}) {
-      REQUIRE(SharedPasses(cta, access, width, 32, bank_bytes) == PlainPasses(addresses, mask, width, 32, bank_bytes));
+      REQUIRE(SharedPasses(cta, access, width, 32, bank_bytes, false) ==
+              PlainPasses(addresses, mask, width, 32, bank_bytes));
     }
   }
+}
+
+/// The rule as an engineer of NVIDIA's gives it (topic 77228 of its developer forum).
+TEST_CASE("SharedPasses_OfTwins_AreHalfAsMany") {
+  const auto passes = [](std::uint32_t width, std::uint32_t mask, bool twins, const auto& number_of) {
+    trace::CtaTrace cta;
+    std::vector<std::uint64_t> addresses;
+    for (std::uint32_t lane = 0; lane < 32; ++lane) addresses.push_back(number_of(lane) * width);
+    const trace::MemoryAccess access{
+        .base = trace::AppendLanes(addresses, cta.lanes), .stride = trace::MemoryAccess::kScattered, .mask = mask};
+    return SharedPasses(cta, access, width, 32, 4, twins);
+  };
+  const auto one = [](std::uint32_t) { return 3u; };
+  const auto next = [](std::uint32_t lane) { return lane / 2; };
+  const auto next_but_one = [](std::uint32_t lane) { return lane / 4 * 2 + lane % 2; };
+  const auto far = [](std::uint32_t lane) { return lane / 8 * 4 + lane % 4; };
+  for (const auto& [width, all] : {std::pair(16u, 4u), std::pair(8u, 2u)}) {
+    CHECK(passes(width, kAllLanes, false, one) == all);
+    CHECK(passes(width, kAllLanes, true, one) == all / 2);
+    CHECK(passes(width, kAllLanes, true, next) == all / 2);
+    CHECK(passes(width, kAllLanes, true, next_but_one) == all / 2);
+    CHECK(passes(width, kAllLanes, true, far) == all);
+    // Of active lanes, that is.
+    CHECK(passes(width, 0x55555555, true, [](std::uint32_t lane) { return lane; }) == all / 2);
+  }
+  CHECK(passes(4, kAllLanes, true, next) == 1);
+  CHECK(SharedPasses({}, {.base = 64, .stride = 0, .mask = kAllLanes}, 16, 32, 4, true) == 2);
 }
 
 TEST_CASE("SharedAtomics_OnOneAddress_TakeTurns") {

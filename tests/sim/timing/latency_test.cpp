@@ -94,6 +94,84 @@ TEST_CASE("PointerChase_InL2_TakesL2Latency") {
   }
 }
 
+/// From Volta on a kernel's first parameters come from L2 to each SM; those of its later reads are there.
+TEST_CASE("Parameters_OfALaunch_ComeFromL2Once") {
+  for (const std::string& name : kDevices) {
+    const sim::DeviceSpec device = TestDevice(name);
+    INFO(name);
+    const auto cycles = [&](int loads) {
+      return ChainCycles(device, [&](CodeBuilder& code, CtaBuilder&) {
+        for (int i = 0; i < loads; ++i) code.Load(Space::kParameter, 1, 4, 0, 1);
+      });
+    };
+    const std::uint32_t hit = device.timing.constant.latency;
+    const std::uint32_t first = device.compute_capability.sm() >= 70 ? device.timing.l2.latency : hit;
+    CHECK(cycles(1) == first);
+    CHECK(cycles(11) == first + 10 * hit);
+  }
+}
+
+/// A warp that stores `words` floats of a sector, one after the other, and then reads the sector.
+Outcome StoreAndRead(const sim::DeviceSpec& device, std::uint32_t words) {
+  CodeBuilder code("parts");
+  CtaBuilder cta;
+  code.Block();
+  cta.Warp();
+  cta.Visit(0);
+  for (std::uint32_t word = 0; word < words; ++word) {
+    code.Store(Space::kGlobal, 1, 4, trace::kCacheGlobal);
+    cta.Access(4096 + 4 * word, 0, 1);
+    code.Op(OpClass::kFence, {}, {});
+  }
+  code.Load(Space::kGlobal, 1, 4, trace::kCacheGlobal);
+  cta.Access(4096, 0, 1);
+  code.Op(OpClass::kControl, {}, {1});
+  return RunLaunch(device, SameCtas(code.code(), kOneWarp, cta.Finish()));
+}
+
+TEST_CASE("Sector_WhoseWordsWereAllStored_IsNotReadFromDram") {
+  for (const std::string& name : kDevices) {
+    INFO(name);
+    CHECK(StoreAndRead(TestDevice(name), 7).counters.memory.dram_reads == 1);
+    CHECK(StoreAndRead(TestDevice(name), 8).counters.memory.dram_reads == 0);
+  }
+}
+
+/// The half beside an SM gets a copy with the first read, and loses it with a store.
+TEST_CASE("L2_OfTheOtherHalf_IsFartherAway") {
+  sim::DeviceSpec device = TestDevice("h200");
+  device.sm.count = 2;
+  const std::uint32_t far = device.timing.l2.far_cycles;
+  REQUIRE(far > 0);
+  // SM 0 brings the line from DRAM, waits, reads it twice; what it takes more there than in one half.
+  const auto more = [&](std::uint64_t address, bool stores) {
+    const auto cycles = [&](std::uint32_t extra) {
+      device.timing.l2.far_cycles = extra;
+      return ChainCycles(device, [&](CodeBuilder& code, CtaBuilder& cta) {
+        for (int i = 0; i < 3; ++i) {
+          code.Load(Space::kGlobal, 1, 4, trace::kCacheGlobal, 1);
+          cta.Access(address, 0, 1);
+          if (i != 1 || !stores) continue;
+          code.Store(Space::kGlobal, 1, 4, trace::kCacheGlobal);
+          cta.Access(address, 0, 1);
+          code.Op(OpClass::kFence, {}, {});
+        }
+      });
+    };
+    return cycles(far) - cycles(0);
+  };
+  std::uint32_t near_lines = 0, far_lines = 0;
+  for (std::uint64_t line = 0; line < 64; ++line) {
+    const Cycle read = more(line * 4096, false), stored = more(line * 4096, true);
+    CHECK(read == 0);  // latencies of DRAM are those of both halves, and the copy is there then
+    near_lines += stored == 0 ? 1 : 0;
+    far_lines += stored == 2 * far ? 1 : 0;
+  }
+  CHECK(near_lines + far_lines == 64);
+  CHECK(near_lines > 16);
+  CHECK(far_lines > 16);
+}
+
 TEST_CASE("PointerChase_OverMorePagesThanTheTlbKnows_TakesItsMissesLonger") {
   sim::DeviceSpec device = TestDevice("v100");
   constexpr std::uint32_t kMiss = 1530;  // whole cycles of DRAM, too

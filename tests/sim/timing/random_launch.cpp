@@ -154,6 +154,7 @@ sim::DeviceSpec RandomDevice(std::mt19937_64& random) {
   timing.l1.queue = Draw(random, 1, 8);
   timing.l1.tags = Choose(random, {1u, 1u, 2u, 4u, 32u});
   timing.shared.way_cycles = Draw(random, 1, 3);
+  timing.shared.twins = Draw(random, 0, 1) == 0;
   timing.l1.mshrs = Draw(random, 1, 40);
   timing.l1.merges = Draw(random, 1, 4);
   timing.l1.stores = Draw(random, 1, 16);
@@ -164,6 +165,8 @@ sim::DeviceSpec RandomDevice(std::mt19937_64& random) {
   timing.l1.size_bytes = 128 * timing.l1.ways * Draw(random, 1, 8);
   timing.l2.mshrs = Draw(random, 1, 16);
   timing.l2.atomic_interval = Draw(random, 1, 9);
+  timing.l2.halves = Draw(random, 1, 2);
+  timing.l2.far_cycles = Draw(random, 0, 200);
   // A small L2 evicts, and writes back.
   const std::uint32_t fewest_sets = (256 + timing.l2.slices - 1) / timing.l2.slices;
   device.l2.size_bytes =
