@@ -22,7 +22,7 @@ namespace gridloom::exec {
 namespace {
 
 /// Raised whenever generated code changes, so that objects in the disk cache made by an older compiler are not used.
-constexpr const char* kCompilerVersion = "60";
+constexpr const char* kCompilerVersion = "61";
 
 /// Generated code calls helpers by their place in helpers.def: a number for that list.
 constexpr std::uint64_t HelpersHash() {
@@ -90,7 +90,7 @@ void Compile(const ptx::Module& module, const char* name, const CompileOptions& 
   }
   if (options.keep_ir) out.ir += "; ---- warp form\n" + Print(spmd.ir());
   if (!Verifies(spmd.ir(), "warp form", out)) return;
-  OptimizeWarp(spmd.ir(), options, *machine);
+  OptimizeWarp(spmd.ir(), options, out.turns, *machine);
   if (options.keep_ir) out.ir += "; ---- warp form, optimised\n" + Print(spmd.ir());
   if (with_lines) GiveLinesOfLoads(spmd.ir());
   out.object = EmitObject(spmd.ir(), *machine, out.error);

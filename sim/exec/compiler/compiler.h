@@ -47,6 +47,7 @@ struct KernelFacts {
   bool gives_way = false;         ///< its warps give way to each other between barriers: the ring must count them
   bool recursive = false;
   bool by_cta = false;  ///< its entry is a CtaEntry
+  bool turns = false;   ///< whose warps take turns at barriers: each needs local memory of its own
 
   /// These alone, of one that has them beside its code.
   KernelFacts& facts() { return *this; }

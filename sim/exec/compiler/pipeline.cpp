@@ -30,6 +30,7 @@
 #include "sim/exec/compiler/split_loops.h"
 #include "sim/exec/compiler/sync_checks.h"
 #include "sim/exec/compiler/thread_ends.h"
+#include "sim/exec/compiler/turns.h"
 
 namespace gridloom::exec {
 namespace {
@@ -279,7 +280,18 @@ void OptimizeSpmd(SpmdModule& spmd, const AddressTaken& address_taken, const Com
   if (options.fetch_ahead && !options.memcheck) PlaceFetchAhead(spmd);
 }
 
-void OptimizeWarp(llvm::Module& module, const CompileOptions& options, llvm::TargetMachine& machine) {
+namespace {
+
+/// The most warps of a CTA of that shape.
+unsigned WarpsOf(const std::uint32_t (&block)[3]) {
+  constexpr unsigned kMost = 32;
+  const std::uint64_t threads = std::uint64_t{block[0]} * block[1] * block[2];
+  return threads == 0 ? kMost : static_cast<unsigned>((threads + kWarpSize - 1) / kWarpSize);
+}
+
+}  // namespace
+
+void OptimizeWarp(llvm::Module& module, const CompileOptions& options, bool turns, llvm::TargetMachine& machine) {
   const std::size_t instructions = SizeOf(module, machine);
   // Code with checks spends its time in them: it is optimised as what is one size larger.
   const std::size_t large = options.memcheck ? kMediumModule : kLargeModule;
@@ -287,11 +299,16 @@ void OptimizeWarp(llvm::Module& module, const CompileOptions& options, llvm::Tar
   if (instructions > large) {
     machine.setOptLevel(instructions > huge ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Less);
     RunPasses(module, machine, "function(sroa,early-cse,simplifycfg,adce)");
+    if (turns) TakeTurns(module, WarpsOf(options.block));
     return;
   }
   RunPasses(module, machine,
             "function(sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,early-cse,loop-mssa(licm),"
             "gvn<no-pre;no-load-pre>,adce,simplifycfg)");
+  if (turns) {
+    TakeTurns(module, WarpsOf(options.block));
+    RunPasses(module, machine, "function(early-cse,simplifycfg,loop-mssa(licm),early-cse,adce,simplifycfg)");
+  }
   constexpr unsigned kWideBits = 512;  // processors with such vectors have 32 of them
   if (const std::size_t pieces = PiecesPerOperation(machine); pieces > 1)
     SplitWideLoops(module, kWideBits / static_cast<unsigned>(pieces));

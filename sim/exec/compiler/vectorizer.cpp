@@ -54,6 +54,14 @@ bool GainsByCta(const llvm::Function& kernel, const CompileOptions& options) {
   return !options.memcheck && !options.clusters && kernel.getInstructionCount() <= kMostInstructions;
 }
 
+/// Whether the warps of a CTA can take turns at barriers within one call: no function but the kernel has some. What is
+/// large is left alone, as its values that live across barriers would be kept and taken once more.
+bool MayTakeTurns(SpmdModule& spmd, const llvm::Function& kernel, const CompileOptions& options) {
+  constexpr unsigned kMostInstructions = 2000;  // of one thread
+  return !options.memcheck && !options.clusters && options.record == Recording::kNone &&
+         kernel.getInstructionCount() <= kMostInstructions && !HasBarriers(DeviceFunctions(spmd, &kernel), spmd);
+}
+
 /// The parameters of a CtaEntry.
 llvm::SmallVector<llvm::Type*, 8> CtaEntryTypes(llvm::LLVMContext& context) {
   llvm::Type* pointer = llvm::PointerType::get(context, 0);
@@ -127,9 +135,12 @@ Status Vectorize(SpmdModule& spmd, llvm::Function* kernel, const AddressTaken& a
   yields |= WaitsForChildren(sources, spmd);
   if (yields || !kInlineRingSwitch || UsesMarker(sources, spmd, sleeps)) module.simple_barriers = false;
   facts.needs_fiber = any_barrier || yields;
-  facts.simple_barriers = any_barrier && module.simple_barriers;
+  module.turns = any_barrier && module.simple_barriers && !module.gives_way && MayTakeTurns(spmd, *kernel, options);
+  if (module.turns) facts.needs_fiber = false;
+  facts.simple_barriers = any_barrier && module.simple_barriers && !module.turns;
   facts.gives_way = module.gives_way;
-  facts.by_cta = module.by_cta = !facts.needs_fiber && GainsByCta(*kernel, options);
+  facts.turns = module.turns;
+  facts.by_cta = module.by_cta = module.turns || (!facts.needs_fiber && GainsByCta(*kernel, options));
   for (std::size_t i = 0; i < sources.size(); ++i) {
     llvm::Function* target = DeclareWarpForm(*sources[i], sources[i] == kernel, module.by_cta);
     target->setAttributes(target->getAttributes().addFnAttributes(

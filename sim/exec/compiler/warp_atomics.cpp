@@ -293,6 +293,7 @@ Value* AtomicEmitter::InRange(const AtomicSite& site, const Irregular& at) {
     const bool fills = OpOf(site.imm) == AtomicOp::kExch && !site.out;  // needs no value before it
     return windows_.SharedChecked(site.address, site.access, fills ? AccessKind::kWrite : AccessKind::kAtomic);
   }
+  if (windows_.ProvenInRange(site.address, site.access)) return b_.getTrue();
   if (!values_.ShapeOf(site.address).uniform()) return places_.IrregularInRange(at, site.access, site.window);
   return windows_.LinearInRange({values_.Base(site.address), LanePattern{}, nullptr}, site.access, site.window);
 }

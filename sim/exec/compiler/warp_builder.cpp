@@ -6,6 +6,8 @@
 
 #include <cstddef>
 
+#include "sim/exec/compiler/turns.h"
+
 namespace gridloom::exec {
 
 using llvm::BasicBlock;
@@ -55,6 +57,7 @@ Value* WarpBuilder::Scratch(unsigned slot, unsigned bytes) {
     llvm::IRBuilder<> at(entry, entry->begin());
     buffer = at.CreateAlloca(llvm::ArrayType::get(at.getInt8Ty(), bytes));
     buffer->setAlignment(llvm::Align(64));
+    MarkShared(*buffer);
     size = bytes;
   } else if (size < bytes) {
     buffer->setAllocatedType(llvm::ArrayType::get(b.getInt8Ty(), bytes));

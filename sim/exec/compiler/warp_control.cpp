@@ -44,16 +44,20 @@ void ControlEmitter::EmitEntry() {
   b_.SetInsertPoint(w_.entry);
   llvm::Type* i32 = b_.getInt32Ty();
   frame_.Allocate();
-  if (!source_.met_blocks.empty()) meetings_.BeginMeetings();
   if (source_.shapes.has_waiting_loops()) frame_.fuel = b_.CreateAlloca(i32, nullptr, "fuel");
   if (!source_.function.getReturnType()->isVoidTy()) {
     return_slot_ = b_.CreateAlloca(WarpType(source_.function.getReturnType()), nullptr, "result");
   }
-  // Masks are zero again when they have been taken, so at a warp's end all are.
-  ClearArray(b_, frame_.pending_masks);
   w_.head = w_.entry;
   record_buffer_.TakeRecordCursor();
+  // Masks are zero again when they have been taken, so at a warp's end all are. Warps that take turns have their own.
+  const auto begin_waiting = [&] {
+    ClearArray(b_, frame_.pending_masks);
+    if (!source_.met_blocks.empty()) meetings_.BeginMeetings();
+  };
+  if (!module_.turns) begin_waiting();
   if (source_.RunsByCta()) cta_loop_.EmitLoopHead();
+  if (module_.turns) begin_waiting();
 
   for (llvm::AllocaInst* const set : {frame_.pending, frame_.parked}) ClearArray(b_, set);
   if (frame_.fuel) b_.CreateStore(b_.getInt32(kFuel), frame_.fuel);
@@ -269,6 +273,7 @@ void ControlEmitter::KeepSlotsInMemory() {
 
 void ControlEmitter::EmitEnd() {
   KeepSlotsInMemory();
+  barriers_.ForgetSlots();
   if (source_.RunsByCta()) return cta_loop_.EmitLoopEnd();
   b_.SetInsertPoint(copies_.done);
   record_buffer_.ReturnRecordCursor();

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 
+#include "sim/exec/compiler/turns.h"
 #include "sim/exec/compiler/warp_copies.h"
 #include "sim/exec/compiler/warp_record_buffer.h"
 #include "sim/exec/compiler/warp_record_loop.h"
@@ -28,6 +29,11 @@ void CtaLoopEmitter::EmitLoopHead() {
   w_.head = w_.NewBlock("warp");
   b_.CreateBr(w_.head);
   b_.SetInsertPoint(w_.head);
+  if (module_.turns) {
+    w_.warp = EmitTurnMark(b_, TurnMark::kBegin);
+    if (!module_.warp_of.empty()) b_.CreateStore(b_.getInt32(0), w_.ExitedMask());
+    return;
+  }
   auto* warp = b_.CreatePHI(b_.getPtrTy(), 2);
   warp->addIncoming(w_.target->getArg(0), w_.entry);
   w_.warp = warp;
@@ -39,6 +45,12 @@ void CtaLoopEmitter::EmitLoopHead() {
 /// Behind a warp's end: the next one. What the slots held is of the last one, and must not be carried around the loop.
 /// Undefined, not poison: where lanes are off, bits of it may stand beside those of lanes that are on.
 void CtaLoopEmitter::EmitLoopEnd() {
+  if (module_.turns) {
+    b_.SetInsertPoint(copies_.done);
+    EmitTurnMark(b_, TurnMark::kEnd);
+    b_.CreateRetVoid();
+    return;
+  }
   BasicBlock* last = w_.NewBlock("last");
   b_.SetInsertPoint(copies_.done);
   // An assembly of nothing keeps the trail alive up to here. It touches no memory that anything else does, or loads

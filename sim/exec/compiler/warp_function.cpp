@@ -30,6 +30,7 @@
 #include "sim/exec/compiler/warp_record_group.h"
 #include "sim/exec/compiler/warp_record_loop.h"
 #include "sim/exec/compiler/warp_rows.h"
+#include "sim/exec/compiler/warp_sink.h"
 #include "sim/exec/compiler/warp_slow_access.h"
 #include "sim/exec/compiler/warp_source.h"
 #include "sim/exec/compiler/warp_values.h"
@@ -99,6 +100,7 @@ void WarpFunction::Emitters::EmitInstruction(llvm::Instruction& instruction) {
 }
 
 void WarpFunction::Emitters::Emit() {
+  SinkRows(source, values);
   control.PrepareBlocks();
   access_calls.PlanAccesses();
   guards.Plan();

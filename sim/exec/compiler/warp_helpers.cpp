@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "sim/exec/compiler/out_of_line.h"
+#include "sim/exec/compiler/turns.h"
 #include "sim/exec/contract/warp_switch.h"
 
 namespace gridloom::exec {
@@ -16,6 +17,10 @@ using llvm::Value;
 /// (warp_switch.h). A kernel of many barriers calls a function for it: the list of what the assembly clobbers takes
 /// LLVM a millisecond to read.
 void HelperCalls::EmitRingSwitch() {
+  if (module_.turns) {
+    EmitTurnMark(b_, TurnMark::kTurn);
+    return;
+  }
   constexpr unsigned kMostInLine = 64;
   auto* type = llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy()}, false);
   auto* assembly = llvm::InlineAsm::get(type, kRingSwitchAsm, kRingSwitchConstraints, true, false);
@@ -98,6 +103,6 @@ void HelperCalls::CheckOrder(std::uint64_t among) {
 /// Whether warps take turns in line. At a switch everything alive is spilled anyway, and a tree of sums in shared
 /// memory lost 5 to 10 % to slow paths that leave more to the caller's registers: such kernels keep 32 addresses and
 /// the usual call.
-bool HelperCalls::SwitchesInLine() const { return source_.barriers != 0 && module_.simple_barriers; }
+bool HelperCalls::SwitchesInLine() const { return source_.barriers != 0 && module_.simple_barriers && !module_.turns; }
 
 }  // namespace gridloom::exec

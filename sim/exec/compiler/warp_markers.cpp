@@ -251,6 +251,30 @@ bool UpdatesInPlace(Helper helper) { return helper == Helper::kGroupMma; }
 
 }  // namespace
 
+/// match.any: the value of each lane beside those of all others, one after the other. A loop, as its 32 copies would be
+/// no faster.
+void MarkerEmitter::EmitMatchAny(llvm::CallInst& call) {
+  Value* value = call.getArgOperand(0);
+  // What an instruction of another block was made of need not be there any more.
+  if (auto* wide = llvm::dyn_cast<llvm::ZExtInst>(value);
+      wide && wide->getSrcTy()->isIntegerTy(32) && wide->getParent() == call.getParent())
+    value = wide->getOperand(0);
+  Value* members = call.getArgOperand(1);
+  Value* lanes = values_.Lanes(value);
+  Value* values = w_.SpillLanes(1, lanes);
+  Value* named = values_.ShapeOf(members).uniform() ? nullptr : w_.SpillLanes(2, values_.Lanes(members));
+  Value* same_members = named ? nullptr : values_.Base(members);
+  llvm::Type *word = b_.getInt32Ty(), *element = value->getType();
+  Value* out = w_.Scratch(0, kWarpSize * sizeof(std::uint32_t));
+  ForEachActiveLane(w_, [&](Value* lane) {
+    Value* one = b_.CreateLoad(element, b_.CreateGEP(element, values, lane));
+    Value* same = w_.ToBits(b_.CreateICmpEQ(lanes, w_.Splat(one)));
+    Value* company = named ? b_.CreateLoad(word, b_.CreateGEP(word, named, lane)) : same_members;
+    b_.CreateStore(b_.CreateAnd(b_.CreateAnd(same, w_.mask), company), b_.CreateGEP(word, out, lane));
+  });
+  values_.Define(&call, w_.ReloadLanes(out, WarpType(word)));
+}
+
 void MarkerEmitter::EmitHelperMarker(llvm::CallInst& call, const MarkerInfo& info) {
   if (module_.memcheck() && info.helper == Helper::kFence) calls_.CheckOrder(kCheckOrderCta);
   if (memcheck_.EmitSyncCheck(call, info)) return;
@@ -258,6 +282,7 @@ void MarkerEmitter::EmitHelperMarker(llvm::CallInst& call, const MarkerInfo& inf
   if (info.helper == Helper::kLoadedBits) return memcheck_.EmitLoadedBits(call, info);
   if (info.helper == Helper::kStoredBits) return memcheck_.EmitStoredBits(call, info);
   if (info.helper == Helper::kUseInvalid) return memcheck_.EmitUseInvalid(call, info);
+  if (info.helper == Helper::kMatchAny) return EmitMatchAny(call);
   if (info.helper == Helper::kF64Rounded && module_.avx512) return plain_.EmitRoundedF64(call, info.imm);
   llvm::SmallVector<llvm::Type*, 8> outputs;
   if (auto* structure = llvm::dyn_cast<llvm::StructType>(call.getType())) {

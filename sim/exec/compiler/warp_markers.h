@@ -54,6 +54,7 @@ class MarkerEmitter : Emitter {
   void EmitSpaceConversion(llvm::CallInst& call, const MarkerInfo& info);
   void EmitShuffle(llvm::CallInst& call);
   Value* Permute(Value* lanes, Value* index);
+  void EmitMatchAny(llvm::CallInst& call);
   void EmitHelperMarker(llvm::CallInst& call, const MarkerInfo& info);
 
   HelperCalls& calls_;

@@ -2,6 +2,8 @@
 
 #include "sim/exec/compiler/warp_source.h"
 
+#include <llvm/IR/CFG.h>
+
 namespace gridloom::exec {
 
 using llvm::BasicBlock;
@@ -52,6 +54,24 @@ bool WarpSource::RunsTogether(const llvm::Loop& loop) const {
   return llvm::all_of(loop.blocks(), [&](const BasicBlock* block) {
     return llvm::all_of(*block, [&](const llvm::Instruction& instruction) { return RunsThrough(instruction); });
   });
+}
+
+llvm::SmallPtrSet<const BasicBlock*, 16> BlocksThatNeed(const llvm::Instruction& value) {
+  llvm::SmallPtrSet<const BasicBlock*, 16> needed;
+  llvm::SmallVector<const BasicBlock*, 16> look;
+  for (const llvm::Use& use : value.uses()) {
+    const auto* user = llvm::cast<llvm::Instruction>(use.getUser());
+    const auto* phi = llvm::dyn_cast<llvm::PHINode>(user);
+    const BasicBlock* block = phi ? phi->getIncomingBlock(use) : user->getParent();
+    if (block != value.getParent()) look.push_back(block);
+  }
+  while (!look.empty()) {
+    const BasicBlock* block = look.pop_back_val();
+    if (!needed.insert(block).second) continue;
+    for (const BasicBlock* before : llvm::predecessors(block))
+      if (before != value.getParent()) look.push_back(before);
+  }
+  return needed;
 }
 
 bool UsedOutside(const llvm::Instruction& instruction) {

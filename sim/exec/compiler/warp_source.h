@@ -1,6 +1,7 @@
 // The function that is vectorised, and what is known of it before code is emitted.
 #pragma once
 
+#include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/IR/Dominators.h>
 
@@ -29,6 +30,9 @@ struct WarpSource {
   unsigned barriers = 0;                               ///< instructions
   llvm::DenseSet<const llvm::BasicBlock*> met_blocks;  ///< those that follow a meeting
 };
+
+/// The blocks at whose beginning `value` is needed by what follows.
+llvm::SmallPtrSet<const llvm::BasicBlock*, 16> BlocksThatNeed(const llvm::Instruction& value);
 
 /// Whether other blocks use what `instruction` gives.
 bool UsedOutside(const llvm::Instruction& instruction);

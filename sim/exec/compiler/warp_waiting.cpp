@@ -3,6 +3,8 @@
 
 #include "sim/exec/compiler/warp_waiting.h"
 
+#include <iterator>
+
 #include "sim/exec/compiler/pending_set.h"
 #include "sim/exec/compiler/warp_copies.h"
 #include "sim/exec/compiler/warp_frame.h"
@@ -81,6 +83,8 @@ void BarrierEmitter::EmitBarrierEnd(const llvm::CallInst& call, const MarkerInfo
   const auto together = [&]() -> Value* {  // null: the barrier counts nothing
     if (!module_.simple_barriers) return general(0);
     EmitFullBarrier();
+    if (module_.turns && !w_.divergent)
+      whole_turns_.emplace_back(&b_.GetInsertBlock()->back(), instruction->getParent()->getSingleSuccessor());
     return nullptr;
   };
   Value* out = nullptr;
@@ -110,6 +114,25 @@ void BarrierEmitter::EmitBarrierEnd(const llvm::CallInst& call, const MarkerInfo
   Value* lane = b_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, w_.mask, b_.getFalse());
   lane = b_.CreateAnd(lane, b_.getInt32(31));
   values_.Define(instruction, b_.CreateLoad(b_.getInt32Ty(), b_.CreateGEP(b_.getInt32Ty(), out, lane)));
+}
+
+/// What divergent copies have left in slots is of no use to a whole warp, but looks as if it were, as they write under
+/// masks: it would be kept and taken again at each turn. Behind the turn of a whole warp only those slots are defined
+/// whose values the program needs there.
+void BarrierEmitter::ForgetSlots() {
+  if (whole_turns_.empty()) return;
+  for (const auto& [value, slot] : values_.slots()) {
+    if (source_.shapes.IsIndex(value)) continue;  // needed wherever what it is the index of is
+    const llvm::SmallPtrSet<const BasicBlock*, 16> needed = BlocksThatNeed(*value);
+    for (const auto& [turn, to] : whole_turns_) {
+      const bool by_phi = llvm::any_of(value->users(), [to = to](const llvm::User* user) {
+        return llvm::isa<llvm::PHINode>(user) && llvm::cast<llvm::PHINode>(user)->getParent() == to;
+      });
+      if (needed.contains(to) || by_phi) continue;
+      llvm::IRBuilder<> b(turn->getParent(), std::next(turn->getIterator()));
+      b.CreateStore(llvm::UndefValue::get(slot->getAllocatedType()), slot);
+    }
+  }
 }
 
 }  // namespace gridloom::exec

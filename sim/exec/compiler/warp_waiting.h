@@ -1,6 +1,9 @@
 // Barriers, and lanes that end in calls.
 #pragma once
 
+#include <utility>
+#include <vector>
+
 #include "sim/exec/compiler/warp_builder.h"
 
 namespace gridloom::exec {
@@ -20,6 +23,8 @@ class BarrierEmitter : Emitter {
   void DropEndedLanes(llvm::BasicBlock* to);
   void EmitFullBarrier();
   void EmitBarrierEnd(const llvm::CallInst& call, const MarkerInfo& info);
+  /// Once all code is there and all slots are known.
+  void ForgetSlots();
 
  private:
   HelperCalls& calls_;
@@ -27,6 +32,8 @@ class BarrierEmitter : Emitter {
   RecordGroups& record_groups_;
   WarpFrame& frame_;
   BlockCopies& copies_;
+  /// Turns that end in the converged copy, and the block of the program that follows.
+  std::vector<std::pair<llvm::Instruction*, llvm::BasicBlock*>> whole_turns_;
 };
 
 }  // namespace gridloom::exec

@@ -29,7 +29,8 @@ using WarpEntry = void (*)(WarpCtx* warp);
 /// Entry of a compiled kernel that runs all warps of a CTA to their ends, one after the other: what is the same for all
 /// of them is computed once. The warps are `stride` bytes apart, from `first` up to `end`. While warp number i runs,
 /// `trail` + i is in a general register or on the stack, where the fault handler finds it: storing the warp would cost
-/// a kernel that streams a sixth of its speed. `trail` is a multiple of kMostWarps that no other call has had.
+/// a kernel that streams a sixth of its speed. `trail` is a multiple of kMostWarps that no other call has had. Where
+/// warps take turns at barriers (KernelFacts::turns) it is the address where the code stores which warp runs.
 using CtaEntry = void (*)(WarpCtx* first, WarpCtx* end, std::uint64_t stride, std::uint64_t trail);
 inline constexpr std::uint64_t kMostWarps = 64;  ///< of a CTA, rounded up to a power of two
 

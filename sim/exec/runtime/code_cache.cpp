@@ -25,7 +25,7 @@ namespace gridloom::exec {
 namespace {
 
 constexpr char kMagic[8] = {'G', 'L', 'K', 'E', 'R', 'N', 'E', 'L'};
-constexpr std::uint32_t kFormat = 4;
+constexpr std::uint32_t kFormat = 5;
 constexpr std::uint64_t kMaxFileBytes = std::uint64_t{256} << 20;
 constexpr std::string_view kSuffix = ".glk";
 // A FIFO in a file's place would have its opener wait.
@@ -43,7 +43,8 @@ struct FileHeader {
   std::uint32_t check_sites;
   std::uint8_t gives_way;
   Holds holds;
-  std::uint8_t zeros[2];
+  std::uint8_t turns;
+  std::uint8_t zero;
   std::uint64_t object_bytes;
   std::uint64_t checksum[2];  // of the header with this field zero, and of the object
 };
@@ -131,6 +132,7 @@ void Put(const KernelFacts& facts, FileHeader& header) {
   header.gives_way = facts.gives_way;
   header.recursive = facts.recursive;
   header.by_cta = facts.by_cta;
+  header.turns = facts.turns;
 }
 
 KernelFacts FactsOf(const FileHeader& header) {
@@ -142,7 +144,8 @@ KernelFacts FactsOf(const FileHeader& header) {
           .simple_barriers = header.simple_barriers != 0,
           .gives_way = header.gives_way != 0,
           .recursive = header.recursive != 0,
-          .by_cta = header.by_cta != 0};
+          .by_cta = header.by_cta != 0,
+          .turns = header.turns != 0};
 }
 
 CachedKernel Unpack(const CacheKey& key, std::string_view bytes) {

@@ -350,9 +350,21 @@ void DealUnits(Launch& launch) {
   launch.shares.Deal({next, launch.units}, launch.services->threads);
 }
 
+/// Whether a grid goes to all threads at once, as the first CTA of an earlier one took so long. One in some is timed
+/// again: what a CTA takes depends on its data.
+bool SharesAtOnce(const Launch& launch) {
+  constexpr std::uint32_t kUntimed = 16;
+  const std::uint64_t unit_ns = std::atomic_ref(launch.kernel->unit_ns).load(std::memory_order_relaxed);
+  return unit_ns * launch.units >= kShareFromNs &&
+         std::atomic_ref(launch.kernel->untimed_grids).fetch_add(1, std::memory_order_relaxed) < kUntimed;
+}
+
 /// Asked by the launching thread after the first CTA: is the rest worth waking other threads?
 bool ShareRest(void* context, std::uint64_t first_unit_ns, std::uint64_t units_left) {
   auto& sharing = *static_cast<Sharing*>(context);
+  const LoadedKernel& kernel = *sharing.launch->kernel;
+  std::atomic_ref(kernel.unit_ns).store(first_unit_ns, std::memory_order_relaxed);
+  std::atomic_ref(kernel.untimed_grids).store(0, std::memory_order_relaxed);
   if (first_unit_ns * units_left < kShareFromNs) return false;
   sharing.shared = true;
   DealUnits(*sharing.launch);
@@ -366,11 +378,14 @@ void EngineImpl::Execute(Launch& launch) {
   const bool can_share = pool_.has_helpers() && launch.units > 1 && !launch.in_turn;
   std::unique_ptr<Worker> worker = pool_.Borrow();
   worker->KeepParams(launch);
-  if (can_share && waits) {
-    sharing.shared = true;  // CTAs may wait for each other: no point in timing the first one
+  // Where CTAs may wait for each other there is no point in timing the first one.
+  const bool at_once = can_share && (waits || SharesAtOnce(launch));
+  if (at_once) {
+    sharing.shared = true;
+    DealUnits(launch);
     pool_.Publish(launch);
   }
-  worker->Run(launch, can_share && !waits ? &ShareRest : nullptr, &sharing);
+  worker->Run(launch, can_share && !at_once ? &ShareRest : nullptr, &sharing);
   if (sharing.shared) pool_.Finish(launch);
   pool_.Return(std::move(worker));
 }

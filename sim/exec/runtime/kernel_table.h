@@ -45,6 +45,10 @@ struct LoadedKernel : KernelFacts {
   bool cache_hit = false;
   CompileOptions options;  ///< it was compiled with
   double build_seconds = 0;
+  /// What the first unit of a grid took when it was last timed, and how many grids have not been since; through
+  /// std::atomic_ref, as what follows.
+  mutable std::uint64_t unit_ns = 0;
+  mutable std::uint32_t untimed_grids = 0;
   mutable bool build_reported = false;  ///< a launch's statistics have said build_seconds; through std::atomic_ref
   mutable bool stray_reported = false;  ///< the log has said that it uses memory nobody allocated; likewise
 };

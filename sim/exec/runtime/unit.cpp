@@ -141,6 +141,7 @@ void Unit::Connect(const Launch& new_launch, bool fibers) {
   const LaunchCtx& lc = new_launch.ctx;
   const std::uint32_t cta_count = new_launch.ctas_per_unit;
   const std::uint64_t local_per_warp = std::uint64_t{new_launch.local_stride} * kWarpSize;
+  const bool local_each = fibers || new_launch.kernel->turns;
   for (std::uint32_t c = 0; c < cta_count; ++c) {
     Cta& cta = ctas[c];
     cta.unit = this;
@@ -156,14 +157,15 @@ void Unit::Connect(const Launch& new_launch, bool fibers) {
         new_launch.own_memory_bytes != 0 ? own_memory_ + std::uint64_t{new_launch.own_memory_bytes} * c : 0;
     for (std::uint32_t w = 0; w < lc.warps_per_cta; ++w) {
       Warp& warp = cta.warps[w];
-      const std::size_t own = fibers ? static_cast<std::size_t>(&warp - warps) : 0;
+      const auto number = static_cast<std::size_t>(&warp - warps);
+      const std::size_t own = fibers ? number : 0;
       warp.cta = &cta;
       warp.stack_low = stacks.low(own);
       warp.stack_bytes = stacks.bytes();
       warp.ctx.cta = &cta.ctx;
       warp.ctx.launch = &lc;
       warp.ctx.owner = &warp;
-      warp.ctx.local_base = local_ + local_per_warp * own;
+      warp.ctx.local_base = local_ + (local_each ? local_per_warp * number : 0);
       warp.ctx.local_stride = new_launch.local_stride;
       warp.ctx.local_bytes = new_launch.local_bytes;
       warp.ctx.stack_limit = warp.stack_low + kHelperStackBytes;
@@ -184,7 +186,8 @@ std::string Unit::Adopt(Launch& new_launch, bool fibers) {
   if (std::string missing = RequireStacks(new_launch, stack_count); !missing.empty()) return missing;
   if (!RequireShared(std::uint64_t{lc.shared_stride} * cta_count))
     return "no memory for " + std::to_string(lc.total_shared_bytes) + " bytes of shared memory";
-  if (!RequireLocal(std::uint64_t{new_launch.local_stride} * kWarpSize * stack_count))
+  const std::size_t local_count = fibers || new_launch.kernel->turns ? warp_count : 1;
+  if (!RequireLocal(std::uint64_t{new_launch.local_stride} * kWarpSize * local_count))
     return "no memory for " + std::to_string(new_launch.local_bytes) + " bytes of local memory per thread";
   if (!RequireOwnMemory(std::uint64_t{new_launch.own_memory_bytes} * cta_count))
     return "no memory for " + std::to_string(new_launch.own_memory_bytes) + " bytes of global memory per CTA";

@@ -226,8 +226,12 @@ struct DirectLoop {
     const CtaEntry cta_entry = worker.launch->kernel->cta_entry;
     const std::atomic<bool>& stop = worker.launch->stop;
     Warp* const last = unit.warps + unit.warp_count;
-    const bool recording = unit.recording();
+    const bool recording = unit.recording(), turns = worker.launch->kernel->turns;
     ForEach(worker, unit, [&] {
+      if (turns) {
+        cta_entry(&unit.warps->ctx, &last->ctx, sizeof(Warp), reinterpret_cast<std::uint64_t>(&worker.direct_warp));
+        return !stop.load(std::memory_order_relaxed);
+      }
       if (cta_entry) {
         worker.NextTrail();
         cta_entry(&unit.warps->ctx, &last->ctx, sizeof(Warp), worker.trail);
