@@ -27,6 +27,7 @@ EXAMPLES = {
     "kTimedRanges": (["--policy", "crcs-ppcs"], {"GRIDLOOM_TIMING": "1", "GRIDLOOM_POLICY": "crcs-ppcs"}),
     "kCheckRanges": (["--check-ranges", "interval"], {"GRIDLOOM_CHECK_RANGES": "interval"}),
     "kSlice": (["--slice", "4"], {"GRIDLOOM_SLICE": "4"}),
+    "kSliceCode": (["--slice-machine-code"], {"GRIDLOOM_SLICE_MACHINE_CODE": "1"}),
     "kReorder": (["--reorder", "1"], {"GRIDLOOM_REORDER": "1"}),
     "kRecordOrder": (["--record-order"], {"GRIDLOOM_RECORD_ORDER": "1"}),
     "kTiming": (["--timing"], {"GRIDLOOM_TIMING": "1"}),
