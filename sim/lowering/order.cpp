@@ -18,50 +18,109 @@ namespace {
 /// comparing accesses with each other has a bound.
 constexpr std::size_t kMostNodes = 512;
 
+/// The registers of some nodes, numbered from 0: what each node reads and writes, each register once.
+class RegisterUses {
+ public:
+  struct Read {
+    std::uint32_t number = 0;
+    bool is_written = false;  ///< by the same node
+  };
+
+  explicit RegisterUses(std::span<const Node> nodes) {
+    nodes_.reserve(nodes.size());
+    for (const Node& node : nodes) {
+      Uses& uses = nodes_.emplace_back();
+      uses.partial = node.partial();
+      uses.first_read = static_cast<std::uint32_t>(reads_.size());
+      uses.first_write = static_cast<std::uint32_t>(writes_.size());
+      VisitRegisters(node.results, [&](Register reg) { writes_.push_back(NumberOf(reg)); });
+      uses.end_write = static_cast<std::uint32_t>(writes_.size());
+      const auto read = [&](std::uint32_t number) {
+        const auto first = reads_.begin() + uses.first_read;
+        if (std::find_if(first, reads_.end(), [&](const Read& one) { return one.number == number; }) != reads_.end())
+          return;
+        const std::span<const std::uint32_t> writes = WritesOf(nodes_.size() - 1);
+        reads_.push_back({number, std::ranges::find(writes, number) != writes.end()});
+      };
+      VisitReads(node, [&](Register reg) { read(NumberOf(reg)); });
+      for (std::uint32_t i = uses.first_write; uses.partial && i < uses.end_write; ++i) read(writes_[i]);
+      uses.end_read = static_cast<std::uint32_t>(reads_.size());
+    }
+  }
+
+  std::size_t size() const { return nodes_.size(); }
+  std::span<const Register> registers() const { return registers_; }
+  std::span<const Read> ReadsOf(std::size_t node) const {
+    return {reads_.data() + nodes_[node].first_read, reads_.data() + nodes_[node].end_read};
+  }
+  std::span<const std::uint32_t> WritesOf(std::size_t node) const {
+    return {writes_.data() + nodes_[node].first_write, writes_.data() + nodes_[node].end_write};
+  }
+  bool IsPartial(std::size_t node) const { return nodes_[node].partial; }
+
+ private:
+  struct Uses {
+    std::uint32_t first_read = 0, end_read = 0, first_write = 0, end_write = 0;
+    bool partial = false;
+  };
+  std::uint32_t NumberOf(Register reg) {
+    const auto [at, is_new] = numbers_.try_emplace(reg, static_cast<std::uint32_t>(registers_.size()));
+    if (is_new) registers_.push_back(reg);
+    return at->second;
+  }
+
+  std::unordered_map<Register, std::uint32_t> numbers_;
+  std::vector<Register> registers_;
+  std::vector<Uses> nodes_;
+  std::vector<Read> reads_;
+  std::vector<std::uint32_t> writes_;
+};
+
 /// How many registers hold something while nodes are taken in some order.
 class Pressure {
  public:
   /// `behind`: registers that are read behind the nodes.
-  Pressure(std::span<const Node> nodes, const std::unordered_set<Register>& behind) {
-    for (const Register reg : behind) values_[reg].stays = true;
-    for (const Node& node : nodes) {
-      VisitOnce(node, [&](Register reg) { ++values_[reg].reads; });
-      VisitRegisters(node.results, [&](Register reg) { values_.try_emplace(reg); });
+  Pressure(const RegisterUses& uses, const std::unordered_set<Register>& behind)
+      : uses_(&uses), values_(uses.registers().size()) {
+    // Those that no node names hold something all the time.
+    count_ = static_cast<std::int64_t>(behind.size());
+    for (std::size_t i = 0; i < values_.size(); ++i) {
+      values_[i].stays = values_[i].holds = behind.contains(uses.registers()[i]);
+      count_ -= values_[i].stays ? 1 : 0;
     }
     // From the end to the beginning: what is live before the nodes.
-    std::unordered_set<Register> live = behind;
-    for (std::size_t i = nodes.size(); i-- > 0;) {
-      if (!nodes[i].partial()) VisitRegisters(nodes[i].results, [&](Register reg) { live.erase(reg); });
-      VisitOnce(nodes[i], [&](Register reg) { live.insert(reg); });
+    for (std::size_t i = uses.size(); i-- > 0;) {
+      for (const std::uint32_t reg : uses.WritesOf(i)) values_[reg].holds = values_[reg].holds && uses.IsPartial(i);
+      for (const RegisterUses::Read& read : uses.ReadsOf(i)) {
+        values_[read.number].holds = true;
+        ++values_[read.number].reads;
+      }
     }
-    for (const Register reg : live) values_[reg].holds = true;
-    count_ = static_cast<std::int64_t>(live.size());
+    for (const Value& value : values_) count_ += value.holds ? 1 : 0;
   }
 
   std::int64_t count() const { return count_; }
   /// By how much it grows when the node comes next.
-  std::int64_t Growth(const Node& node) const {
+  std::int64_t Growth(std::size_t node) const {
     std::int64_t growth = 0;
-    VisitRegisters(node.results, [&](Register reg) {
-      const Value& value = values_.at(reg);
+    for (const std::uint32_t reg : uses_->WritesOf(node)) {
+      const Value& value = values_[reg];
       growth += !value.holds && (value.reads != 0 || value.stays) ? 1 : 0;
-    });
-    VisitOnce(node, [&](Register reg) {
-      const Value& value = values_.at(reg);
-      growth -= value.holds && value.reads == 1 && !value.stays && !Writes(node, reg) ? 1 : 0;
-    });
+    }
+    for (const RegisterUses::Read& read : uses_->ReadsOf(node)) {
+      const Value& value = values_[read.number];
+      growth -= value.holds && value.reads == 1 && !value.stays && !read.is_written ? 1 : 0;
+    }
     return growth;
   }
-  void Take(const Node& node) {
+  void Take(std::size_t node) {
     count_ += Growth(node);
-    VisitOnce(node, [&](Register reg) {
-      Value& value = values_[reg];
+    for (const RegisterUses::Read& read : uses_->ReadsOf(node)) {
+      Value& value = values_[read.number];
       if (--value.reads == 0 && !value.stays) value.holds = false;
-    });
-    VisitRegisters(node.results, [&](Register reg) {
-      Value& value = values_[reg];
-      value.holds = value.reads != 0 || value.stays;
-    });
+    }
+    for (const std::uint32_t reg : uses_->WritesOf(node))
+      values_[reg].holds = values_[reg].reads != 0 || values_[reg].stays;
   }
 
  private:
@@ -70,31 +129,16 @@ class Pressure {
     bool stays = false;       // it is read behind them
     bool holds = false;
   };
-
-  /// Each register once.
-  template <typename Visit>
-  static void VisitOnce(const Node& node, const Visit& visit) {
-    std::vector<Register> reads;
-    const auto add = [&](Register reg) {
-      if (std::ranges::find(reads, reg) == reads.end()) reads.push_back(reg);
-    };
-    VisitReads(node, add);
-    if (node.partial()) VisitRegisters(node.results, add);
-    for (const Register reg : reads) visit(reg);
-  }
-  static bool Writes(const Node& node, Register reg) {
-    return std::ranges::find(node.results, Term{Term::Kind::kRegister, reg}) != node.results.end();
-  }
-
-  std::unordered_map<Register, Value> values_;
+  const RegisterUses* uses_;
+  std::vector<Value> values_;
   std::int64_t count_ = 0;
 };
 
 /// Most registers at a time in the order of the nodes.
-std::int64_t MostOf(std::span<const Node> nodes, Pressure pressure) {
+std::int64_t MostOf(const RegisterUses& uses, Pressure pressure) {
   std::int64_t most = pressure.count();
-  for (const Node& node : nodes) {
-    pressure.Take(node);
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    pressure.Take(i);
     most = std::max(most, pressure.count());
   }
   return most;
@@ -103,8 +147,8 @@ std::int64_t MostOf(std::span<const Node> nodes, Pressure pressure) {
 class ListScheduler {
  public:
   ListScheduler(std::span<const Node> nodes, const std::unordered_set<Register>& behind, const Target& target)
-      : nodes_(nodes), target_(target), pressure_(nodes, behind), places_(nodes.size()) {
-    budget_ = std::max<std::int64_t>(target.budget, MostOf(nodes, pressure_));
+      : nodes_(nodes), target_(target), uses_(nodes), pressure_(uses_, behind), places_(nodes.size()) {
+    budget_ = std::max<std::int64_t>(target.budget, MostOf(uses_, pressure_));
     for (const Dependence& dependence : DependencesOf(nodes, target)) {
       places_[dependence.before].followers.push_back({dependence.after, dependence.cycles});
       ++places_[dependence.after].waits_for;
@@ -154,7 +198,7 @@ class ListScheduler {
   };
 
   bool Fits(std::uint32_t node) const {
-    const std::int64_t growth = pressure_.Growth(nodes_[node]);
+    const std::int64_t growth = pressure_.Growth(node);
     return growth <= 0 || pressure_.count() + growth <= budget_;
   }
 
@@ -199,7 +243,7 @@ class ListScheduler {
   }
 
   void Take(std::uint32_t node) {
-    pressure_.Take(nodes_[node]);
+    pressure_.Take(node);
     const std::uint64_t issued = ReadyAt(node);
     cycle_ = issued + 1;
     pipe_free_[PipeOf(nodes_[node])] = issued + IntervalOf(nodes_[node]);
@@ -212,6 +256,7 @@ class ListScheduler {
 
   const std::span<const Node> nodes_;
   const Target& target_;
+  const RegisterUses uses_;
   Pressure pressure_;
   std::vector<Place> places_;
   std::vector<std::uint32_t> free_;  // nothing before them is left

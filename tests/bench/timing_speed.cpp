@@ -1,18 +1,25 @@
 // Measures the speed of the timing model.
 //   usage: build/timing_speed [--device NAME]... [--threads N,N] [--ctas N] [--only TEXT] [--seconds S] [--plain]
-// Prints, for each device, kernel and number of host threads: simulated cycles, million warp-instructions and thousand
-// simulated cycles a second of CPU time of the slowest thread (so that other programs on the machine matter less), line
-// requests to L2 per warp-instruction, the aim for one thread, and how well the threads share the work (WorkShared).
-// Runs with several numbers of threads must give the same cycles.
+//                             [--lowering none,full] [--trace FILE]...
+// Prints, for each device, kernel, lowering and number of host threads: simulated cycles, million warp-instructions of
+// PTX and thousand simulated cycles a second of CPU time of the slowest thread (so that other programs on the machine
+// matter less), line requests to L2 per warp-instruction, the aim for one thread, and how well the threads share the
+// work (WorkShared). Lowerings are measured in turns; without --lowering there is the device's. With traces (gridloom
+// run --trace FILE) their launches are the kernels, and the last line has how many times the speed of the first
+// lowering the last one has in the geometric mean. Runs with several numbers of threads must give the same cycles.
 #include <sys/resource.h>
 #include <sys/time.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "sim/device/device_files.h"
+#include "sim/trace/trace_file.h"
 #include "tests/bench/timing_kernels.h"
 #include "tests/bench/timing_measure.h"
 
@@ -26,44 +33,127 @@ struct Options {
   std::string only;
   double seconds = 0.3;
   bool plain = false;
+  std::vector<sim::Lowering> lowerings;
+  std::vector<std::string> traces;
 };
 
-void Bench(const std::string& name, const Options& options) {
-  auto device = sim::LoadDevice(name, "configs/devices");
-  if (!device.ok()) {
-    std::fprintf(stderr, "timing_speed: %s\n", device.error().message.c_str());
-    std::exit(2);
-  }
-  std::printf(
-      "\n### %s, %u SMs\n\n| kernel | threads | warp-instructions | cycles | M instructions/s | K cycles/s | L2 "
-      "requests/instruction | aim "
-      "| work shared |\n"
-      "|---|--:|--:|--:|--:|--:|--:|--:|--:|\n",
-      name.c_str(), device->sm.count);
-  for (const BenchKernel& kernel : BenchKernels(options.ctas)) {
-    if (kernel.name.find(options.only) == std::string::npos) continue;
-    const auto source = Loaded(*kernel.source);
-    Cycle cycles = 0;
-    for (const unsigned threads : options.threads) {
-      EngineOptions engine_options;
-      engine_options.threads = threads;
-      engine_options.plain = options.plain;
-      const Measurement m = Measure(*device, {source}, engine_options, options.seconds);
-      const auto instructions = static_cast<double>(m.counters.sm.warp_instructions);
-      const auto requests =
-          static_cast<double>(m.counters.memory.l2_reads + m.counters.memory.l2_writes + m.counters.memory.l2_atomics);
-      std::printf("| %s | %u | %.0f | %llu | %.3f | %.0f | %.2f | %g | %.2f |\n", kernel.name.c_str(), threads,
-                  instructions, static_cast<unsigned long long>(m.cycles), instructions / m.seconds * 1e-6,
-                  static_cast<double>(m.cycles) / m.seconds * 1e-3, requests / instructions, kernel.aim,
-                  threads == 1 ? 1 : WorkShared(*device, {source}, engine_options));
-      std::fflush(stdout);
-      if (cycles != 0 && cycles != m.cycles) {
-        std::fprintf(stderr, "timing_speed: %s: the number of threads changed the cycles\n", kernel.name.c_str());
-        std::exit(1);
-      }
-      cycles = m.cycles;
+[[noreturn]] void Die(const std::string& message) {
+  std::fprintf(stderr, "timing_speed: %s\n", message.c_str());
+  std::exit(2);
+}
+
+struct Launch {
+  std::string name;
+  double aim = 0;  ///< 0: none
+  std::shared_ptr<trace::CtaSource> source;
+};
+
+/// The made ones, or the launches that programs have made according to their traces.
+std::vector<Launch> LaunchesOf(const Options& options) {
+  std::vector<Launch> launches;
+  for (const std::string& path : options.traces) {
+    const auto file = trace::TraceFile::Open(path);
+    if (!file.ok()) Die(file.error().message);
+    for (std::size_t i = 0; i < (*file)->launches().size(); ++i) {
+      if (!(*file)->launches()[i].info.of_program()) continue;
+      std::shared_ptr<trace::CtaSource> source = trace::TraceFile::Source(*file, i);
+      const std::string name = source->code().name + " " + std::to_string(i);
+      if (name.find(options.only) != std::string::npos) launches.push_back({name, 0, std::move(source)});
     }
   }
+  if (!options.traces.empty()) return launches;
+  for (const BenchKernel& kernel : BenchKernels(options.ctas)) {
+    if (kernel.name.find(options.only) != std::string::npos)
+      launches.push_back({kernel.name, kernel.aim, kernel.source});
+  }
+  return launches;
+}
+
+using Sources = std::vector<std::shared_ptr<trace::CtaSource>>;
+
+/// The best of each lowering, in turns.
+std::vector<Measurement> MeasureInTurns(sim::DeviceSpec device, const Sources& sources, const Options& options,
+                                        const EngineOptions& engine_options) {
+  constexpr int kRounds = 3;
+  std::vector<Measurement> best(options.lowerings.size());
+  for (int round = 0; round < (best.size() == 1 ? 1 : kRounds); ++round) {
+    for (std::size_t i = 0; i < best.size(); ++i) {
+      device.timing.lowering = options.lowerings[i];
+      const Measurement one = Measure(device, sources, engine_options, options.seconds);
+      if (one.seconds < best[i].seconds) best[i] = one;
+    }
+  }
+  return best;
+}
+
+double PtxInstructions(sim::DeviceSpec device, const Sources& sources) {
+  device.timing.lowering = sim::Lowering::kNone;
+  return static_cast<double>(Measure(device, sources, {}, 0).counters.sm.warp_instructions);
+}
+
+void Print(const Launch& launch, const char* lowering, unsigned threads, double ptx, const Measurement& measured,
+           double shared) {
+  const MemoryCounters& memory = measured.counters.memory;
+  const auto instructions = static_cast<double>(measured.counters.sm.warp_instructions);
+  const auto requests = static_cast<double>(memory.l2_reads + memory.l2_writes + memory.l2_atomics);
+  std::printf("| %s | %s | %u | %.0f | %llu | %.3f | %.0f | %.2f | %g | %.2f |\n", launch.name.c_str(), lowering,
+              threads, instructions, static_cast<unsigned long long>(measured.cycles), ptx / measured.seconds * 1e-6,
+              static_cast<double>(measured.cycles) / measured.seconds * 1e-3, requests / instructions, launch.aim,
+              shared);
+  std::fflush(stdout);
+}
+
+/// All lowerings and numbers of threads of a launch. Returns the last lowering's speed by the first one's, on one
+/// thread.
+double BenchLaunch(const sim::DeviceSpec& device, const Launch& launch, const Options& options) {
+  const Sources sources{Loaded(*launch.source)};
+  const double ptx = PtxInstructions(device, sources);
+  std::vector<Cycle> cycles(options.lowerings.size());
+  double faster = 1;
+  for (const unsigned threads : options.threads) {
+    EngineOptions engine_options;
+    engine_options.threads = threads;
+    engine_options.plain = options.plain;
+    const std::vector<Measurement> best = MeasureInTurns(device, sources, options, engine_options);
+    if (threads == 1) faster = best.front().seconds / best.back().seconds;
+    for (std::size_t i = 0; i < best.size(); ++i) {
+      sim::DeviceSpec lowered = device;
+      lowered.timing.lowering = options.lowerings[i];
+      Print(launch, sim::kLoweringNames[static_cast<std::size_t>(options.lowerings[i])], threads, ptx, best[i],
+            threads == 1 ? 1 : WorkShared(lowered, sources, engine_options));
+      if (cycles[i] != 0 && cycles[i] != best[i].cycles) Die(launch.name + ": threads changed the cycles");
+      cycles[i] = best[i].cycles;
+    }
+  }
+  return faster;
+}
+
+void Bench(const std::string& name, Options options) {
+  auto device = sim::LoadDevice(name, "configs/devices");
+  if (!device.ok()) Die(device.error().message);
+  if (options.lowerings.empty()) options.lowerings = {device->timing.lowering};
+  std::printf(
+      "\n### %s, %u SMs\n\n| kernel | lowering | threads | warp-instructions | cycles | M instructions/s | K cycles/s "
+      "| L2 requests/instruction | aim | work shared |\n"
+      "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+      name.c_str(), device->sm.count);
+  double logs = 0;
+  const std::vector<Launch> launches = LaunchesOf(options);
+  for (const Launch& launch : launches) logs += std::log(BenchLaunch(*device, launch, options));
+  if (options.lowerings.size() > 1 && !launches.empty())
+    std::printf("the last lowering's speed by the first one's: %.2f\n",
+                std::exp(logs / static_cast<double>(launches.size())));
+}
+
+std::vector<sim::Lowering> Lowerings(const std::string& text) {
+  std::vector<sim::Lowering> lowerings;
+  std::istringstream words(text);
+  for (std::string word; std::getline(words, word, ',');) {
+    const auto name = std::ranges::find(sim::kLoweringNames, word);
+    if (name == sim::kLoweringNames.end()) Die("--lowering knows none and full, not '" + word + "'");
+    lowerings.push_back(static_cast<sim::Lowering>(name - sim::kLoweringNames.begin()));
+  }
+  return lowerings;
 }
 
 std::vector<unsigned> Numbers(const char* text) {
@@ -86,7 +176,8 @@ int Main(int argc, char** argv) {
     if (i + 1 == argc) {
       std::fprintf(
           stderr,
-          "usage: timing_speed [--device NAME]... [--threads N,N] [--ctas N] [--only TEXT] [--seconds S] [--plain]\n");
+          "usage: timing_speed [--device NAME]... [--threads N,N] [--ctas N] [--only TEXT] [--seconds S] [--plain] "
+          "[--lowering none,full] [--trace FILE]...\n");
       return 2;
     }
     const char* value = argv[++i];
@@ -95,6 +186,8 @@ int Main(int argc, char** argv) {
     else if (key == "--ctas") options.ctas = std::strtoull(value, nullptr, 10);
     else if (key == "--only") options.only = value;
     else if (key == "--seconds") options.seconds = std::strtod(value, nullptr);
+    else if (key == "--lowering") options.lowerings = Lowerings(value);
+    else if (key == "--trace") options.traces.push_back(value);
   }
   if (options.devices.empty()) options.devices = {"k20c", "v100"};
   if (options.threads.empty()) options.threads = {1, 2};
