@@ -24,6 +24,11 @@ constexpr CommandRow kCommands[] = {
      "  gridloom run --connect -- ./app                share a device with others (gridloom daemon)\n"
      "  gridloom run --device real -- ./app            on the GPU of this machine\n",
      MakeRun},
+    {"demo", "Run a sample, an ordinary CUDA program that comes along: no toolkit is needed.", "[OPTIONS] [SAMPLE]",
+     "  gridloom demo\n"
+     "  gridloom demo --list\n"
+     "  gridloom demo histogram\n",
+     MakeDemo},
     {"inspect", "Show what is in a program, library, fat binary, cubin or PTX file.", "[OPTIONS] FILE",
      "  gridloom inspect ./app\n"
      "  gridloom inspect --details ./app\n"

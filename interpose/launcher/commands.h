@@ -23,6 +23,7 @@ class TraceReplay : public Command {
 std::unique_ptr<TraceReplay> MakeTraceReplay();
 
 std::unique_ptr<Command> MakeRun();
+std::unique_ptr<Command> MakeDemo();
 std::unique_ptr<Command> MakeInspect();
 std::unique_ptr<Command> MakeRewrite();
 std::unique_ptr<Command> MakeDevices();

@@ -39,6 +39,12 @@ std::optional<fs::path> FindDriverLinks() {
   return link->parent_path();
 }
 
+std::optional<fs::path> FindSample(std::string_view name) {
+  const std::string program = "driver_" + std::string(name);
+  const fs::path directory = ToolDirectory();
+  return FirstExisting({directory / "apps" / program, directory / "../lib/gridloom/samples" / program});
+}
+
 fs::path CacheDirectory() {
   const char* own = std::getenv("GRIDLOOM_CACHE_DIR");
   if (own == nullptr) return exec::DefaultCacheDirectory();

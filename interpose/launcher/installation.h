@@ -6,6 +6,7 @@
 //   libgridloom-compiler.so    build/                        lib/gridloom/
 //   gridloom-compile           build/                        lib/gridloom/
 //   libcuda.so (a link)        build/driver/                 lib/gridloom/
+//   samples                    build/apps/                   lib/gridloom/samples/
 //   device files               build/configs/devices/        share/gridloom/devices/
 #pragma once
 
@@ -28,6 +29,9 @@ std::optional<std::filesystem::path> FindLibrary(std::string_view name);
 /// Folder with links named libcuda.so and libcuda.so.1 to the shim, for programs that search for the driver by name
 /// instead of being content with a preloaded one.
 std::optional<std::filesystem::path> FindDriverLinks();
+
+/// The program of that sample (`gridloom demo`), or nothing when it was not built or did not come along.
+std::optional<std::filesystem::path> FindSample(std::string_view name);
 
 /// Folder of compiled kernels: GRIDLOOM_CACHE_DIR, else the runtime's default. Empty when there is none (`off`, or no
 /// home).

@@ -110,7 +110,7 @@ Finding LookAtLibrary(std::string_view name, const char* purpose) {
                    "scripts/build, or install Gridloom again");
   }
   void* library = dlopen(file->c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return Problem(dlerror(), "scripts/setup");
+  if (library == nullptr) return Problem(dlerror(), "scripts/setup, or install Gridloom again");
   return Good(file->string());  // left loaded: unloading someone's static objects gains nothing here
 }
 
@@ -268,7 +268,10 @@ Finding LookAtHostLibraries() {
   std::string text = "matrix products by " + (product.empty() ? own : product) + ", Fourier transforms by " +
                      (transform.empty() ? own : transform);
   const bool left_out = (product.empty() && blas == nullptr) || (transform.empty() && fft == nullptr);
-  return left_out ? Note(text + ", which are slower than a library", "scripts/setup") : Good(text);
+  return left_out
+             ? Note(text + ", which are slower than a library",
+                    "install OpenBLAS and FFTW: libopenblas0-pthread, libfftw3-double3, libfftw3-single3 on Debian")
+             : Good(text);
 }
 
 // The GPU comes before the shim, which answers to the real driver's name once it is loaded.
