@@ -1,6 +1,7 @@
 #include "interpose/entry/entry.h"
 
 #include "interpose/base/log.h"
+#include "interpose/base/refusals.h"
 #include "interpose/objects/current_context.h"
 #include "interpose/objects/errors.h"
 #include "interpose/objects/green_context.h"
@@ -59,6 +60,7 @@ CUresult CheckNeed(const session::Process& process, Need need) {
 }
 
 CUresult AnswerUnsupported(Fn fn, const char* why) {
+  session::NoteRefused(session::RefusedKind::kCall, RowOf(fn).symbol, why);
   static std::atomic<bool> told[kFunctionCount];
   if (!told[static_cast<std::size_t>(fn)].exchange(true, std::memory_order_relaxed)) {
     session::LogFormat(LogLevel::kWarn, "%s is not supported%s%s; it answers CUDA_ERROR_NOT_SUPPORTED",

@@ -8,6 +8,7 @@
 #include "hooks/support.h"
 #include "interpose/api/tensor_map_types.h"
 #include "interpose/base/log.h"
+#include "interpose/base/refusals.h"
 
 namespace gridloom::hooks {
 
@@ -25,6 +26,7 @@ constexpr TensorElement kElements[] = {
 
 CUresult Refuse(const char* what) {
   session::LogFormat(session::LogLevel::kError, "cuTensorMapEncodeTiled: %s are not supported", what);
+  session::NoteRefused(session::RefusedKind::kCall, "cuTensorMapEncodeTiled", std::string(what) + " are not supported");
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 

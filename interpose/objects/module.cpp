@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "interpose/base/log.h"
+#include "interpose/base/refusals.h"
 #include "interpose/base/rewrites.h"
 #include "interpose/objects/errors.h"
 #include "interpose/objects/launch_passes.h"
@@ -42,6 +43,7 @@ Result<image::ImageSet> ReadImage(const CodeImage& image) {
 CUresult WhyNoKernel(const exec::Program& program, std::string_view name) {
   const std::string problem = program.ProblemOf(name);
   if (problem.empty()) return CUDA_ERROR_NOT_FOUND;
+  NoteRefused(RefusedKind::kKernel, name, problem);
   LogFormat(LogLevel::kError, "the PTX of kernel %s has errors:\n%s", std::string(name).c_str(), problem.c_str());
   return CUDA_ERROR_INVALID_PTX;
 }
@@ -114,6 +116,7 @@ CUresult Kernel::Prepare(Context& context, const std::shared_ptr<exec::Program>&
   const Status status = context.device().engine().Prepare(program, info, block);
   if (!status.ok()) {
     LogFormat(LogLevel::kError, "kernel %s cannot run: %s", name_.c_str(), status.error().message.c_str());
+    NoteRefused(RefusedKind::kKernel, name_, status.error().message);
     return CUDA_ERROR_NOT_SUPPORTED;
   }
   const std::lock_guard lock(mutex_);
@@ -147,8 +150,9 @@ CUresult Code::Load(const CodeImage& image, Device& device, std::uint32_t max_re
   const std::uint32_t magic = MagicOf(image);
   const bool from_runtime = magic == image::kWrapperMagic;
 
-  const auto refuse = [log](const std::string& message, CUresult status) {
+  const auto refuse = [&](const std::string& message, CUresult status) {
     LogFormat(LogLevel::kError, "%s", message.c_str());
+    NoteRefused(RefusedKind::kModule, FileOf(image.data), message);
     if (log != nullptr) log->error += message + "\n";
     return status;
   };
@@ -175,8 +179,10 @@ CUresult Code::Parse(std::unique_ptr<ptx::Module>* module, std::string* text, Ji
   std::string why;
   const CUresult status =
       ParseSources(sources_, from_runtime_ ? ptx::PtxOrigin::kCompiled : ptx::PtxOrigin::kWritten, module, log, &why);
-  if (status != CUDA_SUCCESS) LogFormat(LogLevel::kError, "%s", why.c_str());
-  else if (sources_.size() > 1) *text = ptx::PrintModule(**module);
+  if (status != CUDA_SUCCESS) {
+    LogFormat(LogLevel::kError, "%s", why.c_str());
+    NoteRefused(RefusedKind::kModule, library_, why);
+  } else if (sources_.size() > 1) *text = ptx::PrintModule(**module);
   else if (!sources_.empty()) *text = sources_.front().text;
   return status;
 }
@@ -218,6 +224,7 @@ CUresult Code::ProgramFor(Context* context, std::shared_ptr<exec::Program>* prog
     } else {
       own_log.error += loaded.error().message + "\n";
       LogFormat(LogLevel::kError, "a module cannot be loaded: %s", loaded.error().message.c_str());
+      NoteRefused(RefusedKind::kModule, library_, loaded.error().message);
       status = CUDA_ERROR_INVALID_PTX;
     }
   }

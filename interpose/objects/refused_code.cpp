@@ -8,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include "interpose/base/refusals.h"
 #include "rewriter/image/elf_view.h"
 #include "rewriter/image/select.h"
 #include "rewriter/support/demangle.h"
@@ -86,6 +87,7 @@ RefusedCode::RefusedCode(const void* data, const image::ImageSet& images, Comput
       message_(std::move(why) + WhoseCode(file_, kernels_)) {}
 
 void RefusedCode::Tell(std::string_view kernel) const {
+  NoteRefused(kernel.empty() ? RefusedKind::kModule : RefusedKind::kKernel, kernel, message_, file_);
   if (told_.exchange(true)) return;
   std::string message = (kernel.empty() ? "" : "kernel " + Readable(kernel) + " cannot run: ") + message_;
   const LogLevel level = LevelOfRefusal(file_, &message);

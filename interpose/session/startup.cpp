@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "interpose/base/log.h"
+#include "interpose/base/refusals.h"
 #include "interpose/base/settings.h"
 #include "interpose/base/summary.h"
 #include "interpose/base/task.h"
@@ -170,6 +171,7 @@ CUresult Process::Init() {
   const CUresult status = MakeDevices();
   status_.store(status, std::memory_order_release);
   initialised_ = status == CUDA_SUCCESS;
+  WatchRefusals();
   return status;
 }
 

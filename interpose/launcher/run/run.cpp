@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <sstream>
 
 #include "interpose/launcher/commands.h"
@@ -98,6 +99,10 @@ class RunProgram final : public Command {
     auto environment = Environment();
     if (!environment.ok()) return Fail(environment.error().message);
     if (dry_run_) return Show(*environment);
+    // Processes of the program append to it.
+    if (const std::string report = ValueOf(*environment, "GRIDLOOM_REPORT_UNSUPPORTED");
+        !report.empty() && report != "-")
+      if (std::ofstream file(report, std::ios::trunc); !file) return Fail("cannot write to " + report);
     for (const Assignment& assignment : *environment) setenv(assignment.first.c_str(), assignment.second.c_str(), 1);
     const auto set = [&](std::string_view variable) { return ValueOf(*environment, variable); };
     if (settings::AskedFor(set).Has(settings::Feature::kMemcheck)) return RunChecked(*environment);
