@@ -18,6 +18,7 @@ SMALL = """
 study: kernelet
 show: table4, fig7, fig13
 devices: %(device)s
+lowering: none  # of the traces that come with Gridloom only the order could be lowered
 kernels:
   pc:  {kernel: PointerChase, paper_ctas: 16384, scale: 1}
   mm:  {kernel: MatrixMultiply, paper_ctas: 16384, scale: 1}

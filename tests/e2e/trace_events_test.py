@@ -44,7 +44,7 @@ def main():
         assert ctas == sum(kernel["ctas"] for kernel in plain["kernels"])
         assert count(trace, "release_range") >= ctas, trace
         assert count(trace, "set_range") == 0, "the profiler is no part of the program"
-        replayed = json.loads(run(gridloom, "replay", "--json", "--device", "v100", path).stdout)[0]
+        replayed = json.loads(run(gridloom, "replay", "--json", "--device", "v100", "--lowering", "none", path).stdout)[0]
         assert replayed["counters"]["warp_instructions"] == sum(kernel["warp_instructions"] for kernel in trace["kernels"])
 
 

@@ -31,7 +31,7 @@ void DescribeReplay(CLI::App& app, study::ReplayOptions& options) {
       ->allow_extra_args(false);
   app.add_option("--lowering", options.lowering,
                  "what of kernels is simulated: their PTX (none) or what a GPU executes in its place (full), or both, "
-                 "separated by a comma (default: none)")
+                 "separated by a comma (default: full)")
       ->type_name("HOW,...")
       ->delimiter(',')
       ->allow_extra_args(false);

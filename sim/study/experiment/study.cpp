@@ -18,11 +18,19 @@ Result<std::vector<std::string>> ExhibitsToShow(const Settings& settings, const 
   return show;
 }
 
+Result<sim::DeviceSpec> DeviceNamed(const Settings& settings, const std::string& name) {
+  GL_TRY(device, sim::LoadDevice(name));
+  const auto lowering = settings.Text("lowering");
+  if (lowering.ok())
+    GL_TRY_STATUS(sim::SetDeviceKey("timing.lowering", *lowering, settings.name() + ": lowering", device));
+  return device;
+}
+
 Result<std::vector<sim::DeviceSpec>> DevicesOf(const Settings& settings) {
   GL_TRY(names, settings.List("devices"));
   std::vector<sim::DeviceSpec> devices;
   for (const std::string& name : names) {
-    GL_TRY(device, sim::LoadDevice(name));
+    GL_TRY(device, DeviceNamed(settings, name));
     devices.push_back(std::move(device));
   }
   if (devices.empty()) return Error{settings.name() + ": 'devices' names none"};

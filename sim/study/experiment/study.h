@@ -42,6 +42,9 @@ class Study {
 /// The exhibits that the experiment shows (`show`). Fails on names that the study does not have, with the nearest one.
 Result<std::vector<std::string>> ExhibitsToShow(const Settings& settings, const Study& study);
 
+/// A device on which the experiment simulates: what of kernels, it says for all its devices (`lowering`).
+Result<sim::DeviceSpec> DeviceNamed(const Settings& settings, const std::string& name);
+
 /// The devices that the experiment names (`devices`); at least one.
 Result<std::vector<sim::DeviceSpec>> DevicesOf(const Settings& settings);
 

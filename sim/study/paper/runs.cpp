@@ -126,7 +126,7 @@ Result<sim::DeviceSpec> Runs::DeviceOf(const Run& run) const {
 Result<sim::DeviceSpec> Runs::DeviceOfCompleted(const Run& run) const {
   const std::string& name = run.device.empty() ? device() : run.device;
   const Scheme scheme = SchemeOf(run);
-  GL_TRY(device, sim::LoadDevice(name));
+  GL_TRY(device, DeviceNamed(settings_, name));
   if (!paper_.keys_stay || Contains(devices_, name)) GL_TRY_STATUS(SetKeys(keys_, device));
   if (!scheme.keys.empty()) {
     GL_TRY(further, KeysFrom(settings_, std::string(scheme.keys)));
