@@ -205,7 +205,8 @@ Result<SlicedFunction> RealKernel::MakeOfCode(const MachineForms& forms) const {
                         .hidden = kernel.hidden,
                         .own_params = kernel.own_params,
                         .own_bytes = kernel.own_bytes,
-                        .param_bytes = kernel.own_bytes};
+                        .param_bytes = kernel.own_bytes,
+                        .counts = kernel.exits != 0};
   if (sliced.function == nullptr) return Error{"the driver does not find its sliced form"};
   for (const passes::HiddenParam& hidden : kernel.hidden)
     sliced.param_bytes = std::max(sliced.param_bytes, hidden.offset + passes::Info(hidden.role).bytes);
@@ -328,10 +329,16 @@ bool SliceParams::Copy(void** extra) {
   return true;
 }
 
+std::uint64_t SliceParams::ValueOf(passes::HiddenRole role, std::uint64_t first) const {
+  if (role == passes::HiddenRole::kEndedTable) return counts_.address;
+  if (role == passes::HiddenRole::kEndedShift) return counts_.shift;
+  return passes::HiddenValue(role, grid_, first, grid_id_);
+}
+
 void SliceParams::SetFirst(std::uint64_t first) {
   for (std::size_t i = 0; i < sliced_.hidden.size(); ++i) {
     const passes::HiddenParam& hidden = sliced_.hidden[i];
-    values_[i] = passes::HiddenValue(hidden.role, grid_, first, grid_id_);
+    values_[i] = ValueOf(hidden.role, first);
     if (!buffer_.empty()) std::memcpy(buffer_.data() + hidden.offset, &values_[i], passes::Info(hidden.role).bytes);
   }
 }

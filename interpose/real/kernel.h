@@ -16,6 +16,7 @@
 #include "interpose/api/cuda_types.h"
 #include "interpose/objects/ptx_sources.h"
 #include "interpose/real/machine_forms.h"
+#include "interpose/real/slice_counts.h"
 #include "rewriter/passes/extract.h"
 #include "rewriter/passes/pipeline.h"
 #include "rewriter/passes/slice_range.h"
@@ -62,6 +63,7 @@ struct SlicedFunction {
   std::uint32_t own_bytes = 0;    ///< of them, up to the last one's end
   std::uint32_t param_bytes = 0;  ///< of all parameters
   std::uint32_t max_threads = 0;  ///< of a CTA
+  bool counts = false;            ///< it counts threads that end (slice_counts.h)
 
   /// Whether the program may launch it with so much dynamic shared memory, and without clusters; then the sliced form
   /// may, too.
@@ -120,16 +122,20 @@ class SliceParams {
   /// False when what the program passes makes no sense: it is for the driver to say so.
   bool valid() const { return valid_; }
   void SetFirst(std::uint64_t first);
+  /// For the next SetFirst: where the form counts the threads that end.
+  void SetCounts(CountTable::Place place) { counts_ = place; }
   void** params() { return extra_.empty() ? pointers_.data() : nullptr; }
   void** extra() { return extra_.empty() ? nullptr : extra_.data(); }
 
  private:
   bool Copy(void** extra);
+  std::uint64_t ValueOf(passes::HiddenRole role, std::uint64_t first) const;
 
   const SlicedFunction& sliced_;
   const passes::GridShape grid_;
   const std::uint64_t grid_id_;
   bool valid_ = false;
+  CountTable::Place counts_{};
   std::vector<std::uint64_t> values_;  ///< of the hidden parameters
   std::vector<void*> pointers_;
   std::vector<std::byte> buffer_;

@@ -1,7 +1,6 @@
 #include "interpose/real/launch.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -18,6 +17,7 @@
 #include "interpose/real/call.h"
 #include "interpose/real/code.h"
 #include "interpose/real/memory.h"
+#include "interpose/real/own_thread.h"
 
 namespace gridloom::api {
 
@@ -95,16 +95,6 @@ bool WentWithItsContext(CUresult status) {
          status == CUDA_ERROR_INVALID_CONTEXT || status == CUDA_ERROR_INVALID_HANDLE;
 }
 
-/// Signals are the program's: none is delivered to a thread of ours.
-template <typename Main>
-void StartThread(Main main) {
-  sigset_t all, old;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
-  std::thread(std::move(main)).detach();
-  pthread_sigmask(SIG_SETMASK, &old, nullptr);
-}
-
 /// Attributes that mean for each slice what they mean for the grid.
 bool HoldsForSlices(const CUlaunchAttribute& attribute) {
   switch (attribute.id) {
@@ -172,10 +162,12 @@ std::uint64_t NextGrid() {
 passes::GridShape ShapeOf(const RealLaunch& launch) { return {launch.grid[0], launch.grid[1], launch.grid[2]}; }
 
 /// CTAs `from` to `end` - 1, in slices of at most `most`, one behind the other. `from` is then where it came to.
+/// `table` counts them, if it is there.
 CUresult LaunchSlices(const RealLaunch& launch, const SlicedFunction& form, SliceParams& params, std::uint64_t& from,
-                      std::uint64_t end, std::uint64_t most) {
+                      std::uint64_t end, std::uint64_t most, CountTable* table = nullptr) {
   for (std::uint64_t count = 0; from < end; from += count) {
     count = std::min({end - from, most, passes::LongestSlice(ShapeOf(launch), from)});
+    if (table != nullptr) params.SetCounts(table->Add(count, static_cast<std::uint32_t>(launch.threads_per_cta)));
     params.SetFirst(from);
     if (const CUresult status = LaunchSlice(launch, form, params, count); status != CUDA_SUCCESS) return status;
   }
@@ -201,7 +193,8 @@ RealGate::RealGate(BrokerLink* link, bool alone)
     : link_(link),
       alone_(alone),
       memory_(link != nullptr ? std::make_unique<RealMemory>(*link) : nullptr),
-      code_(link != nullptr || alone ? std::make_unique<RealCode>() : nullptr) {}
+      code_(link != nullptr || alone ? std::make_unique<RealCode>() : nullptr),
+      counts_(link != nullptr ? std::make_unique<SliceCounts>(link->client()) : nullptr) {}
 
 void RealGate::Start(session::Process& process) {
   const Status joined = process.observers().JoinBroker();
@@ -314,33 +307,42 @@ std::optional<CUresult> RealGate::RunInSlices(const RealLaunch& launch, const Sl
       return status;
     }
     std::uint64_t at = done;
-    status = LaunchSlices(launch, *slices.form, params, at, end, most);
+    const auto table = slices.form->counts && verdict == Verdict::kGranted
+                           ? counts_->Begin(ticket, CurrentContextId(), launch.per_thread, launch.stream, done, end)
+                           : nullptr;
+    status = LaunchSlices(launch, *slices.form, params, at, end, most, table.get());
     if (status != CUDA_SUCCESS) {
+      counts_->End(table, at == done);
       client.End(ticket, done, at != 0);
       if (at != 0) return status;
       slices.kernel->GiveUp("the driver does not launch its sliced form");
       return std::nullopt;
     }
-    if (end == launch.ctas) break;
+    if (end == launch.ctas) {
+      Launched(launch, ticket, CUDA_SUCCESS, table);
+      break;
+    }
     if (verdict != Verdict::kGranted) continue;
-    if (WaitForStream(launch) != CUDA_SUCCESS) {  // the driver says so to every call that follows
+    const CUresult waited = WaitForStream(launch);
+    counts_->End(table, waited == CUDA_SUCCESS);
+    if (waited != CUDA_SUCCESS) {  // the driver says so to every call that follows
       client.End(ticket, done, true);
       return CUDA_SUCCESS;
     }
     client.Progress(ticket, end);
   }
-  Launched(launch, ticket, CUDA_SUCCESS);
   return CUDA_SUCCESS;
 }
 
 /// The driver has taken the launch, or not.
-void RealGate::Launched(const RealLaunch& launch, const protocol::Client::Ticket& ticket, CUresult status) noexcept {
+void RealGate::Launched(const RealLaunch& launch, const protocol::Client::Ticket& ticket, CUresult status,
+                        const std::shared_ptr<CountTable>& table) noexcept {
   const std::uint64_t ctas = std::clamp<std::uint64_t>(launch.ctas, 1, kMostCtas);
   if (ticket.launch == 0) return;
   if (status != CUDA_SUCCESS) return link_->client().End(ticket, 0, true);
   try {
     const OutsideCaptures outside;
-    Pending pending{.ticket = ticket, .ctas = ctas};
+    Pending pending{.ticket = ticket, .ctas = ctas, .table = table};
     static_cast<void>(Real<Fn::cuCtxGetCurrent>(&pending.context));
     if (Real<Fn::cuEventCreate>(&pending.event, static_cast<unsigned>(CU_EVENT_DISABLE_TIMING)) == CUDA_SUCCESS) {
       if (RealTwin<Fn::cuEventRecord>(launch.per_thread, pending.event, launch.stream) == CUDA_SUCCESS) {
@@ -353,6 +355,7 @@ void RealGate::Launched(const RealLaunch& launch, const protocol::Client::Ticket
     }
   } catch (...) {
   }
+  counts_->End(table, false);
   link_->client().End(ticket, ctas, false);  // nobody can tell when it ends: it counts as run
 }
 
@@ -361,6 +364,7 @@ bool RealGate::Ended(const Pending& pending) {
   const CUresult status = Real<Fn::cuEventQuery>(pending.event);
   if (status == CUDA_ERROR_NOT_READY) return false;
   const bool over = status == CUDA_SUCCESS || WentWithItsContext(status);
+  counts_->End(pending.table, status == CUDA_SUCCESS);
   link_->client().End(pending.ticket, over ? pending.ctas : 0, !over);
   static_cast<void>(Real<Fn::cuEventDestroy_v2>(pending.event));
   return true;

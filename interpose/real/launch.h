@@ -20,6 +20,7 @@
 #include "interpose/real/code.h"
 #include "interpose/real/kernel.h"
 #include "interpose/real/memory.h"
+#include "interpose/real/slice_counts.h"
 #include "scheduler/protocol/client.h"
 
 namespace gridloom::session {
@@ -115,6 +116,7 @@ class RealGate {
     std::uint64_t ctas = 0;
     cuda::CUcontext context = nullptr;
     cuda::CUevent event = nullptr;
+    std::shared_ptr<CountTable> table = nullptr;  ///< that counts its last slice; may be null
   };
 
   /// `link` null: there is no broker; unless `alone` one was asked for, cannot be joined, and nothing is launched.
@@ -137,7 +139,8 @@ class RealGate {
   std::optional<cuda::CUresult> RunInSlicesAlone(const RealLaunch& launch, const Slices& slices);
   Slices SlicesOf(const RealLaunch& launch);
   bool GoesOn(protocol::Verdict verdict, cuda::CUresult* status) noexcept;
-  void Launched(const RealLaunch& launch, const protocol::Client::Ticket& ticket, cuda::CUresult status) noexcept;
+  void Launched(const RealLaunch& launch, const protocol::Client::Ticket& ticket, cuda::CUresult status,
+                const std::shared_ptr<CountTable>& table = nullptr) noexcept;
   void Watch();
   bool Ended(const Pending& pending);
 
@@ -146,6 +149,7 @@ class RealGate {
   const bool alone_;
   const std::unique_ptr<RealMemory> memory_;
   const std::unique_ptr<RealCode> code_;
+  const std::unique_ptr<SliceCounts> counts_;
   std::mutex mutex_;  ///< guards what follows
   std::condition_variable launched_;
   std::vector<Pending> pending_;

@@ -73,7 +73,7 @@ class InFlight {
 bool NeverRuns(const Instruction& instruction) { return instruction.guard == kTrue && instruction.guard_negated; }
 
 /// Units that take instructions one after the other: what comes later neither writes before nor reads after.
-enum class Unit : std::uint8_t { kNone, kShared, kMemory, kTexture };
+enum class Unit : std::uint8_t { kNone, kShared, kMemory, kTexture, kDouble, kConversion };
 
 bool StartsWithAny(std::string_view name, std::initializer_list<std::string_view> beginnings) {
   return std::ranges::any_of(beginnings, [&](std::string_view beginning) { return name.starts_with(beginning); });
@@ -83,6 +83,8 @@ Unit UnitOf(const Instruction& instruction) {
   const std::string_view name = instruction.format->name;
   if (StartsWithAny(name, {"LDS", "STS", "ATOMS"})) return Unit::kShared;
   if (StartsWithAny(name, {"TEX", "TLD", "TXD", "TXQ"})) return Unit::kTexture;
+  if (StartsWithAny(name, {"DADD", "DMUL", "DFMA", "DSETP"})) return Unit::kDouble;
+  if (StartsWithAny(name, {"I2F", "F2I", "F2F"})) return Unit::kConversion;
   return StartsWithAny(name, {"LD", "ST", "ATOM", "RED", "SHFL"}) ? Unit::kMemory : Unit::kNone;
 }
 
@@ -270,13 +272,13 @@ class ControlCheck {
       const Unit its = UnitOf(other);
       const RegisterUse& theirs = flow_.UseAt(one.at);
       const RegisterSet read = use.read & theirs.written, written = use.written & theirs.written;
-      const bool after = unit == its && (unit == Unit::kShared || unit == Unit::kTexture);
+      const bool after = unit == its && unit != Unit::kNone && unit != Unit::kMemory;
       // The table knows textures' sources by their greatest length alone.
       if (one.writing && !read.none() && !(after && unit == Unit::kTexture)) return Broken(at, read, one.at, "written");
       if (one.writing && !written.none() && !after) return Broken(at, written, one.at, "written");
       RegisterSet early;  // predicates and uniform registers are read when an instruction issues
       early.general = use.written.general & theirs.read.general;
-      if (one.reading && !early.none() && !ShareMemoryPipe(unit, its) && !(after && unit == Unit::kTexture))
+      if (one.reading && !early.none() && !ShareMemoryPipe(unit, its) && !after)
         return Broken(at, early, one.at, "read");
     }
     return {};

@@ -358,7 +358,6 @@ bool RowParser::WideSlot(std::uint8_t reuse, Operand& operand, bool uniform, boo
   if (half) {
     Field swizzle{static_cast<std::uint8_t>(slot.swizzle), 2};
     swizzle.names = {"", "!", ".H0_H0", ".H1_H1"};
-    if (constant) swizzle.names = {""};  // no kernel seen yet has another
     operand.suffixes.push_back({Add(std::move(swizzle))});
   }
   return Decorations(operand, &slot);

@@ -46,7 +46,9 @@ enum class KernelStatus : std::uint8_t {
   X(kGridId, "grid_id", 8, "%gridid that all slices of one launch share")                                    \
   X(kBlockX, "block_x", 4, "%ntid.x of the kernel that is profiled")                                         \
   X(kBlockY, "block_y", 4, "%ntid.y of the kernel that is profiled")                                         \
-  X(kBlockZ, "block_z", 4, "%ntid.z of the kernel that is profiled")
+  X(kBlockZ, "block_z", 4, "%ntid.z of the kernel that is profiled")                                         \
+  X(kEndedTable, "ended_table", 8, "address of the counts of threads that have ended; 0: nobody counts")     \
+  X(kEndedShift, "ended_shift", 4, "two to its power are the CTAs of a slice that share a count")
 
 enum class HiddenRole : std::uint8_t {
 #define X(id, text, bytes, meaning) id,

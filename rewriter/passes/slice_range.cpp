@@ -44,7 +44,9 @@ std::uint64_t HiddenValue(HiddenRole role, const GridShape& grid, std::uint64_t 
     // Roles of profilers, which run whole: a part of a grid does not change them.
     case HiddenRole::kBlockX:
     case HiddenRole::kBlockY:
-    case HiddenRole::kBlockZ: return 0;
+    case HiddenRole::kBlockZ:
+    case HiddenRole::kEndedTable:
+    case HiddenRole::kEndedShift: return 0;
   }
   return 0;
 }

@@ -122,13 +122,19 @@ std::string TenantTable(const Json& state, const Json* before, double seconds) {
   return rows.size() > 1 ? Table(rows, {0}) : "no tenants yet\n";
 }
 
+/// How much of the kernel that runs has run, where something is known of it.
+std::string Progress(const Json& session) {
+  const auto done = session.at("kernel_done").get<double>(), ctas = session.at("kernel_ctas").get<double>();
+  return done > 0 ? Print(" %.0f%%", done / ctas * 100) : std::string();
+}
+
 std::string SessionTable(const Json& state) {
   std::vector<Row> rows{{"PID", "UID", "TENANT", "PROGRAM", "MEMORY", "LAUNCHES", "IN FLIGHT", "KERNEL"}};
   for (const Json& session : state.at("sessions")) {
     rows.push_back({std::to_string(session.at("pid").get<int>()), std::to_string(session.at("uid").get<unsigned>()),
                     Name(session, "tenant"), Name(session, "program"), Bytes(session.at("memory_bytes")),
                     Count(session.at("launches")), std::to_string(session.at("in_flight").get<unsigned>()),
-                    Name(session, "kernel") + (session.at("ending").get<bool>() ? " (ends)" : "")});
+                    Name(session, "kernel") + Progress(session) + (session.at("ending").get<bool>() ? " (ends)" : "")});
   }
   return rows.size() > 1 ? Table(rows, {2, 3, 7}) : "no programs are connected\n";
 }

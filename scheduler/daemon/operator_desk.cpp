@@ -177,12 +177,15 @@ TenantView OperatorDesk::ViewOf(const Tenant& tenant) const {
 }
 
 SessionView OperatorDesk::ViewOf(const Session& session) const {
+  const Session::Running running = session.RunningKernel();
   return {.session = session.id,
           .pid = session.peer.pid,
           .uid = session.peer.uid,
           .tenant = core_.tenants->at(session.tenant).config.name,
           .program = session.program,
-          .kernel = session.RunningKernel(),
+          .kernel = running.name,
+          .kernel_ctas = running.ctas,
+          .kernel_done = running.done,
           .connected_seconds = static_cast<double>(protocol::NowNs() - session.since) / 1e9,
           .launches = session.launches,
           .memory_bytes = session.memory_bytes,

@@ -74,6 +74,7 @@ Status Session::Launch(const Record& record, const protocol::LaunchRecord& launc
   mailbox.launch.store(record.launch, std::memory_order_release);
   slot.launch = record.launch;
   slot.name = launch.name;
+  slot.ctas = launch.ctas;
   if (ending) return {};  // it was on its way when the tenant was told
   slot.id = scheduler.Submit({.tenant = tenant,
                               .owner = id,
@@ -165,10 +166,10 @@ std::string Session::Overdue(std::uint64_t now, const Patience& patience) const 
   return {};
 }
 
-std::string Session::RunningKernel() const {
+Session::Running Session::RunningKernel() const {
   if (announced_ == 0) return {};
   for (const Slot& slot : slots_) {
-    if (slot.granted > slot.done) return slot.name;
+    if (slot.granted > slot.done) return {slot.name, slot.ctas, slot.done};
   }
   return {};
 }

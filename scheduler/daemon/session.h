@@ -94,14 +94,19 @@ class Session {
   /// Why what runs of this session is waited for no longer; empty: it is.
   std::string Overdue(std::uint64_t now, const Patience& patience) const;
   std::uint32_t announced() const { return announced_; }
-  /// Name of a kernel that runs, for listings.
-  std::string RunningKernel() const;
+  /// A kernel that runs, for listings; without a name when none does.
+  struct Running {
+    std::string name;
+    std::uint64_t ctas = 0;  ///< of its grid
+    std::uint64_t done = 0;  ///< of these, that have run as far as the tenant has said
+  };
+  Running RunningKernel() const;
 
  private:
   struct Slot {
     std::uint64_t launch = 0;  ///< the tenant's number; 0: free
     sched::LaunchId id = 0;    ///< 0: it is not the scheduler's, as it was withdrawn before anything of it ran
-    std::uint64_t granted = 0, done = 0;
+    std::uint64_t ctas = 0, granted = 0, done = 0;
     std::uint64_t since = 0;  ///< when the slice that runs began, or a CTA of it was the last one to finish
     /// What was granted when everything granted before had run, and since when it could run. What is granted meanwhile
     /// is the next turn: so grants that are made larger as they run age none the less, and how many there were has not

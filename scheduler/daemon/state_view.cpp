@@ -59,6 +59,8 @@ Json ToJson(const SessionView& session) {
           {"memory_bytes", session.memory_bytes},
           {"device_seconds", session.device_seconds},
           {"kernel", session.kernel},
+          {"kernel_ctas", session.kernel_ctas},
+          {"kernel_done", session.kernel_done},
           {"ending", session.ending}};
 }
 

@@ -29,6 +29,7 @@ struct SessionView {
   pid_t pid = 0;
   uid_t uid = 0;
   std::string tenant, program, kernel;
+  std::uint64_t kernel_ctas = 0, kernel_done = 0;  ///< of the kernel that runs: CTAs, and those that have run
   double connected_seconds = 0;
   std::uint64_t launches = 0, memory_bytes = 0;
   double device_seconds = 0;

@@ -4,7 +4,8 @@
 Cases: together (eight different programs at once give what they give alone), tenant_killed, running_killed (a session that an
 operator ends while a kernel runs that would not end), waiting_kernels (kernels that wait for each other), broker_killed,
 broker_killed_fail, restart, faulting, memory, operator, caps and weights (two endless programs get their shares within 5 points), real (as together, each
-with --device real, in slices of five CTAs; STAND_IN, the virtual GPU or a GPU's driver, is the real driver), real_weights (as weights, likewise), nvml (the management library of a program that joins a broker tells of all tenants).
+with --device real, in slices of five CTAs; STAND_IN, the virtual GPU or a GPU's driver, is the real driver), real_weights (as weights, likewise), real_code_weights
+(the same, and the second program is that of the folder $GRIDLOOM_CODE_APPS, without PTX: for a GPU), nvml (the management library of a program that joins a broker tells of all tenants).
 """
 import json
 import os
@@ -40,9 +41,9 @@ def start_broker(*options):
     return broker
 
 
-def run(program, *options, connect=True, log="warn", **kwargs):
+def run(program, *options, connect=True, log="warn", folder=APPS, **kwargs):
     connected = ["--connect=" + SOCKET] if connect else []
-    process = subprocess.Popen([GRIDLOOM, "run", "--log", log, *connected, *options, "--", app(program)], stdout=subprocess.PIPE,
+    process = subprocess.Popen([GRIDLOOM, "run", "--log", log, *connected, *options, "--", os.path.join(folder, program)], stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, **kwargs)
     STARTED.append(process)
     return process
@@ -262,14 +263,14 @@ def operator():
     return broker
 
 
-def shares(seconds, key, *options):
+def shares(seconds, key, *options, second=APPS):
     """What two endless programs get of `key` (and how much time passes), by tenant, from when both have begun."""
     # A launch is many slices, of a few ms each, on a fast processor, too: between two launches a program is away, on a busy machine for
     # longer than `fair` waits, and loses what that takes.
     env = {**os.environ, "BROKER_LOAD_LAUNCHES": "0", "BROKER_LOAD_ROUNDS": "20000"}
     if STAND_IN is not None:
         env["GRIDLOOM_REAL_DRIVER"] = STAND_IN
-    programs = [run("broker_load", "--tenant", name, *options, env=env) for name in ("a", "b")]
+    programs = [run("broker_load", "--tenant", name, *options, env=env, folder=folder) for name, folder in (("a", APPS), ("b", second))]
     until(lambda: all((tenant(name) or {}).get("launches", 0) > 3 for name in ("a", "b")), "launches of both")
     time.sleep(1)  # bursts and first guesses are over
     before = ask("ps")
@@ -296,12 +297,12 @@ def caps():
     return broker
 
 
-def weights(*options):
+def weights(*options, second=APPS):
     config = os.path.join(FOLDER.name, "broker.yaml")
     with open(config, "w", encoding="utf-8") as file:
         file.write("policy: fair\ntenants:\n  a: {weight: 3}\n  b: {weight: 1}\n")
     broker = start_broker("--config", config)
-    passed, had = shares(6, "device_seconds", *options)
+    passed, had = shares(6, "device_seconds", *options, second=second)
     share = had["a"] / (had["a"] + had["b"])
     print({name: value / passed for name, value in had.items()}, share)
     assert abs(share - 0.75) <= 0.05, (passed, had)
@@ -379,7 +380,9 @@ def main():
              "waiting_kernels": waiting_kernels, "broker_killed": broker_killed,
              "broker_killed_fail": lambda: broker_killed("fail"), "restart": restart, "faulting": faulting, "memory": memory,
              "operator": operator, "caps": caps, "weights": weights, "real": real,
-             "real_weights": lambda: weights("--device", "real"), "nvml": nvml}
+             "real_weights": lambda: weights("--device", "real"),
+             "real_code_weights": lambda: weights("--device", "real", "--slice-machine-code", second=os.environ["GRIDLOOM_CODE_APPS"]),
+             "nvml": nvml}
     try:
         broker = cases[CASE]()
     except BaseException:

@@ -2,9 +2,11 @@
 // driver.
 #include "tests/interpose/fake_real_driver.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -32,6 +34,7 @@ struct Function {
 std::atomic<int> g_sliced_load_status, g_sliced_launch_status, g_sliced_version{90};
 std::mutex g_mutex;
 std::vector<FakeLaunch> g_recorded;
+std::map<std::uint64_t, std::vector<std::uint32_t>> g_words;  ///< memory that was set, by address
 
 /// Modules are PTX texts, of which no more is read than a test needs, or cubins.
 struct Module {
@@ -177,6 +180,39 @@ FAKE_EXPORT int cuMemAllocPitch_v2(std::uint64_t* pointer, std::size_t* pitch, s
   *pitch = (width + 511) / 512 * 512;
   return g_memory_status;
 }
+FAKE_EXPORT void fake_end_threads(std::uint32_t address, std::uint32_t place, std::uint32_t threads) {
+  const std::lock_guard lock(g_mutex);
+  for (auto& [at, words] : g_words) {
+    if (static_cast<std::uint32_t>(at) == address) words.at(place) += threads;
+  }
+}
+FAKE_EXPORT int cuMemsetD32Async(std::uint64_t address, unsigned value, std::size_t count, void*) {
+  const std::lock_guard lock(g_mutex);
+  g_words[address].assign(count, value);
+  return 0;
+}
+FAKE_EXPORT int cuMemcpyDtoHAsync_v2(void* to, std::uint64_t from, std::size_t bytes, void*) {
+  const std::lock_guard lock(g_mutex);
+  const auto& words = g_words[from];
+  std::memcpy(to, words.data(), std::min(bytes, words.size() * sizeof(std::uint32_t)));
+  return 0;
+}
+FAKE_EXPORT int cuMemHostAlloc(void** pointer, std::size_t bytes, unsigned) {
+  *pointer = std::calloc(bytes, 1);
+  return 0;
+}
+FAKE_EXPORT int cuMemFreeHost(void* pointer) {
+  std::free(pointer);
+  return 0;
+}
+FAKE_EXPORT int cuStreamCreate(void** stream, unsigned) {
+  *stream = &g_words;
+  return 0;
+}
+FAKE_EXPORT int cuStreamDestroy_v2(void*) { return 0; }
+FAKE_EXPORT int cuStreamQuery(void*) { return 0; }
+FAKE_EXPORT int cuStreamWaitEvent(void*, void*, unsigned) { return 0; }
+FAKE_EXPORT int cuCtxSetCurrent(void*) { return 0; }
 FAKE_EXPORT int cuMemFree_v2(std::uint64_t) { return g_memory_status; }
 FAKE_EXPORT int cuMemCreate(std::uint64_t* handle, std::size_t, const void*, std::uint64_t) {
   *handle = g_next_address += 0x1000;

@@ -18,5 +18,7 @@ struct FakeLaunch {
 
 /// What loading and launching sliced modules answers, and the architecture that they say they were compiled for.
 FAKE_EXPORT void fake_set_sliced(int load_status, int launch_status, int version);
+/// As if so many threads had ended that a form counts at a place of the memory whose address ends with these 32 bits.
+FAKE_EXPORT void fake_end_threads(std::uint32_t address, std::uint32_t place, std::uint32_t threads);
 /// The launches since it was called last.
 FAKE_EXPORT void fake_take_launches(std::vector<FakeLaunch>* launches);

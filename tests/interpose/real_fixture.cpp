@@ -15,6 +15,7 @@ const std::string& SocketPath() {
     setenv("GRIDLOOM_REAL_DRIVER", FAKE_REAL_DRIVER, 1);
     setenv("GRIDLOOM_CONNECT", socket.c_str(), 1);
     setenv("GRIDLOOM_TENANT", "real", 1);
+    setenv("GRIDLOOM_SLICE_MACHINE_CODE", "1", 1);
     if (std::getenv("GRIDLOOM_LOG") == nullptr) setenv("GRIDLOOM_LOG", "off", 1);
     return socket;
   }();

@@ -3,9 +3,12 @@
 // tests/e2e/broker_test.py checks with the virtual GPU as the real driver.
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <fstream>
 #include <future>
+#include <iterator>
 #include <thread>
 
+#include "scheduler/cli/listing.h"
 #include "tests/interpose/fake_real_driver.h"
 #include "tests/interpose/real_fixture.h"
 
@@ -109,6 +112,51 @@ TEST_CASE("RealSlices_OneComesWhenTheLastOneHasRun") {
   Kernels(CUDA_SUCCESS);
   CHECK(launches.get() == CUDA_SUCCESS);
   CHECK(TakeLaunches().size() == 2);
+}
+
+/// CTAs of the kernel that runs which the broker knows to have run.
+std::uint64_t KnownDone(Fixture& f) {
+  const auto state = f.State();
+  for (const auto& session : state["sessions"]) {
+    if (session["tenant"] == "real") return session["kernel_done"].get<std::uint64_t>();
+  }
+  return 0;
+}
+
+TEST_CASE("RealSlices_OfMachineCode_TellWhatHasRunWhileTheyRun") {
+  constexpr unsigned kThreads = 32, kCtas = 20;
+  Fixture f;
+  std::ifstream file("tests/rewriter/machine/slices.sm_90.cubin", std::ios::binary);
+  const std::string cubin{std::istreambuf_iterator<char>(file), {}};
+  CUmodule module = nullptr;
+  CUfunction kernel = nullptr;
+  REQUIRE(cuModuleLoadData(&module, cubin.data()) == CUDA_SUCCESS);
+  REQUIRE(cuModuleGetFunction(&kernel, module, "_Z7AllAxesPic") == CUDA_SUCCESS);
+  Kernels(CUDA_ERROR_NOT_READY);
+  auto launches = std::async(std::launch::async, [&] { return f.Run(kernel, kCtas); });
+  std::vector<FakeLaunch> first;
+  REQUIRE(f.Eventually([&] { return !(first = TakeLaunches()).empty(); }));
+  REQUIRE(first[0].sliced);
+  REQUIRE(first[0].grid[0] == 8);
+  const std::uint32_t table = first[0].params[first[0].params.size() - 2];
+  REQUIRE(table != 0);
+  CHECK(first[0].params.back() == 0);  // a count for each CTA
+  const auto end = Fake<void(std::uint32_t, std::uint32_t, std::uint32_t)>("fake_end_threads");
+  for (const std::uint32_t cta : {0U, 1U, 2U, 5U, 7U}) end(table, cta, kThreads);
+  end(table, 3, kThreads - 1);  // one of its threads still runs
+  CHECK(f.Eventually([&] { return KnownDone(f) == 5; }));
+  CHECK(broker::Listing(f.State()).find("AllAxesPic 25%") != std::string::npos);
+  end(table, 3, 1);
+  CHECK(f.Eventually([&] { return KnownDone(f) == 6; }));
+  for (const std::uint32_t cta : {4U, 6U}) end(table, cta, kThreads);
+  CHECK(f.Eventually([&] { return KnownDone(f) == 7; }));  // the slice has not ended, as the driver says
+  std::this_thread::sleep_for(std::chrono::milliseconds(150));
+  CHECK(KnownDone(f) == 7);
+  const auto ctas = f.Real()["ctas"].get<int>();
+  Kernels(CUDA_SUCCESS);
+  CHECK(launches.get() == CUDA_SUCCESS);
+  CHECK(f.Eventually([&] { return f.Real()["ctas"] == ctas + 13; }));
+  CHECK(f.Real()["faults"] == 0);
 }
 
 TEST_CASE("RealSlices_TakeTurnsWithAnotherTenant") {

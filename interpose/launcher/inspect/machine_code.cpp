@@ -35,6 +35,7 @@ std::string SliceLine(const Result<machine::SlicedCubin>& sliced, std::string_vi
                      std::to_string(kernel->grid_reads) + " of the grid's size become others, " +
                      std::to_string(kernel->registers) + " registers";
   if (kernel->registers != kernel->registers_before) text += " in place of " + std::to_string(kernel->registers_before);
+  if (kernel->exits == 0) text += "; its threads are not counted as they end";
   return text + "\n";
 }
 

@@ -32,6 +32,7 @@ class Filler {
       return operand.kind == OperandKind::kBracketed && operand.prefix == "c" && operand.parts.size() == 2 &&
              SetNumber(operand.parts[1].parts.back(), argument.number);
     }
+    if (argument.kind == Argument::Kind::kAddress) return SetAddress(operand, argument);
     if (argument.kind == Argument::Kind::kName)
       return operand.value != kNoField && SetName(operand.value, argument.name);
     if (argument.negated) {
@@ -54,6 +55,17 @@ class Filler {
     if (operand.kind == OperandKind::kRegister) value = kZeroRegister;
     if (operand.kind == OperandKind::kUniformRegister) value = kUniformZeroRegister;
     if (operand.kind == OperandKind::kPredicate || operand.kind == OperandKind::kUniformPredicate) value = kTrue;
+  }
+  /// The register of `desc[U][R.64]` or `[R]`; offsets stay 0.
+  bool SetAddress(const Operand& operand, const Argument& argument) {
+    if (operand.kind == OperandKind::kRegister) {
+      for (const Suffix& suffix : operand.suffixes) {
+        if (!SetName(suffix.field, ".64")) return false;
+      }
+      return SetNumber(operand, argument.number);
+    }
+    if (operand.kind == OperandKind::kUniformRegister) return SetNumber(operand, argument.uniform);
+    return std::ranges::all_of(operand.parts, [&](const Operand& part) { return SetAddress(part, argument); });
   }
   bool SetNumber(const Operand& operand, std::int64_t number) {
     if (operand.value == kNoField) return false;

@@ -14,6 +14,11 @@ struct AttributeHead {
 };
 static_assert(sizeof(AttributeHead) == 4);
 
+// kKparamInfo: 0, ordinal and offset, size above space, alignment and bank as ptxas has them.
+constexpr std::size_t kParamNumbers = 3;
+constexpr unsigned kParamBytesAt = 18;
+constexpr std::uint32_t kParamPlace = 0x1F000;
+
 }  // namespace
 
 void Attribute::SetNumber(std::size_t offset, std::uint32_t number) {
@@ -80,6 +85,26 @@ Result<BranchTargets> ReadBranchTargets(const std::vector<Attribute>& attributes
     }
   }
   return targets;
+}
+
+std::optional<ParamRecord> ReadParam(const Attribute& attribute) {
+  if (attribute.data.size() != kParamNumbers * sizeof(std::uint32_t) || attribute.Number(0) != 0) return std::nullopt;
+  const ParamRecord param{attribute.Number(4) & 0xFFFF, attribute.Number(4) >> 16, attribute.Number(8)};
+  if (attribute.code == AttributeCode::kKparamInfoV2) return param;
+  if (attribute.code != AttributeCode::kKparamInfo) return std::nullopt;
+  return ParamRecord{param.ordinal, param.offset, param.bytes >> kParamBytesAt};
+}
+
+Attribute ParamAttribute(AttributeCode code, const ParamRecord& param) {
+  const std::uint32_t place = param.ordinal | param.offset << 16;
+  return SizedAttribute(
+      code,
+      {0, place, code == AttributeCode::kKparamInfoV2 ? param.bytes : param.bytes << kParamBytesAt | kParamPlace});
+}
+
+std::uint32_t ParamCount(const std::vector<Attribute>& attributes) {
+  return static_cast<std::uint32_t>(
+      std::ranges::count_if(attributes, [](const Attribute& attribute) { return ReadParam(attribute).has_value(); }));
 }
 
 const Attribute* FindAttribute(const std::vector<Attribute>& attributes, AttributeCode code) {

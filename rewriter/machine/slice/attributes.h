@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "rewriter/image/bytes.h"
@@ -54,6 +55,20 @@ std::vector<std::byte> WriteAttributes(const std::vector<Attribute>& attributes)
 
 /// Where branches by tables lead, as the attribute kBranchTargets lists them; an error when a list is cut off.
 Result<BranchTargets> ReadBranchTargets(const std::vector<Attribute>& attributes);
+
+/// A parameter, as one of these attributes describes it: kKparamInfo, or kKparamInfoV2 of kernels whose parameters have
+/// more than 4 KB.
+struct ParamRecord {
+  std::uint32_t ordinal = 0, offset = 0, bytes = 0;
+
+  friend bool operator==(const ParamRecord&, const ParamRecord&) = default;
+};
+/// Nothing when it is another attribute, or no such record.
+std::optional<ParamRecord> ReadParam(const Attribute& attribute);
+/// Of code kKparamInfo or kKparamInfoV2; as ptxas writes one of a parameter of a few bytes.
+Attribute ParamAttribute(AttributeCode code, const ParamRecord& param);
+/// How many parameters they describe.
+std::uint32_t ParamCount(const std::vector<Attribute>& attributes);
 
 /// The first one of that code; nullptr when there is none.
 const Attribute* FindAttribute(const std::vector<Attribute>& attributes, AttributeCode code);

@@ -240,8 +240,11 @@ Result<std::uint32_t> CubinFile::AddSymbol(const std::string& name, Elf64_Sym en
   Section& table = sections_[*Find(".symtab")];
   if (table.data.size() != symbols_.size() * sizeof entry) return Error{"its table of symbols has another size"};
   entry.st_name = name.empty() ? 0 : AddName(*Find(".strtab"), name);
-  // ptxas itself puts local symbols behind global ones, and has then the whole table in sh_info.
-  if (table.header.sh_info == symbols_.size()) ++table.header.sh_info;
+  // All others keep their numbers, so a local symbol comes to stand behind global ones. ptxas itself has them so for
+  // sm_90, with the whole table in sh_info, below which all local symbols have to be.
+  const bool local = ELF64_ST_BIND(entry.st_info) == STB_LOCAL;
+  if (local || table.header.sh_info == symbols_.size())
+    table.header.sh_info = static_cast<Elf64_Word>(symbols_.size() + 1);
   const auto* const bytes = reinterpret_cast<const std::byte*>(&entry);
   table.data.insert(table.data.end(), bytes, bytes + sizeof entry);
   symbols_.push_back({name, entry});

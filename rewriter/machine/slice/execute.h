@@ -65,7 +65,7 @@ class Executor {
     return found != uniform.end() ? found->second : domain_.Special("UR" + std::to_string(number));
   }
 
- private:
+ protected:
   static Status Unknown(const Instruction& instruction) {
     return Error{"it is not known what " + Text(instruction, 0) + " does"};
   }
@@ -79,6 +79,10 @@ class Executor {
   }
   static const Operand& OperandOf(const Instruction& instruction, std::size_t number) {
     return instruction.format->operands[number];
+  }
+  static bool IsNegated(const Instruction& instruction, std::size_t number) {
+    const Operand& operand = OperandOf(instruction, number);
+    return operand.negate != kNoField && instruction.Value(operand.negate) != 0;
   }
   static bool IsZero(const Instruction& instruction, std::size_t number) {
     const Operand& operand = OperandOf(instruction, number);
@@ -97,8 +101,7 @@ class Executor {
       value = domain_.Number(static_cast<std::uint32_t>(instruction.Value(operand.value)));
     else if (operand.kind == OperandKind::kBracketed) value = Constant(instruction);
     else value = domain_.Special("an operand of " + Text(instruction, 0));
-    const bool negated = operand.negate != kNoField && instruction.Value(operand.negate) != 0;
-    return negated ? domain_.Negate(value) : value;
+    return IsNegated(instruction, number) ? domain_.Negate(value) : value;
   }
   Value Constant(const Instruction& instruction) {
     const auto reads = ConstantReadsOf(instruction);

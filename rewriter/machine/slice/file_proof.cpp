@@ -36,6 +36,18 @@ bool MayGrow(std::string_view section) {
   return std::ranges::find(kTables, section) != std::end(kTables);
 }
 
+/// Of the table of symbols: as it was, where it holds for all, or all of them.
+Status CheckBound(std::uint32_t theirs, std::uint32_t mine, const CubinFile& original, const CubinFile& sliced) {
+  const bool all = mine == sliced.symbols().size();
+  if (mine != theirs && !all) return Error{"the table of symbols has another bound"};
+  if (theirs == original.symbols().size() && !all) return Error{"the table of symbols has another bound"};
+  for (std::size_t number = original.symbols().size(); number < sliced.symbols().size(); ++number) {
+    if (number >= mine && ELF64_ST_BIND(sliced.symbols()[number].entry.st_info) == STB_LOCAL)
+      return Error{"a local symbol stands behind the bound of the table"};
+  }
+  return {};
+}
+
 /// Each section that the original has, under its number; tables have the original's bytes first.
 Status CheckSection(const CubinFile& original, const CubinFile& sliced, std::size_t number) {
   const CubinFile::Section& theirs = original.sections()[number];
@@ -44,8 +56,8 @@ Status CheckSection(const CubinFile& original, const CubinFile& sliced, std::siz
   same.sh_offset = theirs.header.sh_offset;
   const bool grows = MayGrow(theirs.name);
   if (grows) same.sh_size = theirs.header.sh_size;
-  if (theirs.name == ".symtab" && theirs.header.sh_info == original.symbols().size()) {
-    if (mine.header.sh_info != sliced.symbols().size()) return Error{"the table of symbols has another bound"};
+  if (theirs.name == ".symtab") {
+    GL_TRY_STATUS(CheckBound(theirs.header.sh_info, mine.header.sh_info, original, sliced));
     same.sh_info = theirs.header.sh_info;
   }
   const bool alike = grows ? mine.data.size() >= theirs.data.size() &&

@@ -8,12 +8,12 @@
 namespace gridloom::machine {
 namespace {
 
+using passes::HiddenRole;
+
 constexpr char kText[] = ".text.", kInfo[] = ".nv.info.", kConstants[] = ".nv.constant0.";
 constexpr std::array kCopied = {".nv.constant2.", ".nv.shared.", ".nv.local."};
 constexpr char kCallGraph[] = ".nv.callgraph";
 
-// Space, alignment and bank of a parameter in KPARAM_INFO, as ptxas has them; the size stands above.
-constexpr std::uint32_t kParamPlace = 0x1F000, kParamSizeAt = 18, kHiddenParamBytes = 4;
 constexpr unsigned kRegistersInfoAt = 24;  // in sh_info of code, below sm_90
 
 bool IsRelocations(const CubinFile::Section& section) {
@@ -28,7 +28,7 @@ bool IsKnownSection(const std::string& prefix) {
 std::vector<Attribute> WithHidden(const KernelParts& parts, std::uint32_t constants_symbol) {
   std::vector<Attribute> attributes = parts.attributes;
   const std::uint32_t hidden = parts.hidden_at() - parts.first_param;
-  const std::uint32_t bytes = hidden + static_cast<std::uint32_t>(SliceRoles().size()) * kHiddenParamBytes;
+  const std::uint32_t bytes = hidden + HiddenBytes();
   const Attribute bank =
       SizedAttribute(AttributeCode::kParamCbank, {constants_symbol, parts.first_param | bytes << 16});
   auto at = std::ranges::find(attributes, AttributeCode::kCbankParamSize, &Attribute::code);
@@ -39,23 +39,24 @@ std::vector<Attribute> WithHidden(const KernelParts& parts, std::uint32_t consta
     at->value = static_cast<std::uint16_t>(bytes);
     *std::ranges::find(attributes, AttributeCode::kParamCbank, &Attribute::code) = bank;
   }
-  const auto own =
-      static_cast<std::uint32_t>(std::ranges::count(attributes, AttributeCode::kKparamInfo, &Attribute::code));
+  const std::uint32_t own = ParamCount(attributes);
   // The last parameter is described first.
-  const auto first = std::ranges::find(attributes, AttributeCode::kKparamInfo, &Attribute::code);
+  const auto first = std::ranges::find_if(attributes, [](const Attribute& one) { return ReadParam(one).has_value(); });
+  const AttributeCode kind = first == attributes.end() ? AttributeCode::kKparamInfo : first->code;
   auto to = first - attributes.begin();
   for (std::size_t number = SliceRoles().size(); number-- > 0; ++to) {
+    const HiddenRole role = SliceRoles()[number];
     const auto ordinal = own + static_cast<std::uint32_t>(number);
-    const std::uint32_t offset = hidden + OffsetOf(SliceRoles()[number]);
-    attributes.insert(attributes.begin() + to,
-                      SizedAttribute(AttributeCode::kKparamInfo,
-                                     {0, ordinal | offset << 16, kHiddenParamBytes << kParamSizeAt | kParamPlace}));
+    const std::uint32_t offset = hidden + OffsetOf(role);
+    attributes.insert(attributes.begin() + to, ParamAttribute(kind, {ordinal, offset, passes::Info(role).bytes}));
   }
   return attributes;
 }
 
 void MoveOffsets(std::vector<Attribute>& attributes, const PatchedCode& code) {
   for (Attribute& attribute : attributes) {
+    if (attribute.code == AttributeCode::kExitOffsets && !code.exit_offsets.empty())
+      attribute = SizedAttribute(AttributeCode::kExitOffsets, code.exit_offsets);
     if (attribute.code != AttributeCode::kCtaidReadOffsets) continue;
     for (std::size_t at = 0; at + 4 <= attribute.data.size(); at += 4) {
       for (const auto& [from, to] : code.moved) {
@@ -85,8 +86,8 @@ class FormWriter {
   Status AddSection(const KernelSection& one) {
     std::vector<std::byte> data = cubin_.sections()[one.section].data;
     if (one.prefix == kText) data = code_.code;
-    if (one.prefix == kConstants) data.resize(parts_.hidden_at() + SliceRoles().size() * kHiddenParamBytes);
-    if (one.prefix == kInfo) data = WriteAttributes(WithHidden(parts_, 0));
+    if (one.prefix == kConstants) data.resize(parts_.hidden_at() + HiddenBytes());
+    if (one.prefix == kInfo) data = WriteAttributes(Attributes(0));
     GL_TRY(added, cubin_.AddSection(one.prefix + name_, one.section, std::move(data)));
     added_[one.prefix] = added;
     return {};
@@ -107,9 +108,12 @@ class FormWriter {
     entry.st_size = code_.code.size();
     GL_TRY(symbol, cubin_.AddSymbol(name_, entry));
     symbol_ = symbol;
-    std::vector<Attribute> attributes = WithHidden(parts_, constants_symbol_);
+    return cubin_.SetData(added_[kInfo], WriteAttributes(Attributes(constants_symbol_)));
+  }
+  std::vector<Attribute> Attributes(std::uint32_t constants_symbol) const {
+    std::vector<Attribute> attributes = WithHidden(parts_, constants_symbol);
     MoveOffsets(attributes, code_);
-    return cubin_.SetData(added_[kInfo], WriteAttributes(attributes));
+    return attributes;
   }
 
   /// Sections lead to the code, and the code to its symbol and its count of registers.

@@ -11,7 +11,8 @@ using passes::HiddenRole;
 
 constexpr std::uint8_t kEntryFlag = 0x10;  // st_other of kernels
 constexpr char kSlicedSuffix[] = "$gridloom_slice";
-constexpr std::uint32_t kMostParamBytes = 4096, kHiddenBytes = 4;
+// Of parameters that KPARAM_INFO describes; of others, as far as an instruction's offset reaches without a sign.
+constexpr std::uint32_t kMostParamBytes = 4096, kMostConstantBytes = 0x8000;
 
 std::string Named(std::string_view prefix, std::string_view kernel) {
   return std::string(prefix) + std::string(kernel);
@@ -28,7 +29,7 @@ Status ReadParams(const CubinFile& cubin, KernelParts& parts) {
   const Attribute* const bank = FindAttribute(parts.attributes, AttributeCode::kParamCbank);
   const Attribute* const size = FindAttribute(parts.attributes, AttributeCode::kCbankParamSize);
   if (bank == nullptr || size == nullptr) {
-    if (bank != nullptr || size != nullptr || FindAttribute(parts.attributes, AttributeCode::kKparamInfo) != nullptr)
+    if (bank != nullptr || size != nullptr || ParamCount(parts.attributes) != 0)
       return Error{"its attributes do not say where its parameters are"};
     parts.first_param = bytes;
     return {};
@@ -71,14 +72,20 @@ const std::vector<HiddenRole>& SliceRoles() {
   static const auto* const roles = new std::vector<HiddenRole>{
       HiddenRole::kFirstCtaX,   HiddenRole::kGridX,     HiddenRole::kGridY,       HiddenRole::kGridZ,
       HiddenRole::kFirstCtaY,   HiddenRole::kFirstCtaZ, HiddenRole::kReciprocalX, HiddenRole::kShiftX,
-      HiddenRole::kReciprocalY, HiddenRole::kShiftY};
+      HiddenRole::kReciprocalY, HiddenRole::kShiftY,    HiddenRole::kEndedTable,  HiddenRole::kEndedShift};
   return *roles;
 }
 
 std::uint32_t OffsetOf(HiddenRole role) {
-  const auto found = std::ranges::find(SliceRoles(), role);
-  return static_cast<std::uint32_t>(found - SliceRoles().begin()) * kHiddenBytes;
+  std::uint32_t offset = 0;
+  for (const HiddenRole before : SliceRoles()) {
+    if (before == role) break;
+    offset += passes::Info(before).bytes;
+  }
+  return offset;
 }
+
+std::uint32_t HiddenBytes() { return OffsetOf(SliceRoles().back()) + passes::Info(SliceRoles().back()).bytes; }
 
 std::string SlicedName(std::string_view kernel) { return std::string(kernel) + kSlicedSuffix; }
 
@@ -119,8 +126,9 @@ Result<KernelParts> ReadKernelParts(const CubinFile& cubin, std::string_view ker
   GL_TRY(registers, ReadRegisters(cubin, parts));
   parts.registers = registers;
   parts.register_limit = RegisterLimit(parts.attributes);
-  const std::uint32_t hidden_end = parts.hidden_at() + static_cast<std::uint32_t>(SliceRoles().size()) * kHiddenBytes;
-  if (hidden_end - parts.first_param > kMostParamBytes)
+  const std::uint32_t end = parts.hidden_at() + HiddenBytes();
+  const bool large = FindAttribute(parts.attributes, AttributeCode::kKparamInfoV2) != nullptr;
+  if (end > kMostConstantBytes || (!large && end - parts.first_param > kMostParamBytes))
     return Error{"its parameters have " + std::to_string(parts.param_bytes) +
                  " bytes, and those of slices find no room behind them"};
   return parts;

@@ -15,8 +15,14 @@ namespace gridloom::machine {
 /// Where the driver puts the size of the grid in constant bank 0: x, y and z.
 inline constexpr std::int32_t kGridFirst = 0xC, kGridEnd = 0x18;
 
+/// Where the driver puts the descriptor of global memory, which accesses to it name from sm_80 on; 0: there is none.
+constexpr std::int32_t GlobalDescriptorAt(unsigned sm) { return sm < 80 ? 0 : sm < 90 ? 0x118 : 0x208; }
+
 /// Registers that the count of a kernel has beyond those that its code uses: ptxas adds two on these architectures.
 inline constexpr unsigned kReservedRegisters = 2;
+
+/// So many more than its kernel's a form may have: two, and as many as the table does not know of a vector of textures.
+inline constexpr std::uint32_t kMostMoreRegisters = 4;
 
 struct KernelParts {
   std::uint32_t symbol = 0;
@@ -38,6 +44,8 @@ struct KernelParts {
 const std::vector<passes::HiddenRole>& SliceRoles();
 /// Behind the first one, in bytes.
 std::uint32_t OffsetOf(passes::HiddenRole role);
+/// Of all of them.
+std::uint32_t HiddenBytes();
 
 /// What the sliced form of a kernel is called.
 std::string SlicedName(std::string_view kernel);

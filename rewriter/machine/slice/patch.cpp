@@ -6,6 +6,7 @@
 #include "rewriter/machine/print.h"
 #include "rewriter/machine/slice/assemble.h"
 #include "rewriter/machine/slice/constants.h"
+#include "rewriter/machine/slice/ended.h"
 #include "rewriter/machine/slice/scratch.h"
 
 namespace gridloom::machine {
@@ -13,11 +14,7 @@ namespace {
 
 using passes::HiddenRole;
 
-constexpr unsigned kFormRegisters = 1, kFormImmediate = 4, kFormConstant = 5, kFormUniform = 6;
 constexpr unsigned kSmWithoutConstantOperands = 90;  // ptxas has them in no arithmetic of sm_90
-constexpr std::uint8_t kAllScoreboards = 0x3F;
-// Longer than any fixed latency of arithmetic that ptxas leaves room for, with the yield bit as it has it then.
-constexpr std::uint8_t kLongStall = 12;
 constexpr std::uint8_t kBranchStall = 5;
 
 std::string PlaceOf(const Instruction& instruction, std::uint32_t at) {
@@ -171,6 +168,7 @@ class Patcher {
       if (SpecialReadOf(instructions[at]).starts_with("SR_CTAID")) GL_TRY_STATUS(PatchSite(at));
     }
     out_.registers = scratch_.registers();
+    if (const Status counts = CountEnds(); !counts.ok()) out_.why_uncounted = counts.error().message;
     PadCode();
     return std::move(out_);
   }
@@ -213,17 +211,77 @@ class Patcher {
                           {Argument::Default(), Argument::Number((static_cast<std::int64_t>(address) - back) / 4)}));
     jump.control = {.stall = kBranchStall, .yield = true, .wait = kAllScoreboards};
     WriteWord(out_.code, at * kWordBytes, Encode(jump));
-    out_.code.resize(out_.code.size() + words.size() * kWordBytes);
-    for (std::size_t number = 0; number < words.size(); ++number)
-      WriteWord(out_.code, address + number * kWordBytes, words[number]);
+    Append(words);
     out_.moved.emplace_back(static_cast<std::uint32_t>(at * kWordBytes), address);
     ++out_.sites;
     return {};
   }
 
+  void Append(const std::vector<Word>& words) {
+    const std::size_t address = out_.code.size();
+    out_.code.resize(address + words.size() * kWordBytes);
+    for (std::size_t number = 0; number < words.size(); ++number)
+      WriteWord(out_.code, address + number * kWordBytes, words[number]);
+  }
+
+  /// Every end of threads becomes a jump to code that counts them. An error says why the form cannot count; then all of
+  /// it is as it was.
+  Status CountEnds() {
+    const auto instructions = flow_.instructions();
+    std::vector<std::uint32_t> ends;
+    for (std::uint32_t at = 0; at < instructions.size(); ++at) {
+      if (instructions[at].format->flow == Flow::kExit) ends.push_back(at);
+    }
+    const auto address = static_cast<std::uint32_t>(out_.code.size());
+    std::vector<Word> jumps;
+    for (const std::uint32_t at : ends) {
+      GL_TRY(jump, JumpFromEnd(at, address));
+      jumps.push_back(Encode(jump));
+    }
+    if (ends.empty()) return Error{"its threads do not end"};
+    GL_TRY(registers, RegistersForEnds());
+    GL_TRY(words, CountEnded(sm_, registers, parts_.hidden_at()));
+    for (std::size_t number = 0; number < ends.size(); ++number)
+      WriteWord(out_.code, ends[number] * kWordBytes, jumps[number]);
+    Append(words);
+    out_.exits = static_cast<std::uint32_t>(ends.size());
+    for (std::size_t number = 0; number < words.size(); ++number) {
+      if (const auto word = Decode(words[number], sm_); word && word->format->flow == Flow::kExit)
+        out_.exit_offsets.push_back(address + static_cast<std::uint32_t>(number * kWordBytes));
+    }
+    return {};
+  }
+
+  /// Of those that the kernel has, or that the driver gives it anyhow.
+  Result<EndedRegisters> RegistersForEnds() {
+    const std::uint32_t most =
+        std::min({GivenRegisters(out_.registers), parts_.register_limit, parts_.registers + kMostMoreRegisters});
+    auto found = FreeWhereThreadsEnd(flow_, sm_, out_.registers);
+    for (std::uint32_t count = out_.registers + 1; !found.ok() && count <= most; ++count) {
+      found = FreeWhereThreadsEnd(flow_, sm_, count);
+      if (found.ok()) out_.registers = count;
+    }
+    return found;
+  }
+
+  /// For the lanes that would end there; the others go on as they did.
+  Result<Instruction> JumpFromEnd(std::uint32_t at, std::uint32_t address) const {
+    const Instruction& end = flow_.instructions()[at];
+    const auto& operands = end.format->operands;
+    if (end.format->name != "EXIT" || operands.size() != 1 || end.Value(operands[0].value) != kTrue ||
+        end.Value(operands[0].negate) != 0)
+      return Error{PlaceOf(end, at) + " ends threads in a way that cannot count them"};
+    const auto next = static_cast<std::int64_t>((at + 1) * kWordBytes);
+    GL_TRY(jump, Assemble(sm_, "BRA", kFormImmediate, {Argument::Default(), Argument::Number((address - next) / 4)}));
+    jump.guard = end.guard;
+    jump.guard_negated = end.guard_negated;
+    jump.control = end.control;
+    return jump;
+  }
+
   /// As ptxas ends a function: with a jump to itself, and NOPs up to a multiple of 128 bytes.
   void PadCode() {
-    if (out_.sites == 0) return;
+    if (out_.sites == 0 && out_.exits == 0) return;
     constexpr std::size_t kCodeAlignment = 128;
     const auto self = Assemble(sm_, "BRA", kFormImmediate, {Argument::Default(), Argument::Number(-4)});
     const auto nop = Assemble(sm_, "NOP", kFormImmediate, {});

@@ -10,22 +10,22 @@
 
 #include "rewriter/machine/control_rules.h"
 #include "rewriter/machine/flow.h"
+#include "rewriter/machine/slice/assemble.h"
+#include "rewriter/machine/slice/ended_proof.h"
 #include "rewriter/machine/slice/execute.h"
 #include "rewriter/machine/slice/form.h"
 #include "rewriter/machine/slice/kernel_parts.h"
 #include "rewriter/machine/slice/terms.h"
+#include "rewriter/machine/slice/waiting.h"
 
 namespace gridloom::machine {
 namespace {
 
 using passes::HiddenRole;
 
-constexpr std::uint8_t kEveryScoreboard = 0x3F;
-constexpr std::uint8_t kEnoughStall = 12;  // for any arithmetic of fixed latency
 constexpr std::size_t kLongestSite = 64;
-constexpr std::uint32_t kMostMoreRegisters = 4;
-constexpr std::uint32_t kParamWord = 4U << 18 | 0x1F000;  // KPARAM_INFO of a parameter of four bytes
-constexpr unsigned kCountInInfo = 24;                     // where sh_info of code has the count of registers
+constexpr unsigned kOpcodeBits = 9, kExitOpcode = 0x14D;
+constexpr unsigned kCountInInfo = 24;  // where sh_info of code has the count of registers
 
 std::string Where(std::uint64_t address) {
   char text[32];
@@ -66,38 +66,6 @@ class Expected {
   const SlicedKernel& kernel_;
   const KernelParts& parts_;
   Terms terms_{};
-};
-
-/// Whether results are waited for: scoreboards for what takes as long as it takes, a long stall for the rest.
-class Waiting {
- public:
-  Status Step(const Instruction& instruction) {
-    const RegisterUse use = UseOf(instruction);
-    for (std::uint8_t board = 0; board < pending_.size(); ++board) {
-      RegisterSet& pending = pending_[board];
-      if ((instruction.control.wait >> board & 1) != 0) pending = {};
-      RegisterSet touched = use.read;
-      touched |= use.written;
-      if ((pending.general & touched.general).any() || (pending.uniform & touched.uniform).any())
-        return Error{"it does not wait for what it uses"};
-    }
-    if (instruction.control.read_barrier != kNoBarrier) return Error{"it has a scoreboard for what it reads"};
-    const std::string_view name = instruction.format->name;
-    const bool variable = name == "S2R" || name == "LDC" || name == "R2UR";
-    if (!variable) {
-      const bool long_enough = instruction.control.stall >= kEnoughStall || instruction.format->flow != Flow::kNext;
-      return long_enough ? Status() : Error{"it does not stall for its result"};
-    }
-    if (instruction.control.write_barrier >= pending_.size()) return Error{"it has no scoreboard for its result"};
-    pending_[instruction.control.write_barrier] |= use.written;
-    return {};
-  }
-  bool none() const {
-    return std::ranges::all_of(pending_, [](const RegisterSet& set) { return set.none(); });
-  }
-
- private:
-  std::array<RegisterSet, 6> pending_{};
 };
 
 /// No modifier is set and no predicate asked.
@@ -148,9 +116,13 @@ class KernelProof {
   Status CheckParams() const {
     std::set<std::uint32_t> places;
     for (const passes::HiddenParam& hidden : kernel_.hidden) {
-      if (hidden.offset < before_.param_bytes || hidden.offset % 4 != 0 || hidden.offset + 4 > after_.param_bytes ||
-          !places.insert(hidden.offset).second)
-        return Error{"a hidden parameter stands on another"};
+      const std::uint32_t bytes = passes::Info(hidden.role).bytes;
+      if (hidden.offset < before_.param_bytes || hidden.offset % bytes != 0 ||
+          hidden.offset + bytes > after_.param_bytes)
+        return Error{"a hidden parameter does not stand behind the kernel's own"};
+      for (std::uint32_t byte = 0; byte < bytes; ++byte) {
+        if (!places.insert(hidden.offset + byte).second) return Error{"a hidden parameter stands on another"};
+      }
     }
     if (after_.first_param != before_.first_param) return Error{"its parameters have moved"};
     for (const HiddenRole role : SliceRoles()) {
@@ -223,25 +195,46 @@ class KernelProof {
   /// All as before, but for the size of the parameters and the records of the hidden ones.
   Status CheckAttributes() const {
     std::vector<Attribute> mine = after_.attributes, theirs = before_.attributes;
-    const auto own =
-        static_cast<std::uint32_t>(std::ranges::count(theirs, AttributeCode::kKparamInfo, &Attribute::code));
+    const std::uint32_t own = ParamCount(theirs);
     std::size_t found = 0;
     std::erase_if(mine, [&](const Attribute& attribute) {
-      const std::uint32_t ordinal = attribute.Number(4) & 0xFFFF, offset = attribute.Number(4) >> 16;
-      if (attribute.code != AttributeCode::kKparamInfo || ordinal < own || ordinal - own >= kernel_.hidden.size())
-        return false;
-      const bool right = attribute.Number(8) == kParamWord && kernel_.hidden[ordinal - own].offset == offset;
+      const auto param = ReadParam(attribute);
+      if (!param || param->ordinal < own || param->ordinal - own >= kernel_.hidden.size()) return false;
+      const passes::HiddenParam& hidden = kernel_.hidden[param->ordinal - own];
+      const AttributeCode kind = FindAttribute(theirs, AttributeCode::kKparamInfoV2) != nullptr
+                                     ? AttributeCode::kKparamInfoV2
+                                     : AttributeCode::kKparamInfo;
+      const bool right =
+          attribute == ParamAttribute(kind, {param->ordinal, hidden.offset, passes::Info(hidden.role).bytes});
       found += right ? 1 : 0;
       return right;
     });
-    const auto sizes = [](const Attribute& attribute) {
+    const auto sizes = [this](const Attribute& attribute) {
       return attribute.code == AttributeCode::kParamCbank || attribute.code == AttributeCode::kCbankParamSize ||
-             attribute.code == AttributeCode::kCtaidReadOffsets;
+             attribute.code == AttributeCode::kCtaidReadOffsets ||
+             (kernel_.exits != 0 && attribute.code == AttributeCode::kExitOffsets);
     };
     std::erase_if(mine, sizes);
     std::erase_if(theirs, sizes);
     if (found != kernel_.hidden.size() || mine != theirs) return Error{"its attributes are not the original's"};
-    return {};
+    return CheckExitOffsets();
+  }
+
+  /// Those of all ends, where the original lists its own.
+  Status CheckExitOffsets() const {
+    const Attribute* const theirs = FindAttribute(before_.attributes, AttributeCode::kExitOffsets);
+    const Attribute* const mine = FindAttribute(after_.attributes, AttributeCode::kExitOffsets);
+    if ((theirs == nullptr) != (mine == nullptr)) return Error{"its ends are listed, or not, unlike the original's"};
+    if (mine == nullptr || kernel_.exits == 0) return {};
+    std::vector<std::uint32_t> listed, ends;
+    for (std::size_t at = 0; at < mine->data.size(); at += 4) listed.push_back(mine->Number(at));
+    for (std::size_t at = 0; at + kWordBytes <= code().size(); at += kWordBytes) {
+      const Word word = ReadWord(code(), at);
+      if (word.Get(0, kOpcodeBits) != kExitOpcode) continue;  // to look up all words again takes its time
+      const auto instruction = Decode(word, sliced_.sm());
+      if (instruction && instruction->format->flow == Flow::kExit) ends.push_back(static_cast<std::uint32_t>(at));
+    }
+    return listed == ends ? Status() : Error{"it lists other ends than it has"};
   }
 
   Status CheckConstants() const {
@@ -265,6 +258,7 @@ class KernelProof {
                                 : CheckChanged(flow, at);
       if (!status.ok()) return Error{Where(at * kWordBytes) + status.error().message};
     }
+    GL_TRY_STATUS(CheckEnded(flow));
     for (std::size_t number = 0; number < appended_.size(); ++number) {
       const auto at = static_cast<std::uint32_t>(count + number);
       if (!appended_[number] && !IsPadding(at)) return Error{Where(at * kWordBytes) + "nothing leads here"};
@@ -295,15 +289,56 @@ class KernelProof {
     const Instruction& theirs = flow.instructions()[at];
     const auto mine = Decode(ReadWord(code(), at * kWordBytes), sliced_.sm());
     if (!mine) return Error{"an unknown word"};
+    if (theirs.format->name == "EXIT") return CheckEnd(theirs, *mine, at);
     if (!SpecialReadOf(theirs).starts_with("SR_CTAID")) return CheckRedirected(theirs, *mine);
     const auto target = JumpTarget(*mine, at);
-    if (!target || *target < static_cast<std::int64_t>(flow.instructions().size() * kWordBytes) ||
-        *target >= static_cast<std::int64_t>(code().size()) || *target % static_cast<std::int64_t>(kWordBytes) != 0)
-      return Error{"it does not lead to what was appended"};
-    if (mine->control.wait != kEveryScoreboard || mine->control.write_barrier != kNoBarrier ||
+    if (!target || !IsAppended(*target)) return Error{"it does not lead to what was appended"};
+    if (mine->control.wait != kAllScoreboards || mine->control.write_barrier != kNoBarrier ||
         mine->control.read_barrier != kNoBarrier)
       return Error{"it does not wait for what was begun before"};
     return CheckSite(flow, at, static_cast<std::uint32_t>(*target / static_cast<std::int64_t>(kWordBytes)));
+  }
+
+  /// Of a word behind the original's.
+  bool IsAppended(std::int64_t address) const {
+    const auto words = static_cast<std::int64_t>(kWordBytes), end = static_cast<std::int64_t>(code().size());
+    return address >= end - static_cast<std::int64_t>(appended_.size()) * words && address < end &&
+           address % words == 0;
+  }
+
+  /// For the same lanes, and when the end would have come: to where all ends lead.
+  Status CheckEnd(const Instruction& theirs, Instruction mine, std::uint32_t at) {
+    const Operand& own = theirs.format->operands[0];
+    if (mine.guard != theirs.guard || mine.guard_negated != theirs.guard_negated || !(mine.control == theirs.control) ||
+        theirs.Value(own.value) != kTrue || theirs.Value(own.negate) != 0)
+      return Error{"other lanes end"};
+    mine.guard = kTrue;
+    mine.guard_negated = false;
+    const auto target = JumpTarget(mine, at);
+    if (!target || !IsAppended(*target)) return Error{"it does not lead to what was appended"};
+    const auto word = static_cast<std::uint32_t>(*target / static_cast<std::int64_t>(kWordBytes));
+    if (ended_at_.value_or(word) != word) return Error{"ends lead to several places"};
+    ended_at_ = word;
+    ++ends_;
+    return {};
+  }
+
+  /// Each end counts, or none does.
+  Status CheckEnded(const FlowGraph& flow) {
+    if (ends_ != kernel_.exits) return Error{"not as many ends are counted as are said to be"};
+    if (!ended_at_) return {};
+    const auto all =
+        std::ranges::count(flow.instructions(), Flow::kExit, [](const Instruction& one) { return one.format->flow; });
+    if (all != static_cast<std::ptrdiff_t>(ends_)) return Error{"some ends are not counted"};
+    const EndedCode ended{code(), sliced_.sm(), *ended_at_, PlaceOfHidden(kernel_, after_, HiddenRole::kEndedTable),
+                          PlaceOfHidden(kernel_, after_, HiddenRole::kEndedShift)};
+    GL_TRY(words, ProveEnded(flow, ended, highest_));
+    for (const std::uint32_t word : words) {
+      const std::size_t number = word - flow.instructions().size();
+      if (number >= appended_.size() || appended_[number]) return Error{"ends lead into other code"};
+      appended_[number] = true;
+    }
+    return {};
   }
 
   /// A read of the grid's size, of hidden parameters now.
@@ -430,6 +465,8 @@ class KernelProof {
   KernelParts before_{}, after_{};
   std::vector<bool> appended_{};  ///< words behind the original's that some site leads to
   unsigned highest_ = 0;
+  std::optional<std::uint32_t> ended_at_{};  ///< the word that ends lead to
+  std::uint32_t ends_ = 0;
 };
 
 }  // namespace

@@ -92,8 +92,13 @@ std::optional<std::string> WhyNotAttributes(const std::vector<Attribute>& attrib
        {AttributeCode::kCtaPerCluster, AttributeCode::kExplicitCluster, AttributeCode::kMaxClusterRank}) {
     if (FindAttribute(attributes, code) != nullptr) return "it is launched in clusters";
   }
-  if (FindAttribute(attributes, AttributeCode::kKparamInfoV2) != nullptr)
-    return "its parameters are described in a way that is not known (EIATTR_KPARAM_INFO_V2)";
+  const bool both = FindAttribute(attributes, AttributeCode::kKparamInfo) != nullptr &&
+                    FindAttribute(attributes, AttributeCode::kKparamInfoV2) != nullptr;
+  const auto count = std::ranges::count_if(attributes, [](const Attribute& one) {
+    return one.code == AttributeCode::kKparamInfo || one.code == AttributeCode::kKparamInfoV2;
+  });
+  if (both || ParamCount(attributes) != static_cast<std::uint32_t>(count))
+    return "its parameters are described in a way that is not known";
   return std::nullopt;
 }
 

@@ -11,9 +11,9 @@ namespace {
 constexpr std::uint32_t kGranularity = 8;  // registers are given to threads by so many
 constexpr std::uint32_t kMostInUse = 2;    // of those that are added
 
-std::uint32_t RoundedUp(std::uint32_t count) { return (count + kGranularity - 1) / kGranularity * kGranularity; }
-
 }  // namespace
+
+std::uint32_t GivenRegisters(std::uint32_t count) { return (count + kGranularity - 1) / kGranularity * kGranularity; }
 
 ScratchRegisters::ScratchRegisters(const FlowGraph& flow, std::uint32_t count, std::uint32_t limit)
     : flow_(flow), count_(count), limit_(limit) {
@@ -69,7 +69,7 @@ Result<std::vector<unsigned>> ScratchRegisters::Take(std::uint32_t at, unsigned 
   auto found = Unused(wanted);
   if (found.size() == wanted) return found;
   const std::uint32_t grown = count_ + wanted - static_cast<std::uint32_t>(found.size());
-  if (RoundedUp(grown) != RoundedUp(count_) || grown > limit_) {
+  if (GivenRegisters(grown) != GivenRegisters(count_) || grown > limit_) {
     if (auto dead = Untouched(at, wanted); dead.size() == wanted) return dead;
   }
   // What is added may be in use: by a file that lies about its count, or as far as the table tells, which does not know

@@ -13,6 +13,9 @@
 
 namespace gridloom::machine {
 
+/// As many as the driver gives a thread whose kernel has that count: they are given by eight.
+std::uint32_t GivenRegisters(std::uint32_t count);
+
 class ScratchRegisters {
  public:
   /// `count`: what the driver gives a thread, kReservedRegisters among them; `limit`: the most that it may.

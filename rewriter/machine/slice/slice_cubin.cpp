@@ -23,8 +23,7 @@ struct FormParts {
 
 void Describe(SlicedKernel& kernel, const KernelParts& parts) {
   kernel.own_bytes = parts.param_bytes;
-  kernel.own_params =
-      static_cast<std::uint32_t>(std::ranges::count(parts.attributes, AttributeCode::kKparamInfo, &Attribute::code));
+  kernel.own_params = ParamCount(parts.attributes);
   kernel.registers_before = parts.registers;
   for (const passes::HiddenRole role : SliceRoles())
     kernel.hidden.push_back({role, parts.hidden_at() - parts.first_param + OffsetOf(role)});
@@ -49,7 +48,20 @@ Result<FormParts> Prepare(const CubinFile& cubin, SlicedKernel& kernel) {
   kernel.registers = form.code.registers;
   kernel.sites = form.code.sites;
   kernel.grid_reads = form.code.grid_reads;
+  kernel.exits = form.code.exits;
   return form;
+}
+
+/// Ends of the kernel that are something else in the form.
+std::uint32_t CountedEnds(const CubinFile& cubin, const KernelParts& parts, const KernelParts& form) {
+  const image::Bytes theirs = cubin.sections()[parts.text].data, mine = cubin.sections()[form.text].data;
+  std::uint32_t ends = 0;
+  for (std::size_t at = 0; at + kWordBytes <= std::min(theirs.size(), mine.size()); at += kWordBytes) {
+    const auto instruction = Decode(ReadWord(theirs, at), cubin.sm());
+    const bool end = instruction && instruction->format->flow == Flow::kExit;
+    ends += end && ReadWord(mine, at) != ReadWord(theirs, at) ? 1 : 0;
+  }
+  return ends;
 }
 
 /// A form that the file has already.
@@ -58,6 +70,7 @@ Status Recognise(const CubinFile& cubin, SlicedKernel& kernel) {
   GL_TRY(form, ReadKernelParts(cubin, SlicedName(kernel.name)));
   Describe(kernel, parts);
   kernel.registers = form.registers;
+  kernel.exits = CountedEnds(cubin, parts, form);
   return ProveKernel(cubin, cubin, kernel);
 }
 

@@ -20,6 +20,7 @@ struct SlicedKernel {
   std::uint32_t registers_before = 0, registers = 0;
   std::uint32_t sites = 0;       ///< reads of %ctaid
   std::uint32_t grid_reads = 0;  ///< of the grid's size
+  std::uint32_t exits = 0;       ///< ends of threads that count them; 0: the form does not count
 };
 
 struct SlicedCubin {

@@ -19,6 +19,14 @@ struct Terms {
   Value Multiply(const Value& a, const Value& b) const { return "(" + Pair(a, "*", b) + ")"; }
   Value High(const Value& a, const Value& b) const { return "high(" + Pair(a, ",", b) + ")"; }
   Value ShiftRight(const Value& a, const Value& b) const { return "(" + a + ">>" + b + ")"; }
+  // What ended_execute.h wants.
+  Value Or(const Value& a, const Value& b) const { return "(" + Pair(a, "|", b) + ")"; }
+  Value And(const Value& a, const Value& b) const { return "(" + Pair(a, "&", b) + ")"; }
+  Value ShiftLeft(const Value& a, const Value& b) const { return "(" + a + "<<" + b + ")"; }
+  Value PopCount(const Value& a) const { return "count(" + a + ")"; }
+  Value Carry(const Value& a, const Value& b) const { return "carry(" + Pair(a, ",", b) + ")"; }
+  Value Any(const Value& a) const { return "any(" + a + ")"; }
+  Value Active(unsigned ends) const { return "active" + std::to_string(ends); }
 
  private:
   static Value Pair(const Value& a, const char* between, const Value& b) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "rewriter/machine/slice/kernel_parts.h"
+#include "rewriter/machine/stalls.h"
 
 namespace gridloom::machine {
 namespace {
@@ -34,6 +35,21 @@ std::vector<Kernel> KernelsOfTests() {
     }
   }
   return kernels;
+}
+
+Status CheckFixed(const Kernel& kernel) {
+  GL_TRY(flow, FlowGraph::Build(kernel.code, kernel.sm, kernel.targets));
+  GL_TRY_STATUS(CheckStalls(flow, kernel.sm));
+  return CheckHints(flow);
+}
+
+/// A kernel with other control bits at one word.
+Kernel WithControl(const Kernel& kernel, std::size_t at, const Control& control) {
+  Kernel changed = kernel;
+  Word word = ReadWord(changed.code, at);
+  WriteControl(word, control);
+  WriteWord(changed.code, at, word);
+  return changed;
 }
 
 Status Check(const Kernel& kernel) {
@@ -97,6 +113,49 @@ TEST_CASE("CheckControl_WithoutAWait_NamesTheRegister") {
     }
   }
   CHECK(boards > 100);
+}
+
+// Where a result of fixed latency is used by what comes next, one cycle less is too early for some.
+TEST_CASE("CheckStalls_CodeOfPtxas_KeepsThemAndBreaksThemWithShorterOnes") {
+  for (const Kernel& kernel : KernelsOfTests()) {
+    INFO("sm_" << kernel.sm << " " << kernel.name);
+    const Status status = CheckFixed(kernel);
+    CHECK((status.ok() ? "" : status.error().message).empty());
+    const auto flow = *FlowGraph::Build(kernel.code, kernel.sm, kernel.targets);
+    std::size_t uses = 0, noticed = 0;
+    VisitFixedUses(flow, 4, [&](const FixedUse& use) {
+      if (use.to != use.from + 1 || use.registers.general.none()) return;
+      Control control = flow.instructions()[use.from].control;
+      control.stall = 1;
+      ++uses;
+      noticed += CheckFixed(WithControl(kernel, use.from * kWordBytes, control)).ok() ? 0 : 1;
+    });
+    CHECK(noticed == uses);
+  }
+}
+
+TEST_CASE("CheckHints_YieldsAndKeptOperandsThatPtxasNeverHas_AreNamed") {
+  std::size_t yields = 0, kept = 0;
+  for (const Kernel& kernel : KernelsOfTests()) {
+    INFO("sm_" << kernel.sm << " " << kernel.name);
+    const auto flow = *FlowGraph::Build(kernel.code, kernel.sm, kernel.targets);
+    for (std::uint32_t at = 0; at < flow.instructions().size(); ++at) {
+      const Instruction& instruction = flow.instructions()[at];
+      Control control = instruction.control;
+      if (control.stall >= 12) {
+        control.yield = true;
+        ++yields;
+        CHECK_FALSE(CheckFixed(WithControl(kernel, at * kWordBytes, control)).ok());
+      }
+      if (instruction.format->flow == Flow::kNext || instruction.control.reuse != 0) continue;
+      control = instruction.control;
+      control.reuse = 1;  // a branch keeps nothing
+      ++kept;
+      CHECK_FALSE(CheckFixed(WithControl(kernel, at * kWordBytes, control)).ok());
+    }
+  }
+  CHECK(yields != 0);
+  CHECK(kept != 0);
 }
 
 }  // namespace

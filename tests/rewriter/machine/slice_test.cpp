@@ -1,11 +1,14 @@
 // Slices of machine code: cubins of this project's kernels (slices.cu), rewritten, proven, carried out on numbers, and
 // broken in every way that one bit can break them.
 #include <algorithm>
+#include <bit>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <list>
 #include <map>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -13,6 +16,7 @@
 #include "rewriter/machine/flow.h"
 #include "rewriter/machine/slice/attributes.h"
 #include "rewriter/machine/slice/cubin_file.h"
+#include "rewriter/machine/slice/ended_execute.h"
 #include "rewriter/machine/slice/execute.h"
 #include "rewriter/machine/slice/kernel_parts.h"
 #include "rewriter/machine/slice/proof.h"
@@ -98,13 +102,24 @@ struct Numbers {
   std::map<std::int32_t, std::uint32_t> constants{};
 
   Value Number(std::uint32_t number) const { return number; }
-  Value Special(std::string_view name) const { return name == "SR_CTAID.X" ? ctaid : 0xDEADBEEF; }
+  std::uint32_t active = 0;  ///< lanes that come along
+  unsigned lane = 0;
+  Value Special(std::string_view name) const {
+    return name == "SR_CTAID.X" ? ctaid : name == "SR_LTMASK" ? (1U << lane) - 1 : 0xDEADBEEF;
+  }
   Value Constant(std::int32_t offset) const { return constants.at(offset); }
   Value Add(Value a, Value b) const { return a + b; }
   Value Negate(Value a) const { return 0 - a; }
   Value Multiply(Value a, Value b) const { return a * b; }
   Value High(Value a, Value b) const { return static_cast<Value>(std::uint64_t{a} * b >> 32); }
   Value ShiftRight(Value a, Value b) const { return b > 31 ? 0 : a >> b; }
+  Value Or(Value a, Value b) const { return a | b; }
+  Value And(Value a, Value b) const { return a & b; }
+  Value ShiftLeft(Value a, Value b) const { return a << b; }
+  Value PopCount(Value a) const { return static_cast<Value>(std::popcount(a)); }
+  Value Carry(Value a, Value b) const { return a + b < a ? 1 : 0; }
+  Value Any(Value a) const { return a != 0 ? 1 : 0; }
+  Value Active(unsigned) const { return active; }
 };
 
 /// A sliced kernel beside its original.
@@ -206,6 +221,113 @@ TEST_CASE("AppendedCode_CarriedOut_FindsTheCtaOfTheOriginalGrid") {
   }
 }
 
+/// One that a branch in the form leads to.
+std::size_t TargetOf(const Pair& pair, std::size_t word) {
+  const auto branch = *Decode(ReadWord(pair.code(pair.sliced), word * kWordBytes), pair.original.sm());
+  return static_cast<std::size_t>(BranchTargetOf(branch, static_cast<std::uint32_t>(word))) / kWordBytes;
+}
+
+/// Counts by address.
+using Counts = std::map<std::uint64_t, std::uint64_t>;
+
+/// Lanes that come to an end together.
+void RunEnd(const Pair& pair, std::size_t word, std::uint32_t lanes, const Numbers& launch, Counts& counts) {
+  struct Lane {
+    Numbers numbers;
+    std::optional<EndedExecutor<Numbers>> executor{};
+  };
+  std::list<Lane> all;
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    if ((lanes >> lane & 1) == 0) continue;
+    Lane& one = all.emplace_back(Lane{launch});
+    one.numbers.lane = lane;
+    one.executor.emplace(one.numbers);
+  }
+  for (std::size_t at = TargetOf(pair, word); !all.empty(); ++at) {
+    const auto instruction = Decode(ReadWord(pair.code(pair.sliced), at * kWordBytes), pair.original.sm());
+    REQUIRE(instruction);
+    const bool end = instruction->format->flow == Flow::kExit;
+    std::uint32_t active = 0;
+    for (const Lane& one : all) active |= 1U << one.numbers.lane;
+    for (Lane& one : all) one.numbers.active = active;
+    for (Lane& one : all) {
+      if (!end) REQUIRE(one.executor->StepEnded(*instruction).ok());
+    }
+    for (auto one = all.begin(); one != all.end();) {
+      for (const auto& added : one->executor->additions)
+        counts[std::uint64_t{added.high} << 32 | added.low] += added.by;
+      one->executor->additions.clear();
+      const bool ends = end && (instruction->guard == kTrue ||
+                                (one->executor->predicates.at(instruction->guard) != 0) != instruction->guard_negated);
+      one = ends ? all.erase(one) : std::next(one);
+    }
+  }
+}
+
+/// The threads of a CTA end in random groups and places; how many places there are.
+std::size_t CheckEnds(const Pair& pair, std::mt19937& random, int rounds) {
+  std::vector<std::size_t> places;
+  for (std::size_t at = 0; at < pair.words(); ++at) {
+    const auto end = *Decode(ReadWord(pair.code(pair.original), at * kWordBytes), pair.original.sm());
+    if (end.format->flow == Flow::kExit) places.push_back(at);
+  }
+  const auto place_of = [&](passes::HiddenRole role) {
+    const auto hidden = std::ranges::find(pair.kernel.hidden, role, &passes::HiddenParam::role);
+    return static_cast<std::int32_t>(pair.after.first_param + hidden->offset);
+  };
+  for (int round = 0; round < rounds; ++round) {
+    const std::uint32_t ctaid = random() & 0x3FFFFFFF;
+    const std::uint32_t shift = random() % 20;
+    std::uint64_t table = random();
+    table = round % 5 == 0 ? 0 : table << 8 | (std::uint64_t{1} << 45);
+    Numbers launch{.ctaid = ctaid};
+    launch.constants = {{place_of(passes::HiddenRole::kEndedTable), static_cast<std::uint32_t>(table)},
+                        {place_of(passes::HiddenRole::kEndedTable) + 4, static_cast<std::uint32_t>(table >> 32)},
+                        {place_of(passes::HiddenRole::kEndedShift), shift}};
+    const std::int32_t descriptor = GlobalDescriptorAt(pair.original.sm());
+    if (descriptor != 0) launch.constants.insert({{descriptor, 1}, {descriptor + 4, 2}});
+    Counts counts;
+    const unsigned threads = 1 + random() % 200;
+    for (unsigned first = 0; first < threads; first += 32) {
+      std::uint32_t left = threads - first >= 32 ? ~0U : (1U << (threads - first)) - 1;
+      while (left != 0) {
+        std::uint32_t group = left & static_cast<std::uint32_t>(random());
+        if (group == 0) group = left;
+        const std::size_t place = places[random() % places.size()];
+        RunEnd(pair, place, group, launch, counts);
+        left &= ~group;
+      }
+    }
+    const Counts expected = table == 0 ? Counts() : Counts{{table + 4 * std::uint64_t{ctaid >> shift}, threads}};
+    CHECK(counts == expected);
+  }
+  return places.size();
+}
+
+TEST_CASE("EndedCode_CarriedOut_CountsEveryThreadOnce") {
+  std::mt19937 random(9);
+  for (const unsigned sm : kArchitecturesOfTests) {
+    for (const char* name : {"AxisX", "AllAxes", "LastBlock", "Calls", "ManyRegisters"}) {
+      const Pair pair = PairOf(sm, name);
+      INFO("sm_" << sm << " " << name);
+      REQUIRE(pair.kernel.exits != 0);
+      CHECK(CheckEnds(pair, random, 40) == pair.kernel.exits);
+    }
+  }
+}
+
+TEST_CASE("SliceCubin_FormThatCounts_HasNoMoreRegistersForIt") {
+  for (const unsigned sm : kArchitecturesOfTests) {
+    const auto sliced = *SliceCubin(CubinOf(sm));
+    for (const SlicedKernel& kernel : sliced.kernels) {
+      INFO("sm_" << sm << " " << kernel.name);
+      if (!kernel.why_whole.empty()) continue;
+      CHECK(kernel.exits != 0);
+      if (kernel.sites == 0) CHECK((kernel.registers + 7) / 8 == (kernel.registers_before + 7) / 8);
+    }
+  }
+}
+
 /// The pair with one bit of the sliced kernel's code turned.
 Pair WithBit(const Pair& pair, std::size_t word, unsigned bit) {
   Pair broken = pair;
@@ -225,7 +347,10 @@ void CheckBits(const Pair& pair, std::size_t word, std::mt19937& random) {
     if (!ProveKernel(broken.original, broken.sliced, broken.kernel).ok()) continue;
     INFO("sm_" << pair.original.sm() << " " << pair.kernel.name << " word " << word << " bit " << bit);
     CHECK_FALSE(same);
-    if (bit < 105) CheckSites(broken, random, 3);
+    if (bit < 105) {
+      CheckSites(broken, random, 3);
+      CheckEnds(broken, random, 2);
+    }
   }
 }
 
@@ -297,6 +422,15 @@ TEST_CASE("SliceCubin_AttributesThatLie_LeaveTheKernelWhole") {
     CHECK(why(AttributeCode::kBranchTargets, 12, 8).find("leaves the function") != std::string::npos);
     CHECK(why(AttributeCode::kParamCbank, 4, 0x7FFF0160).find("disagree about the size") != std::string::npos);
     CHECK(why(AttributeCode::kParamCbank, 0, 1).find("in a bank of another kernel") != std::string::npos);
+  }
+}
+
+TEST_CASE("SliceCubin_LocalSymbols_StandBelowTheBoundOfTheTable") {
+  for (const unsigned sm : kArchitecturesOfTests) {
+    const auto cubin = *CubinFile::Read(SliceCubin(CubinOf(sm))->bytes);
+    const std::uint32_t bound = cubin.sections()[*cubin.Find(".symtab")].header.sh_info;
+    for (std::size_t number = bound; number < cubin.symbols().size(); ++number)
+      CHECK(ELF64_ST_BIND(cubin.symbols()[number].entry.st_info) != STB_LOCAL);
   }
 }
 
