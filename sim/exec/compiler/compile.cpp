@@ -22,7 +22,7 @@ namespace gridloom::exec {
 namespace {
 
 /// Raised whenever generated code changes, so that objects in the disk cache made by an older compiler are not used.
-constexpr const char* kCompilerVersion = "61";
+constexpr const char* kCompilerVersion = "62";
 
 /// Generated code calls helpers by their place in helpers.def: a number for that list.
 constexpr std::uint64_t HelpersHash() {

@@ -242,9 +242,30 @@ Value* AtomicEmitter::LaneAtomic(std::uint64_t imm, Space space, Value* pointer,
   return old;
 }
 
-/// The operation for every active lane in turn. (Several lanes a trip are slower: their accesses get in each other's
-/// way.)
+/// The operation for every lane of a whole warp in turn, two in a round: one load brings the indices of both. (More
+/// lanes a round are slower: their accesses get in each other's way.)
+void AtomicEmitter::AtomicPairs(const AtomicSite& site, const Irregular& at) {
+  llvm::Type* type = site.b->getType()->getScalarType();
+  Value* indices = places_.SpillPointers(at, site.access, site.window);
+  Value* b_buffer = site.same_b ? nullptr : w_.SpillLanes(2, site.b);
+  ForEachNumber(w_, kWarpSize / 2, [&](Value* pair) {
+    Value* both = b_.CreateLoad(b_.getInt64Ty(), b_.CreateGEP(b_.getInt64Ty(), indices, pair));
+    for (unsigned lane = 0; lane < 2; ++lane) {
+      Value* index = b_.CreateTrunc(lane == 0 ? both : b_.CreateLShr(both, 32), b_.getInt32Ty());
+      const auto element = [&](Value* buffer) {
+        return b_.CreateConstGEP1_32(type, b_.CreateGEP(type, buffer, b_.CreateShl(pair, 1)), lane);
+      };
+      Value* operand = site.same_b ? site.same_b : b_.CreateLoad(type, element(b_buffer));
+      Value* old = LaneAtomic(site.imm, site.access.space, places_.PointerAt(at, site.window, index), operand, nullptr);
+      if (site.out) b_.CreateStore(old, element(site.out));
+    }
+  });
+}
+
+/// The operation for every active lane in turn.
 void AtomicEmitter::AtomicLoop(const AtomicSite& site, const Irregular& at) {
+  const bool unlocked = site.access.space == Space::kShared && !module_.options.clusters;
+  if (AllLanesRun(w_) && at.index && unlocked && OpOf(site.imm) != AtomicOp::kCas) return AtomicPairs(site, at);
   llvm::Type* type = site.b->getType()->getScalarType();
   Value* pointers = places_.SpillPointers(at, site.access, site.window);
   Value* b_buffer = site.same_b ? nullptr : w_.SpillLanes(2, site.b);

@@ -38,6 +38,7 @@ class AtomicEmitter : Emitter {
   void EmitChecked(const AtomicSite& site, const Irregular& at, const std::optional<Linear>& row);
   bool EmitReduced(const AtomicSite& site);
   void AtomicLoop(const AtomicSite& site, const Irregular& at);
+  void AtomicPairs(const AtomicSite& site, const Irregular& at);
   void SlowAtomic(const AtomicSite& site);
   Value* FlushesAt(std::uint64_t imm, Space space, Value* pointer);
   Value* LaneAtomic(std::uint64_t imm, Space space, Value* pointer, Value* b, Value* c);

@@ -61,11 +61,9 @@ void WhileLanesAreLeft(WarpBuilder& w, const std::function<Value*(Value* left)>&
   w.b.SetInsertPoint(done);
 }
 
-namespace {
-
 /// A loop that counts is less work than one that looks for the next lane, and stays a loop: copies of its body would
 /// each wait for a store to the place of the one before.
-void ForEachOf(WarpBuilder& w, unsigned lanes, const std::function<void(Value* lane)>& body) {
+void ForEachNumber(WarpBuilder& w, unsigned count, const std::function<void(Value* number)>& body) {
   BasicBlock* before = w.b.GetInsertBlock();
   BasicBlock* loop = w.NewBlock("each_lane");
   BasicBlock* done = w.NewBlock("each_done");
@@ -76,15 +74,17 @@ void ForEachOf(WarpBuilder& w, unsigned lanes, const std::function<void(Value* l
   body(lane);
   Value* next = w.b.CreateAdd(lane, w.b.getInt64(1));
   lane->addIncoming(next, w.b.GetInsertBlock());
-  w.b.CreateCondBr(w.b.CreateICmpEQ(next, w.b.getInt64(lanes)), done, loop);
+  w.b.CreateCondBr(w.b.CreateICmpEQ(next, w.b.getInt64(count)), done, loop);
   w.b.SetInsertPoint(done);
 }
 
-}  // namespace
+bool AllLanesRun(const WarpBuilder& w) {
+  const auto* all = llvm::dyn_cast<llvm::ConstantInt>(w.mask);
+  return all && all->isMinusOne() && !w.half_warp();
+}
 
 void ForEachActiveLane(WarpBuilder& w, const std::function<void(Value* lane)>& body) {
-  const auto* all = llvm::dyn_cast<llvm::ConstantInt>(w.mask);
-  if (all && all->isMinusOne() && !w.half_warp()) return ForEachOf(w, kWarpSize, body);
+  if (AllLanesRun(w)) return ForEachNumber(w, kWarpSize, body);
   WhileLanesAreLeft(w, [&](Value* left) {
     body(w.b.CreateZExt(w.b.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, left, w.b.getTrue()), w.b.getInt64Ty()));
     return w.b.CreateAnd(left, w.b.CreateSub(left, w.b.getInt32(1)));

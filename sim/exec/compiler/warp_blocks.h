@@ -24,6 +24,11 @@ void WhileLanesAreLeft(WarpBuilder& w, const std::function<llvm::Value*(llvm::Va
 /// `body` for every active lane in turn.
 void ForEachActiveLane(WarpBuilder& w, const std::function<void(llvm::Value* lane)>& body);
 
+/// Whether all 32 lanes are known to be active.
+bool AllLanesRun(const WarpBuilder& w);
+/// `body` for the numbers below `count`, in turn.
+void ForEachNumber(WarpBuilder& w, unsigned count, const std::function<void(llvm::Value* number)>& body);
+
 /// Keeps LLVM from moving or merging memory accesses across a strong one. No instruction.
 void CompilerFence(llvm::IRBuilder<>& b);
 

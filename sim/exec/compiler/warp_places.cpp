@@ -149,8 +149,12 @@ Value* IrregularPlaces::LanePointer(const Irregular& at, Value* spilled, const W
     return b_.CreateIntToPtr(b_.CreateLoad(b_.getInt64Ty(), b_.CreateGEP(b_.getInt64Ty(), spilled, lane)),
                              b_.getPtrTy());
   }
-  Value* index =
-      b_.CreateSExt(b_.CreateLoad(b_.getInt32Ty(), b_.CreateGEP(b_.getInt32Ty(), spilled, lane)), b_.getInt64Ty());
+  return PointerAt(at, window, b_.CreateLoad(b_.getInt32Ty(), b_.CreateGEP(b_.getInt32Ty(), spilled, lane)));
+}
+
+/// The place of a lane's scaled index (i32).
+Value* IrregularPlaces::PointerAt(const Irregular& at, const Window& window, Value* index) {
+  index = b_.CreateSExt(index, b_.getInt64Ty());
   Value* base = values_.Base(at.address);
   if (window.host) base = b_.CreateAdd(base, window.host);
   return b_.CreateGEP(b_.getIntNTy(8u << at.shift), b_.CreateIntToPtr(base, b_.getPtrTy()), index);

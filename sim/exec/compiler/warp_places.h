@@ -35,6 +35,7 @@ class IrregularPlaces : Emitter {
   Value* HostPointers(const Irregular& at, const Access& access, const Window& window);
   Value* SpillPointers(const Irregular& at, const Access& access, const Window& window);
   Value* LanePointer(const Irregular& at, Value* spilled, const Window& window, Value* lane);
+  Value* PointerAt(const Irregular& at, const Window& window, Value* index);
 
  private:
   IndexBounds MakeBounds(const Irregular& at, llvm::ArrayRef<Value*> bases, const Access& access, const Window& window);
