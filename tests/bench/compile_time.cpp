@@ -1,7 +1,8 @@
 // compile_time: how long kernels of a PTX file take from PTX to object code, each in the processor time of the best of
 // several runs; with --bytecode 1 to what the interpreter runs, with the bytes of a warp's frames. What loading LLVM
 // takes (40 ms, once a process) is not in it.
-//   build/compile_time --ptx FILE [--kernel NAME] [--block X] [--cpu x86-64-v3|x86-64] [--memcheck 1] [--bytecode 1]
+//   build/compile_time --ptx FILE [--kernel NAME] [--block X] [--block-y Y] [--cpu x86-64-v3|x86-64] [--memcheck 1]
+//   [--bytecode 1]
 //                      [--runs N] [--ir FILE] [--object FILE] [--llvm "-time-passes"]
 #include <llvm/IR/PassTimingInfo.h>
 #include <llvm/Support/CommandLine.h>
@@ -69,18 +70,12 @@ int main(int argc, char** argv) {
   std::string file, only, llvm_options, ir_file, object_file;
   exec::CompileOptions options;
   options.guard_zones = true;
-  unsigned block = 256, runs = 3, memcheck = 0, bytecode = 0, fetch_ahead = 0, few_lanes = options.few_lanes;
-  const bench::Option known[] = {{"--ptx", &file},
-                                 {"--kernel", &only},
-                                 {"--block", &block},
-                                 {"--cpu", &options.cpu},
-                                 {"--runs", &runs},
-                                 {"--memcheck", &memcheck},
-                                 {"--bytecode", &bytecode},
-                                 {"--ir", &ir_file},
-                                 {"--object", &object_file},
-                                 {"--llvm", &llvm_options},
-                                 {"--fetch-ahead", &fetch_ahead},
+  unsigned block = 256, block_y = 1, runs = 3, memcheck = 0, bytecode = 0, fetch_ahead = 0,
+           few_lanes = options.few_lanes;
+  const bench::Option known[] = {{"--ptx", &file},           {"--kernel", &only},       {"--block", &block},
+                                 {"--block-y", &block_y},    {"--cpu", &options.cpu},   {"--runs", &runs},
+                                 {"--memcheck", &memcheck},  {"--bytecode", &bytecode}, {"--ir", &ir_file},
+                                 {"--object", &object_file}, {"--llvm", &llvm_options}, {"--fetch-ahead", &fetch_ahead},
                                  {"--few-lanes", &few_lanes}};
   bench::ParseOptions(argc, argv, known);
   std::ifstream in(file);
@@ -93,7 +88,8 @@ int main(int argc, char** argv) {
   }
   if (!llvm_options.empty()) PassToLlvm(llvm_options);
   options.block[0] = block;
-  options.block[1] = options.block[2] = block == 0 ? 0 : 1;
+  options.block[1] = block == 0 ? 0 : block_y;
+  options.block[2] = block == 0 ? 0 : 1;
   options.memcheck = memcheck != 0;
   options.fetch_ahead = fetch_ahead != 0;
   options.few_lanes = static_cast<std::uint8_t>(few_lanes);

@@ -263,7 +263,8 @@ void OptimizeSpmd(SpmdModule& spmd, const AddressTaken& address_taken, const Com
   PromoteRegistersOfLongBlocks(spmd.ir());
   RunPasses(spmd.ir(), machine,
             "function(sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,reassociate,early-cse,"
-            "loop-mssa(licm),gvn<no-pre;no-load-pre>,adce,simplifycfg,instcombine<no-verify-fixpoint>,simplifycfg)");
+            "loop-mssa(licm),gvn<no-pre;no-load-pre>,sccp,correlated-propagation,adce,simplifycfg,"
+            "instcombine<no-verify-fixpoint>,early-cse,simplifycfg)");
   for (const auto& [index, function] : address_taken) function->setLinkage(llvm::GlobalValue::InternalLinkage);
   if (options.memcheck) {
     FollowInvalidValues(spmd);

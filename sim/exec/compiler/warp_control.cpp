@@ -32,11 +32,8 @@ void ControlEmitter::PrepareBlocks() {
   copies_.Prepare();
   for (BasicBlock* block : source_.order.blocks) {
     const auto* branch = llvm::dyn_cast<llvm::BranchInst>(block->getTerminator());
-    const BasicBlock* join =
-        branch && branch->isConditional() && source_.shapes.IsDivergent(branch) ? arms_.JoinOfArms(*branch) : nullptr;
-    for (BasicBlock* next : llvm::successors(block)) {
-      if (join && next != join) arm_blocks_.insert(next);
-    }
+    if (!branch || !branch->isConditional() || !source_.shapes.IsDivergent(branch)) continue;
+    for (const BasicBlock* next : arms_.BlocksOfArms(*branch)) arm_blocks_.insert(next);
   }
 }
 

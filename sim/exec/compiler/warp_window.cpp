@@ -5,7 +5,9 @@
 #include "sim/exec/compiler/warp_window.h"
 
 #include <llvm/Analysis/ValueTracking.h>
+#include <llvm/IR/ConstantRange.h>
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/Operator.h>
 
 #include <algorithm>
 #include <bit>
@@ -143,12 +145,44 @@ Access MemoryWindows::AccessOf(const llvm::CallInst& call, const MarkerInfo& inf
           info.checked};
 }
 
+namespace {
+
+/// What a value may be, from the ranges of what it is made of: sums of products of thread numbers have tighter ones
+/// than their bits tell.
+llvm::ConstantRange UnsignedRange(const Value* value, const llvm::DataLayout& layout, unsigned depth = 0) {
+  constexpr unsigned kMostDepth = 6;
+  const auto of_bits = [&] {
+    return llvm::ConstantRange::fromKnownBits(llvm::computeKnownBits(value, layout), /*IsSigned=*/false);
+  };
+  const auto* made = llvm::dyn_cast<llvm::Instruction>(value);
+  if (!made || depth == kMostDepth) return of_bits();
+  const auto operand = [&](unsigned i) { return UnsignedRange(made->getOperand(i), layout, depth + 1); };
+  const unsigned bits = value->getType()->getScalarSizeInBits();
+  if (const llvm::MDNode* range = made->getMetadata(llvm::LLVMContext::MD_range))
+    return llvm::getConstantRangeFromMetadata(*range);
+  switch (made->getOpcode()) {
+    case llvm::Instruction::ZExt: return operand(0).zeroExtend(bits);
+    case llvm::Instruction::SExt: return operand(0).signExtend(bits);
+    case llvm::Instruction::Add: return operand(0).add(operand(1)).intersectWith(of_bits());
+    case llvm::Instruction::Or:
+      if (!llvm::cast<llvm::PossiblyDisjointInst>(made)->isDisjoint()) return of_bits();
+      return operand(0).add(operand(1)).intersectWith(of_bits());
+    case llvm::Instruction::Mul: return operand(0).multiply(operand(1)).intersectWith(of_bits());
+    case llvm::Instruction::Shl: return operand(0).shl(operand(1)).intersectWith(of_bits());
+    case llvm::Instruction::LShr: return operand(0).lshr(operand(1)).intersectWith(of_bits());
+    case llvm::Instruction::And: return operand(0).binaryAnd(operand(1)).intersectWith(of_bits());
+    default: return of_bits();
+  }
+}
+
+}  // namespace
+
 /// True when the address alone proves the access: inside the static shared memory every launch has, and aligned.
 bool MemoryWindows::ProvenInRange(const Value* address, const Access& access) const {
   if (access.space != Space::kShared || module_.options.clusters) return false;
   const llvm::KnownBits known = llvm::computeKnownBits(address, source_.function.getDataLayout());
   if (known.countMinTrailingZeros() < static_cast<unsigned>(std::countr_zero(access.bytes))) return false;
-  const llvm::APInt most = known.getMaxValue();
+  const llvm::APInt most = UnsignedRange(address, source_.function.getDataLayout()).getUnsignedMax();
   return most.getActiveBits() < 32 && most.getZExtValue() + access.bytes <= module_.static_shared_bytes;
 }
 
