@@ -54,6 +54,47 @@ bool Verifies(const llvm::Module& module, const char* stage, CompiledKernel& out
   return false;
 }
 
+/// False, and nothing of use in `out`: the warps were to take turns, but their frames would be too large.
+bool CompileAs(const ptx::Module& module, const ptx::Function& function, const CompileOptions& options, bool with_lines,
+               bool may_take_turns, CompiledKernel& out) {
+  llvm::LLVMContext context;
+  std::string error;
+  const std::unique_ptr<llvm::TargetMachine> machine = MakeTargetMachine(options.cpu, error);
+  if (!machine) {
+    out.error = "no code generator for this host: " + error;
+    return true;
+  }
+  SpmdModule spmd(context, function.name);
+  spmd.ir().setDataLayout(machine->createDataLayout());
+  LiftedKernel lifted = LiftKernel(module, function, options, spmd);
+  if (!lifted.error.empty()) {
+    out.error = lifted.error;
+    out.error_line = lifted.error_line;
+    return true;
+  }
+  if (!with_lines && !options.memcheck) llvm::StripDebugInfo(spmd.ir());
+  SetTarget(spmd.ir(), *machine);
+  if (options.keep_ir) out.ir += "; ---- SPMD form as lifted\n" + Print(spmd.ir());
+  if (!Verifies(spmd.ir(), "lifted kernel", out)) return true;
+  OptimizeSpmd(spmd, lifted.address_taken, options, *machine);  // memcheck needs the lines
+  if (!with_lines) llvm::StripDebugInfo(spmd.ir());
+  if (options.keep_ir) out.ir += "; ---- SPMD form, optimised\n" + Print(spmd.ir());
+  out.facts() = lifted.facts;
+  if (const Status done = Vectorize(spmd, lifted.kernel, lifted.address_taken, options, out, may_take_turns);
+      !done.ok()) {
+    out.error = done.error().message;
+    return true;
+  }
+  if (options.keep_ir) out.ir += "; ---- warp form\n" + Print(spmd.ir());
+  if (!Verifies(spmd.ir(), "warp form", out)) return true;
+  if (!OptimizeWarp(spmd.ir(), options, out.turns, *machine)) return false;
+  if (options.keep_ir) out.ir += "; ---- warp form, optimised\n" + Print(spmd.ir());
+  if (with_lines) GiveLinesOfLoads(spmd.ir());
+  out.object = EmitObject(spmd.ir(), *machine, out.error);
+  out.frame_bytes = FrameBytes(out.object);
+  return true;
+}
+
 void Compile(const ptx::Module& module, const char* name, const CompileOptions& options, bool with_lines,
              CompiledKernel& out) {
   const ptx::Function* function = module.FindFunction(name);
@@ -61,40 +102,9 @@ void Compile(const ptx::Module& module, const char* name, const CompileOptions& 
     out.error = std::string("no kernel named '") + name + "' in the module";
     return;
   }
-  llvm::LLVMContext context;
-  std::string error;
-  const std::unique_ptr<llvm::TargetMachine> machine = MakeTargetMachine(options.cpu, error);
-  if (!machine) {
-    out.error = "no code generator for this host: " + error;
-    return;
-  }
-  SpmdModule spmd(context, name);
-  spmd.ir().setDataLayout(machine->createDataLayout());
-  LiftedKernel lifted = LiftKernel(module, *function, options, spmd);
-  if (!lifted.error.empty()) {
-    out.error = lifted.error;
-    out.error_line = lifted.error_line;
-    return;
-  }
-  if (!with_lines && !options.memcheck) llvm::StripDebugInfo(spmd.ir());
-  SetTarget(spmd.ir(), *machine);
-  if (options.keep_ir) out.ir += "; ---- SPMD form as lifted\n" + Print(spmd.ir());
-  if (!Verifies(spmd.ir(), "lifted kernel", out)) return;
-  OptimizeSpmd(spmd, lifted.address_taken, options, *machine);  // memcheck needs the lines
-  if (!with_lines) llvm::StripDebugInfo(spmd.ir());
-  if (options.keep_ir) out.ir += "; ---- SPMD form, optimised\n" + Print(spmd.ir());
-  out.facts() = lifted.facts;
-  if (const Status done = Vectorize(spmd, lifted.kernel, lifted.address_taken, options, out); !done.ok()) {
-    out.error = done.error().message;
-    return;
-  }
-  if (options.keep_ir) out.ir += "; ---- warp form\n" + Print(spmd.ir());
-  if (!Verifies(spmd.ir(), "warp form", out)) return;
-  OptimizeWarp(spmd.ir(), options, out.turns, *machine);
-  if (options.keep_ir) out.ir += "; ---- warp form, optimised\n" + Print(spmd.ir());
-  if (with_lines) GiveLinesOfLoads(spmd.ir());
-  out.object = EmitObject(spmd.ir(), *machine, out.error);
-  out.frame_bytes = FrameBytes(out.object);
+  if (CompileAs(module, *function, options, with_lines, true, out)) return;
+  out = {};
+  CompileAs(module, *function, options, with_lines, false, out);
 }
 
 void Interpret(const ptx::Module& module, const char* name, const CompileOptions& options, InterpretedKernel& out) {

@@ -47,6 +47,7 @@ struct KernelFacts {
   bool gives_way = false;         ///< its warps give way to each other between barriers: the ring must count them
   bool recursive = false;
   bool by_cta = false;  ///< its entry is a CtaEntry
+  bool by_row = false;  ///< that runs further CTAs of the row, too
   bool turns = false;   ///< whose warps take turns at barriers: each needs local memory of its own
 
   /// These alone, of one that has them beside its code.

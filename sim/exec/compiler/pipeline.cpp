@@ -290,9 +290,11 @@ unsigned WarpsOf(const std::uint32_t (&block)[3]) {
   return threads == 0 ? kMost : static_cast<unsigned>((threads + kWarpSize - 1) / kWarpSize);
 }
 
+bool IsInARow(const std::uint32_t (&block)[3]) { return block[1] == 1 && block[2] == 1; }
+
 }  // namespace
 
-void OptimizeWarp(llvm::Module& module, const CompileOptions& options, bool turns, llvm::TargetMachine& machine) {
+bool OptimizeWarp(llvm::Module& module, const CompileOptions& options, bool turns, llvm::TargetMachine& machine) {
   const std::size_t instructions = SizeOf(module, machine);
   // Code with checks spends its time in them: it is optimised as what is one size larger.
   const std::size_t large = options.memcheck ? kMediumModule : kLargeModule;
@@ -300,19 +302,19 @@ void OptimizeWarp(llvm::Module& module, const CompileOptions& options, bool turn
   if (instructions > large) {
     machine.setOptLevel(instructions > huge ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Less);
     RunPasses(module, machine, "function(sroa,early-cse,simplifycfg,adce)");
-    if (turns) TakeTurns(module, WarpsOf(options.block));
-    return;
+    return !turns || TakeTurns(module, WarpsOf(options.block), IsInARow(options.block));
   }
   RunPasses(module, machine,
             "function(sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,early-cse,loop-mssa(licm),"
             "gvn<no-pre;no-load-pre>,adce,simplifycfg)");
   if (turns) {
-    TakeTurns(module, WarpsOf(options.block));
+    if (!TakeTurns(module, WarpsOf(options.block), IsInARow(options.block))) return false;
     RunPasses(module, machine, "function(early-cse,simplifycfg,loop-mssa(licm),early-cse,adce,simplifycfg)");
   }
   constexpr unsigned kWideBits = 512;  // processors with such vectors have 32 of them
   if (const std::size_t pieces = PiecesPerOperation(machine); pieces > 1)
     SplitWideLoops(module, kWideBits / static_cast<unsigned>(pieces));
+  return true;
 }
 
 std::vector<std::uint8_t> EmitObject(llvm::Module& module, llvm::TargetMachine& machine, std::string& error) {

@@ -26,8 +26,9 @@ void SetFunctionTarget(llvm::Function& function, const llvm::TargetMachine& mach
 void OptimizeSpmd(SpmdModule& spmd, const AddressTaken& address_taken, const CompileOptions& options,
                   llvm::TargetMachine& machine);
 
-/// Optimises the warp form. `turns`: of warps that take turns (turns.h).
-void OptimizeWarp(llvm::Module& module, const CompileOptions& options, bool turns, llvm::TargetMachine& machine);
+/// Optimises the warp form. `turns`: of warps that take turns (turns.h). False: their frames would be too large.
+[[nodiscard]] bool OptimizeWarp(llvm::Module& module, const CompileOptions& options, bool turns,
+                                llvm::TargetMachine& machine);
 
 /// Relocatable object of the module.
 std::vector<std::uint8_t> EmitObject(llvm::Module& module, llvm::TargetMachine& machine, std::string& error);

@@ -13,12 +13,16 @@
 #include <llvm/Transforms/Utils/SSAUpdater.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <functional>
 #include <iterator>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "sim/exec/compiler/turn_order.h"
 #include "sim/exec/compiler/warp_source.h"
+#include "sim/exec/contract/abi.h"
 
 namespace gridloom::exec {
 namespace {
@@ -29,6 +33,7 @@ using llvm::Value;
 
 constexpr const char* kMarkNames[] = {"gl.turns.begin", "gl.turn", "gl.turns.end"};
 constexpr const char* kSharedBuffer = "gl.shared_buffer";
+constexpr const char* kWholeTurn = "gl.whole_turn";
 constexpr unsigned kLine = 64;
 
 bool IsMark(const Instruction& instruction, TurnMark mark) {
@@ -36,22 +41,6 @@ bool IsMark(const Instruction& instruction, TurnMark mark) {
   return call && call->getCalledFunction() &&
          call->getCalledFunction()->getName() == kMarkNames[static_cast<unsigned>(mark)];
 }
-
-/// A place where a warp stops until all others have come to a barrier or ended.
-struct Stop {
-  BasicBlock *before, *after;
-};
-
-/// What a warp runs in one turn: from its start, or from behind a stop.
-struct Region {
-  explicit Region(BasicBlock* head = nullptr) : head(head) {}
-
-  BasicBlock* head;
-  llvm::SmallVector<std::pair<unsigned, unsigned>, 2> stops;  ///< that end it, and how many blocks away
-  bool ends = false;                                          ///< a warp may end in it
-  llvm::PHINode *warp = nullptr, *frame = nullptr;
-  Instruction* note = nullptr;  ///< of the warp that runs
-};
 
 /// A value that is needed behind stops.
 struct Kept {
@@ -62,63 +51,60 @@ struct Kept {
   llvm::SmallVector<unsigned, 4> kept;   ///< those of them before which it may not be in the frame yet
   bool made_again = false;               ///< in place of being kept: it is little work
   std::uint64_t offset = 0;              ///< in the frame
+  llvm::SmallPtrSet<const BasicBlock*, 16> live;
+  /// A phi in the place of one of the values that it takes: what is kept on the ways to it from blocks before.
+  llvm::SmallVector<std::pair<BasicBlock*, Value*>, 2> edges;
+  Kept* place_of = nullptr;  ///< whose place it has
+  bool carries = false;      ///< it is needed only where it becomes another that is kept
 };
 
 /// The turns of one function. `warp_` and `frame_` stand for the running warp and its frame until the end.
 class Turns {
  public:
-  Turns(llvm::Function& function, unsigned warps)
-      : function_(function), layout_(function.getDataLayout()), warps_(warps) {}
+  Turns(llvm::Function& function, unsigned warps, bool in_a_row)
+      : function_(function), layout_(function.getDataLayout()), in_a_row_(in_a_row) {
+    frames_.warps = warps;
+  }
 
-  void Take();
+  /// False: the frames are too large.
+  bool Take();
 
  private:
   void Split();
   void MoveCommon();
   void MoveBuffers();
   void ReplaceBuffer(Instruction& pointer, const std::function<Value*(llvm::IRBuilder<>&)>& make);
-  void FindRegions();
   void FindKept();
-  void FindStopsBefore(Kept& kept, const llvm::SmallPtrSet<const BasicBlock*, 16>& live) const;
+  void FindStopsBefore(Kept& kept) const;
+  void AddCarriers();
+  void SharePlaces();
+  bool TakesPlaceOf(Kept& phi, Kept& other, llvm::ArrayRef<Kept*> there) const;
+  bool Disturbs(const Kept& one, const Kept& other) const;
+  llvm::SmallSetVector<BasicBlock*, 16> WithoutStop(BasicBlock* from) const;
   bool IsCommon(const Value* value) const;
   bool IsLittleWork(const Value* value, int& budget) const;
   Value* MakeAgain(Value* value, llvm::IRBuilder<>& b, unsigned region, llvm::DenseMap<Value*, Value*>& made);
   std::uint64_t Place(std::uint64_t bytes, std::uint64_t align);
+  void FindIdle();
+  unsigned IdleFrom(unsigned region) const;
+  std::optional<std::pair<unsigned, bool>> IdleSide(const Value* condition) const;
+  void KeepAt(BasicBlock& block, Value* value, std::uint64_t offset);
   void Keep();
   void TakeKept();
-  void Connect();
-  void BeginRegion(Region& region);
-  void PrepareFrames();
-  void EndBy(const Stop& stop, unsigned number);
-  void EndAtDone();
-  BasicBlock* GoOn(llvm::IRBuilder<>& b, Value* warp, Value* frame, llvm::ArrayRef<unsigned> likely);
-  void EnterLikely(llvm::IRBuilder<>& b, llvm::ArrayRef<unsigned> likely, Value* warp, Value* frame);
-  static void Enter(llvm::IRBuilder<>& b, Region& region, Value* warp, Value* frame);
-  void BeginTurn(llvm::IRBuilder<>& b, llvm::ArrayRef<unsigned> likely);
-  void EmitDispatch();
-  void EmitOver(BasicBlock* over);
   void ReplaceTurnValues();
-  bool InStep() const;
-  llvm::SmallVector<unsigned, 4> RegionsBefore(unsigned stop) const;
   Value* Slot(llvm::IRBuilder<>& b, Value* frame, std::uint64_t offset) const {
     return b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), frame, offset);
   }
 
   llvm::Function& function_;
   const llvm::DataLayout& layout_;
-  const unsigned warps_;
+  const bool in_a_row_;  ///< thread number = its x
   BasicBlock* entry_ = nullptr;
+  BasicBlock* start_ = nullptr;  ///< of a CTA: the entry, or the head of the loop over the CTAs of a row
   Instruction *warp_ = nullptr, *frame_ = nullptr;
-  llvm::AllocaInst *frames_ = nullptr, *waiting_ = nullptr;
-  std::vector<Stop> stops_;
-  llvm::DenseMap<BasicBlock*, unsigned> stop_of_;  ///< by the block before it
-  BasicBlock* done_ = nullptr;
-  std::vector<Region> regions_;  ///< of the start, then of each stop
+  TurnPlaces places_;
+  TurnFrames frames_;
   std::vector<Kept> kept_;
-  std::uint64_t frame_bytes_ = 0;
-  std::uint64_t state_offset_ = 0;
-  bool in_step_ = false;
-  Region dispatch_;  ///< where a frame says how to go on
 };
 
 /// Stops are at the ends of blocks, and the start of a warp at the beginning of one.
@@ -131,17 +117,19 @@ void Turns::Split() {
     if (IsMark(instruction, TurnMark::kEnd)) end = &instruction;
   }
   entry_ = &function_.getEntryBlock();
-  regions_.emplace_back(entry_->splitBasicBlock(warp_, "warp"));
+  start_ = warp_->getParent();
+  places_.regions.emplace_back(start_->splitBasicBlock(warp_, "warp"));
   for (Instruction* turn : turns) {
     BasicBlock* before = turn->getParent();
     BasicBlock* after = before->splitBasicBlock(turn->getNextNode(), "turn");
+    places_.stops.push_back({before, after, turn->hasMetadata(kWholeTurn)});
     turn->eraseFromParent();
-    stops_.push_back({before, after});
-    regions_.emplace_back(after);
+    places_.regions.emplace_back(after);
   }
-  for (unsigned i = 0; i < stops_.size(); ++i) stop_of_[stops_[i].before] = i;
+  for (unsigned i = 0; i < places_.stops.size(); ++i) places_.stop_of[places_.stops[i].before] = i;
   if (end) {
-    done_ = end->getParent();
+    places_.done = end->getParent();
+    places_.over = places_.done->splitBasicBlock(end->getNextNode(), "over");
     end->eraseFromParent();
   }
   llvm::IRBuilder<> b(warp_->getParent(), std::next(warp_->getIterator()));
@@ -151,14 +139,14 @@ void Turns::Split() {
 /// A value that is the same for all warps and there before the first one starts.
 bool Turns::IsCommon(const Value* value) const {
   const auto* instruction = llvm::dyn_cast<Instruction>(value);
-  return !instruction || instruction->getParent() == entry_;
+  return !instruction || instruction->getParent() == entry_ || instruction->getParent() == start_;
 }
 
 /// Scalars of launch and CTA are made once, before the warps. What only some ways need is made too where it is cheap
 /// and harmless, as the addresses of buffers are.
 void Turns::MoveCommon() {
   for (BasicBlock* block : llvm::ReversePostOrderTraversal<llvm::Function*>(&function_)) {
-    if (block == entry_) continue;
+    if (block == entry_ || block == start_) continue;
     for (Instruction& instruction : llvm::make_early_inc_range(*block)) {
       if (auto* buffer = llvm::dyn_cast<llvm::AllocaInst>(&instruction)) {
         buffer->moveBefore(*entry_, entry_->begin());
@@ -167,18 +155,18 @@ void Turns::MoveCommon() {
       if (llvm::isa<llvm::PHINode>(instruction) || instruction.isTerminator() || instruction.getType()->isVectorTy())
         continue;
       const bool reads =
-          block == regions_.front().head && instruction.hasMetadata(llvm::LLVMContext::MD_invariant_load);
+          block == places_.regions.front().head && instruction.hasMetadata(llvm::LLVMContext::MD_invariant_load);
       if (!reads && (instruction.mayReadOrWriteMemory() || !llvm::isSafeToSpeculativelyExecute(&instruction))) continue;
       if (std::all_of(instruction.op_begin(), instruction.op_end(),
                       [&](const llvm::Use& use) { return IsCommon(use.get()); }))
-        instruction.moveBefore(entry_->getTerminator());
+        instruction.moveBefore(start_->getTerminator());
     }
   }
 }
 
 std::uint64_t Turns::Place(std::uint64_t bytes, std::uint64_t align) {
-  const std::uint64_t offset = llvm::alignTo(frame_bytes_, align);
-  frame_bytes_ = offset + bytes;
+  const std::uint64_t offset = llvm::alignTo(frames_.bytes, align);
+  frames_.bytes = offset + bytes;
   return offset;
 }
 
@@ -186,7 +174,7 @@ std::uint64_t Turns::Place(std::uint64_t bytes, std::uint64_t align) {
 void Turns::ReplaceBuffer(Instruction& pointer, const std::function<Value*(llvm::IRBuilder<>&)>& make) {
   for (llvm::Use& use : llvm::make_early_inc_range(pointer.uses())) {
     auto* user = llvm::cast<Instruction>(use.getUser());
-    if (user->getParent() == entry_ && llvm::isa<llvm::GetElementPtrInst>(user)) {
+    if (IsCommon(user) && llvm::isa<llvm::GetElementPtrInst>(user)) {
       ReplaceBuffer(*user, [&](llvm::IRBuilder<>& b) {
         Value* const base = make(b);
         Instruction* const copy = user->clone();
@@ -217,55 +205,110 @@ void Turns::MoveBuffers() {
   }
 }
 
-void Turns::FindRegions() {
-  for (Region& region : regions_) {
-    llvm::MapVector<BasicBlock*, unsigned> steps;  // nearest first
-    steps.insert({region.head, 0});
-    for (unsigned i = 0; i < steps.size(); ++i) {
-      const auto [block, away] = *std::next(steps.begin(), i);
-      if (const auto stop = stop_of_.find(block); stop != stop_of_.end()) {
-        region.stops.emplace_back(stop->second, away);
-        continue;
-      }
-      region.ends |= block == done_;
-      for (BasicBlock* next : llvm::successors(block)) steps.insert({next, away + 1});
-    }
-  }
-  in_step_ = InStep();
-}
-
-/// The regions that `stop` ends, the nearest first.
-llvm::SmallVector<unsigned, 4> Turns::RegionsBefore(unsigned stop) const {
-  llvm::SmallVector<std::pair<unsigned, unsigned>, 4> found;  // how far away, and the region
-  for (unsigned i = 0; i < regions_.size(); ++i)
-    for (const auto& [end, away] : regions_[i].stops)
-      if (end == stop) found.emplace_back(away, i);
-  llvm::sort(found);
-  llvm::SmallVector<unsigned, 4> regions;
-  for (const auto& [away, region] : found) regions.push_back(region);
-  return regions;
-}
-
-/// All warps go through the same stops, one after the other, and end behind the last one.
-bool Turns::InStep() const {
-  for (const Region& region : regions_)
-    if (region.stops.size() + (region.ends ? 1 : 0) != 1) return false;
-  for (unsigned i = 0; i < stops_.size(); ++i)
-    if (RegionsBefore(i).size() != 1) return false;
-  return true;
+/// Where a warp may come from behind the beginning of `from` without a stop in between.
+llvm::SmallSetVector<BasicBlock*, 16> Turns::WithoutStop(BasicBlock* from) const {
+  llvm::SmallSetVector<BasicBlock*, 16> seen;
+  const auto add = [&](BasicBlock* block) {
+    if (places_.stop_of.contains(block) || block == places_.done) return;
+    for (BasicBlock* next : llvm::successors(block)) seen.insert(next);
+  };
+  add(from);
+  for (unsigned i = 0; i < seen.size(); ++i) add(seen[i]);
+  return seen;
 }
 
 /// A stop that a warp reaches from where the value is made without another stop in between.
-void Turns::FindStopsBefore(Kept& kept, const llvm::SmallPtrSet<const BasicBlock*, 16>& live) const {
+void Turns::FindStopsBefore(Kept& kept) const {
   llvm::SetVector<BasicBlock*> seen;
   seen.insert(kept.value->getParent());
   for (unsigned i = 0; i < seen.size(); ++i) {
-    if (const auto stop = stop_of_.find(seen[i]); stop != stop_of_.end()) {
+    if (const auto stop = places_.stop_of.find(seen[i]); stop != places_.stop_of.end()) {
       if (llvm::is_contained(kept.taken, stop->second)) kept.kept.push_back(stop->second);
       continue;
     }
     for (BasicBlock* next : llvm::successors(seen[i]))
-      if (live.contains(next)) seen.insert(next);
+      if (kept.live.contains(next)) seen.insert(next);
+  }
+}
+
+/// Whether `one` is kept where `other` is needed.
+bool Turns::Disturbs(const Kept& one, const Kept& other) const {
+  const auto needed = [&](const BasicBlock* block) { return other.live.contains(block); };
+  if (!one.edges.empty()) return needed(one.value->getParent());
+  return llvm::any_of(one.kept, [&](unsigned stop) { return needed(places_.stops[stop].after); });
+}
+
+/// Whether a phi can have the place of `other`, one of the values that it takes, and of those that are `there` already:
+/// no two are needed at the same time. What it takes besides is kept where it comes from.
+bool Turns::TakesPlaceOf(Kept& phi, Kept& other, llvm::ArrayRef<Kept*> there) const {
+  auto& node = *llvm::cast<llvm::PHINode>(phi.value);
+  if (WithoutStop(node.getParent()).contains(node.getParent())) return false;  // a loop would keep it in each round
+  decltype(phi.edges) edges;
+  const llvm::SmallSetVector<BasicBlock*, 16> near = WithoutStop(other.value->getParent());
+  for (unsigned i = 0; i < node.getNumIncomingValues(); ++i) {
+    BasicBlock* const from = node.getIncomingBlock(i);
+    const bool stopped_since = from != other.value->getParent() && !near.contains(from);
+    if (node.getIncomingValue(i) == other.value && (other.place_of || stopped_since)) continue;
+    const auto* branch = llvm::dyn_cast<llvm::BranchInst>(from->getTerminator());
+    if (!branch || (branch->isConditional() && branch->getSuccessor(0) == branch->getSuccessor(1))) return false;
+    if (!llvm::isa<llvm::UndefValue>(node.getIncomingValue(i))) edges.emplace_back(from, node.getIncomingValue(i));
+  }
+  const auto in_the_way = [&](const Kept* kept) {
+    return kept->live.contains(node.getParent()) || Disturbs(*kept, phi);
+  };
+  if (edges.empty() || llvm::any_of(there, in_the_way)) return false;
+  phi.edges = std::move(edges);
+  return true;
+}
+
+/// Phis between values that are kept: they are not needed behind a stop themselves.
+void Turns::AddCarriers() {
+  llvm::SmallPtrSet<const Value*, 32> kept_values;
+  for (const Kept& kept : kept_)
+    if (!kept.made_again) kept_values.insert(kept.value);
+  const auto takes_kept = [&](const llvm::PHINode& phi) {
+    return llvm::any_of(phi.incoming_values(), [&](const llvm::Use& use) { return kept_values.contains(use.get()); });
+  };
+  llvm::SmallSetVector<llvm::PHINode*, 8> carriers;
+  for (const Kept& kept : kept_) {
+    const auto* const phi = kept.made_again ? nullptr : llvm::dyn_cast<llvm::PHINode>(kept.value);
+    if (!phi) continue;
+    for (const llvm::Use& use : phi->incoming_values()) {
+      auto* const between = llvm::dyn_cast<llvm::PHINode>(use.get());
+      if (between && !kept_values.contains(between) && takes_kept(*between)) carriers.insert(between);
+    }
+  }
+  for (llvm::PHINode* const carrier : carriers) {
+    kept_.emplace_back(*carrier);
+    kept_.back().live = BlocksThatNeed(*carrier);
+    kept_.back().carries = true;
+  }
+}
+
+/// Where a value lives on in a phi, as the sum of a thread does that adds to it in some turns and not in others, both
+/// have one place: warps that do not change it do nothing.
+void Turns::SharePlaces() {
+  AddCarriers();
+  llvm::DenseMap<const Value*, Kept*> kept_of;
+  for (Kept& kept : kept_)
+    if (!kept.made_again) kept_of[kept.value] = &kept;
+  llvm::DenseMap<Kept*, llvm::SmallVector<Kept*, 4>> there;  // by the first of them
+  for (Instruction& instruction : llvm::instructions(function_)) {
+    auto* const phi = llvm::dyn_cast<llvm::PHINode>(&instruction);
+    if (!phi || !kept_of.contains(phi)) continue;
+    Kept& kept = *kept_of.lookup(phi);
+    for (const llvm::Use& use : phi->incoming_values()) {
+      Kept* other = kept_of.lookup(use.get());
+      if (!other || other == &kept || (other->carries && !other->place_of)) continue;
+      Kept* const first = other->place_of ? other->place_of : other;
+      if (there[first].empty()) there[first].push_back(first);
+      if (first == &kept || llvm::is_contained(there[first], &kept) || there.contains(&kept)) continue;
+      if (!TakesPlaceOf(kept, *other, there[first])) continue;
+      kept.place_of = first;
+      kept.kept.clear();
+      there[first].push_back(&kept);
+      break;
+    }
   }
 }
 
@@ -289,20 +332,28 @@ bool Turns::IsLittleWork(const Value* value, int& budget) const {
 void Turns::FindKept() {
   constexpr int kLittleWork = 12;
   for (BasicBlock& block : function_) {
-    if (&block == entry_) continue;
+    if (&block == entry_ || &block == start_ || &block == places_.over) continue;
     for (Instruction& instruction : block) {
       if (&instruction == warp_ || &instruction == frame_ || !instruction.isUsedOutsideOfBlock(&block)) continue;
-      const llvm::SmallPtrSet<const BasicBlock*, 16> live = BlocksThatNeed(instruction);
       Kept kept(instruction);
-      for (unsigned stop = 0; stop < stops_.size(); ++stop)
-        if (live.contains(stops_[stop].after)) kept.taken.push_back(stop);
+      kept.live = BlocksThatNeed(instruction);
+      for (unsigned stop = 0; stop < places_.stops.size(); ++stop)
+        if (kept.live.contains(places_.stops[stop].after)) kept.taken.push_back(stop);
       if (kept.taken.empty()) continue;
       int budget = kLittleWork;
       kept.made_again = IsLittleWork(&instruction, budget);
-      if (!kept.made_again) FindStopsBefore(kept, live);
+      if (!kept.made_again) FindStopsBefore(kept);
       kept_.push_back(std::move(kept));
     }
   }
+}
+
+/// Puts a value into the frame at the end of `block`.
+void Turns::KeepAt(BasicBlock& block, Value* value, std::uint64_t offset) {
+  llvm::IRBuilder<> b(block.getTerminator());
+  if (llvm::Type* const type = StorageType(value->getType()); type != value->getType())
+    value = b.CreateBitCast(value, type);
+  b.CreateStore(value, Slot(b, frame_, offset));
 }
 
 /// Gives each kept value its place, the largest first, and keeps it before the stops.
@@ -312,26 +363,95 @@ void Turns::Keep() {
     return layout_.getTypeAllocSize(StorageType(kept->value->getType())).getFixedValue();
   };
   for (Kept& kept : kept_)
-    if (!kept.made_again) by_size.push_back(&kept);
+    if (!kept.made_again && !kept.place_of && !kept.carries) by_size.push_back(&kept);
   std::ranges::stable_sort(by_size, std::greater{}, bytes);
-  for (Kept* kept : by_size) {
-    llvm::Type* const type = StorageType(kept->value->getType());
-    kept->offset = Place(bytes(kept), std::min<std::uint64_t>(layout_.getPrefTypeAlign(type).value(), kLine));
-    for (const unsigned stop : kept->kept) {
-      llvm::IRBuilder<> b(stops_[stop].before->getTerminator());
-      Value* stored = kept->value;
-      if (type != stored->getType()) stored = b.CreateBitCast(stored, type);
-      b.CreateStore(stored, Slot(b, frame_, kept->offset));
+  for (Kept* kept : by_size)
+    kept->offset =
+        Place(bytes(kept),
+              std::min<std::uint64_t>(layout_.getPrefTypeAlign(StorageType(kept->value->getType())).value(), kLine));
+  llvm::DenseMap<std::pair<BasicBlock*, BasicBlock*>, BasicBlock*> ways;
+  for (Kept& kept : kept_) {
+    if (kept.made_again) continue;
+    if (kept.place_of) kept.offset = kept.place_of->offset;
+    for (const unsigned stop : kept.kept) KeepAt(*places_.stops[stop].before, kept.value, kept.offset);
+    for (const auto& [from, value] : kept.edges) {
+      BasicBlock*& way = ways[{from, kept.value->getParent()}];
+      if (!way) way = from->getSingleSuccessor() ? from : llvm::SplitEdge(from, kept.value->getParent());
+      KeepAt(*way, value, kept.offset);
     }
   }
-  if (!in_step_) state_offset_ = Place(4, 4);
+  if (!places_.AlwaysInStep()) frames_.state_offset = Place(4, 4);
   // An odd number of lines: frames at the same distance from each other would share few sets of the cache.
-  frame_bytes_ = (llvm::alignTo(frame_bytes_, kLine) / kLine | 1) * kLine;
+  frames_.bytes = (llvm::alignTo(frames_.bytes, kLine) / kLine | 1) * kLine;
+}
+
+/// A condition that holds for all warps from a number on, or for none of them, as it compares the warp's number, or its
+/// first thread's where threads stand in one row.
+std::optional<std::pair<unsigned, bool>> Turns::IdleSide(const Value* condition) const {
+  const auto* compare = llvm::dyn_cast<llvm::ICmpInst>(condition);
+  const auto* load = compare ? llvm::dyn_cast<llvm::LoadInst>(compare->getOperand(0)) : nullptr;
+  const auto* bound = compare ? llvm::dyn_cast<llvm::ConstantInt>(compare->getOperand(1)) : nullptr;
+  if (!load || !bound || !load->hasMetadata(llvm::LLVMContext::MD_invariant_load)) return std::nullopt;
+  llvm::APInt offset(64, 0);
+  const Value* const base = load->getPointerOperand()->stripAndAccumulateConstantOffsets(layout_, offset, true);
+  const bool thread = in_a_row_ && offset == offsetof(WarpCtx, tid0);
+  if (base != warp_ || !load->getType()->isIntegerTy(32) || (!thread && offset != offsetof(WarpCtx, warp_id)))
+    return std::nullopt;
+  const unsigned each = thread ? kWarpSize : 1;
+  // Numbers of a CTA's threads are below 2^31: both kinds of compares see the same.
+  constexpr std::uint64_t kMostThreads = 1024;
+  const std::uint64_t limit = bound->getZExtValue();
+  if (limit > kMostThreads) return std::nullopt;
+  const auto from = [&](std::uint64_t least) { return static_cast<unsigned>((least + each - 1) / each); };
+  switch (compare->getPredicate()) {
+    case llvm::CmpInst::ICMP_UGT:
+    case llvm::CmpInst::ICMP_SGT: return std::pair(from(limit + 1), true);
+    case llvm::CmpInst::ICMP_UGE:
+    case llvm::CmpInst::ICMP_SGE: return std::pair(from(limit), true);
+    case llvm::CmpInst::ICMP_ULT:
+    case llvm::CmpInst::ICMP_SLT: return std::pair(from(limit), false);
+    case llvm::CmpInst::ICMP_ULE:
+    case llvm::CmpInst::ICMP_SLE: return std::pair(from(limit + 1), false);
+    case llvm::CmpInst::ICMP_EQ: return std::pair(from(limit + 1), false);
+    case llvm::CmpInst::ICMP_NE: return std::pair(from(limit + 1), true);
+    default: return std::nullopt;
+  }
+}
+
+/// The number of the warp from which on all go from the beginning of `region` to its likely stop without a store or a
+/// call on their way; 0: there is none.
+unsigned Turns::IdleFrom(unsigned region) const {
+  constexpr unsigned kMostBlocks = 8;
+  const unsigned stop = places_.LikelyStop(region);
+  unsigned idle = 0;
+  const BasicBlock* block = places_.regions[region].head;
+  for (unsigned i = 0; i < kMostBlocks; ++i) {
+    for (const Instruction& instruction : *block)
+      if (&instruction != warp_ && &instruction != frame_ && instruction.mayHaveSideEffects()) return 0;
+    if (block == places_.done) return stop == places_.stops.size() ? idle : 0;
+    if (const auto at = places_.stop_of.find(block); at != places_.stop_of.end()) return at->second == stop ? idle : 0;
+    const auto* branch = llvm::dyn_cast<llvm::BranchInst>(block->getTerminator());
+    if (!branch) return 0;
+    unsigned way = 0;
+    if (branch->isConditional()) {
+      const auto side = IdleSide(branch->getCondition());
+      if (!side) return 0;
+      idle = std::max({idle, side->first, 1u});
+      way = side->second ? 0 : 1;
+    }
+    block = branch->getSuccessor(way);
+  }
+  return 0;
+}
+
+void Turns::FindIdle() {
+  for (unsigned region = 0; region < places_.regions.size(); ++region)
+    places_.regions[region].idle_from = IdleFrom(region);
 }
 
 Value* Turns::MakeAgain(Value* value, llvm::IRBuilder<>& b, unsigned region, llvm::DenseMap<Value*, Value*>& made) {
-  if (value == warp_) return regions_[region].warp;
-  if (value == frame_) return regions_[region].frame;
+  if (value == warp_) return places_.regions[region].warp;
+  if (value == frame_) return places_.regions[region].frame;
   if (IsCommon(value)) return value;
   if (Value* there = made.lookup(value)) return there;
   Instruction* copy = llvm::cast<Instruction>(value)->clone();
@@ -341,8 +461,11 @@ Value* Turns::MakeAgain(Value* value, llvm::IRBuilder<>& b, unsigned region, llv
 
 /// Behind each stop: what is needed is taken from the frame, or made again.
 void Turns::TakeKept() {
-  std::vector<llvm::DenseMap<Value*, Value*>> made(regions_.size());
+  std::vector<llvm::DenseMap<Value*, Value*>> made(places_.regions.size());
+  std::vector<Instruction*> bodies;  // behind the note: from there passes can move it to where it is used
+  for (const TurnRegion& region : places_.regions) bodies.push_back(region.note->getNextNode());
   for (Kept& kept : kept_) {
+    if (kept.taken.empty()) continue;
     llvm::Type* const type = kept.value->getType();
     llvm::SSAUpdater updater;
     updater.Initialize(type, kept.value->getName());
@@ -350,16 +473,16 @@ void Turns::TakeKept() {
     llvm::SmallVector<llvm::Use*, 16> uses;
     for (llvm::Use& use : kept.value->uses()) uses.push_back(&use);
     for (const unsigned stop : kept.taken) {
-      llvm::IRBuilder<> b(regions_[stop + 1].note);
+      llvm::IRBuilder<> b(bodies[stop + 1]);
       Value* taken = nullptr;
       if (kept.made_again) {
         taken = MakeAgain(kept.value, b, stop + 1, made[stop + 1]);
       } else {
         llvm::Type* const stored = StorageType(type);
-        taken = b.CreateLoad(stored, Slot(b, regions_[stop + 1].frame, kept.offset));
+        taken = b.CreateLoad(stored, Slot(b, places_.regions[stop + 1].frame, kept.offset));
         if (stored != type) taken = b.CreateBitCast(taken, type);
       }
-      updater.AddAvailableValue(stops_[stop].after, taken);
+      updater.AddAvailableValue(places_.stops[stop].after, taken);
     }
     for (llvm::Use* use : uses) {
       auto* user = llvm::cast<Instruction>(use->getUser());
@@ -369,163 +492,32 @@ void Turns::TakeKept() {
   }
 }
 
-void Turns::BeginRegion(Region& region) {
-  llvm::IRBuilder<> b(region.head, region.head->begin());
-  region.warp = b.CreatePHI(b.getPtrTy(), 2, "warp");
-  region.frame = b.CreatePHI(b.getPtrTy(), 2, "frame");
-  b.SetInsertPoint(region.head, region.head->getFirstNonPHIIt());
-  region.note = b.CreateStore(region.warp, b.CreateIntToPtr(function_.getArg(3), b.getPtrTy()), true);
-}
-
-/// Room for all frames. Where they say how to go on, all warps are at their start.
-void Turns::PrepareFrames() {
-  llvm::IRBuilder<> b(entry_, entry_->begin());
-  frames_ = b.CreateAlloca(llvm::ArrayType::get(b.getInt8Ty(), frame_bytes_ * warps_), nullptr, "frames");
-  frames_->setAlignment(llvm::Align(kLine));
-  if (in_step_) return;
-  waiting_ = b.CreateAlloca(b.getInt32Ty(), nullptr, "waiting");
-  for (unsigned warp = 0; warp < warps_; ++warp)
-    b.CreateStore(b.getInt32(0), Slot(b, frames_, warp * frame_bytes_ + state_offset_));
-  b.CreateStore(b.getInt32(0), waiting_);
-}
-
-void Turns::Enter(llvm::IRBuilder<>& b, Region& region, Value* warp, Value* frame) {
-  region.warp->addIncoming(warp, b.GetInsertBlock());
-  region.frame->addIncoming(frame, b.GetInsertBlock());
-  b.CreateBr(region.head);
-}
-
-/// Goes to where a warp goes on: in step, the only likely region; otherwise that which its frame says.
-void Turns::EnterLikely(llvm::IRBuilder<>& b, llvm::ArrayRef<unsigned> likely, Value* warp, Value* frame) {
-  if (in_step_) return Enter(b, regions_[likely.front()], warp, frame);
-  Value* const state = likely.empty() ? nullptr : b.CreateLoad(b.getInt32Ty(), Slot(b, frame, state_offset_));
-  for (const unsigned number : likely) {
-    Region& region = regions_[number];
-    BasicBlock* const other = BasicBlock::Create(b.getContext(), "other_place", &function_);
-    region.warp->addIncoming(warp, b.GetInsertBlock());
-    region.frame->addIncoming(frame, b.GetInsertBlock());
-    b.CreateCondBr(b.CreateICmpEQ(state, b.getInt32(number)), region.head, other);
-    b.SetInsertPoint(other);
-  }
-  Enter(b, dispatch_, warp, frame);
-}
-
-/// On to the next warp. Returns where all have had their turn.
-BasicBlock* Turns::GoOn(llvm::IRBuilder<>& b, Value* warp, Value* frame, llvm::ArrayRef<unsigned> likely) {
-  Value* const next = b.CreateInBoundsGEP(b.getInt8Ty(), warp, function_.getArg(2));
-  Value* const next_frame = Slot(b, frame, frame_bytes_);
-  BasicBlock* const more = BasicBlock::Create(b.getContext(), "next_warp", &function_);
-  BasicBlock* const over = BasicBlock::Create(b.getContext(), "turn_over", &function_);
-  b.CreateCondBr(b.CreateICmpEQ(next, function_.getArg(1)), over, more);
-  b.SetInsertPoint(more);
-  EnterLikely(b, likely, next, next_frame);
-  return over;
-}
-
-/// All warps have stopped or ended, and not all of them ended.
-void Turns::BeginTurn(llvm::IRBuilder<>& b, llvm::ArrayRef<unsigned> likely) {
-  if (!in_step_) b.CreateStore(b.getInt32(0), waiting_);
-  EnterLikely(b, likely, function_.getArg(0), frames_);
-}
-
-void Turns::EndBy(const Stop& stop, unsigned number) {
-  stop.before->getTerminator()->eraseFromParent();
-  llvm::IRBuilder<> b(stop.before);
-  if (!in_step_) {
-    b.CreateStore(b.getInt32(number + 1), Slot(b, frame_, state_offset_));
-    b.CreateStore(b.getInt32(1), waiting_);
-  }
-  constexpr std::size_t kMostLikely = 3;
-  llvm::SmallVector<unsigned, 4> likely = RegionsBefore(number);
-  likely.resize(std::min(likely.size(), kMostLikely));
-  b.SetInsertPoint(GoOn(b, warp_, frame_, likely));
-  BeginTurn(b, {number + 1});
-}
-
-/// Behind the last warp of a turn that has ended: another turn where some have stopped.
-void Turns::EmitOver(BasicBlock* over) {
-  llvm::IRBuilder<> b(over);
-  BasicBlock* const turn = BasicBlock::Create(b.getContext(), "next_turn", &function_);
-  BasicBlock* const last = BasicBlock::Create(b.getContext(), "all_ended", &function_);
-  b.CreateCondBr(b.CreateICmpEQ(b.CreateLoad(b.getInt32Ty(), waiting_), b.getInt32(0)), last, turn);
-  b.SetInsertPoint(turn);
-  BeginTurn(b, {});
-  b.SetInsertPoint(last);
-  b.CreateRetVoid();
-}
-
-void Turns::EndAtDone() {
-  if (!done_) return;
-  done_->getTerminator()->eraseFromParent();
-  llvm::IRBuilder<> b(done_);
-  if (!in_step_) {
-    b.CreateStore(b.getInt32(static_cast<std::uint32_t>(regions_.size())), Slot(b, frame_, state_offset_));
-    EmitOver(GoOn(b, warp_, frame_, {}));
-    return;
-  }
-  const auto last = std::ranges::find_if(regions_, [](const Region& region) { return region.ends; });
-  b.SetInsertPoint(GoOn(b, warp_, frame_, {static_cast<unsigned>(last - regions_.begin())}));
-  b.CreateRetVoid();
-}
-
-/// Where a warp goes on as its frame says; warps that have ended are left out.
-void Turns::EmitDispatch() {
-  llvm::IRBuilder<> b(dispatch_.head);
-  BasicBlock* const never = BasicBlock::Create(b.getContext(), "never", &function_);
-  BasicBlock* const skip = BasicBlock::Create(b.getContext(), "skip", &function_);
-  Value* const state = b.CreateLoad(b.getInt32Ty(), Slot(b, dispatch_.frame, state_offset_));
-  llvm::SwitchInst* const go = b.CreateSwitch(state, never);
-  for (unsigned i = 0; i < regions_.size(); ++i) {
-    go->addCase(b.getInt32(i), regions_[i].head);
-    regions_[i].warp->addIncoming(dispatch_.warp, dispatch_.head);
-    regions_[i].frame->addIncoming(dispatch_.frame, dispatch_.head);
-  }
-  go->addCase(b.getInt32(static_cast<std::uint32_t>(regions_.size())), skip);
-  b.SetInsertPoint(never);
-  b.CreateUnreachable();
-  b.SetInsertPoint(skip);
-  EmitOver(GoOn(b, dispatch_.warp, dispatch_.frame, {}));
-}
-
-/// From one warp to the next, and from one turn to the next.
-void Turns::Connect() {
-  PrepareFrames();
-  for (Region& region : regions_) BeginRegion(region);
-  regions_.front().warp->addIncoming(function_.getArg(0), entry_);
-  regions_.front().frame->addIncoming(frames_, entry_);
-  if (!in_step_) {
-    llvm::IRBuilder<> b(BasicBlock::Create(function_.getContext(), "go_on", &function_));
-    dispatch_.head = b.GetInsertBlock();
-    dispatch_.warp = b.CreatePHI(b.getPtrTy(), 4);
-    dispatch_.frame = b.CreatePHI(b.getPtrTy(), 4);
-    EmitDispatch();
-  }
-  for (unsigned i = 0; i < stops_.size(); ++i) EndBy(stops_[i], i);
-  EndAtDone();
-}
-
 /// Puts the warp that runs and its frame where a mark stands for them.
 void Turns::ReplaceTurnValues() {
   for (Instruction* const mark : {warp_, frame_}) {
     llvm::SSAUpdater updater;
     updater.Initialize(mark->getType(), mark->getName());
-    for (const Region& region : regions_)
+    for (const TurnRegion& region : places_.regions)
       updater.AddAvailableValue(region.head, mark == warp_ ? region.warp : region.frame);
     for (llvm::Use& use : llvm::make_early_inc_range(mark->uses())) updater.RewriteUseAfterInsertions(use);
     mark->eraseFromParent();
   }
 }
 
-void Turns::Take() {
+bool Turns::Take() {
   Split();
   MoveCommon();
   MoveBuffers();
-  FindRegions();
+  places_.FindRegions();
   FindKept();
+  SharePlaces();
   Keep();
-  Connect();
+  FindIdle();
+  if (frames_.bytes * frames_.warps > kMostTurnFrames) return false;
+  TurnOrder(function_, places_, frames_, start_, warp_, frame_).Connect();
   TakeKept();
   ReplaceTurnValues();
+  return true;
 }
 
 }  // namespace
@@ -543,19 +535,22 @@ llvm::CallInst* EmitTurnMark(llvm::IRBuilder<>& b, TurnMark mark) {
   return b.CreateCall(callee);
 }
 
+void MarkWhole(llvm::Instruction& turn) { turn.setMetadata(kWholeTurn, llvm::MDNode::get(turn.getContext(), {})); }
+
 void MarkShared(llvm::AllocaInst& buffer) {
   buffer.setMetadata(kSharedBuffer, llvm::MDNode::get(buffer.getContext(), {}));
 }
 
-void TakeTurns(llvm::Module& module, unsigned warps) {
+bool TakeTurns(llvm::Module& module, unsigned warps, bool in_a_row) {
   for (llvm::Function& function : module) {
     const bool turns = llvm::any_of(llvm::instructions(function), [](const Instruction& instruction) {
       return IsMark(instruction, TurnMark::kBegin);
     });
-    if (turns) Turns(function, warps).Take();
+    if (turns && !Turns(function, warps, in_a_row).Take()) return false;
   }
   for (const char* const name : kMarkNames)
     if (llvm::Function* const mark = module.getFunction(name)) mark->eraseFromParent();
+  return true;
 }
 
 }  // namespace gridloom::exec

@@ -62,6 +62,15 @@ bool MayTakeTurns(SpmdModule& spmd, const llvm::Function& kernel, const CompileO
          kernel.getInstructionCount() <= kMostInstructions && !HasBarriers(DeviceFunctions(spmd, &kernel), spmd);
 }
 
+/// Whether a call goes on with the next CTAs of a row: the kernel is alone, so that nothing else reads the number of
+/// its CTA, and does not ask where it runs.
+bool RunsInRows(const std::vector<llvm::Function*>& functions, const SpmdModule& spmd, const CompileOptions& options) {
+  const auto asks = [](const MarkerInfo& info) {
+    return info.kind == MarkerKind::kSpecial && static_cast<Special>(info.imm) == Special::kSmId;
+  };
+  return functions.size() == 1 && options.record == Recording::kNone && !UsesMarker(functions, spmd, asks);
+}
+
 /// The parameters of a CtaEntry.
 llvm::SmallVector<llvm::Type*, 8> CtaEntryTypes(llvm::LLVMContext& context) {
   llvm::Type* pointer = llvm::PointerType::get(context, 0);
@@ -106,7 +115,7 @@ bool WaitsForChildren(const std::vector<llvm::Function*>& functions, const SpmdM
 }
 
 Status Vectorize(SpmdModule& spmd, llvm::Function* kernel, const AddressTaken& address_taken,
-                 const CompileOptions& options, KernelFacts& facts) {
+                 const CompileOptions& options, KernelFacts& facts, bool may_take_turns) {
   const ThreadEnds thread_ends(spmd, address_taken);
   WarpModule module(spmd, options, address_taken, thread_ends);
   module.static_shared_bytes = facts.static_shared_bytes;
@@ -135,12 +144,14 @@ Status Vectorize(SpmdModule& spmd, llvm::Function* kernel, const AddressTaken& a
   yields |= WaitsForChildren(sources, spmd);
   if (yields || !kInlineRingSwitch || UsesMarker(sources, spmd, sleeps)) module.simple_barriers = false;
   facts.needs_fiber = any_barrier || yields;
-  module.turns = any_barrier && module.simple_barriers && !module.gives_way && MayTakeTurns(spmd, *kernel, options);
+  module.turns = may_take_turns && any_barrier && module.simple_barriers && !module.gives_way &&
+                 MayTakeTurns(spmd, *kernel, options);
   if (module.turns) facts.needs_fiber = false;
   facts.simple_barriers = any_barrier && module.simple_barriers && !module.turns;
   facts.gives_way = module.gives_way;
   facts.turns = module.turns;
   facts.by_cta = module.by_cta = module.turns || (!facts.needs_fiber && GainsByCta(*kernel, options));
+  facts.by_row = module.by_row = module.by_cta && RunsInRows(sources, spmd, options);
   for (std::size_t i = 0; i < sources.size(); ++i) {
     llvm::Function* target = DeclareWarpForm(*sources[i], sources[i] == kernel, module.by_cta);
     target->setAttributes(target->getAttributes().addFnAttributes(

@@ -28,8 +28,8 @@ bool WaitsForChildren(const std::vector<llvm::Function*>& functions, const SpmdM
 
 /// Adds the warp form of `kernel` and of every device function it needs to `spmd`'s module and removes the SPMD form.
 /// `facts` has what the lifter knows (accesses proven to be below static_shared_bytes need no check) and gets what its
-/// warps do. Fails with what cannot be vectorised.
+/// warps do. `may_take_turns`: at barriers, within one call (turns.h). Fails with what cannot be vectorised.
 Status Vectorize(SpmdModule& spmd, llvm::Function* kernel, const AddressTaken& address_taken,
-                 const CompileOptions& options, KernelFacts& facts);
+                 const CompileOptions& options, KernelFacts& facts, bool may_take_turns = true);
 
 }  // namespace gridloom::exec

@@ -26,6 +26,9 @@ void CtaLoopEmitter::EmitLoopHead() {
     common->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(b_.getContext(), {}));
     w_.entry_values[WarpBuilder::FieldKey('w', offset)] = common;
   }
+  cta_start_ = w_.entry;
+  cta_trail_ = w_.target->getArg(3);
+  if (module_.by_row) BeginCta();
   w_.head = w_.NewBlock("warp");
   b_.CreateBr(w_.head);
   b_.SetInsertPoint(w_.head);
@@ -35,20 +38,71 @@ void CtaLoopEmitter::EmitLoopHead() {
     return;
   }
   auto* warp = b_.CreatePHI(b_.getPtrTy(), 2);
-  warp->addIncoming(w_.target->getArg(0), w_.entry);
+  warp->addIncoming(w_.target->getArg(0), cta_start_);
   w_.warp = warp;
   trail_ = b_.CreatePHI(b_.getInt64Ty(), 2);
-  trail_->addIncoming(w_.target->getArg(3), w_.entry);
+  trail_->addIncoming(cta_trail_, cta_start_);
   if (!module_.warp_of.empty()) b_.CreateStore(b_.getInt32(0), w_.ExitedMask());
 }
 
-/// Behind a warp's end: the next one. What the slots held is of the last one, and must not be carried around the loop.
-/// Undefined, not poison: where lanes are off, bits of it may stand beside those of lanes that are on.
+/// The head of the loop over the CTAs of a row. Their number is all that differs, so it is not loaded: what is loaded
+/// from the CTA does not change.
+void CtaLoopEmitter::BeginCta() {
+  Value* cta = w_.WarpField(offsetof(WarpCtx, cta), b_.getPtrTy());
+  Value* first =
+      b_.CreateLoad(b_.getInt32Ty(), b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), cta, offsetof(CtaCtx, ctaid)));
+  cta_start_ = w_.NewBlock("cta");
+  b_.CreateBr(cta_start_);
+  b_.SetInsertPoint(cta_start_);
+  cta_x_ = b_.CreatePHI(b_.getInt32Ty(), 2);
+  cta_x_->addIncoming(first, w_.entry);
+  w_.entry_values[WarpBuilder::FieldKey('c', offsetof(CtaCtx, ctaid))] = cta_x_;
+  if (module_.turns) return;
+  auto* trail = b_.CreatePHI(b_.getInt64Ty(), 2);
+  trail->addIncoming(cta_trail_, w_.entry);
+  cta_trail_ = trail;
+}
+
+/// Behind a CTA's end: the next one of the row, if it is to run in this call.
+void CtaLoopEmitter::EndCta() {
+  if (!cta_x_) return static_cast<void>(b_.CreateRetVoid());
+  Value* cta = w_.WarpField(offsetof(WarpCtx, cta), b_.getPtrTy());
+  const auto field = [&](std::size_t offset) { return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), cta, offset); };
+  Value* left_field = field(offsetof(CtaCtx, row_left));
+  Value* left = b_.CreateLoad(b_.getInt32Ty(), left_field);
+  BasicBlock *next = w_.NewBlock("next_cta"), *over = w_.NewBlock("row_over");
+  b_.CreateCondBr(b_.CreateICmpEQ(left, b_.getInt32(0)), over, next);
+  b_.SetInsertPoint(over);
+  b_.CreateRetVoid();
+  b_.SetInsertPoint(next);
+  b_.CreateStore(b_.CreateSub(left, b_.getInt32(1)), left_field);
+  Value* x = b_.CreateAdd(cta_x_, b_.getInt32(1));
+  b_.CreateStore(x, field(offsetof(CtaCtx, ctaid)));
+  cta_x_->addIncoming(x, next);
+  if (auto* trail = llvm::dyn_cast<llvm::PHINode>(cta_trail_))
+    trail->addIncoming(b_.CreateAdd(trail, b_.getInt64(kMostWarps)), next);
+  b_.CreateBr(cta_start_);
+}
+
+/// What the slots held is of the last warp, and must not be carried around the loop. Undefined, not poison: where lanes
+/// are off, bits of it may stand beside those of lanes that are on.
+void CtaLoopEmitter::ForgetLastWarp(BasicBlock* at) {
+  b_.SetInsertPoint(at, at->getFirstNonPHIIt());
+  for (const auto& [instruction, slot] : values_.slots())
+    b_.CreateStore(llvm::UndefValue::get(slot->getAllocatedType()), slot);
+  for (const auto& [number, loop] : loop_records_.loops()) {
+    if (loop.rounds) b_.CreateStore(llvm::UndefValue::get(b_.getInt64Ty()), loop.rounds);
+  }
+  for (const auto& [load, note] : rows_.notes()) b_.CreateStore(llvm::UndefValue::get(b_.getInt1Ty()), note.in_rows);
+}
+
+/// Behind a warp's end: the next one.
 void CtaLoopEmitter::EmitLoopEnd() {
   if (module_.turns) {
     b_.SetInsertPoint(copies_.done);
     EmitTurnMark(b_, TurnMark::kEnd);
-    b_.CreateRetVoid();
+    EndCta();
+    if (cta_x_) ForgetLastWarp(cta_start_);
     return;
   }
   BasicBlock* last = w_.NewBlock("last");
@@ -73,14 +127,8 @@ void CtaLoopEmitter::EmitLoopEnd() {
   if (record_buffer_.slot)
     b_.CreateStore(b_.CreateLoad(b_.getPtrTy(), record_buffer_.slot),
                    record_buffer_.RecordCursorOf(w_.target->getArg(0)));
-  b_.CreateRetVoid();
-  b_.SetInsertPoint(w_.head, w_.head->getFirstNonPHIIt());
-  for (const auto& [instruction, slot] : values_.slots())
-    b_.CreateStore(llvm::UndefValue::get(slot->getAllocatedType()), slot);
-  for (const auto& [number, loop] : loop_records_.loops()) {
-    if (loop.rounds) b_.CreateStore(llvm::UndefValue::get(b_.getInt64Ty()), loop.rounds);
-  }
-  for (const auto& [load, note] : rows_.notes()) b_.CreateStore(llvm::UndefValue::get(b_.getInt1Ty()), note.in_rows);
+  EndCta();
+  ForgetLastWarp(w_.head);
 }
 
 }  // namespace gridloom::exec

@@ -26,12 +26,19 @@ class CtaLoopEmitter : Emitter {
   void EmitLoopEnd();
 
  private:
+  void BeginCta();
+  void EndCta();
+  void ForgetLastWarp(llvm::BasicBlock* at);
+
   WarpValues& values_;
   RecordBuffer& record_buffer_;
   LoopRecordEmitter& loop_records_;
   RowAccess& rows_;
   BlockCopies& copies_;
-  llvm::PHINode* trail_ = nullptr;  ///< the trail of the CtaEntry plus the number of the warp
+  llvm::PHINode* trail_ = nullptr;         ///< that of the CTA plus the number of the warp
+  llvm::BasicBlock* cta_start_ = nullptr;  ///< of the loop over the CTAs of a row; the entry where there is none
+  llvm::PHINode* cta_x_ = nullptr;         ///< null: no rows
+  llvm::Value* cta_trail_ = nullptr;       ///< not where warps take turns
 };
 
 }  // namespace gridloom::exec

@@ -30,6 +30,7 @@ struct WarpModule {
   unsigned few_lanes = 8;  ///< CompileOptions::few_lanes
   unsigned pieces = 1;     ///< machine vectors that 16 words take
   bool by_cta = false;     ///< the kernel's warp form is a CtaEntry
+  bool by_row = false;     ///< that goes on with the next CTAs of the row
   bool turns = false;      ///< its warps take turns at barriers within one call (turns.h)
   bool gives_way = false;  ///< some warp gives way between barriers (give_way.h)
   std::string error;

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "sim/exec/compiler/pending_set.h"
+#include "sim/exec/compiler/turns.h"
 #include "sim/exec/compiler/warp_copies.h"
 #include "sim/exec/compiler/warp_frame.h"
 #include "sim/exec/compiler/warp_helpers.h"
@@ -83,8 +84,11 @@ void BarrierEmitter::EmitBarrierEnd(const llvm::CallInst& call, const MarkerInfo
   const auto together = [&]() -> Value* {  // null: the barrier counts nothing
     if (!module_.simple_barriers) return general(0);
     EmitFullBarrier();
-    if (module_.turns && !w_.divergent)
-      whole_turns_.emplace_back(&b_.GetInsertBlock()->back(), instruction->getParent()->getSingleSuccessor());
+    if (module_.turns && !w_.divergent) {
+      llvm::Instruction& turn = b_.GetInsertBlock()->back();
+      MarkWhole(turn);
+      whole_turns_.emplace_back(&turn, instruction->getParent()->getSingleSuccessor());
+    }
     return nullptr;
   };
   Value* out = nullptr;

@@ -9,7 +9,7 @@
 
 namespace gridloom::exec {
 
-inline constexpr std::uint32_t kAbiVersion = 14;
+inline constexpr std::uint32_t kAbiVersion = 15;
 inline constexpr unsigned kWarpSize = 32;
 inline constexpr unsigned kHalfWarp = kWarpSize / 2;
 
@@ -31,8 +31,11 @@ using WarpEntry = void (*)(WarpCtx* warp);
 /// `trail` + i is in a general register or on the stack, where the fault handler finds it: storing the warp would cost
 /// a kernel that streams a sixth of its speed. `trail` is a multiple of kMostWarps that no other call has had. Where
 /// warps take turns at barriers (KernelFacts::turns) it is the address where the code stores which warp runs.
+/// Where the code can (KernelFacts::by_row) the next CTAs of the row run in the same call, as many as CtaCtx::row_left
+/// says: the code counts that down and ctaid[0] up, and the trail of each is kMostWarps larger.
 using CtaEntry = void (*)(WarpCtx* first, WarpCtx* end, std::uint64_t stride, std::uint64_t trail);
 inline constexpr std::uint64_t kMostWarps = 64;  ///< of a CTA, rounded up to a power of two
+inline constexpr std::uint64_t kMostInRow = 64;  ///< CTAs of one call
 
 //  X(Enumerator, convergent, reads memory, writes memory): see sim/exec/runtime/helpers_*.cpp for what each does.
 enum class Helper : std::uint32_t {
@@ -77,6 +80,7 @@ struct CtaCtx {
   // The full barrier of kernels with simple barriers whose warps give way (give_way.h).
   std::uint32_t arrived_warps;  ///< 0 when nobody waits
   std::uint32_t barrier_phase;  ///< counts the times it was full
+  std::uint32_t row_left;       ///< how many CTAs run behind this one in the same call
   std::uint64_t own_memory;     ///< global memory of the CTA alone (%perctamemoryoffset), 0 where the kernel has none
   WarpCtx* ring;                ///< a warp that has not ended, or null
   void* owner;                  ///< the runtime's CTA object

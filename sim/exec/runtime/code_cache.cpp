@@ -25,7 +25,7 @@ namespace gridloom::exec {
 namespace {
 
 constexpr char kMagic[8] = {'G', 'L', 'K', 'E', 'R', 'N', 'E', 'L'};
-constexpr std::uint32_t kFormat = 5;
+constexpr std::uint32_t kFormat = 6;
 constexpr std::uint64_t kMaxFileBytes = std::uint64_t{256} << 20;
 constexpr std::string_view kSuffix = ".glk";
 // A FIFO in a file's place would have its opener wait.
@@ -44,7 +44,7 @@ struct FileHeader {
   std::uint8_t gives_way;
   Holds holds;
   std::uint8_t turns;
-  std::uint8_t zero;
+  std::uint8_t by_row;
   std::uint64_t object_bytes;
   std::uint64_t checksum[2];  // of the header with this field zero, and of the object
 };
@@ -132,6 +132,7 @@ void Put(const KernelFacts& facts, FileHeader& header) {
   header.gives_way = facts.gives_way;
   header.recursive = facts.recursive;
   header.by_cta = facts.by_cta;
+  header.by_row = facts.by_row;
   header.turns = facts.turns;
 }
 
@@ -145,6 +146,7 @@ KernelFacts FactsOf(const FileHeader& header) {
           .gives_way = header.gives_way != 0,
           .recursive = header.recursive != 0,
           .by_cta = header.by_cta != 0,
+          .by_row = header.by_row != 0,
           .turns = header.turns != 0};
 }
 

@@ -238,6 +238,19 @@ void Unit::MoveInRow() {
   ctx.live_warps = launch->ctx.warps_per_cta;
 }
 
+std::uint64_t Unit::InRow(std::uint64_t most) const {
+  const Launch& l = *launch;
+  if (ctas.size() != 1 || check || recording() || !l.ctas.empty() || l.kernel->reserved_shared_bytes != 0) return 1;
+  return std::min({most, kMostInRow, std::uint64_t{l.unit_grid[0] - position_[0]}});
+}
+
+void Unit::RunInRow(std::uint64_t count) {
+  const auto more = static_cast<std::uint32_t>(count - 1);
+  ctas[0].ctx.row_left = more;
+  position_[0] += more;
+  sm_ = (sm_ + more) % launch->sm_share;
+}
+
 /// Toolkits take it that the memory reserved for them is zero when a CTA begins.
 void Unit::ClearReservedShared() {
   const std::uint32_t bytes = launch->kernel->reserved_shared_bytes;

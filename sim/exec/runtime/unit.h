@@ -82,6 +82,10 @@ struct Unit {
   void LinkRing(std::uint32_t first_cta, std::uint32_t last_cta);
   /// From number `index` to the next one.
   void Advance();
+  /// How many CTAs of a row one call may run from the unit's place on, of `most` that are to run (KernelFacts::by_row).
+  std::uint64_t InRow(std::uint64_t most) const;
+  /// The next call runs so many: the unit is then at the place of the last one.
+  void RunInRow(std::uint64_t count);
 
   // --- while it runs; all take the running warp ---
   [[noreturn]] void End(Warp& warp);

@@ -166,7 +166,8 @@ bool Worker::Claim(UnitSpan& span, std::uint64_t most, bool even_if_superseded) 
 
 namespace {
 
-/// Calls run(first) and run(next) … for every unit that `claim` gives, asking after the very first whether to share.
+/// Calls `run` for every unit that `claim` gives, asking after the very first whether to share. It is told how many are
+/// to run from the one at hand on, and says how many have; 0: no more are to run.
 template <typename Claim, typename Begin, typename Run>
 void ForEachUnit(Unit& unit, Claim claim, Begin ask, Run run) {
   std::uint64_t first = 0, end = 0;
@@ -174,8 +175,10 @@ void ForEachUnit(Unit& unit, Claim claim, Begin ask, Run run) {
   while (claim(first, end)) {
     unit.Begin(first);
     for (;;) {
-      if (!run()) return;
-      if (++first == end) break;
+      const std::uint64_t ran = run(end - first);
+      if (ran == 0) return;
+      first += ran;
+      if (first == end) break;
       unit.Advance();
     }
     if (started != 0) started = ask(started);
@@ -211,10 +214,10 @@ struct DirectLoop {
           return true;
         },
         [&](std::uint64_t started) { return Ask(worker, started); },
-        [&] {
-          const bool goes_on = run();
+        [&](std::uint64_t left) {
+          const std::uint64_t ran = run(left);
           worker.launch->NoteEndedUnit();
-          return goes_on;
+          return ran;
         });
   }
 
@@ -226,17 +229,20 @@ struct DirectLoop {
     const CtaEntry cta_entry = worker.launch->kernel->cta_entry;
     const std::atomic<bool>& stop = worker.launch->stop;
     Warp* const last = unit.warps + unit.warp_count;
-    const bool recording = unit.recording(), turns = worker.launch->kernel->turns;
-    ForEach(worker, unit, [&] {
+    const bool recording = unit.recording(), turns = worker.launch->kernel->turns, rows = worker.launch->kernel->by_row;
+    const auto unless_stopped = [&](std::uint64_t ran) { return stop.load(std::memory_order_relaxed) ? 0 : ran; };
+    ForEach(worker, unit, [&](std::uint64_t left) {
+      const std::uint64_t count = rows ? unit.InRow(left) : 1;
+      if (rows) unit.RunInRow(count);
       if (turns) {
         cta_entry(&unit.warps->ctx, &last->ctx, sizeof(Warp), reinterpret_cast<std::uint64_t>(&worker.direct_warp));
-        return !stop.load(std::memory_order_relaxed);
+        return unless_stopped(count);
       }
       if (cta_entry) {
         worker.NextTrail();
         cta_entry(&unit.warps->ctx, &last->ctx, sizeof(Warp), worker.trail);
         if (recording) unit.EndCtaRecords();
-        return !stop.load(std::memory_order_relaxed);
+        return unless_stopped(count);
       }
       for (Warp* warp = unit.warps; warp != last; ++warp) {
         worker.direct_warp = &warp->ctx;
@@ -244,7 +250,7 @@ struct DirectLoop {
         entry(&warp->ctx);
         if (recording) unit.EndSharedRecords(*warp);
       }
-      return !stop.load(std::memory_order_relaxed);
+      return unless_stopped(1);
     });
     unit.PassOnEndedCtas();
     LeaveWarp(self, worker.root);
@@ -271,13 +277,13 @@ void Worker::RunRings() {
   Unit& unit = main_unit();
   if (std::string error = unit.Adopt(*launch, true); !error.empty())
     return RecordFault(*launch, nullptr, FaultKind::kOutOfMemory, kNoLane, 0, 0, std::move(error));
-  DirectLoop::ForEach(*this, unit, [&] {
+  DirectLoop::ForEach(*this, unit, [&](std::uint64_t) -> std::uint64_t {
     for (std::uint32_t c = 0; c < launch->ctas_per_unit; ++c) {
       unit.LinkRing(c, c + 1);
       SwitchWarp(root, *unit.ring);
-      if (launch->stop.load(std::memory_order_relaxed)) return false;
+      if (launch->stop.load(std::memory_order_relaxed)) return 0;
     }
-    return true;
+    return 1;
   });
   if (launch->stop.load(std::memory_order_relaxed)) Abandon(unit);
 }
@@ -488,24 +494,24 @@ void Worker::Abandon(Unit& unit) {
 /// The start is a number that no program is likely to have by chance; the rest counts the calls.
 void Worker::NextTrail() {
   constexpr std::uint64_t kStart = 0xa7c3'5e00'0000'0000;
-  last_trail_ = last_trail_ == 0 ? kStart : last_trail_ + kMostWarps;
+  last_trail_ = last_trail_ == 0 ? kStart : last_trail_ + kMostWarps * kMostInRow;
   trail = last_trail_;
 }
 
 namespace {
 
 /// Follows a CtaEntry's trail: the number of the warp that runs. Words of warps that ran before may still lie about,
-/// but only the running one has the largest.
+/// but only the running one has the largest. So has each CTA of a row.
 __attribute__((no_sanitize("address", "thread"))) std::uint64_t FollowTrail(std::uint64_t trail,
                                                                             std::span<const std::uint64_t> registers,
                                                                             std::uintptr_t low, std::uintptr_t high) {
   std::uint64_t number = 0;
   const auto look = [&](std::uint64_t word) {
-    if (word - trail < kMostWarps) number = std::max(number, word - trail);
+    if (word - trail < kMostWarps * kMostInRow) number = std::max(number, word - trail);
   };
   for (const std::uint64_t word : registers) look(word);
   for (low &= ~std::uintptr_t{7}; low + 8 <= high; low += 8) look(*reinterpret_cast<const std::uint64_t*>(low));
-  return number;
+  return number % kMostWarps;
 }
 
 }  // namespace

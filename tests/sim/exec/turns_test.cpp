@@ -267,6 +267,40 @@ TEST_CASE("Turns_RandomBarriers_AreThoseOfThreadsOneByOne") {
   }
 }
 
+TEST_CASE("Turns_MoreThanFramesHold_IsKeptOnStacks") {
+  Executor executor(TurnMachine());
+  constexpr unsigned kWords = 60, kThreads = 1024;
+  std::string text = R"(.version 8.0
+.target sm_75
+.address_size 64
+.visible .entry keep(.param .u64 in, .param .u64 out)
+{
+  .reg .b32 %r<60>, %t, %i, %sum; .reg .b64 %rd<5>;
+  .shared .align 4 .b8 words[4096];
+  ld.param.u64 %rd1, [in]; ld.param.u64 %rd2, [out];
+  mov.u32 %t, %tid.x; mul.wide.u32 %rd3, %t, 4; add.u64 %rd1, %rd1, %rd3; add.u64 %rd2, %rd2, %rd3;
+)";
+  for (unsigned i = 0; i < kWords; ++i)
+    text += "  ld.global.u32 %r" + std::to_string(i) + ", [%rd1+" + std::to_string(4 * kThreads * i) + "];\n";
+  text += "  shl.b32 %i, %t, 2; st.shared.u32 [%i], %r0;\n  bar.sync 0;\n";
+  text += "  xor.b32 %i, %i, 4092; ld.shared.u32 %sum, [%i];\n";
+  for (unsigned i = 0; i < kWords; ++i) text += "  mad.lo.u32 %sum, %sum, 3, %r" + std::to_string(i) + ";\n";
+  text += "  st.global.u32 [%rd2], %sum;\n  ret;\n}\n";
+  std::vector<std::uint32_t> in(kWords * kThreads), got(kThreads);
+  std::mt19937 random(1);
+  for (std::uint32_t& word : in) word = static_cast<std::uint32_t>(random());
+  const std::uint64_t from = executor.Upload(in), to = executor.Upload(got);
+  REQUIRE(executor.Launch(text, "keep", {1, 1, 1}, {kThreads, 1, 1}, ParamBlock().Add(from).Add(to)).kind ==
+          exec::FaultKind::kNone);
+  executor.Download(to, got);
+  std::vector<std::uint32_t> want(kThreads);
+  for (unsigned t = 0; t < kThreads; ++t) {
+    want[t] = in[kThreads - 1 - t];
+    for (unsigned i = 0; i < kWords; ++i) want[t] = want[t] * 3 + in[i * kThreads + t];
+  }
+  CHECK(got == want);
+}
+
 TEST_CASE("Turns_AFaultNamesTheWarpWhoseTurnItIs") {
   Executor executor(TurnMachine());
   // Each thread stores behind the first barrier; those of one warp store where no memory is, behind the second one.
