@@ -113,6 +113,12 @@ constexpr CommandRow kCommands[] = {
      "  gridloom hardware --json | jq '.[].counters[].name'\n"
      "  gridloom hardware --markdown > docs/hardware-reference.md\n",
      MakeHardware},
+    {"cache", "Show, shrink, export and import the compiled kernels that are kept.", "[OPTIONS] [ACTION] [FILE]",
+     "  gridloom cache\n"
+     "  gridloom cache prune --size 200M               keep those used last\n"
+     "  gridloom cache export kernels.tar.zst          for another machine of the same kind, or the next run of CI\n"
+     "  gridloom cache import kernels.tar.zst\n",
+     MakeCache},
     {"doctor", "Say what is wrong with this machine, and the command that mends it.", "[OPTIONS]",
      "  gridloom doctor\n"
      "  gridloom doctor --json\n",

@@ -28,6 +28,7 @@ std::unique_ptr<Command> MakeInspect();
 std::unique_ptr<Command> MakeRewrite();
 std::unique_ptr<Command> MakeDevices();
 std::unique_ptr<Command> MakeHardware();
+std::unique_ptr<Command> MakeCache();
 std::unique_ptr<Command> MakeDoctor();
 std::unique_ptr<Command> MakeTrace();
 std::unique_ptr<Command> MakeReplay();
