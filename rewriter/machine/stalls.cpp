@@ -128,6 +128,8 @@ class KeptOperands {
   Status CheckSlot(std::uint32_t at, std::uint8_t slot) const {
     const auto all = flow_.instructions();
     const unsigned kept = RegisterIn(all[at], slot);
+    // Sums and comparisons of halves set the bit of a slot that they do not have.
+    if (kept == kNone && slot == 2 && IsOneOf(all[at].format->name, {"HADD2", "HSET2", "HSETP2"})) return {};
     if (kept == kNone || kept == kZeroRegister) return Error{" keeps an operand that is no register"};
     for (std::uint32_t next = at; next < all.size(); ++next) {
       if (next != at && RegisterIn(all[next], slot) != kNone) return {};
@@ -160,8 +162,10 @@ unsigned LeastCycles(const Instruction& from, const Instruction& to, const Regis
     return kArithmetic;
   }
   if (IsOneOf(name, {"DADD", "DMUL", "DFMA"})) return sm < 80 ? 12 : sm < 90 ? 10 : 6;
-  // On sm_90 a product waits for its addend alone.
-  return sm >= 90 && IsOneOf(to.format->name, {"IMAD"}) ? kUniform : kArithmetic;
+  // On sm_90 products have their addends and give their results earlier than others.
+  const bool product = sm >= 90 && IsOneOf(to.format->name, {"IMAD"});
+  if (product && IsOneOf(name, {"IMAD"})) return 2;
+  return product || (sm >= 90 && name.starts_with("IMAD.WIDE")) ? 3 : kArithmetic;
 }
 
 Status CheckStalls(const FlowGraph& flow, unsigned sm) {

@@ -16,6 +16,7 @@ using passes::HiddenRole;
 
 constexpr unsigned kSmWithoutConstantOperands = 90;  // ptxas has them in no arithmetic of sm_90
 constexpr std::uint8_t kBranchStall = 5;
+constexpr std::uint32_t kRegistersOfFullOccupancy = 32;  // 65,536 for 2,048 threads, the most that one has
 
 std::string PlaceOf(const Instruction& instruction, std::uint32_t at) {
   char text[32];
@@ -252,10 +253,10 @@ class Patcher {
     return {};
   }
 
-  /// Of those that the kernel has, or that the driver gives it anyhow.
+  /// Of those that the kernel has, or that cost it no thread of a multiprocessor.
   Result<EndedRegisters> RegistersForEnds() {
-    const std::uint32_t most =
-        std::min({GivenRegisters(out_.registers), parts_.register_limit, parts_.registers + kMostMoreRegisters});
+    const std::uint32_t most = std::min({std::max(GivenRegisters(out_.registers), kRegistersOfFullOccupancy),
+                                         parts_.register_limit, parts_.registers + kMostMoreRegisters});
     auto found = FreeWhereThreadsEnd(flow_, sm_, out_.registers);
     for (std::uint32_t count = out_.registers + 1; !found.ok() && count <= most; ++count) {
       found = FreeWhereThreadsEnd(flow_, sm_, count);

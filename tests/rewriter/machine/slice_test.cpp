@@ -323,7 +323,7 @@ TEST_CASE("SliceCubin_FormThatCounts_HasNoMoreRegistersForIt") {
       INFO("sm_" << sm << " " << kernel.name);
       if (!kernel.why_whole.empty()) continue;
       CHECK(kernel.exits != 0);
-      if (kernel.sites == 0) CHECK((kernel.registers + 7) / 8 == (kernel.registers_before + 7) / 8);
+      if (kernel.sites == 0) CHECK(kernel.registers <= std::max((kernel.registers_before + 7) / 8 * 8, 32U));
     }
   }
 }
