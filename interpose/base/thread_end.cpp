@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "interpose/base/large_stack.h"
+#include "interpose/base/last_thread.h"
 #include "interpose/base/thread_state.h"
 
 namespace gridloom::session {
@@ -18,6 +19,7 @@ void OnThreadEnd(void*) {
   t_state.end_watched = false;
   FreeLargeStack();
   if (auto* const end = g_end.load(std::memory_order_acquire)) end();
+  ThreadEnds();
 }
 
 /// Nothing when the process has no key left: then what threads leave stays.
@@ -37,6 +39,7 @@ void WatchThreadEnd() {
   if (t_state.end_watched) return;
   const auto key = TheKey();
   t_state.end_watched = key && pthread_setspecific(*key, &t_state) == 0;
+  if (t_state.end_watched) NoteThread();
 }
 
 }  // namespace gridloom::session

@@ -14,6 +14,7 @@
 #include "interpose/objects/process.h"
 #include "rewriter/passes/master_kernel.h"
 #include "rewriter/support/demangle.h"
+#include "rewriter/support/own_thread.h"
 
 namespace gridloom::session {
 namespace {
@@ -119,7 +120,10 @@ Master::Master(Context& context, std::shared_ptr<const MasterCode> code, const t
   for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) sigdelset(&blocked, fault);
   pthread_sigmask(SIG_SETMASK, &blocked, &before);
   try {
-    thread_ = std::thread([this] { Main(); });
+    thread_ = std::thread([this] {
+      BecomeOwnThread();
+      Main();
+    });
   } catch (...) {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     context.device().memory().Free(memory_);

@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include "interpose/base/log.h"
+#include "rewriter/support/own_thread.h"
 #include "sim/hardware/catalog.h"
 #include "sim/trace/cta_codec.h"
 #include "sim/trace/trace_records.h"
@@ -88,7 +89,10 @@ TimingChannel::TimingChannel(protocol::Fd socket) : socket_(std::move(socket)) {
   sigset_t all, old;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
-  reader_ = std::thread([this] { ReadAnswers(); });
+  reader_ = std::thread([this] {
+    BecomeOwnThread();
+    ReadAnswers();
+  });
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
 }
 

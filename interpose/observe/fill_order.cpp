@@ -17,6 +17,7 @@
 
 #include "interpose/base/log.h"
 #include "interpose/base/settings.h"
+#include "rewriter/support/own_thread.h"
 #include "rewriter/support/result.h"
 #include "sim/trace/trace_file.h"
 
@@ -65,7 +66,10 @@ FillOrder::FillOrder(int fd) : fd_(fd), owner_(getpid()) {
   sigset_t all, old;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
-  std::thread([this] { Main(); }).detach();
+  std::thread([this] {
+    BecomeOwnThread();
+    Main();
+  }).detach();
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
 }
 

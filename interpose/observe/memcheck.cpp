@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <thread>
 #include <utility>
 
 #include "interpose/base/log.h"
@@ -233,7 +235,7 @@ void MemcheckLog::Journal(const char* key, const nlohmann::json& value) const {
 }
 
 void MemcheckLog::Add(const exec::MemcheckReport& report) {
-  if (!Wants(report)) return;
+  if (finished_.load() || !Wants(report)) return;
   if (!filter_.empty()) {
     const std::lock_guard lock(mutex_);
     if (told_ >= limit_) return;
@@ -248,7 +250,7 @@ void MemcheckLog::Add(const exec::MemcheckReport& report) {
 }
 
 void MemcheckLog::GridFailed(const exec::Engine& engine, const exec::LaunchFault& fault) {
-  if (!on_ || fault.kind == exec::FaultKind::kStopped) return;
+  if (!on_ || finished_.load() || fault.kind == exec::FaultKind::kStopped) return;
   if (fault.kind == exec::FaultKind::kIllegalAddress || fault.kind == exec::FaultKind::kMisalignedAddress) {
     const exec::Engine::Findings findings = engine.MemcheckFindings();
     if (std::ranges::find(findings.reports, fault.kernel, &exec::MemcheckReport::kernel) != findings.reports.end())
@@ -442,16 +444,37 @@ void MemcheckLog::KeepWanted(exec::Engine::Findings& findings) const {
     findings.not_kept += findings.reports.back().times;
 }
 
-void MemcheckLog::Finish() {
-  if (!on_ || owner_ != getpid() || process_.init_status() != cuda::CUDA_SUCCESS) return;
+void MemcheckLog::WaitForWork() const {
+  constexpr auto kMost = std::chrono::seconds(2);
+  const auto end = std::chrono::steady_clock::now() + kMost;
+  const auto idle = [&] {
+    bool all = true;
+    process_.ForEachContext([&](Context& context) { all = all && (context.destroyed() || context.AllIdle()); });
+    return all;
+  };
+  while (!idle() && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+exec::Engine::Findings MemcheckLog::EndFindings() {
+  WaitForWork();
   exec::Engine::Findings findings;
   for (std::size_t i = 0; i < process_.device_count(); ++i) {
     Device& device = *process_.FindDevice(static_cast<cuda::CUdevice>(i));
-    if (device.has_backend()) findings = device.engine().MemcheckFindings();
+    if (!device.has_backend()) continue;
+    device.engine().EndMemcheck();
+    finished_.store(true);  // what is told from here on would come behind the counts
+    findings = device.engine().MemcheckFindings();
   }
   KeepWanted(findings);
+  return findings;
+}
+
+void MemcheckLog::Finish() {
+  if (!on_ || owner_ != getpid() || process_.init_status() != cuda::CUDA_SUCCESS) return;
+  const exec::Engine::Findings findings = EndFindings();
   NoteAllLeaks();
   TellLeaks();
+  const std::lock_guard lock(mutex_);
   std::uint64_t accesses = 0;
   for (const exec::MemcheckReport& report : findings.reports) accesses += report.times;
   for (const Call& call : calls_) accesses += call.times;

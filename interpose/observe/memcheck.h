@@ -4,6 +4,7 @@
 // file: programs may end without their exit handlers, and start others.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -94,7 +95,8 @@ class MemcheckLog {
     const HostStackPtr stack_;
   };
 
-  /// The program ends: summary, JSON, and another exit code when something was found. Does not return then.
+  /// The program ends: summary, JSON, and another exit code when something was found. Does not return then. Kernels
+  /// that run get two seconds to end; of those that do not, what they have found by then counts.
   void Finish();
 
  private:
@@ -131,6 +133,9 @@ class MemcheckLog {
   static void AddTo(nlohmann::json& json, const Stacks& stacks);
   nlohmann::json Json(const exec::MemcheckReport& report) const;
   void KeepWanted(exec::Engine::Findings& findings) const;
+  void WaitForWork() const;
+  /// All findings, after which no more are told.
+  exec::Engine::Findings EndFindings();
   void ReadFilter(const Settings& settings);
   bool Wants(const exec::MemcheckReport& report) const {
     return filter_.Wants(exec::NameOf(report.kind), report.kernel, report.library);
@@ -156,6 +161,7 @@ class MemcheckLog {
   void Journal(const char* key, const nlohmann::json& value) const;
 
   Process& process_;
+  std::atomic<bool> finished_{false};  ///< the summary is about to come
   bool on_ = false, leak_check_ = false, reports_calls_ = false, host_stacks_ = false;
   std::uint32_t limit_ = 100;
   exec::MemcheckFilter filter_;

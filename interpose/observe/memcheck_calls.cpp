@@ -20,7 +20,7 @@ void MemcheckLog::CallFailed(const char* call, const char* status) {
 }
 
 void MemcheckLog::BadCall(const char* call, const std::string& what, HostStackPtr stack) {
-  if (!on_ || !filter_.Wants("call", call)) return;
+  if (!on_ || finished_.load() || !filter_.Wants("call", call)) return;
   const Call bad{call, what, 1, std::move(stack)};
   {
     const std::lock_guard lock(mutex_);

@@ -7,6 +7,8 @@
 #include <thread>
 #include <utility>
 
+#include "rewriter/support/own_thread.h"
+
 namespace gridloom::api {
 
 /// Signals are the program's: none is delivered to a thread of ours. It is never waited for.
@@ -15,7 +17,10 @@ void StartThread(Main main) {
   sigset_t all, old;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
-  std::thread(std::move(main)).detach();
+  std::thread([main = std::move(main)]() mutable {
+    BecomeOwnThread();
+    main();
+  }).detach();
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
 }
 

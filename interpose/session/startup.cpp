@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "interpose/base/last_thread.h"
 #include "interpose/base/log.h"
 #include "interpose/base/refusals.h"
 #include "interpose/base/settings.h"
@@ -28,6 +29,7 @@
 #include "interpose/observe/host_timeline.h"
 #include "interpose/observe/memcheck.h"
 #include "interpose/observe/observers.h"
+#include "rewriter/support/own_thread.h"
 #include "rewriter/support/quantity.h"
 #include "sim/device/device_files.h"
 #include "sim/exec/runtime/fork_guard.h"
@@ -113,6 +115,12 @@ void LeaveContexts() {
   if (t_state.thread_id != 0) Process::Get().ForgetThread(t_state.thread_id);
 }
 
+bool WorkLeft() {
+  bool left = false;
+  Process::Get().ForEachContext([&](Context& context) { left = left || (!context.destroyed() && !context.AllIdle()); });
+  return left;
+}
+
 Observers& ObserversOf(const Context& context) { return context.process().observers(); }
 
 constexpr HostMemoryFollower kHostMemoryFollower{
@@ -166,6 +174,7 @@ CUresult Process::Init() {
   const std::lock_guard lock(init_mutex_);
   if (initialised_) return init_status();
   SetThreadEnd(&LeaveContexts);
+  SetWorkLeft(&WorkLeft);
   SetContextFollowers(kContextFollowers);
   SetHostMemoryFollower(kHostMemoryFollower);
   const CUresult status = MakeDevices();
@@ -182,6 +191,8 @@ void Process::AfterForkInParent() { Get().init_mutex_.unlock(); }
 void Process::AfterForkInChild() {
   Process& process = Get();
   process.init_mutex_.unlock();
+  ForgetOwnThreads();
+  ForgetLastThread(t_state.end_watched);
   if (process.init_status() == CUDA_ERROR_NOT_INITIALIZED) return;
   if (process.init_status() == CUDA_SUCCESS) g_child_of_user.store(true, std::memory_order_release);
   TaskPool::Get().AbandonAfterFork();

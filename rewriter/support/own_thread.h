@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/types.h>
 
 namespace gridloom {
 
@@ -29,7 +30,12 @@ class OwnThreadSignals {
 };
 
 /// To be called first by each of them.
-inline void BecomeOwnThread() { t_own_thread = true; }
+void BecomeOwnThread();
+/// Whether it is the number of a thread that Gridloom has started and that has not ended. False, too, where the process
+/// has no thread-specific key left or Gridloom a thousand threads.
+bool IsOwnThread(pid_t thread);
+/// In a child of fork, where none of them is.
+void ForgetOwnThreads();
 
 /// Calls a function at the end of threads, after the destructors of their thread_local objects. In place of such
 /// objects: the C++ library registers their destructors under the loader's lock.
@@ -40,6 +46,7 @@ class ThreadEnd {
   /// Has the calling thread call `function(value)` when it ends, once; `value` is not null. Nothing is called where the
   /// process has no thread-specific key left.
   void Watch(void* value) const;
+  bool valid() const { return valid_; }
 
  private:
   pthread_key_t key_ = 0;

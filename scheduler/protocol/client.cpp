@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "rewriter/support/own_thread.h"
 #include "scheduler/protocol/wait.h"
 
 namespace gridloom::protocol {
@@ -31,7 +32,10 @@ Result<std::unique_ptr<Client>> Client::Connect(Options options, bool later) {
   sigset_t all, old;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
-  client->thread_ = std::thread([raw = client.get()] { raw->ThreadMain(); });
+  client->thread_ = std::thread([raw = client.get()] {
+    BecomeOwnThread();
+    raw->ThreadMain();
+  });
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
   return client;
 }

@@ -152,6 +152,8 @@ class Engine {
     std::uint64_t heap_blocks = 0, heap_bytes = 0;
   };
   virtual Findings MemcheckFindings() const { return {}; }
+  /// The program ends: tells what grids that still run have found (Options::on_memcheck). Nothing is found any more.
+  virtual void EndMemcheck() {}
 
   /// Host threads that run grids, a launching one among them.
   virtual unsigned threads() const { return 1; }

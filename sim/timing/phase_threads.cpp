@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <ctime>
 
+#include "rewriter/support/own_thread.h"
+
 namespace gridloom::timing {
 namespace {
 
@@ -30,7 +32,11 @@ unsigned WaitWhile(const std::atomic<unsigned>& value, unsigned unwanted) {
 }  // namespace
 
 PhaseThreads::PhaseThreads(unsigned threads, ThreadTimes* times) : times_(times), seconds_(threads), parts_(threads) {
-  for (unsigned thread = 1; thread < threads; ++thread) workers_.emplace_back([this, thread] { Work(thread); });
+  for (unsigned thread = 1; thread < threads; ++thread)
+    workers_.emplace_back([this, thread] {
+      BecomeOwnThread();
+      Work(thread);
+    });
 }
 
 PhaseThreads::~PhaseThreads() {

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "rewriter/support/own_thread.h"
 #include "rewriter/support/whole_file.h"
 
 namespace gridloom::trace {
@@ -63,7 +64,10 @@ bool ChunkWriter::StartThread() {
   sigfillset(&blocked);
   pthread_sigmask(SIG_SETMASK, &blocked, &before);
   try {
-    thread_ = std::thread([this] { Main(); });
+    thread_ = std::thread([this] {
+      BecomeOwnThread();
+      Main();
+    });
   } catch (const std::system_error&) {
     // The machine allows no more; the chunk is written by who has it.
   }

@@ -147,7 +147,7 @@ gridloom_app(memory_faults ARCH 80 TIMEOUT 300 LIBS cuda)
 gridloom_app(no_kernel_image GENCODE arch=compute_75,code=sm_75)
 
 gridloom_app(memcheck_defects FLAGS -lineinfo)
-gridloom_app(memcheck_ends)
+gridloom_app(memcheck_ends LIBS cuda)
 gridloom_app(memcheck_init ARCH 80 FLAGS -lineinfo -std=c++17)
 gridloom_app(memcheck_streams FLAGS -lineinfo -std=c++20 -rdc=true -Xcompiler -rdynamic LIBS cudadevrt cuda)
 gridloom_app(memcheck_sync ARCH 90 FLAGS -lineinfo -std=c++17)

@@ -31,6 +31,17 @@ class Ends(unittest.TestCase):
                 self.assertEqual(done.returncode, code, done.stderr)
                 self.assertEqual(found["findings"], [])
 
+    def test_kernels_that_run_at_the_end_are_told_of_before_the_counts(self):
+        for error in ("late", "endless"):
+            with self.subTest(error=error):
+                done, found = self.run_tool(PROGRAM, error, "return")
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertEqual([entry["kind"] for entry in found["findings"]], ["out-of-bounds"])
+                lines = done.stderr.splitlines()
+                self.assertIn("error: out-of-bounds write of 4 bytes", lines[0])
+                self.assertEqual(lines[-1], "gridloom: memcheck: 1 error")
+                self.assertNotIn("no errors", done.stderr)
+
     def test_an_exit_code_of_ones_own(self):
         self.assertEqual(self.run_tool(PROGRAM, "write", "_exit", options=["--error-exitcode", "99"])[0].returncode, 99)
         self.assertEqual(self.run_tool(PROGRAM, "write", "_exit", options=["--error-exitcode", "0"])[0].returncode, 0)

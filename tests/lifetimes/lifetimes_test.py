@@ -61,6 +61,16 @@ class StreamsAndResets(Programs):
                 self.passes("streams_and_resets", "40", "4", options=options)
 
 
+class MainLeaves(Programs):
+    def test_the_process_ends_with_the_last_of_the_programs_threads(self):
+        for part in ("alone", "others", "unused", "function"):
+            with self.subTest(part=part):
+                self.passes("main_leaves", part)
+
+    def test_reports_come_out(self):
+        self.assertIn("gridloom: memcheck: no errors", self.passes("main_leaves", "others", options=("--memcheck",)))
+
+
 class ManyStreams(Programs):
     def test_a_stream_for_each_launch_keeps_the_kernels_pace(self):
         for options in ((), ("--policy", "pagoda")):

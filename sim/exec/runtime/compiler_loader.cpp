@@ -141,7 +141,10 @@ const CompilerLoader::Functions& CompilerLoader::Get() {
   std::unique_lock lock(loading.mutex);
   if (!std::exchange(loading.begun, true)) {
     const OwnThreadSignals signals;
-    std::thread([shared = loading_, path = path_] { shared->Publish(Open(path)); }).detach();
+    std::thread([shared = loading_, path = path_] {
+      BecomeOwnThread();
+      shared->Publish(Open(path));
+    }).detach();
   }
   const bool known =
       loading.changed.wait_for(lock, kLongest, [&] { return loading.known.load(std::memory_order_relaxed); });

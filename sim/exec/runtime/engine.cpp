@@ -111,6 +111,9 @@ class EngineImpl final : public Engine {
     return CtasPerSm(device_, kernel, block_threads, dynamic_shared_bytes, stack_bytes);
   }
   Findings MemcheckFindings() const override { return memcheck_ ? memcheck_->findings() : Findings{}; }
+  void EndMemcheck() override {
+    if (memcheck_) memcheck_->End();
+  }
   std::uint64_t NewGridId() override { return grid_id_.fetch_add(1, std::memory_order_relaxed) + 1; }
   unsigned threads() const override { return threads_; }
   std::uint64_t device_heap_bytes() const override { return heap_.bytes(); }

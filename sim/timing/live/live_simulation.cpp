@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "rewriter/support/own_thread.h"
 #include "sim/timing/sm/occupancy.h"
 
 namespace gridloom::timing {
@@ -59,7 +60,10 @@ Status LiveSimulation::Start(const sim::DeviceSpec& device, std::unique_ptr<poli
                                   .stops = stops_,
                                   .signals = signals_});
   try {
-    thread_ = std::thread([this] { Main(); });
+    thread_ = std::thread([this] {
+      BecomeOwnThread();
+      Main();
+    });
   } catch (const std::system_error& error) {
     return Error{std::string("there is no thread for simulating the device: ") + error.what()};
   }

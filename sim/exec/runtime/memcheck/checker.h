@@ -86,12 +86,15 @@ class Memcheck {
 
   /// Tells about what this grid was the first to find: a launch, and one more where machine code took over in it.
   void EndOfGrid(std::uint64_t first_serial, std::uint64_t last_serial);
+  /// Tells about what grids that still run have found. From then on nothing is found.
+  void End();
   Engine::Findings findings() const;
 
  private:
   struct Finding {
     MemcheckReport report;
     std::uint64_t launch = 0;  ///< serial of the one that found it first
+    bool told = false;
   };
   // Kernel, kind, line, line of the other access, space.
   using Key = std::tuple<std::string, MemcheckKind, std::uint32_t, std::uint32_t, Space>;
@@ -106,6 +109,7 @@ class Memcheck {
     auto operator<=>(const ErrorPlace&) const = default;
   };
 
+  void Tell(const std::function<bool(const Finding&)>& which);
   std::uint8_t* CheckShared(Warp& warp, const LaneRequest& request, std::uint64_t offset);
   std::uint8_t* CheckLocal(Warp& warp, const LaneRequest& request);
   std::uint8_t* CheckGlobal(Warp& warp, const LaneRequest& request);
@@ -140,6 +144,7 @@ class Memcheck {
       by_place_;  // those of several instructions that are one error, as of an unrolled loop
   std::vector<Finding> found_;
   std::uint64_t not_kept_ = 0;
+  bool ended_ = false;
 };
 
 }  // namespace gridloom::exec

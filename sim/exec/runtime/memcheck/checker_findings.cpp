@@ -68,6 +68,7 @@ void Memcheck::Note(Warp& warp, MemcheckKind kind, const LaneRequest& request, s
                     std::uint32_t other_line, const Fill& fill) {
   const Launch& launch = LaunchOf(warp);
   const std::lock_guard lock(mutex_);
+  if (ended_) return;
   const auto [it, inserted] =
       index_.try_emplace(Key{launch.kernel_name, kind, request.line, other_line, request.space}, found_.size());
   if (!inserted) {
@@ -131,16 +132,30 @@ std::string Memcheck::SharedPlace(const Launch& launch, std::uint64_t offset) co
   return SharedVariablePlace(launch.program->module(), *launch.info->function, offset);
 }
 
-void Memcheck::EndOfGrid(std::uint64_t first_serial, std::uint64_t last_serial) {
+void Memcheck::Tell(const std::function<bool(const Finding&)>& which) {
   std::vector<MemcheckReport> reports;
   {
     const std::lock_guard lock(mutex_);
-    for (const Finding& finding : found_) {
-      if (finding.launch == first_serial || finding.launch == last_serial) reports.push_back(finding.report);
+    for (Finding& finding : found_) {
+      if (finding.told || !which(finding)) continue;
+      finding.told = true;
+      reports.push_back(finding.report);
     }
   }
   if (!on_finding_) return;
   for (const MemcheckReport& report : reports) on_finding_(report);
+}
+
+void Memcheck::EndOfGrid(std::uint64_t first_serial, std::uint64_t last_serial) {
+  Tell([&](const Finding& finding) { return finding.launch == first_serial || finding.launch == last_serial; });
+}
+
+void Memcheck::End() {
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+  }
+  Tell([](const Finding&) { return true; });
 }
 
 Engine::Findings Memcheck::findings() const {
