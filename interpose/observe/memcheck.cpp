@@ -444,34 +444,40 @@ void MemcheckLog::KeepWanted(exec::Engine::Findings& findings) const {
     findings.not_kept += findings.reports.back().times;
 }
 
-void MemcheckLog::WaitForWork() const {
+namespace {
+
+/// Kernels that run get two seconds to end.
+void WaitForWork(const Process& process) {
   constexpr auto kMost = std::chrono::seconds(2);
   const auto end = std::chrono::steady_clock::now() + kMost;
   const auto idle = [&] {
     bool all = true;
-    process_.ForEachContext([&](Context& context) { all = all && (context.destroyed() || context.AllIdle()); });
+    process.ForEachContext([&](Context& context) { all = all && (context.destroyed() || context.AllIdle()); });
     return all;
   };
   while (!idle() && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-exec::Engine::Findings MemcheckLog::EndFindings() {
-  WaitForWork();
+/// All findings, after which nothing is found.
+exec::Engine::Findings EndFindings(const Process& process) {
   exec::Engine::Findings findings;
-  for (std::size_t i = 0; i < process_.device_count(); ++i) {
-    Device& device = *process_.FindDevice(static_cast<cuda::CUdevice>(i));
+  for (std::size_t i = 0; i < process.device_count(); ++i) {
+    Device& device = *process.FindDevice(static_cast<cuda::CUdevice>(i));
     if (!device.has_backend()) continue;
     device.engine().EndMemcheck();
-    finished_.store(true);  // what is told from here on would come behind the counts
     findings = device.engine().MemcheckFindings();
   }
-  KeepWanted(findings);
   return findings;
 }
 
+}  // namespace
+
 void MemcheckLog::Finish() {
   if (!on_ || owner_ != getpid() || process_.init_status() != cuda::CUDA_SUCCESS) return;
-  const exec::Engine::Findings findings = EndFindings();
+  WaitForWork(process_);
+  exec::Engine::Findings findings = EndFindings(process_);
+  finished_.store(true);  // what is told from here on would come behind the counts
+  KeepWanted(findings);
   NoteAllLeaks();
   TellLeaks();
   const std::lock_guard lock(mutex_);

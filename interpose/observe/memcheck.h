@@ -133,9 +133,6 @@ class MemcheckLog {
   static void AddTo(nlohmann::json& json, const Stacks& stacks);
   nlohmann::json Json(const exec::MemcheckReport& report) const;
   void KeepWanted(exec::Engine::Findings& findings) const;
-  void WaitForWork() const;
-  /// All findings, after which no more are told.
-  exec::Engine::Findings EndFindings();
   void ReadFilter(const Settings& settings);
   bool Wants(const exec::MemcheckReport& report) const {
     return filter_.Wants(exec::NameOf(report.kind), report.kernel, report.library);

@@ -17,7 +17,8 @@ Definitions DefinitionsOf(const Module& module) {
   for (const ModuleItem& item : module.items) {
     const auto* alias = std::get_if<AliasDirective>(&item);
     if (alias == nullptr) continue;
-    if (const auto found = definitions.find(alias->aliasee); found != definitions.end())
+    const auto found = definitions.find(alias->aliasee);
+    if (found != definitions.end() && found->second->name == alias->aliasee)  // no alias itself
       definitions.emplace(alias->alias, found->second);
   }
   return definitions;

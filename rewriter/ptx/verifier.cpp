@@ -51,6 +51,15 @@ std::string DifferenceOf(const Function& one, const Function& other) {
   return difference.empty() ? compare(one.params, other.params) : difference;
 }
 
+/// The first directive that makes `name` an alias; null: none does.
+const AliasDirective* FirstAlias(const Module& module, std::string_view name) {
+  for (const ModuleItem& item : module.items) {
+    const auto* const alias = std::get_if<AliasDirective>(&item);
+    if (alias != nullptr && alias->alias == name) return alias;
+  }
+  return nullptr;
+}
+
 std::string VersionText(unsigned ptx) { return std::to_string(ptx / 10) + '.' + std::to_string(ptx % 10); }
 
 }  // namespace
@@ -182,15 +191,29 @@ void Verifier::VerifyGlobalNames() {
   }
 }
 
+// That of an alias may be there, as in ptxas; a call of it is one of a function that is defined nowhere.
 void Verifier::VerifyAlias(const AliasDirective& alias) {
-  const Function* aliasee = module_.FindFunction(alias.aliasee);
-  if (aliasee == nullptr || aliasee->body == nullptr) {
-    Error(alias.loc, "expected a function defined in this module, found '" + std::string(alias.aliasee) + "'");
+  const Function* const aliasee = module_.FindFunction(alias.aliasee);
+  const Function* const prototype = module_.FindFunction(alias.alias);
+  const std::string name = "'" + std::string(alias.alias) + "'", of = "'" + std::string(alias.aliasee) + "'";
+  if (alias.alias == alias.aliasee) {
+    Error(alias.loc, name + " is an alias of itself");
+  } else if (aliasee == nullptr || (aliasee->body == nullptr && FirstAlias(module_, alias.aliasee) == nullptr)) {
+    Error(alias.loc, "expected a function defined in this module, found " + of);
   } else if (aliasee->is_entry) {
-    Error(alias.loc, "'" + std::string(alias.aliasee) + "' is a kernel; .alias is for functions");
+    Error(alias.loc, of + " is a kernel; .alias is for functions");
+  } else if (aliasee->linkage == Linkage::kWeak) {
+    Error(alias.loc, of + " is .weak; it has no alias");
   }
-  if (module_.FindFunction(alias.alias) == nullptr) {
-    Error(alias.loc, "the alias '" + std::string(alias.alias) + "' needs a prototype before it");
+  if (prototype == nullptr) {
+    Error(alias.loc, "the alias " + name + " needs a prototype before it");
+  } else if (prototype->body != nullptr) {
+    Error(alias.loc, name + " is defined and no alias");
+  } else if (FirstAlias(module_, alias.alias) != &alias) {
+    Error(alias.loc, name + " is an alias already");
+  } else if (aliasee != nullptr) {
+    if (const std::string difference = DifferenceOf(*prototype, *aliasee); !difference.empty())
+      Error(alias.loc, name + " differs from " + of + " in the " + difference);
   }
   CheckNeeds(alias.loc, [] { return ".alias"; }, {.ptx = 63, .sm = 30});
 }
@@ -217,6 +240,7 @@ void Verifier::VerifyFunction(const Function& function) {
     Error(function.loc, "'" + std::string(function.name) + "' has both .reqnctapercluster and .maxclusterrank");
   if (has("blocksareclusters") && !(has("reqntid") && has("reqnctapercluster")))
     Error(function.loc, ".blocksareclusters needs .reqntid and .reqnctapercluster");
+  if (has("maxnctapersm") && ptx_ > 20) Error(function.loc, ".maxnctapersm is .minnctapersm from .version 2.1 on");
   if (function.noreturn && function.is_entry) Error(function.loc, ".noreturn is for functions, not for kernels");
   if (function.noreturn && !function.returns.empty()) Error(function.loc, "a .noreturn function returns nothing");
   if (function.body == nullptr) return;

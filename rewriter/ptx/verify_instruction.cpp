@@ -65,14 +65,49 @@ std::string FaultOfCopySize(const Instruction& instruction) {
   return bytes == 16 || (!past_l1 && (bytes == 4 || bytes == 8)) ? "" : "does not copy so many bytes";
 }
 
+/// How many operands an instruction has at most that has no cache policy; SIZE_MAX: its form says so.
+std::size_t MostWithoutPolicy(const Instruction& instruction) {
+  if (HasText(instruction, "async") || HasText(instruction, "bulk")) return SIZE_MAX;
+  switch (instruction.opcode) {
+    case Opcode::kAtom: return instruction.Has(Mod::kCas) ? 4 : 3;
+    case Opcode::kRed:
+    case Opcode::kLd:
+    case Opcode::kSt: return 2;
+    default: return SIZE_MAX;
+  }
+}
+
 // A cache policy is the last operand but for a mask of bytes, of 64 bits (ISA 9.7.9.2).
 std::string FaultOfPolicy(const Instruction& instruction) {
   const std::size_t behind = HasText(instruction, "cp_mask") ? 2 : 1;
-  if (!HasText(instruction, "L2::cache_hint") || instruction.operands.size() < behind) return "";
+  if (instruction.operands.size() < behind) return "";
   const Operand& last = instruction.operands[instruction.operands.size() - behind];
-  const bool fits =
-      last.kind != OperandKind::kRegister || last.variable == nullptr || BitsOf(last.variable->type) == 64;
-  return fits ? "" : "has a cache policy that is not of 64 bits";
+  const bool is_register = last.kind == OperandKind::kRegister && last.variable != nullptr;
+  const bool is_long = is_register && BitsOf(last.variable->type) == 64;
+  if (HasText(instruction, "L2::cache_hint"))
+    return !is_register || is_long ? "" : "has a cache policy that is not of 64 bits";
+  return instruction.operands.size() > MostWithoutPolicy(instruction) || (instruction.opcode == Opcode::kCp && is_long)
+             ? "has a cache policy without .L2::cache_hint"
+             : "";
+}
+
+// A thread sees the phase of its own CTA's barrier alone (ISA 9.7.13.15).
+std::string FaultOfRemoteArrival(const Instruction& instruction) {
+  const bool is_remote = instruction.opcode == Opcode::kMbarrier && HasText(instruction, "shared::cluster") &&
+                         (HasText(instruction, "arrive") || HasText(instruction, "arrive_drop"));
+  return is_remote && !instruction.operands.empty() && instruction.operands[0].kind == OperandKind::kRegister
+             ? "gives no state of a barrier in .shared::cluster"
+             : "";
+}
+
+// red.async tells a barrier of its cluster, or is a release to global memory (ISA 9.7.13.7).
+std::string FaultOfRedAsync(const Instruction& instruction) {
+  if (instruction.opcode != Opcode::kRed || !HasText(instruction, "async")) return "";
+  const auto has = [&](std::string_view word) { return HasText(instruction, word); };
+  if (has("mbarrier::complete_tx::bytes")) return has("relaxed") && has("cluster") ? "" : "needs .relaxed.cluster";
+  if (has("shared") || has("shared::cta") || has("shared::cluster")) return "works on global memory";
+  if (has("cta") || has("cluster")) return "needs .gpu or .sys";
+  return has("mmio") && !has("sys") ? "needs .sys with .mmio" : "";
 }
 
 // There are 16 barriers, and whole warps come to them (ISA 9.7.13.1).
@@ -135,8 +170,8 @@ void Verifier::VerifyInstruction(const Instruction& instruction) {
   }
   if (instruction.Has(Trait::kCalls)) return VerifyCall(instruction);
   if (!VerifyComparison(instruction) || !VerifyNoftz(instruction)) return;
-  for (const auto& fault_of :
-       {FaultOfVideo, FaultOfBulkCopy, FaultOfCopySize, FaultOfPolicy, FaultOfBarrier, FaultOfLayouts, FaultOfHalves}) {
+  for (const auto& fault_of : {FaultOfVideo, FaultOfBulkCopy, FaultOfCopySize, FaultOfPolicy, FaultOfRemoteArrival,
+                               FaultOfRedAsync, FaultOfBarrier, FaultOfLayouts, FaultOfHalves}) {
     const std::string fault = fault_of(instruction);
     if (!fault.empty()) return Error(instruction.loc, "'" + instruction.FullName() + "' " + fault);
   }

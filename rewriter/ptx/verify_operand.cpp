@@ -72,10 +72,37 @@ bool RegisterFits(ScalarType declared, ScalarType wanted, bool wider_ok) {
   if (is_predicate || wanted == ScalarType::kPred) return is_predicate && wanted == ScalarType::kPred;
   const unsigned have = BitsOf(declared), want = BitsOf(wanted);
   if (have != want && !(wider_ok && have > want)) return false;
+  if (wanted == ScalarType::kBF16 || wanted == ScalarType::kBF16x2) return IsBits(declared);
   if (IsBits(declared) || IsBits(wanted) || HasNoRegisters(wanted)) return true;
   if (IsFloat(wanted)) return declared == wanted;
   return IsIntegerLike(declared);
 }
+
+namespace {
+
+// In vectors integers may stand for floats, and not the other way round, as in ptxas 13.5.
+bool ElementFits(ScalarType declared, ScalarType wanted) {
+  if (BitsOf(declared) != BitsOf(wanted) || declared == ScalarType::kPred) return false;
+  if (IsBits(wanted) || HasNoRegisters(wanted)) return true;
+  return IsFloat(wanted) ? declared != ScalarType::kF16x2 : IsBits(declared) || IsIntegerLike(declared);
+}
+
+/// Of a texture that is sampled, where the first coordinate has another type than the instruction says; else null.
+/// ptxas looks at no other.
+const Operand* WrongCoordinate(const Instruction& instruction, const AddressOperand& address) {
+  const ScalarType type = instruction.type(1);
+  const bool samples = instruction.opcode == Opcode::kTex || instruction.opcode == Opcode::kTld4;
+  if (!samples || type == ScalarType::kNone) return nullptr;
+  for (const Operand& coordinates : address.elements) {
+    if (coordinates.kind != OperandKind::kVector) continue;  // a sampler
+    if (coordinates.elements.empty()) continue;
+    const Operand& first = coordinates.elements.front();
+    if (first.kind == OperandKind::kRegister && !ElementFits(first.variable->type, type)) return &first;
+  }
+  return nullptr;
+}
+
+}  // namespace
 
 bool Verifier::Fail(const Operand& operand, std::string message) {
   Error(operand.loc, std::move(message));
@@ -129,13 +156,13 @@ bool Verifier::VerifyVector(const Instruction& instruction, const OperandForm& f
                              [&](const Operand& element) { return VerifyElement(instruction, form, element); });
 }
 
-// Of the elements of a vector only the size counts; `_` stands for one that does not matter.
+// Elements of a vector have the size of the type; `_` stands for one that does not matter.
 bool Verifier::VerifyElement(const Instruction& instruction, const OperandForm& form, const Operand& element) {
   const ScalarType type = TypeOf(form, instruction);
   if (element.kind == OperandKind::kSink || (form.reads() && element.kind == OperandKind::kSpecial)) return true;
   const bool is_scalar =
       element.kind == OperandKind::kRegister && (element.variable->vector == 1 || element.element != 0);
-  if (is_scalar && type != ScalarType::kNone && BitsOf(element.variable->type) == BitsOf(type)) return true;
+  if (is_scalar && type != ScalarType::kNone && ElementFits(element.variable->type, type)) return true;
   OperandForm one = form;
   one.per_vector = false;
   return VerifyScalar(instruction, one, element, type);
@@ -218,6 +245,9 @@ bool Verifier::VerifySpecial(const Instruction& instruction, const OperandForm& 
   if (form.writes()) return Mismatch(instruction, operand, "a register to write");
   // The one that is a constant.
   if (operand.text == "WARP_SZ") return true;
+  if (instruction.opcode == Opcode::kMov &&
+      (IsFloat(instruction.type()) || BitsOf(instruction.type()) > BitsOf(info.type)))
+    return Mismatch(instruction, operand, "a register: special ones have no such type");
   return instruction.Has(Trait::kTakesSpecial) ||
          Mismatch(instruction, operand, "a register (special registers are read by mov)");
 }
@@ -229,6 +259,8 @@ bool Verifier::VerifySymbol(const Instruction& instruction, const OperandForm& f
     const bool fits = operand.variable != nullptr && Plain(operand.variable->space) == wanted;
     return fits || Mismatch(instruction, operand, "a variable in ." + std::string(TextOf(wanted)));
   }
+  if (instruction.opcode == Opcode::kMov && IsFloat(instruction.type()))
+    return Mismatch(instruction, operand, "a register: addresses are integers");
   const bool takes = instruction.Has(Trait::kTakesAddress) || form.rule == TypeRule::kAny;
   return takes || Mismatch(instruction, operand, "a register (mov takes an address)");
 }
@@ -243,6 +275,11 @@ bool Verifier::VerifyMemory(const Instruction& instruction, const Operand& opera
   if (fetches && address.elements.empty()) {
     return Mismatch(instruction, operand, "coordinates after the texture or surface");
   }
+  const bool anywhere = instruction.space() == StateSpace::kNone || instruction.space() == StateSpace::kGlobal;
+  if (operand.selector == "unified" && !anywhere)
+    return Mismatch(instruction, operand, "no '.unified' outside of global memory");
+  if (const Operand* const wrong = WrongCoordinate(instruction, address))
+    return Mismatch(instruction, *wrong, "a coordinate of type " + Dotted(instruction.type(1)));
   return address.base.empty() || VerifyMemoryBase(instruction, address.base.front());
 }
 

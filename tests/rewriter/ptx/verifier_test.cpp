@@ -4,6 +4,7 @@
 #include <string>
 
 #include "rewriter/ptx/parser.h"
+#include "rewriter/ptx/undefined_calls.h"
 #include "tests/golden.h"
 #include "tests/rewriter/ptx/corpus.h"
 
@@ -236,6 +237,70 @@ TEST_CASE("Verifier_WordsAndTheirOperands_StandWhereTheyBelong") {
   }
 }
 
+// Each pair was asked of ptxas 13.5.
+TEST_CASE("Verifier_OperandsOfAnotherKind_AreRefused") {
+  const auto takes = [](const std::string& line) {
+    DiagnosticSink sink;
+    const auto module = ParseModule(
+        ".version 9.5\n.target sm_100a\n.address_size 64\n.entry k() { .reg .b32 %r<9>; .reg .b64 %d<9>; "
+        ".reg .b16 %h<9>; .reg .f32 %f<9>; .reg .f64 %g<9>; .reg .b8 %c<9>; .reg .u16 %u<9>; .reg .f16x2 %q<9>; "
+        ".shared .b32 s; " +
+            line + " ret; }\n",
+        sink);
+    if (sink.has_errors()) return false;
+    for (const Statement& statement : module->functions.front().body->statements) {
+      const auto* instruction = std::get_if<Instruction>(&statement);
+      if (instruction != nullptr && !VerifyInstruction(*module, *instruction, sink)) return false;
+    }
+    return true;
+  };
+  const std::pair<std::string, std::string> pairs[] = {
+      {"ld.global.v4.f32 {%r1, %r2, %r3, %r4}, [%d1];", "ld.global.v4.u32 {%f1, %f2, %f3, %f4}, [%d1];"},
+      {"ld.global.v2.b64 {%g1, %g2}, [%d1];", "ld.global.v2.u64 {%g1, %g2}, [%d1];"},
+      {"st.global.v2.u32 [%d1], {%q1, %q2};", "st.global.v2.f32 [%d1], {%q1, %q2};"},
+      {"tex.2d.v4.u32.f32 {%r1, %r2, %r3, %r4}, [%d1, {%f5, %f6}];",
+       "tex.2d.v4.u32.f32 {%f1, %f2, %f3, %f4}, [%d1, {%f5, %f6}];"},
+      {"tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%d1, {%r5, %f6}];",
+       "tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%d1, {%d5, %d6}];"},
+      {"tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%d1, {%r5, %r6}];",
+       "tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%d1, {%f5, %f6}];"},
+      {"cvt.f32.bf16 %f1, %h2;", "cvt.f32.bf16 %f1, %r2;"},
+      {"cvt.rn.bf16.f32 %h1, %f2;", "cvt.rn.bf16.f32 %r1, %f2;"},
+      {"cvt.rn.bf16.u8 %h1, %c2;", "cvt.rn.bf16.u8 %h1, %h2;"},
+      {"cvt.rzi.s8.bf16 %c1, %h2;", "cvt.rzi.sat.s8.bf16 %c1, %h2;"},
+      {"cvt.rn.f16x2.f32 %d1, %f2, %f3;", "cvt.rn.bf16x2.f32 %d1, %f2, %f3;"},
+      {"cvt.rn.satfinite.e4m3x2.f32 %h1, %f2, %f3;", "cvt.rn.satfinite.e4m3x2.f32 %r1, %f2, %f3;"},
+      {"cvt.rna.tf32.f32 %r1, %f2;", "cvt.rna.tf32.f32 %d1, %f2;"},
+      {"add.bf16 %h1, %h2, %h3;", "add.bf16 %h1, %u2, %h3;"},
+      {"mov.b32 %f1, %tid.x;", "mov.f32 %f1, %tid.x;"},
+      {"mov.u16 %u1, %tid.x;", "mov.u64 %d1, %tid.x;"},
+      {"mov.u32 %r1, s;", "mov.f32 %r1, s;"},
+      {"ld.global.u32 %r1, [%d1].unified;", "ld.shared.u32 %r1, [%d1].unified;"},
+      {"ld.global.L2::cache_hint.u32 %r1, [%d1], %d2;", "ld.global.u32 %r1, [%d1], %d2;"},
+      {"st.global.L2::cache_hint.u32 [%d1], %r1, %d2;", "st.global.u32 [%d1], %r1, %d2;"},
+      {"atom.global.and.b64 %d1, [%d2], %d3;", "atom.global.and.b64 %d1, [%d2], %d3, %d4;"},
+      {"red.global.L2::cache_hint.add.u32 [%d1], %r2, %d3;", "red.shared.L2::cache_hint.add.u32 [%d1], %r2, %d3;"},
+      {"cp.async.ca.shared.global.L2::cache_hint [%r1], [%d1], 4, %d2;",
+       "cp.async.ca.shared.global [%r1], [%d1], 4, %d2;"},
+      {"atom.add.v2.f32 {%f1, %f2}, [%d1], {%f3, %f4};", "atom.add.v2.u32 {%r1, %r2}, [%d1], {%r3, %r4};"},
+      {"vset2.s32.u32.lo %r1, %r2, %r3, %r4;", "vset2.u32.s32.lo %r1, %r2, %r3, %r4;"},
+      {"vset4.u32.u32.hs %r1, %r2, %r3, %r4;", "vset4.u32.u32.nan %r1, %r2, %r3, %r4;"},
+      {"mbarrier.arrive.shared::cluster.b64 _, [%r2];", "mbarrier.arrive.shared::cluster.b64 %d1, [%r2];"},
+      {"red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.s64 [%r1], %d2, [%r3];",
+       "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.min.s64 [%r1], %d2, [%r3];"},
+      {"red.async.relaxed.cluster.mbarrier::complete_tx::bytes.add.u32 [%d1], %r2, [%d3];",
+       "red.async.mbarrier::complete_tx::bytes.add.u32 [%d1], %r2, [%d3];"},
+      {"red.async.mmio.release.sys.global.add.s64 [%d1], %d2;",
+       "red.async.mmio.release.gpu.global.add.s64 [%d1], %d2;"},
+      {"red.async.release.gpu.global.add.u32 [%d1], %r1;", "red.async.mmio.release.sys.shared.add.u32 [%d1], %r1;"},
+  };
+  for (const auto& [right, wrong] : pairs) {
+    INFO(right << " and " << wrong);
+    CHECK(takes(right));
+    CHECK(!takes(wrong));
+  }
+}
+
 // Of a kernel as a whole.
 TEST_CASE("Verifier_DirectivesThatContradict_AreRefused") {
   const auto verify = [](const std::string& directives) {
@@ -257,6 +322,7 @@ TEST_CASE("Verifier_DirectivesThatContradict_AreRefused") {
   CHECK(!verify(".reqnctapercluster 2 .maxclusterrank 4"));
   CHECK(!verify(".blocksareclusters .maxntid 32 .reqnctapercluster 2"));
   CHECK(!verify(".noreturn"));
+  CHECK(!verify(".maxntid 64 .maxnctapersm 2"));
 }
 
 TEST_CASE("Verifier_DeclarationsThatDiffer_AreRefused") {
@@ -274,4 +340,40 @@ TEST_CASE("Verifier_DeclarationsThatDiffer_AreRefused") {
   CHECK(!verify(one + ".func (.param .b32 r) f(.param .b32 a) { ret; }"));
   CHECK(!verify(one + ".func f(.param .b32 a, .param .align 4 .b8 b[8]) { ret; }"));
   CHECK(!verify(".func f();\n.entry f() { ret; }"));
+}
+
+// As ptxas 13.0 takes them.
+TEST_CASE("Verifier_AliasesOfWhatHasNone_AreRefused") {
+  const auto verify = [](const std::string& functions) {
+    DiagnosticSink sink;
+    const auto module =
+        ParseModule(".version 9.0\n.target sm_90\n.address_size 64\n" + functions + "\n.entry k() { ret; }\n", sink);
+    return !sink.has_errors() && VerifyModule(*module, sink);
+  };
+  const std::string f = ".visible .func f(.reg .b32 x) { ret; }\n", g = ".visible .func g(.reg .b32 x);\n",
+                    h = ".visible .func h(.reg .b32 x);\n";
+  CHECK(verify(f + g + ".alias g, f;"));
+  CHECK(verify(f + g + h + ".alias g, f;\n.alias h, g;"));  // a call of h would be one of nobody
+  CHECK(!verify(f + ".alias g, f;"));
+  CHECK(!verify(g + ".alias g, g;"));
+  CHECK(!verify(g + h + ".alias g, h;"));
+  CHECK(!verify(f + g + ".visible .func e(.reg .b32 x) { ret; }\n.alias g, f;\n.alias g, e;"));
+  CHECK(!verify(f + ".visible .func g(.reg .b32 x) { ret; }\n.alias g, f;"));
+  CHECK(!verify(f + ".visible .func g(.reg .f32 x);\n.alias g, f;"));
+  CHECK(!verify(".weak .func f(.reg .b32 x) { ret; }\n" + g + ".alias g, f;"));
+  CHECK(!verify(".visible .entry f() { ret; }\n.visible .func g();\n.alias g, f;"));
+}
+
+TEST_CASE("Verifier_CallsOfAnAliasOfAnAlias_AreOfNobody") {
+  const auto undefined = [](const std::string& called) {
+    DiagnosticSink sink;
+    const auto module = ParseModule(
+        ".version 9.0\n.target sm_90\n.address_size 64\n.func f() { ret; }\n.func g();\n.func h();\n"
+        ".alias g, f;\n.alias h, g;\n.entry k() { call " +
+            called + "; ret; }\n",
+        sink);
+    return FindUndefinedCall(*module, [](std::string_view) { return false; }).has_value();
+  };
+  CHECK(!undefined("g"));
+  CHECK(undefined("h"));
 }

@@ -109,7 +109,6 @@ class Memcheck {
     auto operator<=>(const ErrorPlace&) const = default;
   };
 
-  void Tell(const std::function<bool(const Finding&)>& which);
   std::uint8_t* CheckShared(Warp& warp, const LaneRequest& request, std::uint64_t offset);
   std::uint8_t* CheckLocal(Warp& warp, const LaneRequest& request);
   std::uint8_t* CheckGlobal(Warp& warp, const LaneRequest& request);

@@ -132,12 +132,13 @@ std::string Memcheck::SharedPlace(const Launch& launch, std::uint64_t offset) co
   return SharedVariablePlace(launch.program->module(), *launch.info->function, offset);
 }
 
-void Memcheck::Tell(const std::function<bool(const Finding&)>& which) {
+void Memcheck::EndOfGrid(std::uint64_t first_serial, std::uint64_t last_serial) {
   std::vector<MemcheckReport> reports;
   {
     const std::lock_guard lock(mutex_);
     for (Finding& finding : found_) {
-      if (finding.told || !which(finding)) continue;
+      const bool here = ended_ || finding.launch == first_serial || finding.launch == last_serial;
+      if (!here || finding.told) continue;
       finding.told = true;
       reports.push_back(finding.report);
     }
@@ -146,16 +147,12 @@ void Memcheck::Tell(const std::function<bool(const Finding&)>& which) {
   for (const MemcheckReport& report : reports) on_finding_(report);
 }
 
-void Memcheck::EndOfGrid(std::uint64_t first_serial, std::uint64_t last_serial) {
-  Tell([&](const Finding& finding) { return finding.launch == first_serial || finding.launch == last_serial; });
-}
-
 void Memcheck::End() {
   {
     const std::lock_guard lock(mutex_);
     ended_ = true;
   }
-  Tell([](const Finding&) { return true; });
+  EndOfGrid(0, 0);
 }
 
 Engine::Findings Memcheck::findings() const {
