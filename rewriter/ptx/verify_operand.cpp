@@ -211,6 +211,8 @@ bool Verifier::VerifyRegister(const Instruction& instruction, const OperandForm&
                               ScalarType type) {
   const Variable& variable = *operand.variable;
   if (operand.offset != 0) return Mismatch(instruction, operand, "a register without an offset");
+  if (variable.vector == 1 && operand.element != 0)
+    return Mismatch(instruction, operand, "a register without a component: it is no vector");
   const bool whole_vector = variable.vector > 1 && operand.element == 0;
   if (form.per_vector && instruction.vector_width() > 1 && !whole_vector) {
     return Mismatch(instruction, operand, "a vector of " + std::to_string(instruction.vector_width()));

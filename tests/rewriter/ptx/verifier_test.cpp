@@ -273,6 +273,7 @@ TEST_CASE("Verifier_OperandsOfAnotherKind_AreRefused") {
       {"cvt.rna.tf32.f32 %r1, %f2;", "cvt.rna.tf32.f32 %d1, %f2;"},
       {"add.bf16 %h1, %h2, %h3;", "add.bf16 %h1, %u2, %h3;"},
       {"mov.b32 %f1, %tid.x;", "mov.f32 %f1, %tid.x;"},
+      {".reg .v4 .b32 %tid; mov.b32 %r1, %tid.x;", ".reg .b32 %tid; mov.b32 %r1, %tid.x;"},
       {"mov.u16 %u1, %tid.x;", "mov.u64 %d1, %tid.x;"},
       {"mov.u32 %r1, s;", "mov.f32 %r1, s;"},
       {"ld.global.u32 %r1, [%d1].unified;", "ld.shared.u32 %r1, [%d1].unified;"},
