@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "sim/study/experiment/exhibit.h"
+#include "sim/study/experiment/study.h"
 #include "sim/study/measure/rate_cache.h"
 
 namespace gridloom::study {
@@ -30,6 +31,29 @@ TEST_CASE("Settings_InheritAndCanBeSet") {
   REQUIRE(settings.ok());
   CHECK(*settings->List("show") == std::vector<std::string>{"fig13"});
   CHECK(*settings->Numbers("paper.table4.c2050.pc") == std::vector<double>{0.0096, 0.1404, 1});
+}
+
+TEST_CASE("Settings_Lowering_IsThatOfAllDevices_OfThePapersNone") {
+  const auto lowering = [](const Settings& settings, const std::string& device) {
+    const auto made = DeviceNamed(settings, device);
+    INFO((made.ok() ? "" : made.error().message));
+    REQUIRE(made.ok());
+    return made->timing.lowering;
+  };
+  const auto silent = Settings::FromText("study: kernelet\n", "test.yaml");
+  REQUIRE(silent.ok());
+  CHECK(lowering(*silent, "k20c") == sim::Lowering::kFull);  // as configs/devices say
+  for (const char* paper : {"crcs", "dtbl", "kernelet", "pagoda", "pipeline"}) {
+    INFO(paper);
+    const auto settings = Settings::Load(paper);
+    REQUIRE(settings.ok());
+    for (const char* device : {"k20c", "h200"}) CHECK(lowering(*settings, device) == sim::Lowering::kNone);
+  }
+  const auto wrong = Settings::FromText("lowering: some\n", "test.yaml");
+  REQUIRE(wrong.ok());
+  const auto refused = DeviceNamed(*wrong, "k20c");
+  REQUIRE(!refused.ok());
+  CHECK(refused.error().message.starts_with("test.yaml: lowering: "));
 }
 
 TEST_CASE("Settings_UnknownNames_AreErrorsWithTheNearest") {
