@@ -128,9 +128,8 @@ class KeptOperands {
   Status CheckSlot(std::uint32_t at, std::uint8_t slot) const {
     const auto all = flow_.instructions();
     const unsigned kept = RegisterIn(all[at], slot);
-    // Sums and comparisons of halves and of doubles set the bit of a slot that they do not have.
-    if (kept == kNone && slot == 2 && IsOneOf(all[at].format->name, {"DADD", "DSETP", "HADD2", "HSET2", "HSETP2"}))
-      return {};
+    // What the last bit of sums and comparisons of halves and of doubles is for, is not known.
+    if (slot == 2 && IsOneOf(all[at].format->name, {"DADD", "DSETP", "HADD2", "HSET2", "HSETP2"})) return {};
     if (kept == kNone || kept == kZeroRegister) return Error{" keeps an operand that is no register"};
     for (std::uint32_t next = at; next < all.size(); ++next) {
       if (next != at && RegisterIn(all[next], slot) != kNone) return {};
