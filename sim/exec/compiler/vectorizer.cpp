@@ -66,7 +66,7 @@ bool MayTakeTurns(SpmdModule& spmd, const llvm::Function& kernel, const CompileO
 /// its CTA, and does not ask where it runs.
 bool RunsInRows(const std::vector<llvm::Function*>& functions, const SpmdModule& spmd, const CompileOptions& options) {
   const auto asks = [](const MarkerInfo& info) {
-    return info.kind == MarkerKind::kSpecial && static_cast<Special>(info.imm) == Special::kSmId;
+    return info.kind == MarkerKind::kSpecial && info.special == Special::kSmId;
   };
   return functions.size() == 1 && options.record == Recording::kNone && !UsesMarker(functions, spmd, asks);
 }
