@@ -217,6 +217,14 @@ bool Verifier::VerifyRegister(const Instruction& instruction, const OperandForm&
   if (form.per_vector && instruction.vector_width() > 1 && !whole_vector) {
     return Mismatch(instruction, operand, "a vector of " + std::to_string(instruction.vector_width()));
   }
+  // Packed or unpacked by mov, as ptxas has it.
+  if (whole_vector && instruction.opcode == Opcode::kMov && IsBits(type) &&
+      BitsOf(type) == variable.vector * BitsOf(variable.type)) {
+    const Operand& result = instruction.operands.front();
+    const bool packs_both =
+        form.reads() && result.kind == OperandKind::kRegister && result.element == 0 && result.variable->vector > 1;
+    return !packs_both || Mismatch(instruction, operand, "a scalar register, as the result is a vector");
+  }
   if (whole_vector && (!form.per_vector || instruction.vector_width() != variable.vector)) {
     return Mismatch(instruction, operand, "a scalar register");
   }

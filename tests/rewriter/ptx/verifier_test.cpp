@@ -275,6 +275,12 @@ TEST_CASE("Verifier_OperandsOfAnotherKind_AreRefused") {
       {"mov.b32 %f1, %tid.x;", "mov.f32 %f1, %tid.x;"},
       {".reg .v4 .b32 %tid; mov.b32 %r1, %tid.x;", ".reg .b32 %tid; mov.b32 %r1, %tid.x;"},
       {"mov.u16 %u1, %tid.x;", "mov.u64 %d1, %tid.x;"},
+      // Vectors as a whole, packed and unpacked.
+      {".reg .v2 .b32 %v; mov.b64 %d1, %v;", ".reg .v2 .b32 %v; mov.u64 %d1, %v;"},
+      {".reg .v2 .f32 %v; mov.b64 %v, %d1;", ".reg .v2 .f32 %v; mov.s64 %v, %d1;"},
+      {".reg .v2 .b16 %v; mov.b32 %r1, %v;", ".reg .v2 .b16 %v; mov.b64 %d1, %v;"},
+      {".reg .v2 .b8 %v; mov.b16 %h1, %v;", ".reg .v2 .b8 %v; add.u16 %h1, %v, %h2;"},
+      {".reg .v2 .b32 %v; mov.b64 %v, 5;", ".reg .v2 .b32 %v; .reg .v2 .u32 %w; mov.b64 %v, %w;"},
       {"mov.u32 %r1, s;", "mov.f32 %r1, s;"},
       {"ld.global.u32 %r1, [%d1].unified;", "ld.shared.u32 %r1, [%d1].unified;"},
       {"ld.global.L2::cache_hint.u32 %r1, [%d1], %d2;", "ld.global.u32 %r1, [%d1], %d2;"},
