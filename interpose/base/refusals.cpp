@@ -91,7 +91,7 @@ class Refusals {
     for (const auto& [key, value] : all_) {
       const auto& [kind, name, library] = key;
       const auto& [why, count] = value;
-      const std::string shown = kind == RefusedKind::kCall ? name : ShortKernelName(name, 44);
+      const std::string shown = kind == RefusedKind::kKernel ? ShortKernelName(name, 44) : name;
       text += Format("%-7s %-44s %6llu  ", kKindNames[static_cast<unsigned>(kind)], shown.c_str(),
                      static_cast<unsigned long long>(count)) +
               FirstLines(why) + (library.empty() ? "" : " (" + library + ")") + "\n";

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "interpose/base/log.h"
+#include "interpose/base/refusals.h"
 #include "rewriter/image/image_set.h"
 #include "rewriter/image/select.h"
 
@@ -15,6 +16,7 @@ CUresult LinkJob::Add(CUjitInputType type, const void* data, std::size_t size, c
   const std::lock_guard lock(mutex);
   const auto refuse = [&](const std::string& why, CUresult status) {
     LogFormat(LogLevel::kError, "cuLink: %s: %s", name.c_str(), why.c_str());
+    NoteRefused(RefusedKind::kModule, name, why);
     options.Store({"", name + ": " + why + "\n"}, 0);
     return status;
   };
