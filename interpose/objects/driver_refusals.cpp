@@ -52,7 +52,7 @@ std::string WhoHasTooMuchShared(const ptx::Module& module) {
 std::string WhyDriversRefuse(const ptx::Module& module) {
   if (const auto call = ptx::FindUndefinedCall(module, IsProvided))
     return "line " + std::to_string(call->loc.line) + ": function '" + std::string(call->function) +
-           "' is called and defined nowhere";
+           "' is used and defined nowhere";
   return WhoHasTooMuchShared(module);
 }
 

@@ -24,11 +24,12 @@ Definitions DefinitionsOf(const Module& module) {
   return definitions;
 }
 
-/// The calls of functions in a block and in those inside it.
+/// The functions that are called in a block and in those inside it, and those whose addresses are taken: who has an
+/// address may call.
 void AppendCalls(const Block& block, std::vector<const Operand*>& calls) {
   for (const Statement& statement : block.statements) {
     if (const auto* instruction = std::get_if<Instruction>(&statement)) {
-      if (!instruction->Has(Trait::kCalls)) continue;
+      if (!instruction->Has(Trait::kCalls) && instruction->opcode != Opcode::kMov) continue;
       for (const Operand& operand : instruction->operands) {
         if (operand.function != nullptr) calls.push_back(&operand);
       }

@@ -14,7 +14,8 @@ struct UndefinedCall {
   SourceLoc loc;
 };
 
-/// A call of a function without a body that a kernel of the module comes to, itself or through what it calls. None:
+/// A call of a function without a body that a kernel of the module comes to, itself or through what it calls, or an
+/// address of one that it takes. None:
 /// every kernel can run. Functions that no kernel calls may call what they like.
 std::optional<UndefinedCall> FindUndefinedCall(const Module& module, const IsProvided& is_provided);
 

@@ -384,3 +384,21 @@ TEST_CASE("Verifier_CallsOfAnAliasOfAnAlias_AreOfNobody") {
   CHECK(!undefined("g"));
   CHECK(undefined("h"));
 }
+
+TEST_CASE("UndefinedCall_AddressesOfFunctionsCount") {
+  const auto undefined = [](const std::string& body, const std::string& more = "") {
+    DiagnosticSink sink;
+    const auto module =
+        ParseModule(".version 9.0\n.target sm_90\n.address_size 64\n.func missing();\n.func there() { ret; }\n" + more +
+                        ".entry k() { .reg .b64 %d; " + body + " ret; }\n",
+                    sink);
+    REQUIRE(!sink.has_errors());
+    return FindUndefinedCall(*module, [](std::string_view) { return false; }).has_value();
+  };
+  const std::string taker = ".func taker() { .reg .b64 %d; mov.u64 %d, missing; ret; }\n";
+  CHECK(!undefined("mov.u64 %d, there;"));
+  CHECK(undefined("mov.u64 %d, missing;"));
+  CHECK(!undefined("", taker));
+  CHECK(undefined("call taker;", taker));
+  CHECK(undefined("mov.u64 %d, taker;", taker));
+}
