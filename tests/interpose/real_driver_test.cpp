@@ -69,7 +69,7 @@ TEST_CASE("RealDriver_AnswersForItself", "[real]") {
   CHECK(cuDeviceGetCount(&value) == CUDA_SUCCESS);
   CHECK(value == 3);
   CHECK(static_cast<int>(cuLaunchKernel_ptsz(nullptr, 42, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr)) == 42);
-  CHECK(cuMemFreeHost(nullptr) == CUDA_ERROR_NOT_SUPPORTED);  // the stand-in has no such function
+  CHECK(cuMemHostUnregister(nullptr) == CUDA_ERROR_NOT_SUPPORTED);  // the stand-in has no such function
   CHECK(cuIpcGetMemHandle(nullptr, 0) == CUDA_ERROR_NOT_SUPPORTED);
 }
 
