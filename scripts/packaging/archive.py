@@ -1,12 +1,15 @@
 """An archive of the tree that runs wherever it is unpacked."""
 
 import os
+import shutil
 import subprocess
 
 from . import tree
 
 
 def make(root, prefix, work, out, facts):
+    if shutil.which("zstd") is None:
+        raise tree.PackageError("zstd is not installed, which packs the archive: scripts/setup")
     name = f"gridloom-{facts.version}-linux-x86_64"
     folder = os.path.join(work, name)
     os.symlink(prefix, folder)

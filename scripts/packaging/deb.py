@@ -75,6 +75,8 @@ def compress(path):
 
 
 def make(root, prefix, work, out, facts):
+    if shutil.which("dpkg-deb") is None:
+        raise tree.PackageError("there is no dpkg-deb: a Debian package is made on Debian")
     package = os.path.join(work, "package")
     usr = os.path.join(package, "usr")
     shutil.copytree(prefix, usr, symlinks=True)
