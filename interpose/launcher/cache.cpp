@@ -1,6 +1,6 @@
 // gridloom cache: what is in the folder of compiled kernels, less of it, and its way to another machine.
-#include <fcntl.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -71,13 +71,11 @@ std::uintmax_t BytesOf(const std::vector<Entry>& entries) {
 
 /// Runs tar, whose compression follows from the archive's name. `names`: what it reads from its standard input.
 Status RunTar(const std::vector<std::string>& arguments, const std::string& names) {
-  char path[] = "/tmp/gridloom-cache-XXXXXX";
-  const int list = mkostemp(path, O_CLOEXEC);
-  if (list < 0) return Error{std::string("cannot make a temporary file: ") + std::strerror(errno)};
-  unlink(path);
+  const int list = memfd_create("names", MFD_CLOEXEC);
+  if (list < 0) return Error{std::string("cannot keep the names for tar: ") + std::strerror(errno)};
   if (write(list, names.data(), names.size()) != static_cast<ssize_t>(names.size()) || lseek(list, 0, SEEK_SET) != 0) {
     close(list);
-    return Error{std::string("cannot write a temporary file: ") + std::strerror(errno)};
+    return Error{std::string("cannot keep the names for tar: ") + std::strerror(errno)};
   }
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
